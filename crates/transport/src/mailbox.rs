@@ -24,6 +24,8 @@ use crate::{Connection, ConnectionLimits, PeerAddress, Refused, clock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Portion {
     All,
+    /// So many bytes of a stream at most, wherever an item ends.
+    Bytes(usize),
     /// One item, which begins with its length: four octets, big-endian, that do not count themselves.
     Item,
 }
@@ -44,6 +46,15 @@ const PREFIX_BYTES: usize = 4;
 /// Somebody who waits for something to take, for as long as this lives.
 #[derive(Debug)]
 pub struct Taker(Arc<Connection>);
+
+impl Portion {
+    fn bytes_max(self) -> usize {
+        match self {
+            Self::All | Self::Item => usize::MAX,
+            Self::Bytes(bytes_max) => bytes_max,
+        }
+    }
+}
 
 impl Connection {
     /// A connection that has no socket. Its peer was last heard of now; it may have so many items waiting.
@@ -67,8 +78,9 @@ impl Connection {
         let _taking = mailbox.taking.lock();
         let mut bytes = Vec::new();
         self.take_once(mailbox, portion, &mut bytes);
-        if portion == Portion::All {
-            // The first was what somebody had left who takes items.
+        if portion != Portion::Item && bytes.len() < portion.bytes_max() {
+            // The first was what somebody had left who takes less.
+            let portion = Portion::Bytes(portion.bytes_max() - bytes.len());
             self.take_once(mailbox, portion, &mut bytes);
         }
         match bytes.is_empty() {
@@ -140,6 +152,9 @@ impl Connection {
             if !out.is_empty() {
                 out.await_taker(clock::now_s(), &self.limits);
                 self.note_debt(&mut out);
+            } else if out.phase == Phase::Open {
+                // It was taken before it was offered.
+                return;
             }
         }
         mailbox.offered.notify_waiters();
@@ -181,7 +196,7 @@ impl Connection {
         };
         // Copied outside the lock: who appends holds a realm's.
         let count = match portion {
-            Portion::All => queue.len(),
+            Portion::All | Portion::Bytes(_) => queue.len().min(portion.bytes_max()),
             Portion::Item => item_bytes(&queue),
         };
         bytes.reserve_exact(count);
@@ -203,7 +218,7 @@ impl Connection {
             Some(rest) => *rest,
             None => std::mem::take(&mut out.queue),
         };
-        if portion == Portion::All {
+        if portion != Portion::Item {
             mailbox.items.store(0, Ordering::Relaxed);
         }
         out.note_in_flight(&queue);

@@ -32,6 +32,15 @@ pub struct ConnectionStream {
     is_bounded: bool,
 }
 
+/// What a system call has brought.
+enum Received {
+    /// Nothing, and nothing will come.
+    End,
+    /// Less than there was room for: whatever comes then, the reactor tells.
+    All,
+    Some,
+}
+
 /// Between looks at a peer that does not take what is sent to it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Received at a time.
@@ -96,25 +105,6 @@ impl ConnectionStream {
         .await
     }
 
-    /// Receives once, as much as is wanted; zero is the end of the stream. What a stage makes of it is input.
-    fn receive(&mut self, wanted: &mut ReadBuf<'_>) -> io::Result<usize> {
-        let mut buffer = [0; READ_BYTES];
-        let socket = self.connection.socket()?;
-        let Some(stage) = self.connection.stage() else {
-            let received = socket.recv(&mut buffer[..READ_BYTES.min(wanted.remaining())])?;
-            wanted.put_slice(&buffer[..received]);
-            return Ok(received);
-        };
-        let received = socket.recv(&mut buffer)?;
-        let taken = stage
-            .lock()
-            .receive(&buffer[..received], &mut self.input)
-            .map_err(io::Error::other);
-        // A stage may have something to say by itself, most of all when it failed.
-        self.connection.flush();
-        taken.map(|()| received)
-    }
-
     /// Queues what is written, as far as there is room; how much that was.
     fn queue(&self, slices: &[IoSlice<'_>]) -> Result<usize, Refused<()>> {
         let queued = self.connection.queued_bytes();
@@ -161,31 +151,32 @@ impl ConnectionStream {
 
 impl AsyncRead for ConnectionStream {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
         loop {
-            if !self.input.is_empty() {
-                let count = self.input.len().min(buffer.remaining());
-                buffer.put_slice(&self.input[..count]);
-                self.input.drain(..count);
+            if !this.input.is_empty() {
+                let count = this.input.len().min(buffer.remaining());
+                buffer.put_slice(&this.input[..count]);
+                this.input.drain(..count);
                 return Poll::Ready(Ok(()));
             }
-            if self.is_ended() {
+            if this.is_ended() {
                 return Poll::Ready(Ok(()));
             }
-            // The guard borrows the registration, so readiness is cleared in a second look.
-            drop(ready!(self.readable.poll_read_ready(cx))?);
-            let before = buffer.filled().len();
-            match self.receive(buffer) {
-                Ok(0) => return Poll::Ready(Ok(())),
-                Ok(_) if buffer.filled().len() > before => return Poll::Ready(Ok(())),
-                Ok(_) => {}
-                Err(e) if is_transient(&e) => {
-                    ready!(self.readable.poll_read_ready(cx))?.clear_ready();
-                }
+            let mut ready = ready!(this.readable.poll_read_ready(cx))?;
+            match receive(&this.connection, &mut this.input, buffer) {
+                Ok(Received::End) => return Poll::Ready(Ok(())),
+                Ok(Received::All) => ready.clear_ready(),
+                Ok(Received::Some) => {}
+                Err(e) if is_transient(&e) => ready.clear_ready(),
                 Err(e) => return Poll::Ready(Err(e)),
+            }
+            if buffer.filled().len() > before {
+                return Poll::Ready(Ok(()));
             }
         }
     }
@@ -236,4 +227,34 @@ impl AsyncWrite for ConnectionStream {
         self.connection.finish();
         self.poll_sent(cx)
     }
+}
+
+/// Receives once: as much as is wanted into `buffer`, and what a stage makes of it into `input`.
+fn receive(
+    connection: &Arc<Connection>,
+    input: &mut Vec<u8>,
+    buffer: &mut ReadBuf<'_>,
+) -> io::Result<Received> {
+    let mut bytes = [0; READ_BYTES];
+    let socket = connection.socket()?;
+    let stage = connection.stage();
+    let wanted = match stage {
+        None => READ_BYTES.min(buffer.remaining()),
+        Some(_) => READ_BYTES,
+    };
+    let count = socket.recv(&mut bytes[..wanted])?;
+    let received = match count {
+        0 => return Ok(Received::End),
+        _ if count == wanted => Received::Some,
+        _ => Received::All,
+    };
+    let Some(stage) = stage else {
+        buffer.put_slice(&bytes[..count]);
+        return Ok(received);
+    };
+    let taken = stage.lock().receive(&bytes[..count], input);
+    // A stage may have something to say by itself, most of all when it failed.
+    connection.flush();
+    taken.map_err(io::Error::other)?;
+    Ok(received)
 }

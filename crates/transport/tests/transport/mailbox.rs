@@ -47,6 +47,34 @@ fn items_are_taken_one_by_one_or_all_at_once() {
 }
 
 #[test]
+fn a_stream_is_taken_in_portions_wherever_items_end() {
+    run(async {
+        let connection = mailbox(&generous(), usize::MAX);
+        let portion = Portion::Bytes(1000);
+        assert_eq!(connection.take(portion), Taken::Nothing);
+        let shared = Bytes::from(item(&"x".repeat(3000)));
+        let mut all = Vec::new();
+        assert_eq!(append(&connection, &item("one")), Ok(()));
+        assert_eq!(connection.append_shared(&shared), Ok(()));
+        uncork();
+        all.extend([&item("one")[..], &shared, &item("three")].concat());
+        let mut taken = Vec::new();
+        while let Taken::Bytes(bytes) = connection.take(portion) {
+            assert!(bytes.len() <= 1000);
+            if taken.is_empty() {
+                assert_eq!(append(&connection, &item("three")), Ok(()));
+            }
+            taken.extend(bytes);
+        }
+        assert_eq!(taken, all);
+        // Nobody waits for what was taken before it was offered.
+        uncork();
+        connection.close();
+        assert_eq!(connection.take(portion), Taken::Over);
+    });
+}
+
+#[test]
 fn what_waits_is_on_the_account_until_it_is_taken() {
     run(async {
         let limits = limits(1 << 20, 1 << 30);

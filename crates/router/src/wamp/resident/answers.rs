@@ -1,8 +1,8 @@
-//! What a realm sends to a session of the router's own, read from its socket.
+//! What a realm sends to a session of the router's own, taken from its mailbox.
 
 use std::sync::Arc;
 
-use crosstie_transport::{Connection, Outcome, Protocol, pump};
+use crosstie_transport::{Portion, Taken};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::{Item, rawsocket};
 use crosstie_wamp::{Message, MessageType};
@@ -11,56 +11,114 @@ use super::reply::Reply;
 use super::session::{Resident, send};
 use super::streams::{Event, Invocation};
 
-struct Answers {
+/// What was taken and is not a whole message yet.
+pub(super) struct Unread {
     frames: rawsocket::Decoder,
+    bytes: Vec<u8>,
+}
+
+/// Whether as much was taken as is taken at once; or why nothing more is to come.
+type Took = Result<bool, &'static str>;
+
+/// Ends the session, also where the thread ends that its answers are read on.
+struct Reader {
     resident: Arc<Resident>,
     why: &'static str,
 }
 
 const CLOSED: &str = "its session was closed";
+/// Taken at once: what is taken has left the queue, and with it the bound of that.
+const TAKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads until the session ends.
-pub(super) async fn read(
-    reader: Arc<Connection>,
-    resident: Arc<Resident>,
-    message_bytes_max: usize,
-) {
-    let mut answers = Answers {
-        frames: rawsocket::Decoder::new(message_bytes_max),
+pub(super) async fn read(resident: Arc<Resident>) {
+    let mut reader = Reader {
         resident,
         why: CLOSED,
     };
-    pump(&reader, &mut answers).await;
+    let connection = &reader.resident.peer.connection;
+    loop {
+        connection.reading().await;
+        let took = reader.resident.unread.lock().take(&reader.resident);
+        send();
+        match took {
+            Ok(true) => tokio::task::yield_now().await,
+            Ok(false) => connection.offered(|| false).await,
+            Err(why) => {
+                reader.why = why;
+                return;
+            }
+        }
+    }
 }
 
-impl Drop for Answers {
-    /// Also where the thread ends that this is read on.
+impl Drop for Reader {
     fn drop(&mut self) {
         self.resident.end(self.why);
         send();
     }
 }
 
-impl Protocol for Answers {
-    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+impl Resident {
+    /// Handles what is there, on the thread of whoever has just asked: an answer that the realm gives itself needs no
+    /// other.
+    pub(super) fn read_now(self: &Arc<Self>) {
+        // Whoever has it goes on until there is nothing more.
+        if let Some(mut unread) = self.unread.try_lock()
+            && !self.peer.connection.is_reading_paused()
+            && let Err(why) = unread.take(self)
+        {
+            drop(unread);
+            self.end(why);
+        }
+    }
+}
+
+impl Unread {
+    pub(super) fn new(message_bytes_max: usize) -> Self {
+        Self {
+            frames: rawsocket::Decoder::new(message_bytes_max),
+            bytes: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, resident: &Arc<Resident>) -> Took {
+        let portion = Portion::Bytes(TAKEN_BYTES_MAX);
+        let bytes = match resident.peer.connection.take(portion) {
+            Taken::Nothing => return Ok(false),
+            Taken::Over => return Err(CLOSED),
+            Taken::Bytes(bytes) => bytes,
+        };
+        let is_full = bytes.len() == TAKEN_BYTES_MAX;
+        match self.bytes.is_empty() {
+            true => self.bytes = bytes,
+            false => self.bytes.extend_from_slice(&bytes),
+        }
+        self.handle(resident)?;
+        Ok(is_full)
+    }
+
+    fn handle(&mut self, resident: &Arc<Resident>) -> Result<(), &'static str> {
         let mut consumed = 0;
         loop {
             // Nobody but this router writes there.
-            let Ok(step) = self.frames.next(&mut input[consumed..]) else {
-                return Outcome::Close;
-            };
+            let step = self.frames.next(&mut self.bytes[consumed..]);
+            let step = step.map_err(|_| CLOSED)?;
             if step.consumed == 0 {
-                let wanted = step.wanted;
-                return Outcome::Continue { consumed, wanted };
-            }
-            if let Some(Item::Message { bytes, .. }) = step.item
-                && let Err(why) = handle_message(&self.resident, bytes)
-            {
-                self.why = why;
-                return Outcome::Close;
+                break;
             }
             consumed += step.consumed;
+            if let Some(Item::Message { bytes, .. }) = step.item {
+                handle_message(resident, bytes)?;
+            }
         }
+        if consumed == self.bytes.len() {
+            // A session that waits holds no buffer.
+            self.bytes = Vec::new();
+        } else {
+            self.bytes.drain(..consumed);
+        }
+        Ok(())
     }
 }
 

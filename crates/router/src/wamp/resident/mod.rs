@@ -3,7 +3,7 @@
 //! ```text
 //!   whoever asks ─► Place ─► Resident ─► Room (a realm and its lock) ─► others
 //!        ▲           joins it             │
-//!        └── future ◄── answers.rs ◄─ socket ◄─┘
+//!        └── future ◄── answers.rs ◄─ mailbox ◄┘
 //! ```
 //!
 //! A [`Place`] is where such a session belongs: a realm, a role, a name. Whoever asks there finds one that

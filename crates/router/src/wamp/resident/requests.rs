@@ -147,6 +147,8 @@ impl Resident {
             let _ = sender.send(read(reply));
         });
         let asked = self.ask(then, message);
+        // What the realm says itself it has said already.
+        self.read_now();
         send();
         let _guard = Guard(Some(asked?));
         let lost = || Failed::Lost("its session was closed".to_owned());

@@ -1,16 +1,14 @@
 //! One session of the router's own, from its joining to its end.
 //!
-//! To its realm it is as any other: what it is sent is framed into a socket. Behind that is no process but a
-//! task that reads the answers. What it says goes into the realm directly, from whichever thread says it.
+//! To its realm it is as any other: what it is sent is framed into its connection's queue. Behind that is no socket
+//! but a task that takes the answers. What it says goes into the realm directly, from whichever thread says it.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crosstie_routing::{Identity, SessionKey};
-use crosstie_transport::{Connection, ConnectionLimits, PeerAddress, Socket, uncork};
+use crosstie_transport::{Connection, ConnectionLimits, PeerAddress, uncork};
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{
     CancelMode, CancelOptions, Message, RegistrationId, RequestId, Serializer, SubscriptionId,
@@ -19,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::answers;
+use super::answers::{self, Unread};
 use super::judging::{self, Judged};
 use super::reply::{Reply, Then};
 use super::room::{NotLetIn, Room};
@@ -47,10 +45,10 @@ pub(crate) struct Manner {
 pub(crate) struct Resident {
     pub(super) room: Arc<dyn Room>,
     pub(super) key: SessionKey,
-    /// What the realm sends goes in there,
+    /// What the realm sends is in its connection, a mailbox.
     pub(super) peer: Peer,
-    /// and comes out here.
-    reader: Arc<Connection>,
+    /// Whoever has it handles what the realm has sent, in order.
+    pub(super) unread: Mutex<Unread>,
     pub(super) runtime: Handle,
     is_judged: bool,
     pub(super) line: Mutex<Line>,
@@ -117,17 +115,13 @@ impl Resident {
         limits: &ConnectionLimits,
         manner: &Manner,
     ) -> Result<Arc<Self>, NotLetIn> {
-        let failed = |e: io::Error| NotLetIn::Failed {
-            text: e.to_string(),
-        };
         let limits = Arc::new(ConnectionLimits {
             queue_bytes_max: limits.queue_bytes_max.max(QUEUE_BYTES_MIN),
             account: Arc::clone(&limits.account),
             ..*limits
         });
-        let (own, other) = ends().map_err(failed)?;
-        let open = |socket| Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
-        let (connection, reader) = (open(own), open(other));
+        let here = PeerAddress::Unix(None);
+        let connection = Arc::new(Connection::mailbox(here, None, usize::MAX, limits));
         let peer = Peer {
             connection,
             wire: Wire {
@@ -142,15 +136,14 @@ impl Resident {
             room,
             key,
             peer,
-            reader: Arc::clone(&reader),
+            unread: Mutex::new(Unread::new(manner.message_bytes_max)),
             runtime: manner.runtime.clone(),
             is_judged: manner.is_judged,
             line: Mutex::default(),
             untaken: AtomicUsize::new(0),
             ended: watch::Sender::new(false),
         });
-        let reading = answers::read(reader, Arc::clone(&resident), manner.message_bytes_max);
-        manner.runtime.spawn(reading);
+        manner.runtime.spawn(answers::read(Arc::clone(&resident)));
         Ok(resident)
     }
 
@@ -272,8 +265,6 @@ impl Resident {
         self.ended.send_replace(true);
         self.room.let_out(self.key);
         self.peer.connection.close();
-        // A reader that is paused learns of it.
-        self.reader.close();
         let Line {
             waiting, judged, ..
         } = gone;
@@ -289,10 +280,10 @@ impl Resident {
     pub(super) fn note_untaken(&self, bytes: usize) {
         let before = self.untaken.fetch_add(bytes, Ordering::Relaxed);
         if before <= UNTAKEN_BYTES_MAX && before + bytes > UNTAKEN_BYTES_MAX {
-            self.reader.pause_reading();
+            self.peer.connection.pause_reading();
             // Some of it may have been taken meanwhile, by whoever did not find the reader paused.
             if self.untaken.load(Ordering::SeqCst) <= UNTAKEN_BYTES_MAX {
-                self.reader.resume_reading();
+                self.peer.connection.resume_reading();
             }
         }
     }
@@ -301,7 +292,7 @@ impl Resident {
     pub(super) fn note_taken(&self, bytes: usize) {
         let before = self.untaken.fetch_sub(bytes, Ordering::SeqCst);
         if before > UNTAKEN_BYTES_MAX && before - bytes <= UNTAKEN_BYTES_MAX {
-            self.reader.resume_reading();
+            self.peer.connection.resume_reading();
         }
     }
 }
@@ -330,12 +321,3 @@ pub(super) fn send() {
 
 /// Messages that wait, with their bytes.
 pub(super) type Queue = VecDeque<Vec<u8>>;
-
-/// Two ends of one socket.
-fn ends() -> io::Result<(Socket, Socket)> {
-    let (own, other) = UnixStream::pair()?;
-    own.set_nonblocking(true)?;
-    other.set_nonblocking(true)?;
-    let socket = |end: UnixStream| Socket::new(end.into(), PeerAddress::Unix(None));
-    Ok((socket(own), socket(other)))
-}

@@ -174,7 +174,7 @@ fn events_come_in_order_and_no_faster_than_they_are_taken() {
         };
         let mut events = subscriber.subscribe("com", options).await.expect("may");
         let publisher = one.resident().expect("joins");
-        // 3 MiB, of which no more than one is taken from the socket before somebody wants it.
+        // 3 MiB, of which no more than one is taken from the mailbox before somebody wants it.
         let long = "x".repeat(10_000);
         for number in 0..EVENTS {
             let args = format!(r#"[{number},"{long}"]"#);
