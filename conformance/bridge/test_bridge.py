@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from rig import config
 from rig.http import Http, read
 from rig.router import Router
 from rig.waiting import await_true
@@ -36,6 +37,7 @@ def router(tmp_path_factory):
     }
     judged = {"name": "judged", "authorizer": "com.judge"}
     worker["realms"][0]["roles"].append(judged)
+    worker["transports"].append(config.universal("tcp", config.tcp()))
     router = Router(tmp_path_factory.mktemp("bridge"), config=configuration)
     yield router
     router.stop()
@@ -309,3 +311,21 @@ def test_keep_alive_and_pipelining(site: Http, session, uri: str):
                 if line.lower().startswith(b"content-length:"):
                     length = int(line.split(b":")[1])
             assert json.loads(file.read(length)) == {"args": [number]}
+
+
+def test_requests_are_counted_by_what_became_of_them(router: Router, site: Http):
+    def counted(kind: str, outcome: str) -> float:
+        return router.metric("http_requests_total", kind=kind, service="realm1", outcome=outcome)
+
+    asked = {
+        ("publisher", "answered"): ("/pub", b'{"topic": "com.counted"}'),
+        ("caller", "error"): ("/free", b'{"procedure": "com.nobody"}'),
+        ("caller", "refused"): ("/free", b"no JSON"),
+    }
+    before = {labels: counted(*labels) for labels in asked}
+    for path, body in asked.values():
+        site.post(path, body, JSON)
+    for labels, count in before.items():
+        assert counted(*labels) == count + 1
+    assert router.metric("http_requests_open", kind="caller") == 0
+    assert router.metric("http_request_seconds_total", kind="caller") > 0

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import queue
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+from rig import certificates, config
 from rig.puppet import WampError
 from rig.router import Router
-from rig.waiting import DEADLINE_S
+from rig.waiting import DEADLINE_S, await_true
 
 from bridge import cases
 
@@ -19,7 +22,7 @@ from bridge import cases
 class Site:
     """A server that keeps what it is asked, and answers as its paths say."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: queue.Queue[dict] = queue.Queue()
         self.held = threading.Event()
         site = self
@@ -54,6 +57,9 @@ class Site:
         # Whoever does not wait for an answer is what is tested.
         self.server.handle_error = lambda *_: None
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+            self.url = f"https://localhost:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def next(self) -> dict:
@@ -75,7 +81,22 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def router(tmp_path_factory, site: Site):
+def authority(tmp_path_factory) -> Path:
+    """An authority that the system does not know."""
+    return certificates.write(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def secure_site(authority: Path) -> Iterator[Site]:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.parent / "server.pem", authority.parent / "server.key")
+    site = Site(tls)
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory, site: Site, secure_site: Site, authority: Path):
     """A router that forwards events and answers calls."""
 
     def component(name: str, **extra: object) -> dict:
@@ -117,7 +138,21 @@ def router(tmp_path_factory, site: Site):
             ),
             "id": "impatient",
         },
+        {
+            **component(
+                "RESTCallee",
+                baseurl=secure_site.url,
+                procedure="com.secure",
+                ca_certificates=[str(authority)],
+            ),
+            "id": "secure",
+        },
+        {
+            **component("RESTCallee", baseurl=secure_site.url, procedure="com.stranger"),
+            "id": "stranger",
+        },
     ]
+    configuration["workers"][0]["transports"].append(config.universal("tcp", config.tcp()))
     router = Router(tmp_path_factory.mktemp("outgoing"), config=configuration)
     yield router
     router.stop()
@@ -135,7 +170,7 @@ def _ready(router: Router, session, site: Site):
         match = {"match": "prefix"} if topic == "com.all" else {}
         while session.call("wamp.subscription.lookup", topic, match).args == [None]:
             pass
-    for procedure in ("com.rest", "com.impatient"):
+    for procedure in ("com.rest", "com.impatient", "com.secure", "com.stranger"):
         while session.call("wamp.registration.lookup", procedure).args == [None]:
             pass
     while not site.requests.empty():
@@ -242,3 +277,45 @@ def test_an_answer_that_is_too_long_or_too_late(session):
     calls = [session.start_call("com.impatient", "GET", "/held") for _ in range(5)]
     for call in calls:
         assert call.exception(DEADLINE_S)
+
+
+def test_a_server_of_https_is_trusted_by_its_authority(session):
+    (answer,) = session.call("com.secure", "GET", "/").args
+    assert (answer["code"], answer["content"]) == (200, "é")
+    with pytest.raises(WampError) as failed:
+        session.call("com.stranger", "GET", "/")
+    assert failed.value.uri == "wamp.error.runtime_error"
+    assert "certificate" in str(failed.value.args)
+
+
+def test_what_becomes_of_requests_is_counted(session, router: Router):
+    def counted(kind: str, name: str, outcome: str) -> float:
+        return router.metric("http_requests_total", kind=kind, service=name, outcome=outcome)
+
+    def is_open(name: str) -> float:
+        return router.metric("http_requests_open", kind="callee", service=name)
+
+    answered = counted("callee", "secure", "answered")
+    session.call("com.secure", "GET", "/")
+    assert counted("callee", "secure", "answered") == answered + 1
+    assert router.metric("http_request_seconds_total", kind="callee", service="secure") > 0
+    refused = counted("callee", "secure", "refused")
+    unavailable = counted("callee", "stranger", "unavailable")
+    late = counted("callee", "impatient", "timed_out")
+    for procedure, said in [
+        ("com.secure", {"method": "GET", "url": "http://elsewhere/"}),
+        ("com.stranger", {"method": "GET"}),
+        ("com.impatient", {"method": "GET", "url": "/held"}),
+    ]:
+        with pytest.raises(WampError):
+            session.call(procedure, **said)
+    assert counted("callee", "secure", "refused") == refused + 1
+    assert counted("callee", "stranger", "unavailable") == unavailable + 1
+    assert counted("callee", "impatient", "timed_out") == late + 1
+    unexpected = counted("forwarder", "messageforwarder", "unexpected")
+    session.publish("com.wrong")
+    await_true(
+        "an event is counted that was not taken",
+        lambda: counted("forwarder", "messageforwarder", "unexpected") > unexpected,
+    )
+    await_true("nothing is open any more", lambda: is_open("impatient") == 0)

@@ -22,7 +22,9 @@ def everything() -> dict:
     """Return a node that has something for every metric."""
     testee = {"type": "stream.testee", "id": "testee", "endpoint": config.tcp()}
     amqp = {"type": "amqp", "id": "amqp", "endpoint": config.tcp()}
-    node = config.plain(config.universal("tcp", config.tcp()), testee, amqp)
+    caller = {"type": "caller", "realm": "realm1", "role": "anonymous", "options": {}}
+    web = {"type": "web", "endpoint": config.tcp(), "paths": {"/": caller}}
+    node = config.plain(config.universal("tcp", config.tcp()), testee, amqp, web)
     joint = {"type": "exchange-to-topic", "realm": "realm1", "role": "anonymous", "user": "guest"}
     node["workers"][0]["joints"] = [{**joint, "exchange": "amq.topic", "topic": "com.joined"}]
     return node

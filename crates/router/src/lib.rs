@@ -39,6 +39,7 @@ mod pages;
 mod programs;
 mod rendered;
 mod report;
+mod request_counts;
 mod router;
 mod router_state;
 mod serve;

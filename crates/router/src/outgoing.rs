@@ -3,6 +3,7 @@
 //! What they answer is bounded in time and bytes by whoever asks. Redirections are not followed: where an operator has
 //! named a server, no other is trusted in its name.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +35,24 @@ pub(crate) struct Answered {
     pub(crate) body: Bytes,
 }
 
+/// Why there is no answer.
+pub(crate) enum Unanswered {
+    TimedOut(Duration),
+    /// A reason in words.
+    Failed(String),
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut(timeout) => {
+                write!(f, "no whole answer in {} ms", timeout.as_millis())
+            }
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
 /// A whole answer.
 pub(crate) struct Fetched {
     pub(crate) headers: HeaderMap,
@@ -47,9 +66,9 @@ impl Outgoing {
         Self::of(ca_files, 0)
     }
 
-    /// One that asks the same servers often, and keeps so many connections to each.
-    pub(crate) fn keeping(connections_max: usize) -> io::Result<Self> {
-        Self::of(&[], connections_max)
+    /// The same, which asks the same servers often, and keeps so many connections to each.
+    pub(crate) fn keeping(connections_max: usize, ca_files: &[PathBuf]) -> io::Result<Self> {
+        Self::of(ca_files, connections_max)
     }
 
     fn of(ca_files: &[PathBuf], connections_max: usize) -> io::Result<Self> {
@@ -97,17 +116,18 @@ impl Outgoing {
         }
     }
 
-    /// Has a server answer a request; a reason in words where it does not.
+    /// Has a server answer a request.
     pub(crate) async fn ask(
         &self,
         request: Request<Bytes>,
         timeout: Duration,
         bytes_max: usize,
-    ) -> Result<Answered, String> {
+    ) -> Result<Answered, Unanswered> {
         let whole = tokio::time::timeout(timeout, self.ask_whole(request, bytes_max));
-        whole
-            .await
-            .unwrap_or_else(|_| Err(format!("no whole answer in {} ms", timeout.as_millis())))
+        match whole.await {
+            Ok(answered) => answered.map_err(Unanswered::Failed),
+            Err(_) => Err(Unanswered::TimedOut(timeout)),
+        }
     }
 
     async fn ask_whole(
@@ -182,7 +202,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-fn named(path: &Path, why: &dyn std::fmt::Display) -> io::Error {
+fn named(path: &Path, why: &dyn fmt::Display) -> io::Error {
     io::Error::other(format!("CA file {}: {why}", path.display()))
 }
 

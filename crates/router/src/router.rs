@@ -153,7 +153,13 @@ impl Router {
         let what = || self.of_worker("component", &bridge.id);
         self.check_runs(what)?;
         let rooms = Arc::clone(&self.state);
-        let started = bridges::run(bridge, rooms).and_then(|run| self.workers.spawn_web(run));
+        let kind = match bridge.kind {
+            model::OutgoingKind::Callee { .. } => "callee",
+            _ => "forwarder",
+        };
+        let counts = self.state.counts_of(kind, &bridge.id);
+        let run = bridges::run(bridge, rooms, counts, &self.options.directory);
+        let started = run.and_then(|run| self.workers.spawn_web(run));
         started.map_err(|e| StartError {
             what: what(),
             fault: StartFault::Io(e),

@@ -24,6 +24,7 @@ use crate::listen::MakeHttp;
 use crate::overview::Overview;
 use crate::programs::Hosting;
 use crate::report;
+use crate::request_counts::RequestCounts;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
 use crate::wamp::authenticators::Authenticators;
@@ -72,6 +73,8 @@ pub(crate) struct RouterState {
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
     joints: Mutex<Vec<Arc<JointCounts>>>,
+    /// As many as a configuration ever named.
+    requests: Mutex<Vec<Arc<RequestCounts>>>,
     number_last: AtomicU32,
     stopping: AtomicBool,
     /// Changes when a realm or a role has come.
@@ -134,6 +137,7 @@ impl RouterState {
             },
             amqp: OnceLock::new(),
             joints: Mutex::default(),
+            requests: Mutex::default(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
             comings: watch::Sender::new(()),
@@ -245,6 +249,22 @@ impl RouterState {
     /// Its joints, in the order in which they were started.
     pub(crate) fn joints(&self) -> Vec<Arc<JointCounts>> {
         self.joints.lock().clone()
+    }
+
+    /// The counters of a service or component, which are there from the first time on that they are asked for.
+    pub(crate) fn counts_of(&self, kind: &'static str, name: &str) -> Arc<RequestCounts> {
+        let mut requests = self.requests.lock();
+        if let Some(known) = requests.iter().find(|known| known.is_of(kind, name)) {
+            return Arc::clone(known);
+        }
+        let counts = Arc::new(RequestCounts::new(kind, name));
+        requests.push(Arc::clone(&counts));
+        counts
+    }
+
+    /// All of them, in the order in which they came.
+    pub(crate) fn request_counts(&self) -> Vec<Arc<RequestCounts>> {
+        self.requests.lock().clone()
     }
 
     /// From now on it says that it is shutting down.

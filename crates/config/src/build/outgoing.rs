@@ -20,7 +20,12 @@ const CALLEE: [&str; 2] = [
 ];
 
 /// What both take beside what is Crossbar.io's.
-const BOUNDS: [&str; 3] = ["timeout", "requests_max", "answer_bytes_max"];
+const OWN: [&str; 4] = [
+    "timeout",
+    "requests_max",
+    "answer_bytes_max",
+    "ca_certificates",
+];
 const FORWARDER_KEYS: [&str; 4] = ["subscriptions", "method", "expectedcode", "debug"];
 const CALLEE_KEYS: [&str; 3] = ["baseurl", "procedure", "servers"];
 
@@ -67,8 +72,8 @@ fn bridge(
     };
     let object = extra.as_object().ok_or("\"extra\" must be a dictionary")?;
     for key in object.keys() {
-        if !keys.contains(&key.as_str()) && !BOUNDS.contains(&key.as_str()) {
-            let known = [keys, &BOUNDS].concat().join(", ");
+        if !keys.contains(&key.as_str()) && !OWN.contains(&key.as_str()) {
+            let known = [keys, &OWN].concat().join(", ");
             let key = quoted(key);
             return Err(format!(
                 "unknown key {key} in \"extra\"; known here: {known}"
@@ -98,7 +103,25 @@ fn bridge(
         timeout: Duration::from_secs(number("timeout", 30, 3_600)?),
         requests_max: size(number("requests_max", 16, 1_024)?),
         answer_bytes_max: size(number("answer_bytes_max", 1 << 20, 1 << 24)?),
+        ca_certificates: files(extra)?,
     })
+}
+
+/// The files of authorities.
+fn files(extra: &Json) -> Result<Vec<String>, String> {
+    let expected = "\"ca_certificates\" must be a list of files";
+    match &extra["ca_certificates"] {
+        Json::Null => Ok(Vec::new()),
+        files => files
+            .as_array()
+            .ok_or(expected)?
+            .iter()
+            .map(|file| {
+                let file = file.as_str().filter(|file| !file.is_empty());
+                file.map(str::to_owned).ok_or_else(|| expected.to_owned())
+            })
+            .collect(),
+    }
 }
 
 fn forwarder(extra: &Json) -> Result<OutgoingKind, String> {

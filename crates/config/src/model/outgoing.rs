@@ -14,6 +14,8 @@ pub struct OutgoingBridge {
     /// Requests that are on their way at once.
     pub requests_max: usize,
     pub answer_bytes_max: usize,
+    /// Files of authorities that are trusted beside the system's, for servers of HTTPS.
+    pub ca_certificates: Vec<String>,
 }
 
 /// Which one.

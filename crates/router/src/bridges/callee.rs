@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use super::Bridge;
 use crate::outgoing::Answered;
+use crate::request_counts::Outcome;
 use crate::wamp::resident::{Invocation, Kept, Registration};
 
 /// What a call says, in the order in which it may say it without names.
@@ -123,12 +124,16 @@ async fn ask(
     servers: &[String],
     payload: &Kept,
 ) -> Result<Answered, Failed> {
-    let request = request(base, servers, payload).map_err(Failed::Invalid)?;
-    let model = &bridge.model;
-    let asked = bridge
-        .server
-        .ask(request, model.timeout, model.answer_bytes_max);
-    asked.await.map_err(Failed::Server)
+    let request = match request(base, servers, payload) {
+        Ok(request) => request,
+        Err(text) => {
+            bridge.counts.begin().end(Outcome::Refused);
+            return Err(Failed::Invalid(text));
+        }
+    };
+    let (answered, counted) = bridge.ask(request).await.map_err(Failed::Server)?;
+    counted.end(Outcome::Answered);
+    Ok(answered)
 }
 
 /// The request that a call asks for.

@@ -11,6 +11,7 @@ use hyper::{Method, Request};
 use tokio::task::JoinSet;
 
 use super::Bridge;
+use crate::request_counts::Outcome;
 use crate::wamp::resident::{Kept, Resident, Subscription};
 
 /// Forwards until the router ends.
@@ -113,17 +114,19 @@ impl Way {
         *request.uri_mut() = self.url.parse().map_err(|e| format!("no URL: {e}"))?;
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(CONTENT_TYPE, json);
-        let model = &self.bridge.model;
-        let server = &self.bridge.server;
-        let answer = server
-            .ask(request, model.timeout, model.answer_bytes_max)
-            .await?;
+        let (answer, counted) = self.bridge.ask(request).await?;
         let status = answer.status.as_u16();
         match self.expected_code {
-            Some(expected) if expected != status => Err(format!(
-                "it was answered {status}, where {expected} was expected"
-            )),
-            _ => Ok(()),
+            Some(expected) if expected != status => {
+                counted.end(Outcome::Unexpected);
+                Err(format!(
+                    "it was answered {status}, where {expected} was expected"
+                ))
+            }
+            _ => {
+                counted.end(Outcome::Answered);
+                Ok(())
+            }
         }
     }
 }

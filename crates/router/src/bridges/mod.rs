@@ -8,15 +8,19 @@ mod callee;
 mod forwarder;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use crosstie_config::{OutgoingBridge, OutgoingKind};
 use crosstie_routing::Identity;
 use crosstie_wamp::Serializer;
+use hyper::Request;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Answered, Outgoing, Unanswered};
+use crate::request_counts::{Counted, Outcome, RequestCounts};
 use crate::wamp::resident::{Manner, Place, Rooms};
 
 /// What each of them has.
@@ -25,6 +29,7 @@ struct Bridge {
     server: Outgoing,
     /// One permit for each request on its way.
     requests: Arc<Semaphore>,
+    counts: Arc<RequestCounts>,
     model: OutgoingBridge,
 }
 
@@ -35,8 +40,12 @@ const MESSAGE_BYTES_MAX: usize = 1 << 24;
 pub(crate) fn run(
     model: &OutgoingBridge,
     rooms: Arc<dyn Rooms>,
+    counts: Arc<RequestCounts>,
+    directory: &Path,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static + use<>> {
-    let server = Outgoing::keeping(model.requests_max)?;
+    let files = model.ca_certificates.iter();
+    let files: Vec<_> = files.map(|path| directory.join(path)).collect();
+    let server = Outgoing::keeping(model.requests_max, &files)?;
     let model = model.clone();
     Ok(async move {
         let manner = Manner {
@@ -56,6 +65,7 @@ pub(crate) fn run(
             place: Place::new(rooms, &model.realm, manner),
             server,
             requests: Arc::new(Semaphore::new(model.requests_max)),
+            counts,
             model,
         });
         match &bridge.model.kind {
@@ -76,6 +86,25 @@ pub(crate) fn run(
 }
 
 impl Bridge {
+    /// Has a server answer a request, which is counted by whoever knows what its answer is worth.
+    async fn ask(&self, request: Request<Bytes>) -> Result<(Answered, Counted), String> {
+        let counted = self.counts.begin();
+        let model = &self.model;
+        let asked = self
+            .server
+            .ask(request, model.timeout, model.answer_bytes_max);
+        match asked.await {
+            Ok(answered) => Ok((answered, counted)),
+            Err(unanswered) => {
+                counted.end(match unanswered {
+                    Unanswered::TimedOut(_) => Outcome::TimedOut,
+                    Unanswered::Failed(_) => Outcome::Unavailable,
+                });
+                Err(unanswered.to_string())
+            }
+        }
+    }
+
     /// Says what an operator has to look into.
     fn warn(&self, what: &dyn std::fmt::Display) {
         tracing::warn!(

@@ -28,6 +28,7 @@ use tower_service::Service;
 use super::answer::{self, Body};
 use super::passing::{Passing, Progress, Sent};
 use super::places::Places;
+use crate::request_counts::{Counted, Outcome, RequestCounts};
 
 /// Where the server is.
 #[derive(Clone, Debug)]
@@ -59,13 +60,19 @@ pub(crate) struct Backend {
     name: String,
     bounds: Bounds,
     places: Places,
+    counts: Arc<RequestCounts>,
     /// The last request found nobody: said once, and again when somebody is there.
     is_gone: AtomicBool,
 }
 
 impl Backend {
     /// `name` is what it is called in the log.
-    pub(crate) fn new(address: Address, name: String, bounds: Bounds) -> Self {
+    pub(crate) fn new(
+        address: Address,
+        name: String,
+        bounds: Bounds,
+        counts: Arc<RequestCounts>,
+    ) -> Self {
         let connector = Connector {
             address,
             timeout: bounds.timeout,
@@ -84,6 +91,7 @@ impl Backend {
             name,
             bounds,
             places: Places::new(bounds.requests_max),
+            counts,
             is_gone: AtomicBool::new(false),
         }
     }
@@ -96,28 +104,34 @@ impl Backend {
         target: &str,
         connection: &Arc<transport::Connection>,
     ) -> Response<Body> {
+        let counted = self.counts.begin();
         if request.body().size_hint().lower() > self.bounds.body_bytes_max {
+            counted.end(Outcome::Refused);
             let text = "The body of this request is longer than it may be.";
             let status = StatusCode::PAYLOAD_TOO_LARGE;
             return answer::page(status, "413 Content Too Large", text);
         }
         let place = match self.places.enter(connection, self.bounds.timeout).await {
             Ok(place) => place,
-            Err(full) => return full,
+            Err(full) => {
+                counted.end(Outcome::Full);
+                return full;
+            }
         };
         let progress = Progress::new();
         let Some(request) = self.outgoing(request, target, &progress) else {
+            counted.end(Outcome::Refused);
             let text = "This address cannot be asked for there.";
             return answer::page(StatusCode::BAD_REQUEST, "400 Bad Request", text);
         };
         let answered = tokio::select! {
             answered = self.client.request(request) => answered,
-            () = progress.until_silent(self.bounds.timeout) => return self.silent(),
+            () = progress.until_silent(self.bounds.timeout) => return self.silent(counted),
         };
         match answered {
             // Nobody asked it to speak anything else.
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                self.bad("it speaks another protocol")
+                self.bad("it speaks another protocol", counted)
             }
             Ok(answer) => {
                 if self.is_gone.swap(false, Ordering::Relaxed) {
@@ -128,9 +142,10 @@ impl Backend {
                 head.extensions.clear();
                 remove_hop_by_hop(&mut head.headers);
                 let body = Passing::body(body, place, Some(self.bounds.timeout));
+                counted.end(Outcome::Answered);
                 Response::from_parts(head, body)
             }
-            Err(e) => self.failed(&e),
+            Err(e) => self.failed(&e, counted),
         }
     }
 
@@ -151,19 +166,20 @@ impl Backend {
         Some(Request::from_parts(head, body.boxed_unsync()))
     }
 
-    fn failed(&self, error: &Error) -> Response<Body> {
+    fn failed(&self, error: &Error, counted: Counted) -> Response<Body> {
         let mut why: &dyn std::error::Error = error;
         while let Some(source) = why.source() {
             why = source;
         }
         let io = why.downcast_ref::<io::Error>();
         if io.is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
-            return self.silent();
+            return self.silent(counted);
         }
-        self.bad(&why.to_string())
+        self.bad(&why.to_string(), counted)
     }
 
-    fn bad(&self, why: &str) -> Response<Body> {
+    fn bad(&self, why: &str, counted: Counted) -> Response<Body> {
+        counted.end(Outcome::Unavailable);
         if !self.is_gone.swap(true, Ordering::Relaxed) {
             tracing::warn!("{} does not answer: {why}", self.name);
         }
@@ -171,7 +187,8 @@ impl Backend {
         answer::page(StatusCode::BAD_GATEWAY, "502 Bad Gateway", text)
     }
 
-    fn silent(&self) -> Response<Body> {
+    fn silent(&self, counted: Counted) -> Response<Body> {
+        counted.end(Outcome::TimedOut);
         let seconds = self.bounds.timeout.as_secs();
         tracing::debug!("{} said nothing for {seconds} s", self.name);
         let text = "The server behind this one did not answer in time.";

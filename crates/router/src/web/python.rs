@@ -31,7 +31,8 @@ use tokio::sync::{oneshot, watch};
 use super::answer;
 use super::backend::{Address, Backend, Bounds};
 use super::{Answering, Asked, Body, Service};
-use crate::programs::{Executable, Hosting, Program, Programs, Running};
+use crate::programs::{Executable, Program, Programs, Running};
+use crate::router_state::RouterState;
 
 /// The package's module that hosts them.
 const MODULE: &str = "crosstie.web";
@@ -82,9 +83,10 @@ impl Python {
     pub(crate) fn new(
         model: &WebPython,
         directory: &Path,
-        hosting: &Hosting,
+        router: &RouterState,
         keeper: &Handle,
     ) -> io::Result<Self> {
+        let hosting = &router.hosting;
         let programs = hosting.programs()?;
         let without = || io::Error::other("there is no node directory for its socket");
         let private = programs.private().ok_or_else(without)?;
@@ -109,6 +111,11 @@ impl Python {
             timeout: model.timeout,
             body_bytes_max: model.body_bytes_max,
         };
+        let kind = match model.program {
+            WebProgram::Wsgi { .. } => "wsgi",
+            _ => "resource",
+        };
+        let counts = router.counts_of(kind, &name);
         let (state, state_seen) = watch::channel(State::Starting);
         let (wanted, unwanted) = oneshot::channel();
         let host = Host {
@@ -123,7 +130,7 @@ impl Python {
         };
         keeper.spawn(host.keep(unwanted));
         Ok(Self {
-            backend: Backend::new(Address::Unix(socket), name, bounds),
+            backend: Backend::new(Address::Unix(socket), name, bounds, counts),
             state: state_seen,
             timeout: model.timeout,
             _wanted: wanted,

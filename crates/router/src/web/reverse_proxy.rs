@@ -10,6 +10,7 @@ use hyper::header::{HOST, HeaderValue};
 
 use super::backend::{Address, Backend, Bounds};
 use super::{Answering, Asked, Body, Service};
+use crate::router_state::RouterState;
 
 /// A service that passes requests on.
 pub(crate) struct ReverseProxy {
@@ -22,7 +23,7 @@ pub(crate) struct ReverseProxy {
 }
 
 impl ReverseProxy {
-    pub(crate) fn new(model: &Model) -> io::Result<Self> {
+    pub(crate) fn new(model: &Model, router: &RouterState) -> io::Result<Self> {
         let name = match model.host.contains(':') {
             true => format!("[{}]", model.host),
             false => model.host.clone(),
@@ -41,7 +42,12 @@ impl ReverseProxy {
             body_bytes_max: u64::MAX,
         };
         Ok(Self {
-            backend: Backend::new(address, format!("the server at {host}"), bounds),
+            backend: Backend::new(
+                address,
+                format!("the server at {host}"),
+                bounds,
+                router.counts_of("reverseproxy", &host),
+            ),
             host: HeaderValue::try_from(host).map_err(io::Error::other)?,
             path: model.path.clone(),
             forwarded_port: model.forwarded_port,

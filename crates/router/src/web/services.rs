@@ -53,9 +53,9 @@ fn make(
         WebService::Publisher(model) => Box::new(Bridge::publisher(model, router)),
         WebService::Webhook(model) => Box::new(Bridge::webhook(model, router)),
         WebService::WebSocket(_) => Box::new(WebSocket),
-        WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy)?),
+        WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy, router)?),
         WebService::WebSocketReverseProxy(proxy) => {
-            Box::new(WebSocketProxy::new(proxy, directory)?)
+            Box::new(WebSocketProxy::new(proxy, directory, router)?)
         }
         WebService::Archive(archive) => {
             Box::new(Archive::open(archive, directory, router.door.keeper())?)
@@ -63,7 +63,7 @@ fn make(
         WebService::Cgi(cgi) => Box::new(Cgi::new(cgi, directory, &router.hosting)?),
         WebService::Python(python) => {
             let keeper = router.door.keeper();
-            Box::new(Python::new(python, directory, &router.hosting, keeper)?)
+            Box::new(Python::new(python, directory, router, keeper)?)
         }
         // What a configuration holds may be secret.
         _ => {

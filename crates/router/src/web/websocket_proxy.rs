@@ -34,6 +34,8 @@ use super::places::PASSING_BYTES;
 use super::{Answering, Asked, Body, Service, answer};
 use crate::origins::origin_may_connect;
 use crate::outgoing::connector;
+use crate::request_counts::{Counted, Outcome, RequestCounts};
+use crate::router_state::RouterState;
 
 /// How long one side may go on when the other has ended.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(10);
@@ -48,10 +50,11 @@ pub(crate) struct WebSocketProxy {
     options: WebSocketOptions,
     places: Arc<Semaphore>,
     timeout: Duration,
+    counts: Arc<RequestCounts>,
 }
 
 impl WebSocketProxy {
-    pub(crate) fn new(model: &Model, directory: &Path) -> io::Result<Self> {
+    pub(crate) fn new(model: &Model, directory: &Path, router: &RouterState) -> io::Result<Self> {
         // `ws` is to `wss` as `http` is to `https`.
         let url = model.url.replacen("ws", "http", 1);
         let url: Uri = url.parse().map_err(io::Error::other)?;
@@ -61,6 +64,7 @@ impl WebSocketProxy {
         Ok(Self {
             connector: connector(&files, model.server_name.as_deref())?,
             url,
+            counts: router.counts_of("websocket-reverseproxy", &authority),
             host: HeaderValue::try_from(authority).map_err(io::Error::other)?,
             options: model.frontend.options.clone(),
             places: Arc::new(Semaphore::new(model.connections_max)),
@@ -69,32 +73,39 @@ impl WebSocketProxy {
     }
 
     async fn pass(&self, asked: Asked) -> Response<Body> {
+        let counted = self.counts.begin();
         if !is_handshake(&asked.request) {
+            counted.end(Outcome::Refused);
             return upgrade_required();
         }
         let origin = asked.request.headers().get(ORIGIN);
         let origin = origin.map(|origin| origin.to_str().unwrap_or("(no text)"));
         if let Err(reason) = origin_may_connect(origin, &self.options) {
+            counted.end(Outcome::Refused);
             return answer::text(StatusCode::FORBIDDEN, reason);
         }
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            counted.end(Outcome::Full);
             let text = "as many connections are passed on as may be: come again in a moment";
             return answer::text(StatusCode::SERVICE_UNAVAILABLE, text);
         };
         let Some(request) = self.outgoing(&asked) else {
+            counted.end(Outcome::Refused);
             return answer::text(StatusCode::BAD_REQUEST, "this cannot be passed on");
         };
         match tokio::time::timeout(self.timeout, self.ask(request)).await {
             Ok(Ok(answered)) => {
                 let held = Held::of(&asked.connection, PASSING_BYTES);
-                self.answered(asked.takeover, answered, (place, held))
+                self.answered(asked.takeover, answered, (place, held), counted)
             }
             Ok(Err(why)) => {
+                counted.end(Outcome::Unavailable);
                 tracing::warn!("no WebSocket at {}: {why}", self.url);
                 let text = "the server behind this one does not answer";
                 answer::text(StatusCode::BAD_GATEWAY, text)
             }
             Err(_) => {
+                counted.end(Outcome::TimedOut);
                 let text = "the server behind this one did not answer in time";
                 answer::text(StatusCode::GATEWAY_TIMEOUT, text)
             }
@@ -139,9 +150,11 @@ impl WebSocketProxy {
         takeover: Option<Takeover>,
         answered: Response<Incoming>,
         place: (OwnedSemaphorePermit, Held),
+        counted: Counted,
     ) -> Response<Body> {
         let is_open = answered.status() == StatusCode::SWITCHING_PROTOCOLS;
         if is_open && !names(answered.headers(), &UPGRADE, "websocket") {
+            counted.end(Outcome::Unavailable);
             let text = "the server behind this one speaks something else";
             return answer::text(StatusCode::BAD_GATEWAY, text);
         }
@@ -150,17 +163,21 @@ impl WebSocketProxy {
         head.headers = answered.headers().clone();
         remove_hop_by_hop(&mut head.headers);
         if !is_open {
+            counted.end(Outcome::Unexpected);
             // What it says instead is the client's to read.
             let body = Passing::body(answered.into_body(), place, Some(self.timeout));
             return Response::from_parts(head, body);
         }
         ask_for_upgrade(&mut head.headers);
         let Some(takeover) = takeover else {
+            counted.end(Outcome::Refused);
             return upgrade_required();
         };
         let server = hyper::upgrade::on(answered);
         takeover.leave_to(|client| async move {
             relay(client, server).await;
+            // It was open until now.
+            counted.end(Outcome::Answered);
             drop(place);
         });
         Response::from_parts(head, answer::full(""))

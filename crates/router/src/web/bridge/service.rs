@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 
 use super::speaking::{self, Kind, Said};
 use crate::counters::{Counter, counters};
+use crate::request_counts::{Outcome, RequestCounts};
 use crate::router_state::RouterState;
 use crate::wamp::resident::{Manner, Place};
 use crate::web::answer::full;
@@ -34,6 +35,7 @@ pub(crate) struct Bridge {
     router: Arc<RouterState>,
     realm: String,
     identity: Identity,
+    counts: Arc<RequestCounts>,
     /// Made by the first request, on whose thread the realm's answers are read.
     place: OnceLock<Place>,
 }
@@ -100,6 +102,7 @@ impl Bridge {
         let key = options.signature.as_ref();
         let delta = options.timestamp_delta_max.unwrap_or_default();
         let taken = || Mutex::new(Taken::new(delta, options.replays_max));
+        let kind_name = kind.name();
         Self {
             kind,
             rules: Rules {
@@ -114,6 +117,7 @@ impl Bridge {
             taken: options.refuse_replay.then(taken),
             router: Arc::clone(router),
             realm: model.realm.clone(),
+            counts: router.counts_of(kind_name, &model.realm),
             identity: Identity {
                 authid: authid.into(),
                 authrole: model.role.as_str().into(),
@@ -144,6 +148,7 @@ impl Bridge {
         let connection = &asked.connection;
         let (head, body) = asked.request.into_parts();
         let mut headers = cors::headers(&head.headers);
+        let counted = self.counts.begin();
         let answered = match self.read(&head, body, connection, is_tls).await {
             Ok(Some(body)) => {
                 let _held = Held::new(connection, body.len());
@@ -152,13 +157,18 @@ impl Bridge {
             }
             Ok(None) => {
                 cors::add_methods(&mut headers);
-                Ok((StatusCode::OK, Bytes::new()))
+                Ok(Said::answered(StatusCode::OK, Bytes::new()))
             }
             Err(NotTaken::Refused(refusal)) => Err(refusal),
-            Err(NotTaken::NoBody(status)) => Ok((status, Bytes::new())),
+            Err(NotTaken::NoBody(status)) => Ok(Said {
+                status,
+                body: Bytes::new(),
+                outcome: Outcome::Refused,
+            }),
         };
-        let answered = answered.unwrap_or_else(|refusal| refused(connection, &refusal));
-        response(answered, headers)
+        let said = answered.unwrap_or_else(|refusal| refused(connection, &refusal));
+        counted.end(said.outcome);
+        response(said, headers)
     }
 
     /// Reads a request that is to be taken; no body where it only asks what it may ask for.
@@ -225,12 +235,16 @@ impl From<Refusal> for NotTaken {
 fn refused(connection: &Connection, refusal: &Refusal) -> Said {
     counters().count(Counter::PeerFaults);
     tracing::debug!(peer = %connection.peer(), "request refused: {refusal}");
-    (refusal.status(), answer::refusal(refusal).into())
+    Said {
+        status: refusal.status(),
+        body: answer::refusal(refusal).into(),
+        outcome: Outcome::Refused,
+    }
 }
 
-fn response((status, body): Said, headers: HeaderMap) -> Response<Body> {
-    let mut response = Response::new(full(body));
-    *response.status_mut() = status;
+fn response(said: Said, headers: HeaderMap) -> Response<Body> {
+    let mut response = Response::new(full(said.body));
+    *response.status_mut() = said.status;
     *response.headers_mut() = headers;
     response
 }

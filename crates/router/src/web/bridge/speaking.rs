@@ -8,6 +8,7 @@ use crosstie_wamp::{Payload, PublishOptions, Serializer};
 use crosstie_web::bridge::{Refusal, answer, body, webhook};
 use hyper::{HeaderMap, StatusCode};
 
+use crate::request_counts::Outcome;
 use crate::wamp::resident::{Failed, Place, Resident};
 
 /// What it is to become.
@@ -22,7 +23,32 @@ pub(super) enum Kind {
 }
 
 /// What the request is answered.
-pub(super) type Said = (StatusCode, Bytes);
+pub(super) struct Said {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+    pub(super) outcome: Outcome,
+}
+
+impl Kind {
+    /// As its metrics have it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Publisher => "publisher",
+            Self::Webhook { .. } => "webhook",
+        }
+    }
+}
+
+impl Said {
+    pub(super) fn answered(status: StatusCode, body: Bytes) -> Self {
+        Self {
+            status,
+            body,
+            outcome: Outcome::Answered,
+        }
+    }
+}
 
 /// Says in a realm what a request says.
 pub(super) async fn say(
@@ -42,14 +68,18 @@ pub(super) async fn say(
         } => {
             let text = std::str::from_utf8(body).map_err(|_| Refusal::NotUtf8)?;
             Ok(match publish_event(place, topic, headers, text).await {
-                Ok(()) => (StatusCode::ACCEPTED, success_response.clone()),
+                Ok(()) => Said::answered(StatusCode::ACCEPTED, success_response.clone()),
                 Err(failed) => {
                     tracing::warn!(
                         "A request could not be published to '{topic}' of realm '{}' with role '{}': {failed}",
                         place.realm(),
                         place.role()
                     );
-                    (StatusCode::INTERNAL_SERVER_ERROR, error_response.clone())
+                    Said {
+                        status: StatusCode::INTERNAL_SERVER_ERROR,
+                        body: error_response.clone(),
+                        outcome: outcome(&failed),
+                    }
                 }
             })
         }
@@ -122,13 +152,24 @@ async fn acknowledged(
 }
 
 fn ok(body: Vec<u8>) -> Said {
-    (StatusCode::OK, body.into())
+    Said::answered(StatusCode::OK, body.into())
+}
+
+fn outcome(failed: &Failed) -> Outcome {
+    match failed {
+        Failed::Error { .. } => Outcome::Error,
+        Failed::NotLetIn(_) | Failed::Lost(_) => Outcome::Unavailable,
+    }
 }
 
 /// An error of WAMP's is an answer; anything else is ours to look into.
 fn failure(place: &Place, failed: Failed) -> Said {
-    match failed {
-        Failed::Error { uri, payload } => ok(answer::error(&uri, &payload.args, &payload.kwargs)),
+    let outcome = outcome(&failed);
+    let (status, body) = match failed {
+        Failed::Error { uri, payload } => (
+            StatusCode::OK,
+            answer::error(&uri, &payload.args, &payload.kwargs).into(),
+        ),
         other => {
             tracing::warn!(
                 "A request could not be passed on to realm '{}' with role '{}': {other}",
@@ -137,5 +178,10 @@ fn failure(place: &Place, failed: Failed) -> Said {
             );
             (StatusCode::INTERNAL_SERVER_ERROR, answer::failure().into())
         }
+    };
+    Said {
+        status,
+        body,
+        outcome,
     }
 }

@@ -1,0 +1,148 @@
+//! What is counted of HTTP requests that become something else, or go somewhere else, and told at `/metrics`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The counters of one service or component. Those of one kind and name share them, so that they outlive a
+/// transport that is stopped and started.
+pub(crate) struct RequestCounts {
+    kind: &'static str,
+    /// What tells it from others of its kind: a realm, a component's id, a server.
+    name: String,
+    open: AtomicI64,
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    /// From a request until what it is answered is known.
+    nanoseconds: AtomicU64,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// As it was to be.
+    Answered,
+    /// With an error of WAMP's.
+    Error,
+    /// It was not taken: what it says is wrong, or it may not.
+    Refused,
+    /// As many are on their way as may be.
+    Full,
+    /// Whoever was to answer it is not there, or broke off.
+    Unavailable,
+    /// The server did not answer in time.
+    TimedOut,
+    /// The server answered with another status than was expected.
+    Unexpected,
+    /// Nobody waits for its answer any more.
+    Canceled,
+}
+
+impl Outcome {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Answered, "answered"),
+        (Self::Error, "error"),
+        (Self::Refused, "refused"),
+        (Self::Full, "full"),
+        (Self::Unavailable, "unavailable"),
+        (Self::TimedOut, "timed_out"),
+        (Self::Unexpected, "unexpected"),
+        (Self::Canceled, "canceled"),
+    ];
+}
+
+/// A request that is counted when this is dropped.
+pub(crate) struct Counted {
+    counts: Arc<RequestCounts>,
+    begun: Instant,
+    /// Whoever drops it without a word has not waited.
+    outcome: Outcome,
+}
+
+impl RequestCounts {
+    pub(crate) fn new(kind: &'static str, name: &str) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            open: AtomicI64::new(0),
+            outcomes: Default::default(),
+            nanoseconds: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn is_of(&self, kind: &str, name: &str) -> bool {
+        self.kind == kind && self.name == name
+    }
+
+    /// A request has come.
+    pub(crate) fn begin(self: &Arc<Self>) -> Counted {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Counted {
+            counts: Arc::clone(self),
+            begun: Instant::now(),
+            outcome: Outcome::Canceled,
+        }
+    }
+}
+
+impl Counted {
+    /// It is known what becomes of it.
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let counts = &self.counts;
+        let taken = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        counts.nanoseconds.fetch_add(taken, Ordering::Relaxed);
+        counts.outcomes[self.outcome as usize].fetch_add(1, Ordering::Relaxed);
+        counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// Tells of them, by their workers.
+pub(crate) fn register<'w>(
+    registry: &mut Registry,
+    workers: impl Iterator<Item = (&'w str, Vec<Arc<RequestCounts>>)>,
+) {
+    let requests: Family<Labels<4>, Counter> = Family::default();
+    let seconds: Family<Labels<3>, Counter<f64, AtomicU64>> = Family::default();
+    let open: Family<Labels<3>, Gauge> = Family::default();
+    for (worker, all) in workers {
+        for counts in all {
+            let labels = || {
+                let kind = ("kind", counts.kind.to_owned());
+                [
+                    ("worker", worker.to_owned()),
+                    kind,
+                    ("service", counts.name.clone()),
+                ]
+            };
+            for (outcome, name) in Outcome::ALL {
+                let [worker, kind, of] = labels();
+                let labels = [worker, kind, of, ("outcome", name.to_owned())];
+                let counted = counts.outcomes[outcome as usize].load(Ordering::Relaxed);
+                requests.get_or_create(&labels).inc_by(counted);
+            }
+            let nanoseconds = counts.nanoseconds.load(Ordering::Relaxed);
+            let taken = seconds.get_or_create(&labels());
+            taken.inc_by(nanoseconds as f64 / 1e9);
+            let now = counts.open.load(Ordering::Relaxed);
+            open.get_or_create(&labels()).set(now);
+        }
+    }
+    let help = "HTTP requests of bridges and proxies, by what became of them";
+    registry.register("http_requests", help, requests);
+    let help = "Seconds that HTTP requests of bridges and proxies took, together";
+    registry.register("http_request_seconds", help, seconds);
+    let help = "HTTP requests of bridges and proxies that wait for their answer";
+    registry.register("http_requests_open", help, open);
+}
