@@ -1,10 +1,11 @@
-"""Components that a router is itself: events and calls that become HTTP requests."""
+"""Components that make HTTP requests: a router is them itself, and a container has them."""
 
 from __future__ import annotations
 
 import json
 import queue
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from rig import certificates, config
 from rig.puppet import WampError
-from rig.router import Router
+from rig.router import ROOT, Router
 from rig.waiting import DEADLINE_S, await_true
 
 from bridge import cases
@@ -95,9 +96,15 @@ def secure_site(authority: Path) -> Iterator[Site]:
     site.close()
 
 
-@pytest.fixture(scope="module")
-def router(tmp_path_factory, site: Site, secure_site: Site, authority: Path):
-    """A router that forwards events and answers calls."""
+@pytest.fixture(scope="module", params=["router", "container"])
+def router(request, tmp_path_factory, site: Site, secure_site: Site, authority: Path):
+    """A router that forwards events and answers calls, or has a container that does."""
+    directory = tmp_path_factory.mktemp("outgoing")
+    socket = {"type": "unix", "path": "node.sock"}
+    if request.param == "router":
+        way = {"role": "anonymous"}
+    else:
+        way = {"transport": {"type": "rawsocket", "serializer": "json", "endpoint": socket}}
 
     def component(name: str, **extra: object) -> dict:
         return {
@@ -105,12 +112,20 @@ def router(tmp_path_factory, site: Site, secure_site: Site, authority: Path):
             "id": name.lower(),
             "classname": f"crossbar.bridge.rest.{name}",
             "realm": "realm1",
-            "role": "anonymous",
             "extra": extra,
+            **way,
         }
 
     configuration = cases.node()
-    configuration["workers"][0]["components"] = [
+    worker = configuration["workers"][0]
+    worker["transports"].append(config.universal("tcp", config.tcp()))
+    if request.param == "container":
+        worker["transports"].append({"type": "rawsocket", "endpoint": socket})
+        variables = {"PYTHONPATH": str(ROOT / "python")}
+        options = {"python": sys.executable, "env": {"vars": variables}}
+        worker = {"type": "container", "options": options}
+        configuration["workers"].append(worker)
+    worker["components"] = [
         component(
             "MessageForwarder",
             subscriptions=[
@@ -152,8 +167,7 @@ def router(tmp_path_factory, site: Site, secure_site: Site, authority: Path):
             "id": "stranger",
         },
     ]
-    configuration["workers"][0]["transports"].append(config.universal("tcp", config.tcp()))
-    router = Router(tmp_path_factory.mktemp("outgoing"), config=configuration)
+    router = Router(directory, config=configuration)
     yield router
     router.stop()
 
@@ -288,6 +302,7 @@ def test_a_server_of_https_is_trusted_by_its_authority(session):
     assert "certificate" in str(failed.value.args)
 
 
+@pytest.mark.parametrize("router", ["router"], indirect=True)
 def test_what_becomes_of_requests_is_counted(session, router: Router):
     def counted(kind: str, name: str, outcome: str) -> float:
         return router.metric("http_requests_total", kind=kind, service=name, outcome=outcome)

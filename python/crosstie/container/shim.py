@@ -1,7 +1,8 @@
-"""The two modules of Crossbar.io that components are known to import, where it is not installed.
+"""The modules of Crossbar.io that components are known to use, where it is not installed.
 
-Inside the container only: `crossbar.common.processinfo` (`ProcessInfo`) and `crossbar._util` (`hl`
-and its kin). Any other name raises ImportError and says so, for nothing here is a router.
+Inside the container only: `crossbar.common.processinfo` (`ProcessInfo`), `crossbar._util` (`hl` and
+its kin), and `crossbar.bridge.rest` with its components. Any other name raises ImportError and says
+so, for nothing here is a router.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import types
 from crosstie.container.processinfo import ProcessInfo
 
 THERE_IS = (
-    "crossbar.common.processinfo.ProcessInfo; crossbar._util: class_name, hl, hlid, hltype, hlval"
+    "crossbar.common.processinfo.ProcessInfo; crossbar._util: class_name, hl, hlid, hltype, hlval;"
+    " crossbar.bridge.rest: MessageForwarder, RESTCallee"
 )
 
 
@@ -37,9 +39,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         if fullname not in CONTENTS:
             raise ImportError(absent(fullname), name=fullname)
-        return importlib.machinery.ModuleSpec(
-            fullname, self, is_package=fullname in ("crossbar", "crossbar.common")
-        )
+        is_package = any(name.startswith(f"{fullname}.") for name in CONTENTS)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec):
         """Make an empty module that explains itself."""
@@ -47,7 +48,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         """Fill it."""
-        vars(module).update(CONTENTS[module.__name__])
+        vars(module).update(CONTENTS[module.__name__]())
 
 
 class Module(types.ModuleType):
@@ -99,9 +100,25 @@ def class_name(obj) -> str:
     return f"{kind.__module__}.{kind.__name__}"
 
 
+def utilities() -> dict:
+    """Return what `crossbar._util` has."""
+    return {each.__name__: each for each in (class_name, hl, hlid, hltype, hlval)}
+
+
+def rest() -> dict:
+    """Return the components that make HTTP requests; with an HTTP client, which few need."""
+    from crosstie.container.rest import MessageForwarder, RESTCallee
+
+    return {each.__name__: each for each in (MessageForwarder, RESTCallee)}
+
+
 CONTENTS = {
-    "crossbar": {},
-    "crossbar.common": {},
-    "crossbar.common.processinfo": {"ProcessInfo": ProcessInfo},
-    "crossbar._util": {each.__name__: each for each in (class_name, hl, hlid, hltype, hlval)},
+    "crossbar": dict,
+    "crossbar.common": dict,
+    "crossbar.common.processinfo": lambda: {"ProcessInfo": ProcessInfo},
+    "crossbar._util": utilities,
+    "crossbar.bridge": dict,
+    "crossbar.bridge.rest": rest,
+    "crossbar.bridge.rest.callee": rest,
+    "crossbar.bridge.rest.subscriber": rest,
 }
