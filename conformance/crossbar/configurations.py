@@ -141,6 +141,20 @@ SERVED = [
     Case("an archive", served(zip={"type": "archive", "archive": "../web.zip", "cache": True}),
          says=("there is no file",)),
     Case(
+        "a proxy of another machine's router",
+        node(router(websocket()), {
+            "type": "proxy",
+            "connections": {"there": {"transport": {
+                "type": "rawsocket", "serializer": "cbor",
+                "endpoint": {"type": "tcp", "host": "core.example", "port": 8442},
+            }}},
+            "routes": {"realm1": {"anonymous": "there"}},
+            "transports": [websocket()],
+        }),
+        loads=False,
+        says=("no router worker of this node listens there",),
+    ),
+    Case(
         "everything on one port",
         node(router({
             "type": "universal", "endpoint": LOCAL,
@@ -209,7 +223,12 @@ WORKERS = [
         says=('"connections" in a router worker is left out',)),
     Case("a component that uses one", node(router(websocket(), components=[
         component(role="anonymous", references=["connection:db1"])])), False, ('"references"',)),
-    Case("a proxy worker", node({"type": "proxy"}), False, ("a router worker serves a realm",)),
+    Case(
+        "a proxy worker",
+        node({"type": "proxy"}),
+        loads=False,
+        says=("a proxy without routes leads nowhere",),
+    ),
     Case("a market", node({"type": "xbrmm"}), False, ("a router needs no blockchain",)),
 ]  # fmt: skip
 

@@ -25,6 +25,7 @@ mod near;
 mod part;
 mod principals;
 mod problem;
+mod proxied;
 mod secrets;
 mod tree;
 mod twisted;
@@ -149,6 +150,7 @@ fn parse_with_files(
         return Err(problems);
     };
     earlier::renew(&mut root, &mut problems);
+    proxied::give(&mut root, &mut problems);
     let table = &catalogue::CONFIG;
     let kind = catalogue::Kind::Object(table);
     check::check(&mut root, &kind, table.name, Some(outside), &mut problems);
