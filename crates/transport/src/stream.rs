@@ -111,7 +111,12 @@ impl ConnectionStream {
         let room = self.unsent_bytes_max.saturating_sub(queued);
         let room = room.min(WRITE_BYTES);
         let mut left = room;
+        let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
         self.connection.append_below(self.unsent_bytes_max, |out| {
+            if wanted >= WRITE_BYTES / 4 {
+                // Much is all that there is: to grow as a vector does would take twice as much.
+                out.reserve_exact(wanted.min(room));
+            }
             for slice in slices {
                 let part = &slice[..slice.len().min(left)];
                 out.extend_from_slice(part);

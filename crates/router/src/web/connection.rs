@@ -71,7 +71,7 @@ async fn serve_http2(
             let connection = Arc::clone(&connection);
             let open = Open::of(&activity);
             async move {
-                let response = respond(site, listening, connection, request, None).await;
+                let response = respond(site, listening, connection, Box::new(request), None).await;
                 // A body may still be on its way when everything else is silent.
                 Ok::<_, Infallible>(response.map(|body| Passing::body(body, open, None)))
             }

@@ -77,24 +77,23 @@ pub(super) async fn serve(
     let builder = builder(idle_max);
     let _state = Held::of(&connection, STATE_BYTES);
     loop {
-        let buffers = Held::of(&connection, BUFFERS_BYTES);
-        let requests = Requests {
-            site: Arc::clone(&site),
-            listening: Arc::clone(&listening),
-            connection: Arc::clone(&connection),
-            exchange: Arc::clone(&exchange),
-        };
-        let wire = TokioIo::new(Wire::new(stream, &exchange));
-        let mut serving = Box::new(builder.serve_connection(wire, requests));
-        let served = converse(&mut serving, &exchange, &listening).await;
-        let has_begun = {
-            // What hyper has is kept no longer than this: also an empty part of a buffer keeps the whole.
+        // What hyper has is kept no longer than it has the connection: an empty part of a buffer keeps all of it.
+        let (served, has_begun) = {
+            let _buffers = Held::of(&connection, BUFFERS_BYTES);
+            let requests = Requests {
+                site: Arc::clone(&site),
+                listening: Arc::clone(&listening),
+                connection: Arc::clone(&connection),
+                exchange: Arc::clone(&exchange),
+            };
+            let wire = TokioIo::new(Wire::new(stream, &exchange));
+            let mut serving = Box::new(builder.serve_connection(wire, requests));
+            let served = converse(&mut serving, &exchange, &listening).await;
             let parts = serving.into_parts();
             stream = parts.io.into_inner().into_stream();
             stream.unread(&parts.read_buf);
-            !parts.read_buf.is_empty()
+            (served, !parts.read_buf.is_empty())
         };
-        drop(buffers);
         if let Served::Over(served) = served {
             return end(stream, served, exchange.successor(), &listening).await;
         }
@@ -197,7 +196,7 @@ impl Service<Request<Incoming>> for Requests {
                     Arc::clone(&self.site),
                     Arc::clone(&self.listening),
                     Arc::clone(&self.connection),
-                    request,
+                    Box::new(request),
                     Some(self.exchange.takeover()),
                 )),
             }

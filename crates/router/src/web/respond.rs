@@ -9,27 +9,27 @@ use hyper::header::{HOST, HeaderValue, ORIGIN, STRICT_TRANSPORT_SECURITY, USER_A
 use hyper::{Request, Response, StatusCode, Version};
 
 use super::exchange::Takeover;
-use super::{Asked, Body, Site, answer};
+use super::{Answering, Asked, Body, Site, answer, ready};
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::origins::host_may_enter;
 use crate::pages;
 
-/// What a request is answered with.
+/// What a request is answered with. Boxed, like the line of the log: what waits long has room for neither.
 pub(super) async fn respond(
     site: Arc<Site>,
     listening: Arc<Listening>,
     connection: Arc<Connection>,
-    request: Request<Incoming>,
+    request: Box<Request<Incoming>>,
     takeover: Option<Takeover>,
 ) -> Response<Body> {
     let line = site
         .options
         .access_log
-        .then(|| Line::of(&connection, &request));
-    let secure = listening.tls.is_some();
-    let mut response = routed(&site, listening, connection, request, takeover).await;
-    if let (Some(age), true) = (site.options.hsts_max_age, secure) {
+        .then(|| Box::new(Line::of(&connection, &request)));
+    let is_secure = listening.tls.is_some();
+    let mut response = answering(&site, listening, connection, *request, takeover).await;
+    if let (Some(age), true) = (site.options.hsts_max_age, is_secure) {
         let text = format!("max-age={}", age.as_secs());
         if let Ok(value) = HeaderValue::try_from(text) {
             response
@@ -44,45 +44,45 @@ pub(super) async fn respond(
 }
 
 /// Has the service answer that the request's path leads to.
-async fn routed(
+fn answering(
     site: &Site,
     listening: Arc<Listening>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
     takeover: Option<Takeover>,
-) -> Response<Body> {
+) -> Answering<'_> {
     if pages::is_page(&listening, request.uri().path()) {
         let page = pages::respond(&listening, &request);
-        return page.map(|page| page.map_err(|never| match never {}).boxed_unsync());
+        return ready(page.map(|page| page.map_err(|never| match never {}).boxed_unsync()));
     }
     if let Err(reason) = may_enter(&listening, &request) {
         counters().count(Counter::PeerFaults);
-        return answer::text(StatusCode::FORBIDDEN, reason);
+        return ready(answer::text(StatusCode::FORBIDDEN, reason));
     }
-    let components = match crosstie_web::path::components(request.uri().path()) {
+    let mut components = match crosstie_web::path::components(request.uri().path()) {
         Ok(components) => components,
         Err(e) => {
             counters().count(Counter::PeerFaults);
-            return answer::text(StatusCode::BAD_REQUEST, e.to_string());
+            return ready(answer::text(StatusCode::BAD_REQUEST, e.to_string()));
         }
     };
     let Some(found) = site.find(&components) else {
-        return answer::not_found();
+        return ready(answer::not_found());
     };
+    let rest = components.split_off(found.depth);
     let mut base = String::new();
-    for component in &components[..found.depth] {
+    for component in components {
         base.push('/');
-        base.push_str(component);
+        base.push_str(&component);
     }
-    let asked = Asked {
+    found.service.answer(Asked {
         request,
         listening,
         connection,
         takeover,
         base,
-        rest: components[found.depth..].to_vec(),
-    };
-    found.service.answer(asked).await
+        rest,
+    })
 }
 
 /// Every name by which a request says that it came must be one of the listener's: a page whose own name is led to
