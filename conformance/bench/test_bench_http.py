@@ -37,13 +37,23 @@ def rows(results: Path) -> dict[tuple[str, str], dict]:
 
 def test_each_case_is_asked_for(tmp_path: Path):
     results = tmp_path / "results.json"
-    done = bench(*SHORT, "--connections", 4, "--json", results)
+    done = bench(*SHORT, "--connections", 4, "--clients", 600, "--json", results)
     assert done.returncode == 0, done.stdout + done.stderr
     found = rows(results)
-    assert set(found) == {(case, "crosstie") for case in ("file", "call", "publish")}
-    for row in found.values():
-        assert row["valid"], row
-        metrics = row["metrics"]
+    requests, events = ("file", "call", "publish"), ("websocket", "longpoll")
+    assert set(found) == {(case, "crosstie") for case in (*requests, *events, "waiting")}
+    assert all(row["valid"] for row in found.values()), found
+    waiting = found["waiting", "crosstie"]["metrics"]
+    assert waiting["clients"] == 600
+    assert waiting["pss_bytes_per_client"] > 0
+    for case in events:
+        metrics = found[case, "crosstie"]["metrics"]
+        # Ten publications at least, to each subscriber.
+        assert metrics["events"] >= 40
+        assert metrics["event_p50_us"] <= metrics["event_p99_us"]
+    assert "p99 ÷ WebSocket's ≤ 2.00" in done.stdout
+    for case in requests:
+        metrics = found[case, "crosstie"]["metrics"]
         assert metrics["requests"] >= 4
         assert metrics["server_cpu_us_per_request"] > 0
         assert metrics["driver_cpu_us_per_request"] > 0

@@ -48,6 +48,7 @@ mod load;
 mod machine;
 mod network;
 mod node;
+mod nodes;
 mod oslo;
 mod peer;
 mod process;

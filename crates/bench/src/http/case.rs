@@ -1,76 +1,58 @@
-//! What is asked for: a file, a call, a publication; and what is written to ask.
-
-use std::net::SocketAddr;
+//! What is measured: requests of a kind, or clients that wait for messages.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::expected::Expected;
+use super::request::Request;
+use crate::frame::OWN;
 use crate::subject::names;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Case {
-    /// A small file, which is the same for everybody.
     File,
-    /// A call of a procedure that answers with what it was called with.
     Call,
-    /// A publication, answered once it was made.
     Publish,
+    /// Events to subscribers over WebSocket, which long-poll is held against.
+    WebSocket,
+    /// Events to subscribers over long-poll.
+    LongPoll,
+    /// Clients of long-poll that wait: what each is in memory.
+    Waiting,
 }
 
 names! {
-    Case { File = "file", Call = "call", Publish = "publish" }
-    "a case is file, call or publish"
+    Case {
+        File = "file", Call = "call", Publish = "publish",
+        WebSocket = "websocket", LongPoll = "longpoll", Waiting = "waiting"
+    }
+    "a case is file, call, publish, websocket, longpoll or waiting"
 }
 
-pub(super) const FILE: &str = "file.txt";
-const FILE_BYTES: usize = 1024;
-const TOPIC: &str = "crosstie.bench.http.topic";
-/// Beside the number of who calls or publishes.
-const TEXT: &str = "sixty-four bytes of text that is called with and comes back agai";
+/// A kind of case: each has a driver, a table and goals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Requests(Request),
+    Events { is_longpoll: bool },
+    Memory,
+}
 
 impl Case {
-    /// The request of one of those who ask, and what it is to be answered with.
-    pub(super) fn exchange(
-        self,
-        address: SocketAddr,
-        procedure: &str,
-        number: usize,
-    ) -> (Vec<u8>, Expected) {
-        let args = json!([number, TEXT]);
+    pub(super) fn kind(self) -> Kind {
         match self {
-            Self::File => (get(address), Expected::Bytes(file())),
-            Self::Call => {
-                let body = json!({ "procedure": procedure, "args": [&args] });
-                let answer = json!({ "args": [args] });
-                (post(address, "call", &body), Expected::Value(answer))
-            }
-            Self::Publish => {
-                let body = json!({ "topic": TOPIC, "args": [args] });
-                (post(address, "publish", &body), Expected::Publication)
-            }
+            Self::File => Kind::Requests(Request::File),
+            Self::Call => Kind::Requests(Request::Call),
+            Self::Publish => Kind::Requests(Request::Publish),
+            Self::WebSocket => Kind::Events { is_longpoll: false },
+            Self::LongPoll => Kind::Events { is_longpoll: true },
+            Self::Waiting => Kind::Memory,
         }
     }
-}
 
-/// What the file has in it.
-pub(super) fn file() -> Vec<u8> {
-    let line = b"A line of the file that is asked for, which has sixteen of them.";
-    let mut bytes = line.repeat(FILE_BYTES / line.len());
-    bytes.resize(FILE_BYTES, b'\n');
-    bytes
-}
-
-fn get(address: SocketAddr) -> Vec<u8> {
-    format!("GET /{FILE} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\n\r\n").into_bytes()
-}
-
-fn post(address: SocketAddr, path: &str, body: &Value) -> Vec<u8> {
-    let body = body.to_string();
-    let length = body.len();
-    format!(
-        "POST /{path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .into_bytes()
+    /// Whether a server of that name has what is asked for. Crossbar.io's long-poll takes no message.
+    pub(super) fn is_had_by(self, server: &str, has_wamp: bool) -> bool {
+        match self.kind() {
+            Kind::Requests(Request::File) => true,
+            Kind::Requests(_) => has_wamp,
+            Kind::Events { .. } | Kind::Memory => server == OWN,
+        }
+    }
 }

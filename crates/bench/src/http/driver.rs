@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
-use super::case::Case;
 use super::expected::Expected;
+use super::request::Request;
+use super::{events, waiting};
 use crate::load::{Latencies, Recorded, Stream};
 use crate::machine::accounting::own_cpu_ns;
 use crate::process::{Driver, PATIENCE, WorkerError, instruction, say};
@@ -22,7 +23,7 @@ pub(crate) const ROLE: &str = "http";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Ask {
-        case: Case,
+        request: Request,
         address: SocketAddr,
         connections: usize,
         /// What is called, where something is.
@@ -30,6 +31,10 @@ pub(crate) enum Order {
     },
     /// Answers calls until it is ended.
     Serve(PairOrder),
+    /// Publishes, and receives what was published.
+    Events(events::Order),
+    /// Opens sessions over long-poll that wait.
+    Wait(SocketAddr),
 }
 
 /// What one window has brought.
@@ -50,13 +55,15 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
             say(&Driver::<Found>::Ready);
             callee.serve().map(|_| ())
         }
+        Order::Events(order) => events::work(&order),
+        Order::Wait(address) => waiting::work(address),
         Order::Ask {
-            case,
+            request,
             address,
             connections,
             procedure,
         } => {
-            let connect = |number| Asker::connect(case, address, &procedure, number);
+            let connect = |number| Asker::connect(request, address, &procedure, number);
             let askers = (0..connections).map(connect).collect::<Result<_, _>>();
             ask_in_windows(askers?)
         }
@@ -106,7 +113,7 @@ const INPUT_BYTES: usize = 16 * 1024;
 
 impl Asker {
     pub(super) fn connect(
-        case: Case,
+        request: Request,
         address: SocketAddr,
         procedure: &str,
         number: usize,
@@ -115,7 +122,7 @@ impl Asker {
         let stream = Stream::connect(&endpoint)
             .map_err(|error| WorkerError::Connect(endpoint.to_string(), error))?;
         stream.limit_waiting(Some(PATIENCE))?;
-        let (request, expected) = case.exchange(address, procedure, number);
+        let (request, expected) = request.exchange(address, procedure, number);
         Ok(Self {
             stream,
             request,
@@ -165,7 +172,7 @@ impl Asker {
 }
 
 /// What a read or write beyond its patience is.
-fn late(error: io::Error) -> WorkerError {
+pub(crate) fn late(error: io::Error) -> WorkerError {
     match error.kind() {
         io::ErrorKind::WouldBlock => WorkerError::TimedOut,
         _ => error.into(),

@@ -5,21 +5,28 @@
 //!    (N connections, a thread each)            │ server │
 //!                                              └────────┘
 //! ```
+//!
+//! Clients of long-poll wait for what is published, beside subscribers over WebSocket; and they only wait, by the
+//! thousand.
 
 pub(crate) mod answer;
 pub(crate) mod case;
+pub(crate) mod client;
 pub(crate) mod driver;
+mod events;
 mod expected;
 mod options;
+mod request;
 mod round;
 mod servers;
+mod waiting;
 
 pub use options::HttpOptions;
 
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::figures::{Figures, Round, Series};
+use crate::figures::{Figures, Round, Series, unfit};
 use crate::frame::{
     self, Bound, Column, Common, Goal, Host, Instrument, Limit, Section, Site, Stage, Testbed,
     Threads,
@@ -27,12 +34,15 @@ use crate::frame::{
 use crate::handshake::usage;
 use crate::report::table::{number, thousands};
 
-use case::Case;
+use case::{Case, Kind};
 use options::HttpPeer;
+use request::Request;
 use servers::{Server, Servers};
 
 const RATE: &str = "requests_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_request";
+const EVENT_P99: &str = "event_p99_us";
+const CLIENT_BYTES: &str = "pss_bytes_per_client";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
 pub fn http(options: HttpOptions, host: Host) -> Result<bool, BenchError> {
@@ -74,7 +84,7 @@ impl Instrument for Http {
     }
 
     fn settings(&self, _site: &Site) -> Value {
-        json!({ "connections": self.options.connections })
+        json!({ "connections": self.options.connections, "clients": self.options.clients })
     }
 
     fn cases(&self) -> Result<Vec<Case>, BenchError> {
@@ -97,7 +107,17 @@ impl Instrument for Http {
     }
 
     fn limit(&self, section: &Section<Case>, _: &Series) -> Option<Limit> {
-        Some(usage::limit(section.placement))
+        let is_of_requests = matches!(section.case.kind(), Kind::Requests(_));
+        is_of_requests.then(|| usage::limit(section.placement))
+    }
+
+    fn title(&self, section: &Section<Case>) -> String {
+        let what = match section.case.kind() {
+            Kind::Requests(_) => return section.title(),
+            Kind::Events { .. } => "events",
+            Kind::Memory => "clients of long-poll that wait",
+        };
+        format!("{what}: {}", section.title())
     }
 
     fn comparisons(&self, _site: &Site, section: &Section<Case>, series: &Series) -> Figures {
@@ -112,28 +132,43 @@ impl Instrument for Http {
         over
     }
 
-    fn columns(&self, _: &Case) -> Vec<Column> {
+    fn columns(&self, case: &Case) -> Vec<Column> {
         let (crossbar, nginx) = (HttpPeer::Crossbar.name(), HttpPeer::Nginx.name());
-        vec![
-            Column::rate("requests/s", RATE, thousands),
-            Column::spread("server CPU µs", SERVER_CPU, number),
-            Column::median("p50 µs", "request_p50_us", number),
-            Column::spread("p99 µs", "request_p99_us", number),
-            Column::median("max µs", "request_max_us", number),
-            Column::over("rate ÷ nginx", nginx, RATE),
-            Column::over("rate ÷ crossbar", crossbar, RATE),
-            Column::over("CPU ÷ crossbar", crossbar, SERVER_CPU),
-        ]
+        match case.kind() {
+            Kind::Requests(_) => vec![
+                Column::rate("requests/s", RATE, thousands),
+                Column::spread("server CPU µs", SERVER_CPU, number),
+                Column::median("p50 µs", "request_p50_us", number),
+                Column::spread("p99 µs", "request_p99_us", number),
+                Column::median("max µs", "request_max_us", number),
+                Column::over("rate ÷ nginx", nginx, RATE),
+                Column::over("rate ÷ crossbar", crossbar, RATE),
+                Column::over("CPU ÷ crossbar", crossbar, SERVER_CPU),
+            ],
+            Kind::Events { .. } => vec![
+                Column::median("events", "events", thousands),
+                Column::spread("server CPU µs", "server_cpu_us_per_event", number),
+                Column::median("p50 µs", "event_p50_us", number),
+                Column::spread("p99 µs", EVENT_P99, number),
+                Column::median("max µs", "event_max_us", number),
+            ],
+            Kind::Memory => vec![
+                Column::median("clients", "clients", thousands),
+                Column::spread("bytes per client", CLIENT_BYTES, thousands),
+            ],
+        }
     }
 
     fn below(&self, _site: &Site, sections: &[&Section<Case>]) -> Vec<String> {
-        sections.iter().flat_map(|one| usage::lines(one)).collect()
+        let has_load = |one: &&&Section<Case>| one.case.kind() != Kind::Memory;
+        let loaded = sections.iter().filter(has_load);
+        loaded.flat_map(|one| usage::lines(one)).collect()
     }
 
-    fn goals(&self, section: &Section<Case>, _: &[Section<Case>]) -> Vec<Goal> {
+    fn goals(&self, section: &Section<Case>, before: &[Section<Case>]) -> Vec<Goal> {
         let (crossbar, nginx) = (HttpPeer::Crossbar.name(), HttpPeer::Nginx.name());
-        match section.case {
-            Case::File => vec![
+        match section.case.kind() {
+            Kind::Requests(Request::File) => vec![
                 Goal::over("requests/s ÷ nginx", nginx, RATE, Bound::AtLeast(0.5)),
                 Goal::over(
                     "requests/s ÷ crossbar",
@@ -142,10 +177,28 @@ impl Instrument for Http {
                     Bound::AtLeast(20.0),
                 ),
             ],
-            Case::Call | Case::Publish => {
+            Kind::Requests(_) => {
                 let what = "server CPU ÷ crossbar";
                 vec![Goal::over(what, crossbar, SERVER_CPU, Bound::AtMost(0.05))]
             }
+            Kind::Events { is_longpoll: false } => Vec::new(),
+            Kind::Events { is_longpoll: true } => vec![over_websocket(section, before)],
+            Kind::Memory => {
+                let what = "KiB per client that waits";
+                vec![Goal::median(what, CLIENT_BYTES, Bound::AtMost(6.0)).in_units_of(1024.0)]
+            }
         }
     }
+}
+
+/// How much later the last event in a hundred is than over WebSocket.
+fn over_websocket(section: &Section<Case>, before: &[Section<Case>]) -> Goal {
+    let websocket = before
+        .iter()
+        .find(|other| other.placement == section.placement && other.case == Case::WebSocket);
+    let both = section.own().zip(websocket.and_then(Section::own));
+    let over =
+        both.and_then(|(own, other)| Some(own.median(EVENT_P99)? / other.median(EVENT_P99)?));
+    let why = both.and_then(|(own, other)| unfit([own, other]));
+    Goal::computed("p99 ÷ WebSocket's", over, Bound::AtMost(2.0)).unless(why)
 }

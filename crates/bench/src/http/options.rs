@@ -5,18 +5,23 @@ use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::subject::names;
 
 use super::case::Case;
+use super::waiting::CLIENTS_MIN;
 
 /// Starts a node whose web services are asked over connections that stay open.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HttpOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// file (of 1 KiB), call (of a procedure, by an HTTP request) or publish; may be repeated [default: all].
+    /// file (of 1 KiB), call (of a procedure, by an HTTP request), publish, websocket (events to subscribers), longpoll
+    /// (the same over long-poll) or waiting (memory of clients of long-poll that wait); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
-    /// Connections, each with one request after the other.
+    /// Connections, each with one request after the other; subscribers.
     #[arg(long, default_value_t = 16, value_name = "N")]
     pub(super) connections: usize,
+    /// Clients of the case waiting.
+    #[arg(long, default_value_t = 5_000, value_name = "N")]
+    pub(super) clients: usize,
     /// crossbar or nginx (which has the file alone): start, measure and stop one found on PATH; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(super) peers: Vec<HttpPeer>,
@@ -50,6 +55,10 @@ impl HttpOptions {
         require(
             (1..=1_000).contains(&self.connections),
             "--connections is 1 to 1,000",
+        )?;
+        require(
+            (CLIENTS_MIN..=15_000).contains(&self.clients),
+            "--clients is 501 to 15,000",
         )
     }
 
@@ -69,16 +78,19 @@ mod tests {
     #[test]
     fn options_that_make_no_sense_are_refused() {
         #[track_caller]
-        fn check(connections: usize, expected: Option<&str>) {
+        fn check(connections: usize, clients: usize, expected: Option<&str>) {
             let options = HttpOptions {
                 connections,
+                clients,
                 ..usual()
             };
             let error = options.check().err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), expected);
         }
-        check(16, None);
-        check(0, Some("--connections is 1 to 1,000"));
-        check(1_001, Some("--connections is 1 to 1,000"));
+        check(16, 5_000, None);
+        check(0, 5_000, Some("--connections is 1 to 1,000"));
+        check(1_001, 5_000, Some("--connections is 1 to 1,000"));
+        check(16, 500, Some("--clients is 501 to 15,000"));
+        check(16, 15_001, Some("--clients is 501 to 15,000"));
     }
 }

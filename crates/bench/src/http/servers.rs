@@ -1,30 +1,30 @@
-//! Who is asked: our node, and peers, each on a directory of its own with the same services.
+//! Who is asked: our node, and peers, with the same services.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::case::{Case, FILE, file};
+use super::case::Case;
 use super::driver::Asker;
 use super::options::{HttpOptions, HttpPeer};
+use super::request::{FILE, Request, file};
 use crate::error::BenchError;
-use crate::frame::{OWN, Site, Subject, Testbed};
+use crate::frame::{Site, Subject, Testbed};
 use crate::machine::{bind_processes, process_tree};
-use crate::peer::Peer;
-use crate::peer::crossbar::{find_on_path, version};
-use crate::peer::nginx;
-use crate::subject::{
-    Case as Transport, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded,
-};
+use crate::nodes::{self, Node, Nodes};
+use crate::peer::{Peer, nginx};
+use crate::subject::{REALM, Target, guarded};
 
-/// Crossbar.io starts in three to five seconds where nothing else runs.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Of the node's directory.
 const FILES: &str = "files";
 const ROLE: &str = "anonymous";
+/// Paths of the web services.
+pub(super) const LONG_POLL_PATH: &str = "lp";
+pub(super) const WEBSOCKET_PATH: &str = "ws";
+/// Longer than any round: clients that wait ask once.
+const REQUEST_TIMEOUT_S: u64 = 120;
 
 #[derive(Clone)]
 pub(super) struct Server {
@@ -38,9 +38,7 @@ pub(super) struct Server {
 #[derive(Default)]
 pub(super) struct Servers {
     servers: Vec<Server>,
-    running: Vec<ServerProcess>,
-    notes: Vec<String>,
-    absent: Vec<String>,
+    started: Nodes,
 }
 
 impl Subject for Server {
@@ -53,9 +51,10 @@ impl Servers {
     pub(super) fn start(site: &Site, options: &HttpOptions) -> Result<Self, BenchError> {
         let mut started = Self::default();
         let cases = options.definite_cases();
-        // One thread for messages and one for requests, as a worker of Crossbar.io has one for both.
-        let arguments = ["--loglevel", "error", "--threads", "1"];
-        started.add_node(site, OWN, &site.executable, &arguments, &cases)?;
+        let address = site.network.free_server_address()?;
+        let configure = own_configuration(address, &cases);
+        let node = started.started.start_own(site, &configure)?;
+        started.add(node, address)?;
         for peer in &options.peers {
             match peer {
                 HttpPeer::Crossbar => started.add_crossbar(site, &cases)?,
@@ -65,9 +64,20 @@ impl Servers {
         Ok(started)
     }
 
+    /// Our node once more, with no past: what memory was given back would be taken again.
+    pub(super) fn start_another(site: &Site, name: &str) -> Result<(Nodes, Server), BenchError> {
+        let mut started = Self::default();
+        let address = site.network.free_server_address()?;
+        let configure = own_configuration(address, &[Case::Waiting]);
+        let node = started.started.start_another(site, name, &configure)?;
+        started.add(node, address)?;
+        let server = started.servers.remove(0);
+        Ok((started.started, server))
+    }
+
     /// Those that have what the case asks for, moved there.
     pub(super) fn on(&self, cores: &[usize], case: Case) -> Result<Vec<Server>, BenchError> {
-        let has = |server: &&Server| case == Case::File || server.target.is_some();
+        let has = |server: &&Server| case.is_had_by(server.name, server.target.is_some());
         let servers: Vec<Server> = self.servers.iter().filter(has).cloned().collect();
         for server in &servers {
             bind_processes(&server.processes, cores)?;
@@ -76,96 +86,96 @@ impl Servers {
     }
 
     pub(super) fn testbed(&self) -> Testbed {
-        Testbed::of_notes("servers", &self.notes, &self.absent)
+        self.started.testbed("servers")
     }
 
     fn add_crossbar(&mut self, site: &Site, cases: &[Case]) -> Result<(), BenchError> {
-        let peer = Peer::Crossbar;
-        let Some(program) = find_on_path(peer.name()) else {
-            self.notes.push(peer.note(None));
-            self.absent.push(peer.name().to_owned());
-            return Ok(());
-        };
-        self.notes.push(peer.note(Some(&version(&program))));
-        let arguments = ["--loglevel", "error"];
-        self.add_node(site, peer.name(), &program, &arguments, cases)
-    }
-
-    fn add_node(
-        &mut self,
-        site: &Site,
-        name: &'static str,
-        program: &Path,
-        arguments: &[&str],
-        cases: &[Case],
-    ) -> Result<(), BenchError> {
-        let directory = site.directory.path().join(name);
-        let files = directory.join(FILES);
-        fs::create_dir_all(&files)?;
-        fs::write(files.join(FILE), file())?;
         let address = site.network.free_server_address()?;
-        let socket = Endpoint::Unix(directory.join("router.sock"));
-        let place = site.network.server_place(&site.allowed);
-        let command = guarded(&site.executable, &place, program);
-        let node = NodeDirectory {
-            config: configuration(address, &directory.join("router.sock"), cases),
-            directory: &directory,
-            options: arguments,
-            patience: PATIENCE,
+        let configure = |directory: &Path, socket: &Path| {
+            put_file(directory)?;
+            Ok(configuration(address, socket, &services(cases)))
         };
-        let process = ServerProcess::start_node(command, name, &node, [socket.clone()])?;
-        let target = Target::own(socket, Transport::OF_THE_DOCUMENT[0], "/");
-        self.add(name, process, address, Some(target))
+        let node = self.started.start_peer(site, Peer::Crossbar, &configure)?;
+        match node {
+            Some(node) => self.add(node, address),
+            None => Ok(()),
+        }
     }
 
     fn add_nginx(&mut self, site: &Site) -> Result<(), BenchError> {
         let name = HttpPeer::Nginx.name();
         let Some(program) = nginx::find() else {
-            self.notes.push(format!(
+            let note = format!(
                 "{name}: absent from PATH; to get it: {}",
                 nginx::INSTALLATION
-            ));
-            self.absent.push(name.to_owned());
+            );
+            self.started.note_absent(name, note);
             return Ok(());
         };
-        self.notes
-            .push(format!("{name}: {}", nginx::version(&program)));
+        self.started
+            .note(format!("{name}: {}", nginx::version(&program)));
         let directory = site.directory.path().join(name);
-        let files = directory.join(FILES);
-        fs::create_dir_all(&files)?;
-        fs::write(files.join(FILE), file())?;
+        put_file(&directory)?;
         let address = site.network.free_server_address()?;
         let place = site.network.server_place(&site.allowed);
         let command = guarded(&site.executable, &place, &program);
-        let process = nginx::start(command, &directory, &files, address)?;
-        self.add(name, process, address, None)
+        let process = nginx::start(command, &directory, &directory.join(FILES), address)?;
+        let processes = process_tree(process.id());
+        self.started.keep(process);
+        self.add_server(Server {
+            name,
+            address,
+            target: None,
+            processes,
+        })
+    }
+
+    fn add(&mut self, node: Node, address: SocketAddr) -> Result<(), BenchError> {
+        self.add_server(Server {
+            name: node.name,
+            address,
+            target: Some(node.target),
+            processes: node.processes,
+        })
     }
 
     /// Once it answers rightly.
-    fn add(
-        &mut self,
-        name: &'static str,
-        mut process: ServerProcess,
-        address: SocketAddr,
-        target: Option<Target>,
-    ) -> Result<(), BenchError> {
-        process.wait_until(PATIENCE, || {
-            let asked = Asker::connect(Case::File, address, "", 0).and_then(|mut one| one.ask());
+    fn add_server(&mut self, server: Server) -> Result<(), BenchError> {
+        self.started.wait_until(|| {
+            let asked = Asker::connect(Request::File, server.address, "", 0);
+            let asked = asked.and_then(|mut one| one.ask());
             asked.map_err(|error| error.to_string())
         })?;
-        self.servers.push(Server {
-            name,
-            address,
-            target,
-            processes: process_tree(process.id()),
-        });
-        self.running.push(process);
+        self.servers.push(server);
         Ok(())
     }
 }
 
-/// What is asked for, and a transport for who is called.
-fn configuration(address: SocketAddr, socket: &Path, cases: &[Case]) -> Value {
+fn put_file(directory: &Path) -> Result<(), BenchError> {
+    let files = directory.join(FILES);
+    fs::create_dir_all(&files)?;
+    Ok(fs::write(files.join(FILE), file())?)
+}
+
+/// What a peer has too, and what we have alone.
+fn own_configuration(
+    address: SocketAddr,
+    cases: &[Case],
+) -> impl Fn(&Path, &Path) -> Result<Value, BenchError> {
+    let mut services = services(cases);
+    let waiting = json!({ "request_timeout": REQUEST_TIMEOUT_S, "session_timeout": 5 });
+    services.insert(
+        LONG_POLL_PATH.to_owned(),
+        json!({ "type": "longpoll", "options": waiting }),
+    );
+    services.insert(WEBSOCKET_PATH.to_owned(), json!({ "type": "websocket" }));
+    move |directory, socket| {
+        put_file(directory)?;
+        Ok(configuration(address, socket, &services))
+    }
+}
+
+fn services(cases: &[Case]) -> Map<String, Value> {
     let mut paths = Map::new();
     paths.insert(
         "/".to_owned(),
@@ -177,42 +187,27 @@ fn configuration(address: SocketAddr, socket: &Path, cases: &[Case]) -> Value {
             paths.insert(case.name().to_owned(), bridge);
         }
     }
-    json!({
-        "version": 2,
-        "workers": [{
-            "type": "router",
-            "realms": [{
-                "name": REALM,
-                "roles": [{
-                    "name": ROLE,
-                    "permissions": [{
-                        "uri": "",
-                        "match": "prefix",
-                        "allow": {
-                            "call": true, "register": true, "publish": true, "subscribe": true
-                        },
-                        "disclose": { "caller": false, "publisher": false },
-                        "cache": true
-                    }]
-                }]
-            }],
-            "transports": [
-                {
-                    "type": "web",
-                    "endpoint": {
-                        "type": "tcp",
-                        "interface": address.ip().to_string(),
-                        "port": address.port(),
-                        "backlog": 1024
-                    },
-                    "paths": paths
-                },
-                {
-                    "type": "rawsocket",
-                    "endpoint": { "type": "unix", "path": socket },
-                    "serializers": ["msgpack"]
-                }
-            ]
-        }]
-    })
+    paths
+}
+
+/// What is asked for, and a transport for who is called.
+fn configuration(address: SocketAddr, socket: &Path, paths: &Map<String, Value>) -> Value {
+    let transports = json!([
+        {
+            "type": "web",
+            "endpoint": {
+                "type": "tcp",
+                "interface": address.ip().to_string(),
+                "port": address.port(),
+                "backlog": 1024
+            },
+            "paths": paths
+        },
+        {
+            "type": "rawsocket",
+            "endpoint": { "type": "unix", "path": socket },
+            "serializers": ["msgpack"]
+        }
+    ]);
+    nodes::configuration(ROLE, transports)
 }

@@ -1,62 +1,39 @@
-//! The nodes that sessions join: ours and peers, each on a directory of its own with the same configuration.
+//! The nodes that sessions join: ours and peers.
 
-use std::path::Path;
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::credentials::{Method, ROLE};
 use crate::error::BenchError;
-use crate::frame::{OWN, Site, Subject, Testbed};
-use crate::machine::{bind_processes, process_tree};
+use crate::frame::{Site, Testbed};
+use crate::machine::bind_processes;
+use crate::nodes;
 use crate::peer::Peer;
-use crate::peer::crossbar::{find_on_path, version};
-use crate::subject::{Case, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded};
 
-/// Crossbar.io starts in three to five seconds where nothing else runs.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-#[derive(Clone)]
-pub(super) struct Node {
-    name: &'static str,
-    pub(super) target: Target,
-    pub(super) processes: Vec<u32>,
-}
+pub(super) use crate::nodes::Node;
 
 #[derive(Default)]
 pub(super) struct Nodes {
     nodes: Vec<Node>,
-    running: Vec<ServerProcess>,
-    notes: Vec<String>,
-    absent: Vec<String>,
-}
-
-impl Subject for Node {
-    fn name(&self) -> &str {
-        self.name
-    }
+    started: nodes::Nodes,
 }
 
 impl Nodes {
     pub(super) fn start(site: &Site, peers: &[Peer]) -> Result<Self, BenchError> {
-        let mut started = Self::default();
-        // One thread, as a worker of Crossbar.io has.
-        started.add(
-            site,
-            OWN,
-            &site.executable,
-            &["--loglevel", "error", "--threads", "1"],
-        )?;
+        let mut started = nodes::Nodes::default();
+        let configure: &nodes::Configure<'_> = &|_, socket| {
+            let transports = json!([{
+                "type": "rawsocket",
+                "endpoint": { "type": "unix", "path": socket },
+                "serializers": ["msgpack"],
+                "auth": Method::configuration()
+            }]);
+            Ok(nodes::configuration(ROLE, transports))
+        };
+        let mut nodes = vec![started.start_own(site, configure)?];
         for peer in peers {
-            let Some(program) = find_on_path(peer.name()) else {
-                started.notes.push(peer.note(None));
-                started.absent.push(peer.name().to_owned());
-                continue;
-            };
-            started.notes.push(peer.note(Some(&version(&program))));
-            started.add(site, peer.name(), &program, &["--loglevel", "error"])?;
+            nodes.extend(started.start_peer(site, *peer, configure)?);
         }
-        Ok(started)
+        Ok(Self { nodes, started })
     }
 
     /// All of them, moved there.
@@ -68,63 +45,6 @@ impl Nodes {
     }
 
     pub(super) fn testbed(&self) -> Testbed {
-        Testbed::of_notes("nodes", &self.notes, &self.absent)
+        self.started.testbed("nodes")
     }
-
-    fn add(
-        &mut self,
-        site: &Site,
-        name: &'static str,
-        program: &Path,
-        options: &[&str],
-    ) -> Result<(), BenchError> {
-        let directory = site.directory.path().join(name);
-        let endpoint = Endpoint::Unix(directory.join("router.sock"));
-        let place = site.network.server_place(&site.allowed);
-        let command = guarded(&site.executable, &place, program);
-        let node = NodeDirectory {
-            config: configuration(&directory.join("router.sock")),
-            directory: &directory,
-            options,
-            patience: PATIENCE,
-        };
-        let process = ServerProcess::start_node(command, name, &node, [endpoint.clone()])?;
-        self.nodes.push(Node {
-            name,
-            target: Target::own(endpoint, Case::OF_THE_DOCUMENT[0], "/"),
-            processes: process_tree(process.id()),
-        });
-        self.running.push(process);
-        Ok(())
-    }
-}
-
-fn configuration(socket: &Path) -> Value {
-    json!({
-        "version": 2,
-        "workers": [{
-            "type": "router",
-            "realms": [{
-                "name": REALM,
-                "roles": [{
-                    "name": ROLE,
-                    "permissions": [{
-                        "uri": "",
-                        "match": "prefix",
-                        "allow": {
-                            "call": true, "register": true, "publish": true, "subscribe": true
-                        },
-                        "disclose": { "caller": false, "publisher": false },
-                        "cache": true
-                    }]
-                }]
-            }],
-            "transports": [{
-                "type": "rawsocket",
-                "endpoint": { "type": "unix", "path": socket },
-                "serializers": ["msgpack"],
-                "auth": Method::configuration()
-            }]
-        }]
-    })
 }

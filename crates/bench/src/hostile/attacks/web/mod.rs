@@ -14,7 +14,6 @@ use super::stream_has_ended;
 use crate::hostile::amqp::gone;
 use crate::hostile::strike::Strike;
 use crate::hostile::ways::Pages;
-use crate::http::answer;
 use crate::load::Stream;
 use crate::process::{PATIENCE, WorkerError};
 use crate::subject::Endpoint;
@@ -147,49 +146,6 @@ fn exchange(stream: &Stream, mut bytes: &[u8], end: Instant, buffer: &mut [u8]) 
         }
         if read == 0 && written == 0 {
             thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-/// Requests with answers that are waited for, on one connection.
-struct Client {
-    host: String,
-    stream: Stream,
-}
-
-impl Client {
-    fn connect(web: &Pages) -> Result<Self, WorkerError> {
-        Ok(Self {
-            host: web.host.clone(),
-            stream: connect(web)?,
-        })
-    }
-
-    /// Posts a body; what it is answered with, where that is no refusal.
-    fn post(&self, path: &str, body: &str) -> Result<Vec<u8>, WorkerError> {
-        let Self { host, stream } = self;
-        let length = body.len();
-        let request = format!(
-            "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).map_err(gone)?;
-        let mut input = Vec::new();
-        let mut buffer = [0; 4096];
-        loop {
-            match stream.read(&mut buffer).map_err(gone)? {
-                0 => return Err(WorkerError::Closed("answering")),
-                length => input.extend_from_slice(&buffer[..length]),
-            }
-            let Some(answer) = answer::read(&input).map_err(WorkerError::handshake)? else {
-                continue;
-            };
-            return match answer.status {
-                200..300 => Ok(answer.body.into_owned()),
-                status => {
-                    let text = String::from_utf8_lossy(&answer.body);
-                    Err(WorkerError::Refused(format!("{status} {text}")))
-                }
-            };
         }
     }
 }

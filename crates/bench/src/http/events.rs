@@ -1,0 +1,175 @@
+//! Events on their way to subscribers, over long-poll or WebSocket: a thread for each, and one that publishes.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosstie_wamp::{Message, Payload, PublishOptions, RequestId, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::client::{Client, LongPoll};
+use super::driver::Found;
+use super::servers::{LONG_POLL_PATH, WEBSOCKET_PATH};
+use crate::load::{Latencies, monotonic_ns};
+use crate::machine::accounting::own_cpu_ns;
+use crate::process::{Driver, WorkerError, instruction, say};
+use crate::subject::{Case, Endpoint, Target};
+use crate::wamp::pipe::Pipe;
+
+const TOPIC: &str = "crosstie.bench.http.events";
+/// From one publication to the next: time for every subscriber to ask again.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(super) is_longpoll: bool,
+    pub(super) address: SocketAddr,
+    pub(super) subscribers: usize,
+    /// Where the publisher joins.
+    pub(super) publisher: Target,
+}
+
+pub(super) fn work(order: &Order) -> Result<(), WorkerError> {
+    let subscribe = |_| Subscriber::subscribe(order);
+    let subscribers = (0..order.subscribers).map(subscribe);
+    let mut subscribers = subscribers.collect::<Result<Vec<_>, _>>()?;
+    let mut publisher = Pipe::connect(&order.publisher)?;
+    publisher.join(&order.publisher.realm)?;
+    let mut next = 0;
+    say(&Driver::<Found>::Ready);
+    while let Some(seconds) = instruction::<f64>()? {
+        let count = (seconds / INTERVAL.as_secs_f64()).ceil().max(10.0) as u64;
+        let (begun, cpu_ns) = (Instant::now(), own_cpu_ns());
+        let times = window(&mut publisher, &mut subscribers, next, count)?;
+        next += count;
+        say(&Driver::Found(Found {
+            count: times.count(),
+            times: times.recorded(),
+            seconds: begun.elapsed().as_secs_f64(),
+            cpu_ns: own_cpu_ns() - cpu_ns,
+        }));
+    }
+    Ok(())
+}
+
+/// So many publications to all; how long each was on its way, from when it was to be made.
+fn window(
+    publisher: &mut Pipe,
+    subscribers: &mut [Subscriber],
+    first: u64,
+    count: u64,
+) -> Result<Latencies, WorkerError> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = subscribers
+            .iter_mut()
+            .map(|subscriber| scope.spawn(move || subscriber.receive(first, count)))
+            .collect();
+        publish(publisher, first, count)?;
+        let mut sum = Latencies::default();
+        for thread in threads {
+            let panicked = |_| std::io::Error::other("a subscriber panicked");
+            let times = thread.join().map_err(panicked)??;
+            sum.add(&times.recorded());
+        }
+        Ok(sum)
+    })
+}
+
+fn publish(pipe: &mut Pipe, first: u64, count: u64) -> Result<(), WorkerError> {
+    let begun = monotonic_ns();
+    for number in 0..count {
+        let due_ns = begun + INTERVAL.as_nanos() as u64 * number;
+        thread::sleep(Duration::from_nanos(due_ns.saturating_sub(monotonic_ns())));
+        let args = arguments(first + number, due_ns);
+        pipe.push(&Message::Publish {
+            request: RequestId(first + number + 1),
+            options: PublishOptions::default(),
+            topic: TOPIC.into(),
+            payload: Payload {
+                serializer: Serializer::MsgPack,
+                args: &args,
+                kwargs: &[],
+            },
+        })?;
+        pipe.flush()?;
+    }
+    Ok(())
+}
+
+/// Two numbers in MessagePack: which publication it is, and when it was to be made.
+fn arguments(number: u64, due_ns: u64) -> Vec<u8> {
+    let mut bytes = vec![0x92];
+    for number in [number, due_ns] {
+        bytes.push(0xCF);
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+    bytes
+}
+
+/// A session that has subscribed.
+enum Subscriber {
+    LongPoll(Client, LongPoll),
+    WebSocket(Pipe),
+}
+
+impl Subscriber {
+    fn subscribe(order: &Order) -> Result<Self, WorkerError> {
+        let (address, realm) = (order.address, &order.publisher.realm);
+        if order.is_longpoll {
+            let mut client = Client::connect(address, &address.to_string())?;
+            let session = LongPoll::open(&mut client, LONG_POLL_PATH, realm)?;
+            session.subscribe(&mut client, TOPIC)?;
+            // That it has subscribed.
+            client.post(&session.receive_path(), "")?;
+            return Ok(Self::LongPoll(client, session));
+        }
+        let resource = format!("/{WEBSOCKET_PATH}");
+        let target = Target::own(Endpoint::Tcp(address), Case::OF_THE_DOCUMENT[1], &resource);
+        let mut pipe = Pipe::connect(&target)?;
+        pipe.join(realm)?;
+        pipe.subscribe(TOPIC)?;
+        Ok(Self::WebSocket(pipe))
+    }
+
+    /// Receives so many events, each in its turn.
+    fn receive(&mut self, first: u64, count: u64) -> Result<Latencies, WorkerError> {
+        let mut times = Latencies::default();
+        let mut next = first;
+        let mut note = |number: u64, due_ns: u64| {
+            if number != next {
+                let why = format!("event {number} came in place of {next}");
+                return Err(WorkerError::Handshake(why));
+            }
+            next += 1;
+            times.record(monotonic_ns().saturating_sub(due_ns));
+            Ok(next == first + count)
+        };
+        let mut is_done = false;
+        while !is_done {
+            match self {
+                Self::LongPoll(client, session) => {
+                    let body = client.post(&session.receive_path(), "")?;
+                    let event: Vec<Value> = serde_json::from_slice(&body)?;
+                    let args = event.into_iter().nth(4).unwrap_or_default();
+                    let (number, due_ns) = serde_json::from_value(args)?;
+                    is_done = note(number, due_ns)?;
+                }
+                Self::WebSocket(pipe) => {
+                    let is_open = pipe.receive(|message, _| match message {
+                        Message::Event { payload, .. } => {
+                            let (number, due_ns) = serde_json::from_slice(payload.args)?;
+                            is_done = note(number, due_ns)?;
+                            Ok(())
+                        }
+                        other => Err(WorkerError::unexpected("EVENT", other)),
+                    })?;
+                    if !is_open {
+                        return Err(WorkerError::Closed("sending events"));
+                    }
+                }
+            }
+        }
+        Ok(times)
+    }
+}
