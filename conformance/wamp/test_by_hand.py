@@ -30,10 +30,12 @@ def test_progressive_invocations(abused):
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
 def test_payload_attributes_are_passed_on(abused, serializer):
     """Encrypted payloads are none of the router's business; their description has to arrive."""
+    announced = {"features": {"payload_passthru_mode": True}}
+    roles = dict.fromkeys(("caller", "callee", "publisher", "subscriber"), announced)
     attributes = {"ppt_scheme": "x_custom", "ppt_serializer": "cbor", "ppt_keyid": "key"}
     with (
-        RawSocket.tcp(abused.address("tcp")).shake_hands(serializer).join() as one,
-        RawSocket.tcp(abused.address("tcp")).shake_hands("cbor").join() as two,
+        RawSocket.tcp(abused.address("tcp")).shake_hands(serializer).join(roles=roles) as one,
+        RawSocket.tcp(abused.address("tcp")).shake_hands("cbor").join(roles=roles) as two,
     ):
         one.subscribe("com.passthru")
         one.register("com.passthru")

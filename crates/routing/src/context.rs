@@ -2,19 +2,20 @@
 
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{
-    MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, Unsupported, uri,
+    Dict, MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, Unsupported, uri,
 };
 
 use crate::authz::{Asker, Judged, Roles, Subject};
 use crate::events::{MetaEvents, is_under};
 use crate::fault::{Fault, error};
+use crate::features::is_passthru;
 use crate::identity::SessionIndex;
 use crate::random::Random;
 use crate::session::{Session, Sessions};
 use crate::wildcard::WILDCARD_COMPONENTS_MAX;
 use crate::{
-    Action, CloseReason, Denial, Disclose, DiscloseMe, Identity, Note, Outbox, RealmConfig,
-    Refused, RoleLimit, Time, Violation,
+    Action, ClientFeature, CloseReason, Denial, Disclose, DiscloseMe, Identity, Note, Outbox,
+    RealmConfig, Refused, RoleLimit, Time, Violation,
 };
 
 /// The realm's surroundings, as its two roles see them.
@@ -80,6 +81,25 @@ impl<H> Context<'_, H> {
         request: RequestId,
     ) -> Result<(), Violation> {
         self.sessions[from].take_request(request, self.config.request_id_check)
+    }
+
+    /// A message in payload passthru mode must come from who announced it (WAMP advanced profile, "Payload
+    /// Passthru Mode").
+    pub(crate) fn check_passthru(
+        &self,
+        from: SessionIndex,
+        needed: ClientFeature,
+        message: &Message<'_>,
+        attributes: &Dict,
+    ) -> Result<(), Violation> {
+        if !is_passthru(attributes) || self.sessions[from].features.has(needed) {
+            return Ok(());
+        }
+        let (role, feature) = needed.name();
+        Err(Violation::new(format!(
+            "{} has ppt_scheme, but {role}.{feature} was not announced",
+            message.kind().name()
+        )))
     }
 
     /// Judges a topic or procedure that was named whole.

@@ -4,7 +4,7 @@ use crosstie_wamp::{Message, MessageType};
 
 use crate::dealer::Uncalled;
 use crate::identity::SessionIndex;
-use crate::{Outbox, Realm, Time, Violation};
+use crate::{ClientFeature, Outbox, Realm, Time, Violation};
 
 impl<H> Realm<H> {
     pub(crate) fn dispatch(
@@ -23,6 +23,10 @@ impl<H> Realm<H> {
                 procedure,
                 payload,
             } => {
+                if let Some(attributes) = options.passthru.as_deref() {
+                    let needed = ClientFeature::CallerPayloadPassthruMode;
+                    context.check_passthru(from, needed, message, attributes)?;
+                }
                 let called = dealer.call(context, from, *request, options, procedure, *payload);
                 return match called {
                     Ok(()) => Ok(()),
@@ -38,6 +42,10 @@ impl<H> Realm<H> {
                 options,
                 payload,
             } => {
+                if let Some(attributes) = options.passthru.as_deref() {
+                    let needed = ClientFeature::CalleePayloadPassthruMode;
+                    context.check_passthru(from, needed, message, attributes)?;
+                }
                 return dealer.handle_yield(context, from, *request, options, *payload);
             }
             Message::Publish {
@@ -46,6 +54,10 @@ impl<H> Realm<H> {
                 topic,
                 payload,
             } => {
+                if let Some(attributes) = options.passthru.as_deref() {
+                    let needed = ClientFeature::PublisherPayloadPassthruMode;
+                    context.check_passthru(from, needed, message, attributes)?;
+                }
                 context.take_request(from, *request)?;
                 broker.publish(context, from, *request, options, topic, *payload);
             }

@@ -6,9 +6,9 @@ use crosstie_wamp::{Dict, Value};
 
 use crate::Identity;
 
-/// The features a client announced, as far as the routing depends on them. One byte: every session has it.
+/// The features a client announced, as far as the routing depends on them. Two bytes: every session has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientFeatures(u8);
+pub struct ClientFeatures(u16);
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,14 @@ pub enum ClientFeature {
     CalleeCallTimeout,
     CalleeRegistrationRevocation,
     SubscriberSubscriptionRevocation,
+    CallerPayloadPassthruMode,
+    CalleePayloadPassthruMode,
+    PublisherPayloadPassthruMode,
 }
 
 impl ClientFeature {
     /// Every feature, in the order of its bits.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::CallerProgressiveCallInvocations,
         Self::CalleeProgressiveCallInvocations,
         Self::CalleeProgressiveCallResults,
@@ -32,6 +35,9 @@ impl ClientFeature {
         Self::CalleeCallTimeout,
         Self::CalleeRegistrationRevocation,
         Self::SubscriberSubscriptionRevocation,
+        Self::CallerPayloadPassthruMode,
+        Self::CalleePayloadPassthruMode,
+        Self::PublisherPayloadPassthruMode,
     ];
 
     /// The role that announces it, and its name there.
@@ -44,11 +50,14 @@ impl ClientFeature {
             Self::CalleeCallTimeout => ("callee", "call_timeout"),
             Self::CalleeRegistrationRevocation => ("callee", "registration_revocation"),
             Self::SubscriberSubscriptionRevocation => ("subscriber", "subscription_revocation"),
+            Self::CallerPayloadPassthruMode => ("caller", "payload_passthru_mode"),
+            Self::CalleePayloadPassthruMode => ("callee", "payload_passthru_mode"),
+            Self::PublisherPayloadPassthruMode => ("publisher", "payload_passthru_mode"),
         }
     }
 
-    const fn bit(self) -> u8 {
-        1 << self as u8
+    const fn bit(self) -> u16 {
+        1 << self as u16
     }
 }
 
@@ -95,6 +104,14 @@ impl ClientFeatures {
         Ok(all.filter(is_announced).collect())
     }
 }
+
+/// Whether a message is in payload passthru mode: its attributes name a scheme, which is not empty.
+pub(crate) fn is_passthru(attributes: &Dict) -> bool {
+    let scheme = lookup(attributes, PASSTHRU_SCHEME).and_then(Value::as_str);
+    scheme.is_some_and(|scheme| !scheme.is_empty())
+}
+
+const PASSTHRU_SCHEME: &str = "ppt_scheme";
 
 /// HELLO without a client role; the specification asks for at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,6 +53,9 @@ impl Room for SharedRealm {
             ClientFeature::CalleeCallCanceling,
             ClientFeature::CalleeRegistrationRevocation,
             ClientFeature::SubscriberSubscriptionRevocation,
+            ClientFeature::CallerPayloadPassthruMode,
+            ClientFeature::CalleePayloadPassthruMode,
+            ClientFeature::PublisherPayloadPassthruMode,
         ]);
         let told = (None, &Dict::new());
         let joined = self.join(peer, identity, features, told, |_| is_shown);

@@ -13,10 +13,11 @@ use super::registrations::RegistrationKey;
 use crate::authz::Action;
 use crate::context::{Context, deliver, is_own_procedure, none_left};
 use crate::fault::{Fault, error};
+use crate::features::is_passthru;
 use crate::identity::SessionIndex;
 use crate::session::Session;
 use crate::weight::dict_bytes;
-use crate::{ClientFeature, Refused, RoleLimit, Violation};
+use crate::{ClientFeature, ClientFeatures, Refused, RoleLimit, Violation};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
 const CALLEES_TRIED_MAX: usize = 8;
@@ -225,15 +226,7 @@ impl Dealer {
         let options = new.options;
         let session = &context.sessions[callee.session];
         let features = session.features;
-        if options.progress
-            && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
-                && features.has(ClientFeature::CalleeCallCanceling))
-        {
-            return Err(Fault::new(
-                error::FEATURE_NOT_SUPPORTED,
-                "the callee does not support progressive call invocations with call canceling",
-            ));
-        }
+        check_callee(features, options)?;
         let registration = &self.registrations[key];
         let is_pattern = registration.match_policy != MatchPolicy::Exact;
         // The specification would also have the callee announce call_canceling before it is told
@@ -456,4 +449,24 @@ fn calls_max<H>(context: &mut Context<'_, H>, from: SessionIndex) -> Fault {
     let realm_max = context.config.limits.calls_max;
     let calls_max = context.role_bound(from, RoleLimit::Calls, realm_max);
     calls_max.reached(context, error::CALLS_MAX, "open calls")
+}
+
+/// Whether a callee supports what a call asks of it.
+fn check_callee(features: ClientFeatures, options: &CallOptions) -> Result<(), Fault> {
+    let missing = |what| Err(Fault::new(error::FEATURE_NOT_SUPPORTED, what));
+    if options.progress
+        && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
+            && features.has(ClientFeature::CalleeCallCanceling))
+    {
+        return missing(
+            "the callee does not support progressive call invocations with call canceling",
+        );
+    }
+    if let Some(attributes) = options.passthru.as_deref()
+        && is_passthru(attributes)
+        && !features.has(ClientFeature::CalleePayloadPassthruMode)
+    {
+        return missing("the callee does not support payload passthru mode");
+    }
+    Ok(())
 }
