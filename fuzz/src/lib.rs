@@ -8,4 +8,5 @@ pub mod codec;
 pub mod framing;
 pub mod joints;
 pub mod mutation;
+pub mod scenario;
 pub mod web;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, framing, joints, web};
+use crosstie_fuzz::{amqp, codec, framing, joints, scenario, web};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -220,4 +220,22 @@ fn web_bridge_request() {
         &web::bridge_request_seeds(),
         web::bridge_request,
     );
+}
+
+#[test]
+fn scenarios() {
+    let files = [include_str!(
+        "../../crates/conformance/scenarios/publisher_exclusion.txt"
+    )];
+    let heads = "feature F\nsection basic/x\nneeds x_y\n== one\nA: connect\n";
+    let mut seeds: Vec<_> = files.map(|file| file.as_bytes().to_vec()).into();
+    // Short ones, in which a changed byte is more likely to matter.
+    for line in [
+        "any order\nA< EVENT 1 *id {a=[..., #b, ...], !c} [0x00ff] {d=\"e\"}\nA< RESULT 1 {}\nend\n",
+        "either\nA< ABORT *dict x.y *\nor crossbar: why\nA< closed\nend\n",
+        "A> octets 0xc1ff\nA> [99, -, -1.5e3]\nA<? WELCOME #A {}\nA: nothing 3\nA: drop\n",
+    ] {
+        seeds.push([heads, line].concat().into_bytes());
+    }
+    check("scenario", &seeds, scenario::scenario);
 }

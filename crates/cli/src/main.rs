@@ -25,6 +25,7 @@ mod backup;
 mod bench;
 mod call;
 mod check;
+mod conformance;
 mod convert;
 mod credentials;
 mod embedded;
@@ -84,6 +85,7 @@ enum Command {
     Analyze(analyze::Arguments),
     /// Run a system to be measured: an echo server for WebSocket or plain streams.
     Testee(testee::Arguments),
+    Conformance(conformance::Arguments),
     /// Relay a stream with a delay, as a longer line would.
     Link(link::Arguments),
     /// Make a node directory from a template.
@@ -166,6 +168,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(arguments),
         Command::Analyze(arguments) => analyze::run(arguments),
         Command::Testee(arguments) => testee::run(arguments),
+        Command::Conformance(arguments) => conformance::run(arguments),
         Command::Link(arguments) => link::run(arguments),
         Command::Init(arguments) => init::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),

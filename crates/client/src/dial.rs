@@ -53,14 +53,19 @@ async fn secure(
     host: &str,
     options: &TlsOptions,
 ) -> io::Result<impl Stream + use<>> {
-    let invalid = |error: &dyn std::fmt::Display| {
-        io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
-    };
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| invalid(&error))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(invalid)?;
+    TlsConnector::from(tls_config(options)?)
+        .connect(name, stream)
+        .await
+        .map_err(explained)
+}
+
+/// What a TLS connection to a router is made with, for who has sockets of its own.
+pub fn tls_config(options: &TlsOptions) -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| invalid(&error))?;
+        .map_err(invalid)?;
     let trust = if options.insecure {
         Trust::anybody(provider)
     } else {
@@ -71,10 +76,11 @@ async fn secure(
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(trust))
         .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .map_err(explained)
+    Ok(Arc::new(config))
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
 }
 
 /// Whose signature makes a router's certificate trusted; and those of them that the options name.

@@ -69,6 +69,7 @@ pub use call::{Call, CallOptions, CallReply};
 pub use client::Client;
 pub use config::{Backoff, Config, TlsOptions};
 pub use convert::{Binary, FromValue, IntoValue};
+pub use dial::tls_config;
 pub use endpoint::{Address, Endpoint, Transport, UrlError};
 pub use error::{
     ApplicationError, CallError, ConnectError, Disconnected, ProgressError, PublishError,

@@ -1,0 +1,157 @@
+//! `crosstie conformance`: any WAMP router, judged by scenarios of the specification.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use crosstie_client::{Endpoint, TlsOptions};
+use crosstie_conformance::{Options, Verdict, embedded, from_directory, run as judge};
+use crosstie_wamp::Serializer;
+
+use crate::credentials::Credentials;
+use crate::wamp_arguments::duration;
+
+/// Judge any WAMP router by its URL: each feature of the specification by scenarios that are played
+/// against it.
+///
+/// The exit code is 0 where nothing that is announced fails, 1 where something does, 2 where nothing could be judged.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
+    url: String,
+    /// Realm to join.
+    #[arg(long, default_value = "realm1")]
+    realm: String,
+    /// What the sessions speak, where a scenario does not say it: json, msgpack or cbor.
+    #[arg(long, default_value = "json", value_parser = serializer)]
+    serializer: Serializer,
+    /// Several messages in each WebSocket message: the subprotocols `.batched`.
+    #[arg(long)]
+    batched: bool,
+    #[command(flatten)]
+    credentials: Credentials,
+    /// File with further certificate authorities to trust, or with the router's own certificate, in
+    /// PEM.
+    #[arg(long, value_name = "FILE")]
+    ca: Vec<PathBuf>,
+    /// Trust any certificate: only for tests, since anybody may answer then.
+    #[arg(long)]
+    insecure: bool,
+    /// Play the scenarios of a directory instead of those that the program has with it.
+    #[arg(long, value_name = "DIRECTORY")]
+    scenarios: Option<PathBuf>,
+    /// Play only files whose name has this text in it; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// A value that scenarios need, as NAME=VALUE; NAME=@FILE is the first line of a file.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// What every URI of the scenarios begins with, for a router that permits only some.
+    #[arg(long, value_name = "URI", default_value = "com.crosstie.conformance")]
+    prefix: String,
+    /// Play also what the router does not announce.
+    #[arg(long)]
+    unannounced: bool,
+    /// The longest wait for one message.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    patience: Duration,
+    /// The longest time that one scenario takes.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    scenario_max: Duration,
+    /// Print JSON: every scenario with its verdict, and all that was said where one fails.
+    #[arg(long)]
+    json: bool,
+    /// Count what is as Crossbar.io does it, and not as the specification says, as a failure.
+    #[arg(long)]
+    strict: bool,
+    /// List the features and their scenarios, and play nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let mut features = match &arguments.scenarios {
+        Some(directory) => from_directory(directory)?,
+        None => embedded()?,
+    };
+    if !arguments.only.is_empty() {
+        features.retain(|feature| {
+            arguments
+                .only
+                .iter()
+                .any(|text| feature.file.contains(text))
+        });
+        if features.is_empty() {
+            bail!(
+                "--only {}: no file has that in its name",
+                arguments.only.join(" ")
+            );
+        }
+    }
+    if arguments.list {
+        for feature in &features {
+            say!("{}: {} ({})", feature.file, feature.title, feature.section)?;
+            for scenario in &feature.scenarios {
+                say!("  {}: {}", scenario.line, scenario.name)?;
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let is_strict = arguments.strict;
+    let is_json = arguments.json;
+    let judgement = judge(options(arguments)?, &features, |_| {})?;
+    match is_json {
+        true => say!("{}", serde_json::to_string_pretty(&judgement)?)?,
+        false => say!("{judgement}")?,
+    };
+    let fails = judgement.features.iter().any(|feature| {
+        feature.verdict == Verdict::Fails || is_strict && feature.verdict == Verdict::AsCrossbar
+    });
+    Ok(ExitCode::from(u8::from(fails)))
+}
+
+fn options(arguments: Arguments) -> anyhow::Result<Options> {
+    let endpoint: Endpoint = arguments.url.parse()?;
+    let mut tls = TlsOptions::default();
+    tls.ca_files = arguments.ca;
+    tls.insecure = arguments.insecure;
+    Ok(Options {
+        endpoint,
+        tls,
+        realm: arguments.realm,
+        serializer: arguments.serializer,
+        batched: arguments.batched,
+        authenticator: arguments.credentials.authenticator()?,
+        patience: arguments.patience,
+        scenario_max: arguments.scenario_max,
+        prefix: arguments.prefix,
+        given: given(&arguments.set)?,
+        unannounced: arguments.unannounced,
+    })
+}
+
+fn given(settings: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut given = BTreeMap::new();
+    for setting in settings {
+        let Some((name, value)) = setting.split_once('=') else {
+            bail!("--set {setting}: expected NAME=VALUE");
+        };
+        let value = match value.strip_prefix('@') {
+            None => value.to_owned(),
+            Some(path) => {
+                let text = fs::read_to_string(path);
+                let text = text.with_context(|| format!("--set {name}=@{path}"))?;
+                text.lines().next().unwrap_or_default().to_owned()
+            }
+        };
+        given.insert(name.to_owned(), value);
+    }
+    Ok(given)
+}
+
+fn serializer(name: &str) -> Result<Serializer, String> {
+    Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
+}

@@ -1,0 +1,246 @@
+//! The sessions of one scenario: what the player says is done, and what became of it is said.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_client::{Authenticator, Challenge, Endpoint};
+use crosstie_scenario::{Action, Announcement, Happened, Join};
+use crosstie_wamp::{Dict, MessageType, Serializer, Value};
+use rustls::ClientConfig;
+
+use crate::connection::{Connection, Speech, Trouble};
+use crate::stream::Stream;
+use crate::transcript::Transcript;
+
+/// How the router is reached, the same for all scenarios.
+pub(crate) struct Router {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) realm: String,
+    pub(crate) serializer: Serializer,
+    pub(crate) batched: bool,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    /// The longest wait for a message.
+    pub(crate) patience: Duration,
+}
+
+impl Router {
+    pub(crate) fn open(&self, serializer: Option<Serializer>) -> Result<Connection, Trouble> {
+        let host = self.endpoint.http_host();
+        let speech = Speech {
+            transport: &self.endpoint.transport,
+            host: &host,
+            serializer: serializer.unwrap_or(self.serializer),
+            batched: self.batched,
+        };
+        let stream = Stream::connect(&self.endpoint.address, self.tls.as_ref(), self.patience);
+        let stream = stream.map_err(Trouble::Unreachable)?;
+        Connection::open(stream, &speech, self.patience)
+    }
+
+    /// HELLO to WELCOME, with the credentials that were given.
+    pub(crate) fn join(
+        &self,
+        connection: &mut Connection,
+        join: &Join,
+        patience: Duration,
+        mut note: impl FnMut(bool, &Value),
+    ) -> Happened {
+        let hello_extra = self.authenticator.hello_extra();
+        let mut message = self.hello(join, &hello_extra);
+        loop {
+            note(true, &message);
+            if let Err(trouble) = connection.send(&message) {
+                return happened(Err(trouble));
+            }
+            let came = match connection.receive(patience) {
+                Ok(came) => came,
+                Err(trouble) => return happened(Err(trouble)),
+            };
+            note(false, &came);
+            let Value::List(parts) = &came else {
+                return Happened::Message(came);
+            };
+            let kind = parts.first().and_then(Value::as_u64);
+            match (kind.and_then(MessageType::from_code), parts.as_slice()) {
+                (Some(MessageType::Welcome), [_, session, details @ Value::Dict(_)]) => {
+                    return Happened::Joined {
+                        session: session.clone(),
+                        details: details.clone(),
+                    };
+                }
+                (Some(MessageType::Challenge), [_, Value::String(method), Value::Dict(extra)]) => {
+                    let challenge = Challenge {
+                        method: method.clone(),
+                        extra: extra.clone(),
+                        hello_extra: hello_extra.clone(),
+                    };
+                    let answer = match self.authenticator.answer(&challenge) {
+                        Ok(answer) => answer,
+                        Err(error) => return Happened::Else(error.to_string()),
+                    };
+                    message = Value::List(vec![
+                        Value::from(MessageType::Authenticate.code()),
+                        Value::String(answer.signature),
+                        Value::Dict(answer.extra),
+                    ]);
+                }
+                _ => return Happened::Message(came),
+            }
+        }
+    }
+
+    fn hello(&self, join: &Join, hello_extra: &Dict) -> Value {
+        let roles = ["publisher", "subscriber", "caller", "callee"];
+        let roles = roles.map(|role| (role.to_owned(), announced(role, &join.features)));
+        let method = Value::from(self.authenticator.method());
+        let mut details = vec![("roles".to_owned(), Value::Dict(roles.into()))];
+        if self.authenticator.method() != "anonymous" {
+            details.push(("authmethods".to_owned(), Value::List(vec![method])));
+        }
+        if let Some(authid) = self.authenticator.authid() {
+            details.push(("authid".to_owned(), authid.into()));
+        }
+        if !hello_extra.is_empty() {
+            let extra = Value::Dict(hello_extra.clone());
+            details.push(("authextra".to_owned(), extra));
+        }
+        Value::List(vec![
+            Value::from(MessageType::Hello.code()),
+            Value::from(self.realm.as_str()),
+            Value::Dict(details),
+        ])
+    }
+}
+
+/// What a client says of one of its roles.
+fn announced(role: &str, features: &[Announcement]) -> Value {
+    let of_role = features.iter().filter(|one| one.role == role);
+    let features: Dict = of_role
+        .map(|one| (one.feature.clone(), Value::Bool(true)))
+        .collect();
+    match features.is_empty() {
+        true => Value::Dict(Dict::new()),
+        false => Value::Dict(vec![("features".to_owned(), Value::Dict(features))]),
+    }
+}
+
+/// The connections of a scenario.
+pub(crate) struct Sessions<'r> {
+    router: &'r Router,
+    connections: BTreeMap<char, Connection>,
+    end: Instant,
+    pub(crate) transcript: Transcript,
+    /// Whether nobody listens there any more.
+    pub(crate) is_unreachable: bool,
+}
+
+impl<'r> Sessions<'r> {
+    /// For a scenario that is to be done by `end`.
+    pub(crate) fn new(router: &'r Router, end: Instant) -> Self {
+        Self {
+            router,
+            connections: BTreeMap::new(),
+            end,
+            transcript: Transcript::default(),
+            is_unreachable: false,
+        }
+    }
+
+    pub(crate) fn act(&mut self, action: Action<'_>) -> Happened {
+        match action {
+            Action::Done => Happened::Done,
+            Action::Connect { who, serializer } => match self.open(who, serializer) {
+                Ok(()) => Happened::Done,
+                Err(trouble) => happened(Err(trouble)),
+            },
+            Action::Join { who, join } => self.join(who, join),
+            Action::Send { who, message } => {
+                self.transcript.sent(who, &message);
+                self.with(who, |connection| connection.send(&message))
+            }
+            Action::Octets { who, bytes } => {
+                let shown = format!("sends {} bytes that are no message", bytes.len());
+                self.transcript.note(who, &shown);
+                self.with(who, |connection| connection.send_octets(bytes))
+            }
+            Action::Receive { who } => self.receive(who),
+            Action::Drop { who } => {
+                self.connections.remove(&who);
+                Happened::Done
+            }
+        }
+    }
+
+    fn open(&mut self, who: char, serializer: Option<Serializer>) -> Result<(), Trouble> {
+        let opened = self.router.open(serializer);
+        self.is_unreachable |= matches!(opened, Err(Trouble::Unreachable(_)));
+        let connection = opened?;
+        self.connections.insert(who, connection);
+        Ok(())
+    }
+
+    fn join(&mut self, who: char, join: &Join) -> Happened {
+        if let Err(trouble) = self.open(who, join.serializer) {
+            return happened(Err(trouble));
+        }
+        let patience = self.patience();
+        let Some(connection) = self.connections.get_mut(&who) else {
+            return Happened::Closed;
+        };
+        let transcript = &mut self.transcript;
+        self.router.join(
+            connection,
+            join,
+            patience,
+            |is_sent, message| match is_sent {
+                true => transcript.sent(who, message),
+                false => transcript.came(who, message),
+            },
+        )
+    }
+
+    /// What cannot be sent is seen by what comes, or does not.
+    fn with(
+        &mut self,
+        who: char,
+        act: impl FnOnce(&mut Connection) -> Result<(), Trouble>,
+    ) -> Happened {
+        if let Some(connection) = self.connections.get_mut(&who)
+            && let Err(trouble) = act(connection)
+        {
+            self.transcript
+                .note(who, &format!("could not send: {trouble}"));
+        }
+        Happened::Done
+    }
+
+    fn receive(&mut self, who: char) -> Happened {
+        let patience = self.patience();
+        let Some(connection) = self.connections.get_mut(&who) else {
+            return Happened::Closed;
+        };
+        let received = connection.receive(patience);
+        match &received {
+            Ok(message) => self.transcript.came(who, message),
+            Err(trouble) => self.transcript.note(who, &trouble.to_string()),
+        }
+        happened(received)
+    }
+
+    /// What is left of it, within the scenario's time.
+    fn patience(&self) -> Duration {
+        let left = self.end.saturating_duration_since(Instant::now());
+        self.router.patience.min(left)
+    }
+}
+
+pub(crate) fn happened(received: Result<Value, Trouble>) -> Happened {
+    match received {
+        Ok(message) => Happened::Message(message),
+        Err(Trouble::Closed) => Happened::Closed,
+        Err(Trouble::NotSpoken(why)) => Happened::NotSpoken(why),
+        Err(trouble) => Happened::Else(trouble.to_string()),
+    }
+}
