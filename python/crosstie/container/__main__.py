@@ -19,6 +19,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shutdown", default="manual")
     parser.add_argument("--title", help="what the process is called in process lists")
     parser.add_argument("--pythonpath", action="append", default=[], help="more to import from")
+    parser.add_argument("--expose-shared", action="store_true", help="one dictionary for all")
     parser.add_argument("--loglevel", default="info")
     parser.add_argument("--extra", help="for components: JSON, or - for it on standard input")
     return parser.parse_args()
@@ -78,7 +79,8 @@ def run(said, directory: Path, host) -> int:
 
     shim.install()
     container.extra = extra(said.extra)
-    options = host.Options(said.worker, directory, said.shutdown)
+    shared = {"reactor": reactor} if said.expose_shared else None
+    options = host.Options(said.worker, directory, said.shutdown, shared)
     hosted = host.Host(options, reactor)
     hosted.log.info(
         "Worker process starting ({implementation}-{reactor}) ..",

@@ -1,6 +1,7 @@
 """One hosted component: a session that is connected, and connected again, until it is done.
 
-Inputs: `start`, `stop`. Outputs: the calls to its `Listener`, the last of which is `ended`.
+Inputs: `await_others`, `start`, `stop`. Outputs: the calls to its `Listener`, the last of which is
+`ended`.
 
     start ─► connecting ◄──── waiting, ever longer
                  │  ▲            ▲
@@ -97,6 +98,10 @@ class Component:
         # Made before anything else, so that what its constructor raises is known to who starts it.
         self._next_session = self._new_session()
 
+    def await_others(self) -> None:
+        """Be there without a connection, until `start`."""
+        self.state = "waiting"
+
     def start(self) -> None:
         """Connect, and go on doing so."""
         self._again = None
@@ -120,7 +125,9 @@ class Component:
             self._again.cancel()
             self._end()
         elif self._protocol is None:
-            self._connecting.cancel()
+            # One that awaits others has not begun to connect.
+            if self._connecting is not None:
+                self._connecting.cancel()
             self._end()
         else:
             self._say_goodbye()

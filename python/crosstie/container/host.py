@@ -27,6 +27,7 @@ from crosstie.container.arguments import checked
 from crosstie.container.component import Component, Listener, cancel, now
 from crosstie.container.keys import refuse_unknown
 from crosstie.container.loading import LoadError, Modules, load
+from crosstie.container.order import Order, references
 from crosstie.container.processinfo import ProcessInfo
 from crosstie.container.transport import way
 
@@ -60,6 +61,8 @@ class Options:
     worker: str
     directory: Path
     shutdown: str
+    # What components have between them, if that was asked for.
+    shared: dict | None = None
 
 
 class Host:
@@ -80,6 +83,7 @@ class Host:
         self._last_start_s = 0.0
         self._looking = None
         self._is_collecting = False
+        self._order = Order()
         self._modules = Modules()
         self._process = ProcessInfo()
         self._management: Management | None = None
@@ -112,7 +116,7 @@ class Host:
         self._last_start_s = self._reactor.seconds()
         self._failed.discard(name)
         self._components[name] = component
-        component.start()
+        self._order.start(component)
         started = {"id": name, "started": component.started}
         self._publish("on_component_started", started)
         return started
@@ -238,7 +242,13 @@ class Host:
             loaded = load(definition)
         except LoadError as error:
             raise ApplicationError(error.error, f"component '{name}': {error}") from error
-        config = ComponentConfig(realm=realm, extra=extra)
+        try:
+            for other in references(definition):
+                if other not in self._components:
+                    raise ValueError(f"it refers to component '{other}', which is not there")
+        except ValueError as error:
+            raise invalid(name, str(error)) from error
+        config = ComponentConfig(realm=realm, extra=extra, shared=self._options.shared)
         listener = Listener(
             self._handle_joined, self._handle_ready, self._handle_lost, self._handle_ended
         )
@@ -268,6 +278,7 @@ class Host:
             gc.set_threshold(*COLLECT_AFTER_OBJECTS)
 
     def _handle_ready(self, component: Component):
+        self._order.handle_ready(component)
         self._publish("on_component_ready", {"id": component.name, "ready": now()})
 
     def _handle_lost(self, _component: Component):
@@ -282,6 +293,7 @@ class Host:
     def _handle_ended(self, component: Component, reason: str | None):
         name = component.name
         self._components.pop(name, None)
+        self._order.handle_ended(component)
         if reason is None:
             self.log.info("Component '{name}' stopped", name=name)
             self._publish("on_component_stopped", {"id": name, "stopped": now()})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 
-OF_ALL = ("type", "id", "realm", "transport", "extra")
+OF_ALL = ("type", "id", "realm", "transport", "references", "extra")
 # The role is that of a component beside a router, whose controller makes its transport of it.
 COMPONENT = {
     "class": (*OF_ALL, "classname", "role"),

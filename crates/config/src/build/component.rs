@@ -14,16 +14,17 @@ impl Builder<'_> {
         realms: Option<&[Realm]>,
     ) -> Vec<Component> {
         let mut ids = Names::new("the component id", "component").of(worker.objects("components"));
-        let components = worker.objects("components");
-        let components = components.map(|object| {
+        let mut components: Vec<Component> = Vec::new();
+        for object in worker.objects("components") {
             let id = ids.id(object, self.problems);
             let component = self.component(object, id);
             if let Some(realms) = realms {
                 self.check_place(object, &component, realms);
             }
-            component
-        });
-        components.collect()
+            self.check_order(object, &component.id, &components);
+            components.push(component);
+        }
+        components
     }
 
     pub(crate) fn component(&mut self, object: View<'_>, id: String) -> Component {
@@ -43,6 +44,12 @@ impl Builder<'_> {
         let role = role.flatten().map(str::to_owned);
         if let Some(definition) = definition.as_object_mut() {
             definition.insert("id".into(), id.as_str().into());
+            let references = self.references(object);
+            if !references.is_empty() {
+                definition.insert("references".into(), references.into());
+            } else {
+                definition.remove("references");
+            }
         }
         Component {
             id,

@@ -16,6 +16,7 @@ mod names;
 mod outgoing;
 mod principals;
 mod realm;
+mod references;
 mod store;
 mod transport;
 mod web;

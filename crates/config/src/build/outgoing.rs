@@ -40,13 +40,10 @@ impl Builder<'_> {
         let mut objects = worker.objects("components");
         components.retain(|component| {
             let object = objects.next();
-            let ComponentKind::Class { classname } = &component.kind else {
-                return true;
-            };
-            let is_forwarder = FORWARDER.contains(&classname.as_str());
-            if !is_forwarder && !CALLEE.contains(&classname.as_str()) {
+            if !component.is_outgoing() {
                 return true;
             }
+            let is_forwarder = component.is_one_of(&FORWARDER);
             let extra = &component.definition["extra"];
             match bridge(component, is_forwarder, extra) {
                 Ok(bridge) => bridges.push(bridge),
@@ -58,6 +55,17 @@ impl Builder<'_> {
             false
         });
         bridges
+    }
+}
+
+impl Component {
+    /// Whether it is one that the router is itself.
+    pub(super) fn is_outgoing(&self) -> bool {
+        self.is_one_of(&FORWARDER) || self.is_one_of(&CALLEE)
+    }
+
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        matches!(&self.kind, ComponentKind::Class { classname } if names.contains(&classname.as_str()))
     }
 }
 

@@ -156,6 +156,7 @@ fn native_options(options: View<'_>) -> NativeOptions {
         pythonpath: options.texts("pythonpath").map(str::to_owned).collect(),
         cpu_affinity: cpu_affinity(options),
         environment: environment(options.section("env")),
+        exposes_shared: options.boolean("expose_shared"),
         extra: options.json("extra"),
     }
 }

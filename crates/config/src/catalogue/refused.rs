@@ -47,10 +47,6 @@ const IN_CONTAINER_CLASS: &[Refused] = &[
 const BESIDE_ROUTER: &[Refused] = &[
     never("transport", "it is connected to its router"),
     never("auth", "its `role` says what it may do"),
-    later(
-        "references",
-        "they name connections of the router, and it makes none",
-    ),
 ];
 
 /// Keys, by the table in which they would stand.

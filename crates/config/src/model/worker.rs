@@ -62,6 +62,8 @@ pub struct NativeOptions {
     pub pythonpath: Vec<String>,
     pub cpu_affinity: Vec<usize>,
     pub environment: ChildEnvironment,
+    /// Whether components have a dictionary between them.
+    pub exposes_shared: bool,
     /// Given to components that ask their worker for it; null where not said.
     pub extra: Json,
 }

@@ -42,9 +42,12 @@ pub(crate) fn command(
             place.directory.join(path).display().to_string(),
         );
     }
+    if options.exposes_shared {
+        arguments.push("--expose-shared".to_owned());
+    }
     let has_extra = options.extra != Json::Null;
     if has_extra {
-        option("extra", "-".to_owned());
+        arguments.extend(["--extra", "-"].map(str::to_owned));
     }
     Ok(Command {
         program,

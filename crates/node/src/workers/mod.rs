@@ -421,6 +421,7 @@ pub(crate) fn no_process() -> NativeOptions {
             inherit: Inherit::Usual,
             variables: Vec::new(),
         },
+        exposes_shared: false,
         extra: Json::Null,
     }
 }

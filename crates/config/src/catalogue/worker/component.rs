@@ -2,7 +2,7 @@
 //! and flat.
 
 use super::super::connecting::CONNECTING_TRANSPORT;
-use super::super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, key};
+use super::super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, key, list};
 
 pub(crate) static CONTAINER_COMPONENT: Tagged = Tagged {
     path: "components[].type",
@@ -50,6 +50,14 @@ const COMPONENT_EXTRA: Key = key(
     "Anything: the component finds it in its `config.extra`.",
 )
 .otherwise("null");
+const REFERENCES: Key = key(
+    "references",
+    list(&Kind::Text(Rule::NotEmpty)),
+    "Components of the worker that must be ready (their `onJoin` has returned) before this one is \
+     started: `component:ID` each, of those that stand before it. Crossbar.io's `connection:ID` is left \
+     out, with a warning.",
+)
+.otherwise("none: it is started at once");
 const TRANSPORT: Key = key(
     "transport",
     Kind::Tagged(&CONNECTING_TRANSPORT),
@@ -73,6 +81,7 @@ static CONTAINER_CLASS: Table = Table {
         CLASSNAME,
         COMPONENT_REALM,
         TRANSPORT,
+        REFERENCES.own(),
         COMPONENT_EXTRA,
     ],
 };
@@ -92,6 +101,7 @@ static CONTAINER_FUNCTION: Table = Table {
             "How it says who it is.",
         )
         .otherwise("it is anonymous"),
+        REFERENCES.own(),
         COMPONENT_EXTRA,
     ],
 };
@@ -105,6 +115,7 @@ static ROUTER_CLASS: Table = Table {
         CLASSNAME,
         COMPONENT_REALM,
         ROLE,
+        REFERENCES,
         COMPONENT_EXTRA,
     ],
 };
@@ -118,6 +129,7 @@ static ROUTER_FUNCTION: Table = Table {
         CALLBACKS,
         COMPONENT_REALM,
         ROLE,
+        REFERENCES.own(),
         COMPONENT_EXTRA,
     ],
 };

@@ -131,11 +131,9 @@ const EXPOSE_CONTROLLER: Key = key(
 
 const EXPOSE_SHARED: Key = key(
     "expose_shared",
-    Kind::Only(
-        false,
-        "`config.shared` is None; components that share values in one process import one module",
-    ),
-    "Whether the components of a worker get one dictionary between them.",
+    Kind::Boolean,
+    "Whether the components of a worker get one dictionary between them, as their `config.shared`; \
+     it begins with `reactor`, Twisted's. Otherwise that is None.",
 )
 .fallback(NO);
 

@@ -42,7 +42,7 @@ static TESTEE_OPTIONS: Table = Table {
         ENV.inert(THREAD),
         EXTRA.inert(THREAD),
         EXPOSE_CONTROLLER,
-        EXPOSE_SHARED,
+        EXPOSE_SHARED.inert(THREAD),
     ],
 };
 
@@ -96,7 +96,7 @@ static HOST_MONITOR_OPTIONS: Table = Table {
         ENV.inert(THREAD),
         EXTRA.inert(THREAD),
         EXPOSE_CONTROLLER,
-        EXPOSE_SHARED,
+        EXPOSE_SHARED.inert(THREAD),
     ],
 };
 
