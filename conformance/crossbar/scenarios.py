@@ -21,6 +21,7 @@ from rig.session import (
     YIELD,
 )
 
+from crossbar import meta
 from crossbar.stage import Actor, Stage
 
 FORBIDDEN = "com.forbidden."
@@ -271,4 +272,5 @@ SCENARIOS: list[Callable[[Stage], None]] = [
     forbidden,
     unknown_ids,
     encoded,
+    *meta.SCENARIOS,
 ]

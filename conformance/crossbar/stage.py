@@ -58,7 +58,7 @@ class Stage:
         return known
 
     def _named(self, message: list) -> list:
-        message = self._without_sessions(message)
+        message = self.named(message)
         kind = message[0]
         if kind == REGISTERED:
             message[2] = self.label("r", message[2])
@@ -74,11 +74,12 @@ class Stage:
             message[2]["registration"] = self.label("r", message[2]["registration"])
         return message
 
-    def _without_sessions(self, value: object) -> object:
+    def named(self, value: object) -> object:
+        """Return it with sessions' names for their ids and authids."""
         if isinstance(value, dict):
-            return {key: self._without_sessions(inside) for key, inside in value.items()}
+            return {key: self.named(inside) for key, inside in value.items()}
         if isinstance(value, list):
-            return [self._without_sessions(inside) for inside in value]
+            return [self.named(inside) for inside in value]
         for actor in self.actors:
             if value == actor.peer.id:
                 return actor.name

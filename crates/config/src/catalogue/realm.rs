@@ -107,7 +107,11 @@ static REALM_OPTIONS: Table = Table {
         .fallback(YES),
         key(
             "bridge_meta_api",
-            Kind::Always(false, "the meta API is not yet seen there"),
+            Kind::Only(
+                false,
+                "the management realm does not repeat the realm's meta API, which on Crossbar.io its management node \
+                 reads there; who is to see it joins the realm, with a role that may call and subscribe to `wamp.*`",
+            ),
             "Whether the meta API is seen from the management realm.",
         )
         .fallback(NO),
