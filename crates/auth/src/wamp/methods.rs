@@ -85,10 +85,14 @@ impl Methods {
                 authenticator.map(|a| Ok(Anonymous::begin(a, client)))
             }
             Method::Ticket => self.ticket.as_ref().map(|ticket| ticket.begin(client)),
-            Method::WampCra => self.wampcra.as_ref().map(|wampcra| wampcra.begin(client)),
-            Method::Scram | Method::WampScram => {
-                self.scram.as_ref().map(|scram| scram.begin(client))
-            }
+            Method::WampCra => self
+                .wampcra
+                .as_ref()
+                .map(|wampcra| wampcra.begin(client, channel)),
+            Method::Scram | Method::WampScram => self
+                .scram
+                .as_ref()
+                .map(|scram| scram.begin(client, channel)),
             Method::Cryptosign => {
                 let cryptosign = self.cryptosign.as_ref();
                 cryptosign.map(|cryptosign| cryptosign.begin(client, channel))

@@ -23,6 +23,7 @@ mod choose;
 mod client;
 pub mod cookie;
 mod cryptosign;
+mod decoys;
 mod derivation;
 mod fresh;
 mod handshake;

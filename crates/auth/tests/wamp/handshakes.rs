@@ -187,11 +187,11 @@ fn who_is_unknown_is_challenged() {
     check(
         &methods,
         "> hello methods=wampcra authid=zed
-         < challenge wampcra {\"salt\":\"pdoe097\",\"iterations\":100,\"keylen\":16}
+         < challenge wampcra {\"salt\":\"jjvd114\",\"iterations\":100,\"keylen\":16}
          > sign a
          < refuse wamp.error.not_authorized (unknown_principal): the authid or its credentials are not valid
          > hello methods=wampcra authid=zed
-         < challenge wampcra {\"salt\":\"pdoe097\",\"iterations\":100,\"keylen\":16}",
+         < challenge wampcra {\"salt\":\"jjvd114\",\"iterations\":100,\"keylen\":16}",
     );
 }
 

@@ -338,7 +338,7 @@ fn what_is_no_hello() {
 /// An unknown authid is challenged as one of the principals would be, and each time alike.
 #[test]
 fn who_is_unknown_is_challenged() {
-    let challenge = r#"challenge scram {"nonce":"AAECAwQFBgcICQoLDA0ODwcHBwcHBwcHBwcHBwcHBwc=","kdf":"pbkdf2","salt":"sJe5Eq01fWUqrg8u/SeDVw==","iterations":1}"#;
+    let challenge = r#"challenge scram {"nonce":"AAECAwQFBgcICQoLDA0ODwcHBwcHBwcHBwcHBwcHBwc=","kdf":"argon2id-13","salt":"PNMwr8kP6S+MhbXLfRfqmA==","iterations":1,"memory":8}"#;
     let methods = principals();
     check(
         &methods,

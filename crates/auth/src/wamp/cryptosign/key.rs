@@ -6,12 +6,17 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
 use crate::wamp::hexadecimal;
 
+use crate::wamp::mac::hmac;
 /// A key that signatures are checked with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey([u8; Self::BYTES]);
 
 /// A key that signs.
-pub struct SigningKey(Ed25519KeyPair);
+pub struct SigningKey {
+    pair: Ed25519KeyPair,
+    /// What stands in for principals that are not known follows from it.
+    decoys: [u8; 32],
+}
 
 /// Why a text is nobody's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +54,9 @@ impl PublicKey {
 impl SigningKey {
     /// The key that follows from 32 bytes; the error is the library's.
     pub fn from_seed(seed: &[u8; 32]) -> Result<Self, String> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed);
-        pair.map(Self).map_err(|e| e.to_string())
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|e| e.to_string())?;
+        let decoys = hmac(seed, b"principals that are not known");
+        Ok(Self { pair, decoys })
     }
 
     /// Reads the 32 bytes from 64 hexadecimal digits.
@@ -65,12 +71,16 @@ impl SigningKey {
 
     /// 64 hexadecimal digits.
     pub fn public_hexadecimal(&self) -> String {
-        hexadecimal::encode(self.0.public_key().as_ref())
+        hexadecimal::encode(self.pair.public_key().as_ref())
+    }
+
+    pub(in crate::wamp) fn decoys(&self) -> &[u8; 32] {
+        &self.decoys
     }
 
     /// A signature and what it is of, as WAMP-cryptosign has them everywhere: 192 hexadecimal digits.
     pub fn sign(&self, message: &[u8; 32]) -> String {
-        let signature = self.0.sign(message);
+        let signature = self.pair.sign(message);
         hexadecimal::encode(signature.as_ref()) + &hexadecimal::encode(message)
     }
 }

@@ -9,7 +9,7 @@ use super::{Credential, Principals};
 use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
-use crate::wamp::{Authenticator, Cause, Principal, Provider, Refusal};
+use crate::wamp::{Authenticator, Cause, Channel, Principal, Provider, Refusal};
 
 /// Whom a proof lets in.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ impl Scram {
     }
 
     /// Handles HELLO: the keys are looked up, or asked for.
-    pub(in crate::wamp) fn begin(&self, client: &Client) -> Outcome {
+    pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         let opening = Opening::read(client.authextra.as_ref())?;
         let authid = client.need_authid()?;
         match self {
@@ -52,7 +52,7 @@ impl Scram {
                 let known = principals.find(authid);
                 client.check_known(known.is_some())?;
                 // It is made for whoever is known, too, and takes as long.
-                let decoy = principals.decoy(authid);
+                let decoy = principals.decoy(authid, channel.own_key.map(Arc::as_ref));
                 let Some(user) = known.or(decoy.as_ref()) else {
                     // There are no principals at all.
                     return Err(failed(client, false));

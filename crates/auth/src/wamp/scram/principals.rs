@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Function, Kdf, KdfError, Keys};
-use crate::wamp::hexadecimal;
+use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::hmac;
+use crate::wamp::{SigningKey, hexadecimal};
 
 /// What a router knows of a principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +30,7 @@ pub enum CredentialError {
 #[derive(Clone, Default, PartialEq)]
 pub struct Principals {
     by_authid: BTreeMap<String, Known>,
-    /// What stands in for those who are not known follows from it.
-    decoy: [u8; 32],
-    /// Some of them, as one of whom somebody is challenged who is not known.
-    samples: Vec<Known>,
+    decoys: Decoys<Known>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -94,12 +92,10 @@ impl Credential {
 impl Principals {
     /// One more principal; without a role the method's default counts.
     pub fn insert(&mut self, authid: &str, credential: Credential, role: Option<&str>) {
-        self.decoy = hmac(&self.decoy, &credential.keys.stored);
         let role = role.map(Arc::from);
         let known = Known { credential, role };
-        if self.samples.len() < SAMPLES_MAX {
-            self.samples.push(known.clone());
-        }
+        let secret = &known.credential.keys.stored;
+        self.decoys.insert(authid, secret, &known);
         self.by_authid.insert(authid.to_owned(), known);
     }
 
@@ -114,12 +110,8 @@ impl Principals {
 
     /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
     /// as one of the principals, with another salt and keys that nobody has.
-    pub(super) fn decoy(&self, authid: &str) -> Option<Known> {
-        let seed = hmac(&self.decoy, authid.as_bytes());
-        let [first, second, ..] = seed;
-        let choice = usize::from(u16::from_be_bytes([first, second]));
-        let like = self.samples.get(choice % self.samples.len().max(1))?;
-        let mut decoy = like.clone();
+    pub(super) fn decoy(&self, authid: &str, key: Option<&SigningKey>) -> Option<Known> {
+        let (mut decoy, seed) = self.decoys.find("scram", authid, key)?;
         let mut block = hmac(&seed, b"salt");
         for bytes in decoy.credential.salt.chunks_mut(block.len()) {
             bytes.copy_from_slice(&block[..bytes.len()]);
@@ -132,8 +124,6 @@ impl Principals {
         Some(decoy)
     }
 }
-
-const SAMPLES_MAX: usize = 256;
 
 impl fmt::Debug for Principals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,9 @@ use super::{Salted, Secret, Users};
 use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
-use crate::wamp::{Authenticator, Cause, Derivation, Principal, Provider, Refusal};
+use crate::wamp::{
+    Authenticator, Cause, Channel, Derivation, Principal, Provider, Refusal, SigningKey,
+};
 
 /// Whom a signature lets in.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,12 +51,15 @@ impl WampCra {
     }
 
     /// Handles HELLO: the secret is looked up, or asked for.
-    pub(in crate::wamp) fn begin(&self, client: &Client) -> Outcome {
+    pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         match self {
             Self::Static {
                 users,
                 default_role,
-            } => challenge_user(client, users, default_role.as_ref()),
+            } => {
+                let key = channel.own_key.map(Arc::as_ref);
+                challenge_user(client, users, key, default_role.as_ref())
+            }
             Self::Dynamic(authenticator) => {
                 let default_role = authenticator.default_role.clone();
                 let provider = authenticator.authprovider;
@@ -71,12 +76,17 @@ impl WampCra {
     }
 }
 
-fn challenge_user(client: &Client, users: &Users, default_role: Option<&Arc<str>>) -> Outcome {
+fn challenge_user(
+    client: &Client,
+    users: &Users,
+    key: Option<&SigningKey>,
+    default_role: Option<&Arc<str>>,
+) -> Outcome {
     let authid = client.need_authid()?;
     let known = users.find(authid);
     client.check_known(known.is_some())?;
     // It is made for whoever is known, too, and takes as long.
-    let decoy = users.decoy(authid);
+    let decoy = users.decoy(authid, key);
     let user = known.or(decoy.as_ref());
     let assigned = Assigned {
         role: user.and_then(|user| user.role.clone()),

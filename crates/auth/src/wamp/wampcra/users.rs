@@ -8,16 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Key, Secret};
+use crate::wamp::SigningKey;
+use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::hmac;
 
 /// Users that are known by a secret.
 #[derive(Clone, Default, PartialEq)]
 pub struct Users {
     by_authid: BTreeMap<String, User>,
-    /// What stands in for the secrets of who is not known follows from it.
-    decoy: [u8; 32],
-    /// Some of the users, as one of whom somebody is challenged who is not known.
-    samples: Vec<User>,
+    decoys: Decoys<User>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -29,12 +28,9 @@ pub(super) struct User {
 impl Users {
     /// One more user; without a role the method's default counts.
     pub fn insert(&mut self, authid: &str, secret: Secret, role: Option<&str>) {
-        self.decoy = hmac(&self.decoy, &secret.as_it_is.0);
         let role = role.map(Arc::from);
         let user = User { secret, role };
-        if self.samples.len() < SAMPLES_MAX {
-            self.samples.push(user.clone());
-        }
+        self.decoys.insert(authid, &user.secret.as_it_is.0, &user);
         self.by_authid.insert(authid.to_owned(), user);
     }
 
@@ -49,12 +45,8 @@ impl Users {
 
     /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
     /// as one of the users, with another salt and a secret that nobody has.
-    pub(super) fn decoy(&self, authid: &str) -> Option<User> {
-        let seed = hmac(&self.decoy, authid.as_bytes());
-        let [first, second, ..] = seed;
-        let choice = usize::from(u16::from_be_bytes([first, second]));
-        let like = self.samples.get(choice % self.samples.len().max(1))?;
-        let mut decoy = like.clone();
+    pub(super) fn decoy(&self, authid: &str, key: Option<&SigningKey>) -> Option<User> {
+        let (mut decoy, seed) = self.decoys.find("wampcra", authid, key)?;
         decoy.secret.as_it_is = Key::new(hmac(&seed, b"secret"));
         if let Some(salted) = &mut decoy.secret.salted {
             salted.salt = alike(&salted.salt, &seed);
@@ -63,8 +55,6 @@ impl Users {
         Some(decoy)
     }
 }
-
-const SAMPLES_MAX: usize = 256;
 
 /// A salt of that one's look: letters and digits in the places of letters and digits.
 fn alike(salt: &str, seed: &[u8; 32]) -> String {
