@@ -20,18 +20,21 @@ pub(super) enum Beside {
     Nobody,
     /// Clients that try wrong tickets, one after the other.
     Guessers,
+    /// Clients that log in by tickets of which the router has Argon2's hash.
+    Hashed,
     /// A subscriber of `wamp.session.on_join`.
     Observer,
 }
 
 impl Case {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::of("anonymous", Method::Anonymous, Beside::Nobody),
         Self::of("ticket", Method::Ticket, Beside::Nobody),
         Self::of("wampcra", Method::WampCra, Beside::Nobody),
         Self::of("scram", Method::Scram, Beside::Nobody),
         Self::of("cryptosign", Method::Cryptosign, Beside::Nobody),
         Self::of("ticket-guessers", Method::Ticket, Beside::Guessers),
+        Self::of("wampcra-hashed", Method::WampCra, Beside::Hashed),
         Self::of("anonymous-observed", Method::Anonymous, Beside::Observer),
     ];
 
@@ -72,7 +75,7 @@ impl FromStr for Case {
         found.ok_or_else(|| {
             ParseError::new(
                 text,
-                "anonymous, ticket, wampcra, scram, cryptosign, ticket-guessers or anonymous-observed",
+                "anonymous, ticket, wampcra, scram, cryptosign, ticket-guessers, wampcra-hashed or anonymous-observed",
             )
         })
     }

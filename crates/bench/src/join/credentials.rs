@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use crate::subject::REALM;
 
 const AUTHID: &str = "joe";
+/// Of whose ticket the router has a hash that takes its time.
+const HASHED_AUTHID: &str = "ann";
 const SECRET: &str = "a secret of the bench";
 pub(super) const ROLE: &str = "user";
 
@@ -14,6 +16,9 @@ pub(super) const ROLE: &str = "user";
 const SALT: &str = "3bc3ca01dd1d501ca1c22e1c5d7d16fe";
 const STORED_KEY: &str = "bba5f12f771db9400858414d222b788d89c91132b44c600fb352dd7925d80cde";
 const SERVER_KEY: &str = "fd11d421009894880181ac9622042b415ac94be37f9bd6e1d200d50dd5b25cfc";
+
+/// What `crosstie passwd` makes of the same as a ticket, at its own cost: 19 MiB, twice.
+const TICKET_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$5GiX6oZYbTHnlSOPf3DctA$fCyEr2K05WV3KOffaZNlUHCDdFv5zZkl7TUlckXyu88";
 
 /// A pair of the specification's test vectors.
 const PRIVATE_KEY: &str = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510";
@@ -47,11 +52,16 @@ impl Method {
         }
     }
 
-    /// The `auth` of a transport that takes all of them.
-    pub(super) fn configuration() -> Value {
+    /// The `auth` of a transport that takes all of them; one of ours takes hashes of tickets too.
+    pub(super) fn configuration(is_own: bool) -> Value {
         let all = Self::ALL.into_iter();
-        all.map(|method| (method.name().to_owned(), method.section()))
-            .collect()
+        let all = all.map(|method| (method.name().to_owned(), method.section()));
+        let mut all: Value = all.collect();
+        if is_own {
+            let hashed = json!({ "ticket_hash": TICKET_HASH, "role": ROLE });
+            all["ticket"]["principals"][HASHED_AUTHID] = hashed;
+        }
+        all
     }
 
     fn section(self) -> Value {
@@ -103,6 +113,14 @@ impl Method {
                 })
             }
         }
+    }
+
+    /// Of somebody whose ticket the router has a hash of.
+    pub(super) fn hashed() -> Box<dyn Authenticator> {
+        Box::new(Ticket {
+            authid: HASHED_AUTHID.to_owned(),
+            ticket: SECRET.to_owned(),
+        })
     }
 
     /// Of somebody who does not know the ticket.

@@ -29,6 +29,7 @@ pub(crate) struct Order {
 pub(crate) enum Task {
     Join { method: Method, clients: usize },
     Guess { clients: usize },
+    JoinHashed { clients: usize },
     Observe,
 }
 
@@ -48,9 +49,16 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     let Order { target, task } = order;
     match task {
         Task::Observe => observe(&target),
-        Task::Join { method, clients } => {
-            in_windows(|end| all(clients, |times| join(&target, method, end, times)))
-        }
+        Task::Join { method, clients } => in_windows(|end| {
+            all(clients, |times| {
+                join(&target, &*method.authenticator(), end, times)
+            })
+        }),
+        Task::JoinHashed { clients } => in_windows(|end| {
+            all(clients, |times| {
+                join(&target, &*Method::hashed(), end, times)
+            })
+        }),
         Task::Guess { clients } => {
             in_windows(|end| all(clients, |times| guess(&target, end, times)))
         }
@@ -101,13 +109,12 @@ fn all(
 
 fn join(
     target: &Target,
-    method: Method,
+    authenticator: &dyn Authenticator,
     end: Instant,
     times: &mut Latencies,
 ) -> Result<(), WorkerError> {
-    let authenticator = method.authenticator();
     while Instant::now() < end {
-        let mut joined = attempt(target, &*authenticator, times)?;
+        let mut joined = attempt(target, authenticator, times)?;
         if let Joined::Refused(reason) = &joined.1 {
             return Err(WorkerError::Refused(format!("a session: {reason}")));
         }

@@ -4,6 +4,7 @@
 //! ```text
 //!  joiners ──connect, HELLO … WELCOME, GOODBYE, close──▶ ┌────────┐
 //!  guessers ──connect, HELLO, a wrong ticket, ABORT────▶ │ router │
+//!  hashed ────as joiners, by tickets known as hashes───▶ │        │
 //!  observer ◀── wamp.session.on_join ─────────────────── └────────┘
 //! ```
 //!
@@ -80,6 +81,7 @@ impl Instrument for Join {
         json!({
             "outstanding": self.options.outstanding,
             "guessers": self.options.guessers,
+            "hashed": self.options.hashed,
         })
     }
 
@@ -94,8 +96,8 @@ impl Instrument for Join {
         }
     }
 
-    fn subjects(&mut self, stage: &Stage<'_>, _: &Case) -> Result<Vec<Node>, BenchError> {
-        self.nodes.on(&stage.cores.router)
+    fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Node>, BenchError> {
+        self.nodes.on(&stage.cores.router, case.beside())
     }
 
     fn round(&mut self, stage: &Stage<'_>, case: &Case, node: &mut Node) -> Round {
@@ -128,6 +130,9 @@ impl Instrument for Join {
             Beside::Guessers => {
                 columns.push(Column::median("wrong ones/s", "guesses_per_s", thousands));
             }
+            Beside::Hashed => {
+                columns.push(Column::median("hashed/s", "hashed_per_s", thousands));
+            }
             Beside::Observer => {
                 columns.push(Column::median("events/s", "events_per_s", thousands));
             }
@@ -155,7 +160,7 @@ impl Instrument for Join {
                 let peer = Peer::Crossbar.name();
                 vec![Goal::over(what, peer, RATE, Bound::AtLeast(10.0))]
             }
-            Beside::Guessers => {
+            Beside::Guessers | Beside::Hashed => {
                 let what = "p99 ÷ p99 without them";
                 vec![Goal::computed(what, over(P99), Bound::AtMost(2.0)).unless(unfit)]
             }

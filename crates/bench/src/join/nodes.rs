@@ -1,10 +1,13 @@
 //! The nodes that sessions join: ours and peers.
 
-use serde_json::json;
+use std::path::Path;
 
+use serde_json::{Value, json};
+
+use super::case::Beside;
 use super::credentials::{Method, ROLE};
 use crate::error::BenchError;
-use crate::frame::{Site, Testbed};
+use crate::frame::{OWN, Site, Testbed};
 use crate::machine::bind_processes;
 use crate::nodes;
 use crate::peer::Peer;
@@ -20,31 +23,39 @@ pub(super) struct Nodes {
 impl Nodes {
     pub(super) fn start(site: &Site, peers: &[Peer]) -> Result<Self, BenchError> {
         let mut started = nodes::Nodes::default();
-        let configure: &nodes::Configure<'_> = &|_, socket| {
-            let transports = json!([{
-                "type": "rawsocket",
-                "endpoint": { "type": "unix", "path": socket },
-                "serializers": ["msgpack"],
-                "auth": Method::configuration()
-            }]);
-            Ok(nodes::configuration(ROLE, transports))
-        };
-        let mut nodes = vec![started.start_own(site, configure)?];
+        let mut nodes =
+            vec![started.start_own(site, &|_, socket| Ok(configuration(socket, true)))?];
         for peer in peers {
-            nodes.extend(started.start_peer(site, *peer, configure)?);
+            nodes.extend(
+                started.start_peer(site, *peer, &|_, socket| Ok(configuration(socket, false)))?,
+            );
         }
         Ok(Self { nodes, started })
     }
 
-    /// All of them, moved there.
-    pub(super) fn on(&self, cores: &[usize]) -> Result<Vec<Node>, BenchError> {
-        for node in &self.nodes {
+    /// Those that can be measured so, moved there.
+    pub(super) fn on(&self, cores: &[usize], beside: Beside) -> Result<Vec<Node>, BenchError> {
+        let nodes = self.nodes.iter();
+        // A peer knows tickets as they are only.
+        let able = nodes.filter(|node| node.name == OWN || beside != Beside::Hashed);
+        let able: Vec<_> = able.cloned().collect();
+        for node in &able {
             bind_processes(&node.processes, cores)?;
         }
-        Ok(self.nodes.clone())
+        Ok(able)
     }
 
     pub(super) fn testbed(&self) -> Testbed {
         self.started.testbed("nodes")
     }
+}
+
+fn configuration(socket: &Path, is_own: bool) -> Value {
+    let transports = json!([{
+        "type": "rawsocket",
+        "endpoint": { "type": "unix", "path": socket },
+        "serializers": ["msgpack"],
+        "auth": Method::configuration(is_own)
+    }]);
+    nodes::configuration(ROLE, transports)
 }

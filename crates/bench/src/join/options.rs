@@ -11,8 +11,8 @@ use super::case::Case;
 pub struct JoinOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// anonymous, ticket, wampcra, scram or cryptosign, ticket-guessers (the same beside clients that try wrong tickets) or
-    /// anonymous-observed (beside a subscriber of wamp.session.on_join); may be repeated [default: all].
+    /// anonymous, ticket, wampcra, scram or cryptosign, ticket-guessers (the same beside clients that try wrong tickets),
+    /// wampcra-hashed (beside clients that log in by tickets of which the router has Argon2's hash) or anonymous-observed (beside a subscriber of wamp.session.on_join); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Clients that join one session after the other.
@@ -21,6 +21,9 @@ pub struct JoinOptions {
     /// Clients that try wrong tickets, where there are some.
     #[arg(long, default_value_t = 24, value_name = "N")]
     pub(super) guessers: usize,
+    /// Clients that log in by tickets of which the router has Argon2's hash, where there are some.
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(super) hashed: usize,
     /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(super) peers: Vec<Peer>,
@@ -44,7 +47,8 @@ impl JoinOptions {
             clients.contains(&self.outstanding),
             "--outstanding is 1 to 1,000",
         )?;
-        require(clients.contains(&self.guessers), "--guessers is 1 to 1,000")
+        require(clients.contains(&self.guessers), "--guessers is 1 to 1,000")?;
+        require(clients.contains(&self.hashed), "--hashed is 1 to 1,000")
     }
 
     pub(super) fn definite_cases(&self) -> Vec<Case> {
@@ -72,5 +76,6 @@ mod tests {
         check(|_| {}, None);
         check(|o| o.outstanding = 0, Some("--outstanding is 1 to 1,000"));
         check(|o| o.guessers = 1_001, Some("--guessers is 1 to 1,000"));
+        check(|o| o.hashed = 0, Some("--hashed is 1 to 1,000"));
     }
 }

@@ -28,6 +28,10 @@ pub(super) fn run(
             let clients = options.guessers;
             Some(start(stage, node, Task::Guess { clients })?)
         }
+        Beside::Hashed => {
+            let clients = options.hashed;
+            Some(start(stage, node, Task::JoinHashed { clients })?)
+        }
         Beside::Observer => Some(start(stage, node, Task::Observe)?),
     };
     let mut window = |seconds: f64| {
@@ -69,6 +73,7 @@ pub(super) fn run(
     Ok(match case.beside() {
         Beside::Nobody => figures,
         Beside::Guessers => figures.with_known("guesses_per_s", other),
+        Beside::Hashed => figures.with_known("hashed_per_s", other),
         Beside::Observer => figures.with_known("events_per_s", other),
     })
 }
