@@ -39,11 +39,20 @@ impl Authenticators {
         call: &Call,
         slot: &Arc<Slot>,
     ) -> Result<Asked, Unanswered> {
+        let asked = self.call_then(state, call, filling(slot))?;
+        limit(state, call.authenticator.timeout, slot);
+        Ok(asked)
+    }
+
+    /// The same. How long it may take, whoever calls sees to.
+    pub(crate) fn call_then(
+        &self,
+        state: &RouterState,
+        call: &Call,
+        then: impl FnOnce(Answer) + Send + 'static,
+    ) -> Result<Asked, Unanswered> {
         let Authenticator {
-            procedure,
-            role,
-            timeout,
-            ..
+            procedure, role, ..
         } = &call.authenticator;
         let realm = call.authenticator.realm.as_deref().unwrap_or(&call.realm);
         let caller = self.caller(state, realm, role, AUTHENTICATOR)?;
@@ -53,9 +62,7 @@ impl Authenticators {
             authid,
             Value::Dict(call.details.clone()),
         ]);
-        let asked = ask(&caller, procedure, &arguments, filling(slot))?;
-        limit(state, *timeout, slot);
-        Ok(asked)
+        ask(&caller, procedure, &arguments, then)
     }
 
     /// Asks an authorizer, in the realm of those whom it is asked about. How long it may take, whoever asks

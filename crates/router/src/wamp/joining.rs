@@ -19,6 +19,7 @@ use crate::origin;
 use crate::report;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::hosted;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::pending::{Pending, Waits, given};
@@ -246,12 +247,16 @@ impl Session {
         call.details.insert(0, ("transport".to_owned(), transport));
         let slot = Slot::new(&self.peer.connection);
         let router = &self.listening.router;
-        match router.authenticators.call(router, &call, &slot) {
-            Ok(asked) => {
-                pending.waits = Waits::Answer {
-                    slot,
-                    _asked: Box::new(asked),
-                };
+        let asked: Result<Box<dyn Send>, _> = match call.authenticator.authprovider {
+            Provider::Function => Ok(Box::new(hosted::call(router, call, &slot))),
+            _ => {
+                let asked = router.authenticators.call(router, &call, &slot);
+                asked.map(|asked| Box::new(asked) as _)
+            }
+        };
+        match asked {
+            Ok(_asked) => {
+                pending.waits = Waits::Answer { slot, _asked };
                 self.wait(pending)
             }
             Err(unanswered) => {

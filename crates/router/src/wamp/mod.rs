@@ -13,6 +13,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod end_reason;
 mod frames;
 mod handled;
+mod hosted;
 mod in_realm;
 mod issuer;
 mod joining;
