@@ -111,6 +111,7 @@ class Session {
         const { secret } = this.auth;
         switch (method) {
         case 'ticket':
+        case 'jwt':
             return secret;
         case 'wampcra': {
             const key = extra.salt === undefined ? secret

@@ -63,6 +63,8 @@ def connect(place: dict, make_session: Callable[[], object], failed: Callable[[s
                 secure = {}
                 if place["over"] == "tls":
                     context = ssl.create_default_context(cafile=place["authority"])
+                    if shown := place.get("certificate"):
+                        context.load_cert_chain(f"{shown}.pem", f"{shown}.key")
                     secure = {"ssl": context, "server_hostname": "localhost"}
                 await _loop.create_connection(factory, place["host"], place["port"], **secure)
         except OSError as error:

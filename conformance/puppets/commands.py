@@ -105,7 +105,8 @@ def session_class(base: type) -> type:
             secret = self.auth["secret"]
             if self.authenticator is not None:
                 return self.authenticator.on_challenge(self, challenge)
-            if challenge.method == "ticket":
+            # A token is sent as it is, as a ticket.
+            if challenge.method in ("ticket", "jwt"):
                 return secret
             extra = challenge.extra
             if "salt" in extra:

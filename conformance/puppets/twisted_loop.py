@@ -59,6 +59,10 @@ def connect(place: dict, make_session: Callable[[], object], failed: Callable[[s
         endpoint = TCP4ClientEndpoint(reactor, place["host"], place["port"])
     if place["over"] == "tls":
         authority = ssl.Certificate.loadPEM(Path(place["authority"]).read_bytes())
-        options = ssl.optionsForClientTLS("localhost", trustRoot=authority)
+        own = None
+        if shown := place.get("certificate"):
+            both = [Path(f"{shown}.{end}").read_bytes() for end in ("key", "pem")]
+            own = ssl.PrivateCertificate.loadPEM(b"".join(both))
+        options = ssl.optionsForClientTLS("localhost", authority, own)
         endpoint = wrapClientTLS(options, endpoint)
     endpoint.connect(factory).addErrback(lambda failure: failed(failure.getErrorMessage()))

@@ -12,6 +12,7 @@ import trustme
 from rig import config
 from rig.longpoll import LongPoll
 from rig.plain import ClosedError
+from rig.puppet import WampError
 from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.session import ABORT, HELLO, INVOCATION, ROLES, WELCOME, YIELD
@@ -86,7 +87,7 @@ def node(tmp_path_factory, papers):
             name,
             config.tcp(tls=tls),
             rawsocket={"auth": auth},
-            websocket={},
+            websocket={"ws": {"auth": auth}},
             web={"paths": {"lp": {"type": "longpoll", "auth": auth}}},
         )
 
@@ -126,6 +127,30 @@ def hello(peer: RawSocket, **details: object) -> RawSocket:
     peer.shake_hands()
     peer.say(HELLO, "realm1", {"roles": ROLES, "authmethods": ["tls"], **details})
     return peer
+
+
+@pytest.mark.parametrize("client", ["asyncio", "twisted"])
+@pytest.mark.parametrize("kind", ["ws", "rs"])
+def test_autobahn_shows_one(node, papers, new_session, client, kind):
+    host, port = node.address("required")
+    place = {
+        "kind": kind,
+        "over": "tls",
+        "serializer": "cbor",
+        "host": host,
+        "port": port,
+        "url": f"wss://localhost:{port}/ws",
+        "authority": f"{papers.directory}/authority.pem",
+    }
+    for shows, authid in (("sha256", "two"), ("subject", "joe")):
+        shown = {**place, "certificate": f"{papers.directory}/{shows}.example"}
+        details = new_session(client).open(shown, auth={"method": "tls"}).details
+        assert (details["authid"], details["authrole"]) == (authid, "user")
+        assert (details["authmethod"], details["authprovider"]) == ("tls", "static")
+    unknown = {**place, "certificate": f"{papers.directory}/unknown.example"}
+    with pytest.raises(WampError) as raised:
+        new_session(client).open(unknown, auth={"method": "tls"})
+    assert raised.value.uri == NOT_AUTHORIZED
 
 
 @pytest.mark.parametrize("transport", ["required", "optional"])

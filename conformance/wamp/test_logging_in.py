@@ -15,6 +15,8 @@ from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.session import INVOCATION, YIELD
 from wamp.test_authentication import NOT_AUTHORIZED, TICKETS, USERS
+from wamp.test_tokens import AUTH as TOKENS
+from wamp.test_tokens import Issuer, publish
 
 PROCEDURE = "com.example.authenticate"
 
@@ -26,6 +28,8 @@ KEYS = {
     "type": "static",
     "principals": {"joe": {"authorized_keys": [PUBLIC_KEY.upper()], "role": "user"}},
 }
+
+ISSUER = Issuer("first")
 
 # The method, the authid, the secret, and what an authenticator answers about it.
 KNOWN = [
@@ -48,6 +52,7 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
     static = {"ticket": {**TICKETS, "principals": {"joe": TICKETS["principals"]["joe"]}}}
     static["wampcra"] = USERS
     static["cryptosign"] = KEYS
+    static |= TOKENS
     asked = dict.fromkeys(("ticket", "wampcra", "cryptosign"), dynamic)
     paths = {"ws": {"auth": static}, "dynamic": {"auth": asked}}
     requests = {
@@ -73,6 +78,7 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
     ]
     limits = {"login_delay_ms_max": 0}
     directory = tmp_path_factory.mktemp("guarded")
+    publish(directory, ISSUER)
     running = Router(directory, config=config.node(realms, transports, limits=limits))
     yield running
     running.stop()
@@ -108,6 +114,15 @@ def test_by_the_file(link, log_in, method, authid, secret, _answer):
     assert (details["authmethod"], details["authprovider"]) == (method, "static")
     with pytest.raises(WampError) as raised:
         log_in(link, method, authid, OTHER_KEY)
+    assert raised.value.uri == NOT_AUTHORIZED
+
+
+def test_by_a_token(link, log_in):
+    details = log_in(link, "jwt", None, ISSUER.token()).details
+    assert (details["authid"], details["authrole"]) == ("joe", "user")
+    assert (details["authmethod"], details["authprovider"]) == ("jwt", "static")
+    with pytest.raises(WampError) as raised:
+        log_in(link, "jwt", "ann", ISSUER.token())
     assert raised.value.uri == NOT_AUTHORIZED
 
 
