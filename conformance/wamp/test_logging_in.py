@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,13 +14,15 @@ from rig import config
 from rig.links import Link, only
 from rig.puppet import WampError
 from rig.rawsocket import RawSocket
-from rig.router import Router
+from rig.router import ROOT, Router
 from rig.session import INVOCATION, YIELD
+from rig.waiting import DEADLINE_S
 from wamp.test_authentication import NOT_AUTHORIZED, TICKETS, USERS
 from wamp.test_tokens import AUTH as TOKENS
 from wamp.test_tokens import Issuer, publish
 
 PROCEDURE = "com.example.authenticate"
+WAMPY = ROOT / "conformance/js/wampy.mjs"
 
 # Of the specification's test vectors, and another.
 KEY = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510"
@@ -147,6 +151,46 @@ def test_by_a_procedure(link, node, log_in, start_thread, method, authid, secret
         serving.join()
     assert (details["authid"], details["authrole"]) == (authid, "user")
     assert (details["authmethod"], details["authprovider"]) == (method, "dynamic")
+
+
+def wampy(address: tuple[str, int], path: str, method: str, authid: str, secret: str) -> dict:
+    """Log in with wampy; return what it was told."""
+    host, port = address
+    command = ["node", str(WAMPY), f"ws://{host}:{port}/{path}", method, authid, secret]
+    if method == "cryptosign":
+        command.append(PUBLIC_KEY)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("method", "authid", "secret", "_answer"), KNOWN)
+def test_wampy_by_the_file(node, method, authid, secret, _answer):
+    told = wampy(node.address("tcp"), "ws", method, authid, secret)
+    assert told == {"authid": authid, "authrole": "user", "authmethod": method}
+    told = wampy(node.address("tcp"), "ws", method, authid, OTHER_KEY)
+    assert told == {"refused": NOT_AUTHORIZED}
+
+
+def test_wampy_by_a_token_and_by_nothing(node):
+    told = wampy(node.address("tcp"), "ws", "jwt", "joe", ISSUER.token())
+    assert told == {"authid": "joe", "authrole": "user", "authmethod": "jwt"}
+    told = wampy(node.address("open"), "ws", "anonymous", "", "")
+    assert (told["authrole"], told["authmethod"]) == ("anonymous", "anonymous")
+
+
+@pytest.mark.parametrize(("method", "authid", "secret", "answer"), KNOWN)
+def test_wampy_by_a_procedure(node, start_thread, method, authid, secret, answer):
+    with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
+        authenticator.register(PROCEDURE)
+
+        def serve() -> None:
+            invocation = authenticator.hear(INVOCATION)
+            authenticator.say(YIELD, invocation[1], {}, [answer])
+
+        serving = start_thread(serve)
+        told = wampy(node.address("tcp"), "dynamic", method, authid, secret)
+        serving.join()
+    assert told == {"authid": authid, "authrole": "user", "authmethod": method}
 
 
 @pytest.fixture
