@@ -1,4 +1,4 @@
-"""`crosstie conformance`: Crosstie by its own scenarios, and what the command says of others and of bad input."""
+"""`crosstie conformance`: Crosstie by its own scenarios; what it says of others, of bad input."""
 
 from __future__ import annotations
 
@@ -121,9 +121,10 @@ def test_as_somebody(node, tmp_path: Path):
 
 
 def test_a_scenario_of_ones_own(node, tmp_path: Path):
-    """A directory is played instead; a failure names file, line, what was expected and what came."""
+    """A directory is played instead; a failure names file, line, what was expected, what came."""
     (tmp_path / "mine.txt").write_text(
-        "feature Mine\nsection mine\n\n== fails\nA: join\nA> SUBSCRIBE 1 {} #u.t\nA< SUBSCRIBED 2 *id\n"
+        "feature Mine\nsection mine\n\n== fails\nA: join\n"
+        "A> SUBSCRIBE 1 {} #u.t\nA< SUBSCRIBED 2 *id\n"
     )
     ran = conformance(url_of(node, "tcp", "ws"), "--scenarios", tmp_path, *PATIENCE)
     assert ran.returncode == 1
