@@ -31,6 +31,7 @@ RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
 H2SPEC = TARGET / "h2spec/h2spec"
+NATS = TARGET / "nats-server"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -216,6 +217,25 @@ def h2spec() -> str | None:
         return reason
     package = "github.com/summerwind/h2spec/cmd/h2spec"
     return run("go", "build", "-o", H2SPEC, package, cwd=CONFORMANCE / "web/h2spec")
+
+
+# The one that docs/fabric.md asks for, or later.
+NATS_SERVER = "github.com/nats-io/nats-server/v2@v2.15.2"
+
+
+@functools.cache
+def nats() -> str | None:
+    """NATS, which the nodes of one realm meet on; the Go module proxy has it with its sums."""
+    stamp = NATS / "installed"
+    if stamp.exists() and stamp.read_text() == NATS_SERVER and (NATS / "nats-server").exists():
+        return None
+    if not shutil.which("go") and (reason := packages("golang-go")):
+        return reason
+    NATS.mkdir(parents=True, exist_ok=True)
+    if reason := run("env", f"GOBIN={NATS}", "go", "install", NATS_SERVER):
+        return reason
+    stamp.write_text(NATS_SERVER)
+    return None
 
 
 @functools.cache

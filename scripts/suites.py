@@ -164,6 +164,12 @@ def of_wamp() -> list[Suite]:
             ["web", "bridge"],
             *[needs.curl, needs.h2spec, needs.nginx, needs.node, needs.browser],
         ),
+        black_box(
+            "fabric",
+            "a realm of several nodes, on one server of NATS and on three that fail",
+            ["fabric"],
+            needs.nats,
+        ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
             "report",

@@ -5,6 +5,7 @@
 
 pub mod amqp;
 pub mod codec;
+pub mod fabric;
 pub mod framing;
 pub mod joints;
 pub mod mutation;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, framing, joints, scenario, web};
+use crosstie_fuzz::{amqp, codec, fabric, framing, joints, scenario, web};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -238,4 +238,22 @@ fn scenarios() {
         seeds.push([heads, line].concat().into_bytes());
     }
     check("scenario", &seeds, scenario::scenario);
+}
+
+#[test]
+fn nats_operation() {
+    let seeds: Vec<Vec<u8>> = [
+        &b"INFO {\"server_id\":\"a\"}\r\nPING\r\n"[..],
+        b"MSG W1.realm1.e.a 3 5\r\nhello\r\nPONG\r\n",
+        b"HMSG a.b 3 r.s 12 14\r\nNATS/1.0\r\n\r\nhi\r\n+OK\r\n-ERR 'Slow'\r\n",
+        b"SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY",
+    ]
+    .map(<[u8]>::to_vec)
+    .into();
+    check("nats_operation", &seeds, fabric::nats);
+}
+
+#[test]
+fn fabric_frame() {
+    check("fabric_frame", &fabric::frame_seeds(), fabric::frame);
 }

@@ -6,10 +6,11 @@
 //! every session was sent. Time is a number that it advances. A failure names its seed, and the
 //! same seed plays the same operations again.
 //!
-//! [`queues`] does the same with an AMQP vhost and a store that forgets.
+//! [`queues`] does the same with an AMQP vhost and a store that forgets, [`fabric`] with realms of several nodes.
 
 mod ask;
 mod chance;
+pub mod fabric;
 mod model;
 mod operation;
 pub mod queues;

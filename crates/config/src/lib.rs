@@ -60,6 +60,7 @@ pub use model::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,
 };
+pub use model::{Fabric, NatsUrl};
 pub use part::{
     component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,
 };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crosstie_config::Page;
+use crosstie_fabric::State;
 use crosstie_transport::ConnectionStream;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -239,7 +240,7 @@ fn status(listening: &Listening) -> String {
     }
     let (addresses, workers) = (addresses(&routers), workers(&listening.router));
     let sessions = session_table(&routers);
-    let brokers = amqp_status(&routers);
+    let (brokers, fabric) = (amqp_status(&routers), fabric_status(&routers));
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
@@ -247,7 +248,7 @@ fn status(listening: &Listening) -> String {
          <h1>Crosstie {}</h1><p>Up for {}; {} open connections, that of this page included.\
          {addresses}{workers}\
          <h2>WAMP</h2><div><table><tr><th>router<th>realm<th>sessions<th>subscriptions\
-         <th>registrations<th>open calls{realm_rows}</table></div>{sessions}{brokers}\
+         <th>registrations<th>open calls{realm_rows}</table></div>{fabric}{sessions}{brokers}\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
         duration(listening.router.overview.uptime()),
@@ -352,6 +353,36 @@ fn session_table(routers: &[Arc<RouterState>]) -> String {
 
 /// Sessions of a router on the page.
 const SESSIONS_SHOWN: usize = 50;
+
+/// The realms that are on several nodes.
+fn fabric_status(routers: &[Arc<RouterState>]) -> String {
+    let mut rows = String::new();
+    for (router, realm) in realms(routers) {
+        let Some(link) = &realm.link else {
+            continue;
+        };
+        let seen = link.seen();
+        let state = match seen.state {
+            State::Attached => format!("on NATS server {}", escaped(&seen.server)),
+            State::Joining => format!("joining on NATS server {}", escaped(&seen.server)),
+            State::Detached => "<strong>no NATS server is reached</strong>".to_owned(),
+        };
+        let nodes: Vec<_> = seen.nodes.iter().map(|node| escaped(node)).collect();
+        let _ = write!(
+            rows,
+            "<tr><td>{}<td>{}<td>{state}<td>{}",
+            escaped(&router.id),
+            escaped(realm.name()),
+            nodes.join("<br>")
+        );
+    }
+    match rows.is_empty() {
+        true => rows,
+        false => format!(
+            "<h2>Other nodes</h2><div><table><tr><th>router<th>realm<th>state<th>nodes{rows}</table></div>"
+        ),
+    }
+}
 
 /// The vhosts of the routers that speak AMQP, and what is wrong there.
 fn amqp_status(routers: &[Arc<RouterState>]) -> String {

@@ -112,20 +112,6 @@ impl Router {
         })
     }
 
-    /// Starts a realm with the roles that it names.
-    pub fn start_realm(&self, realm: &model::Realm) -> Result<(), StartError> {
-        let what = || self.of_worker("realm", &realm.name);
-        self.check_runs(what)?;
-        let Some(started) = self.state.add_realm(realm) else {
-            return Err(StartError {
-                what: what(),
-                fault: StartFault::AlreadyRunning,
-            });
-        };
-        self.workers.spawn_keeper(started.keep_time());
-        Ok(())
-    }
-
     /// Starts AMQP: opens the store, restores what it kept, and takes what definitions declare.
     /// Once, and before the transports that lead to it. Returns what of the definitions was not
     /// taken, and why.
@@ -306,7 +292,21 @@ impl Router {
         for listening in self.conversing() {
             self.state.watch.close_all(listening.number);
         }
+        self.leave_fabric();
         self.end()
+    }
+
+    /// Tells realms' other nodes that this one ends.
+    fn leave_fabric(&self) {
+        let realms = self.state.realms();
+        let links: Vec<_> = realms.iter().filter_map(|r| r.link.clone()).collect();
+        if links.is_empty() {
+            return;
+        }
+        self.run(async move {
+            links.iter().for_each(|link| link.stop());
+            crosstie_transport::uncork();
+        });
     }
 
     /// Ends its threads, and then the store's. A second time is none.

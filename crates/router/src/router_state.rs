@@ -20,6 +20,7 @@ use crate::counters::{Counter, counters};
 use crate::denials::Denials;
 use crate::door::Door;
 use crate::joint_counts::JointCounts;
+use crate::link::Link;
 use crate::listen::MakeHttp;
 use crate::overview::Overview;
 use crate::programs::Hosting;
@@ -163,6 +164,12 @@ impl RouterState {
             return None;
         }
         let number = self.next_number();
+        let link = realm.fabric.as_ref();
+        let link = link.map(|fabric| {
+            let node = format!("{}/{}", self.node, self.id);
+            Link::new(&realm.name, fabric, node, seed())
+        });
+        let link = link.map(Arc::new);
         let config = realm_config(realm, &self.realm_limits);
         let added = Arc::new(SharedRealm::new(
             realm,
@@ -172,9 +179,11 @@ impl RouterState {
             Arc::clone(&self.session_messages),
             self.is_private,
             Arc::downgrade(self),
+            link,
         ));
         realms.insert(realm.name.clone(), Arc::clone(&added));
         drop(realms);
+        added.join_fabric();
         self.comings.send_replace(());
         Some(added)
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, mpsc};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crosstie_config::{self as model, TesteeKind, TransportKind};
 use crosstie_transport::{Listener, Workers};
@@ -48,6 +48,9 @@ enum Served {
     Conversations(Arc<Listening>),
     Testee(Arc<TesteeTransport>),
 }
+
+/// How long after a realm's start transports wait for its other nodes.
+const ATTACHED_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Router {
     /// Listens; returns the URLs that clients reach it by.
@@ -129,6 +132,7 @@ impl Router {
             fault,
         };
         self.check_runs(what)?;
+        self.await_attached(&transport.kind);
         let mut transports = self.transports.lock();
         if transports.iter().any(|t| t.id == transport.id) {
             return Err(failed(StartFault::AlreadyRunning));
@@ -139,6 +143,19 @@ impl Router {
         transports.push(running);
         self.show_addresses(&transports);
         Ok(urls)
+    }
+
+    /// Waits for realms of several nodes, so that the first sessions find the other nodes there: not for ever, because
+    /// a node serves alone, too.
+    fn await_attached(&self, kind: &TransportKind) {
+        if matches!(kind, TransportKind::Testee(_)) {
+            return;
+        }
+        for realm in self.state.realms() {
+            if let Some(link) = &realm.link {
+                link.await_attached(realm.started_at() + ATTACHED_TIMEOUT);
+            }
+        }
     }
 
     /// Has the pages name where clients connect to.

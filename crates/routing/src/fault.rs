@@ -23,6 +23,7 @@ pub mod error {
     pub const LIST_IDS_MAX: &str = "crosstie.error.list_ids_max";
     /// Crossbar.io's, for which the specification has none.
     pub const MAX_CONCURRENCY_REACHED: &str = "crossbar.error.max_concurrency_reached";
+    pub const NETWORK_FAILURE: &str = "wamp.error.network_failure";
     pub const NO_AVAILABLE_CALLEE: &str = "wamp.error.no_available_callee";
     pub const NO_SUCH_PROCEDURE: &str = "wamp.error.no_such_procedure";
     pub const NO_SUCH_REGISTRATION: &str = "wamp.error.no_such_registration";

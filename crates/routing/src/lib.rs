@@ -19,6 +19,10 @@
 //!    wants it; after the last two [`Realm::take_out`] until it is done, in turns as well. It returns the
 //!    handles of sessions that are out of the realm, for their owner to say GOODBYE.
 //!
+//! 7. Where the realm has others of its name on other nodes, [`Realm::join_fabric`] first. Then
+//!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
+//!    know what was said by [`Outbox::interest`].
+//!
 //! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
 //! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
 //! dropped, a call fails at once, a caller that cannot take its result is closed).
@@ -32,6 +36,7 @@
 //! random follows from the seed given to [`Realm::new`]. The same inputs give the same outputs,
 //! byte for byte.
 
+mod across;
 mod authz;
 mod broker;
 mod config;
@@ -46,6 +51,7 @@ mod identity;
 mod join_error;
 mod limits;
 mod meta;
+mod nodes;
 mod outbox;
 mod overlap;
 mod pattern;
@@ -60,6 +66,7 @@ mod time;
 mod weight;
 mod wildcard;
 
+pub use across::{Pattern, Position, Publication, Uncrossed};
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, Verdict,

@@ -2,6 +2,7 @@
 
 use crosstie_wamp::{Dict, Message, SessionId};
 
+use crate::across::{Pattern, Position, Publication, Uncrossed};
 use crate::{Action, Identity, Question, RefusalCause, RoleLimit};
 
 /// The way out of a realm. The caller of the realm implements it.
@@ -41,6 +42,19 @@ pub trait Outbox<H> {
     /// nothing has been done about the message, which comes again with what was said
     /// ([`crate::Realm::handle_judged`]). Whoever gives a role an authorizer has to do this.
     fn ask(&mut self, _session: &H, _question: Question) {}
+
+    /// An event is published that the realm's other nodes may have subscribers of; an error where that is no
+    /// reason to let it reach those here alone. What cannot be sent without anybody's fault is dropped and
+    /// counted. Said only after [`crate::Realm::join_fabric`], as what follows.
+    fn publish_across(&mut self, _publication: &Publication<'_>) -> Result<(), Uncrossed> {
+        Ok(())
+    }
+
+    /// The realm wants to be sent what matches a pattern, or does not any more; the position from which on that is
+    /// in force.
+    fn interest(&mut self, _pattern: Pattern<'_>, _begins: bool) -> Position {
+        Position(0)
+    }
 }
 
 /// Something that a session may not do.

@@ -197,6 +197,7 @@ impl<H> Realm<H> {
     /// Whether there is something to do for [`Realm::work`] beside what has a time of its own.
     pub fn has_backlog(&self) -> bool {
         !(self.leaving.is_empty() && self.events.is_empty() && self.killings.is_empty())
+            || self.broker.may_enter()
     }
 
     /// Does a part of what is left to be done, of so many steps or a few more: for sessions that have
@@ -219,8 +220,9 @@ impl<H> Realm<H> {
                 return;
             }
             let left = self.steps_between_events(steps_max - self.steps);
-            let (_, dealer, mut context) = self.split(now, out);
-            if dealer.handle_timeout(&mut context, left) {
+            let (broker, dealer, mut context) = self.split(now, out);
+            if dealer.handle_timeout(&mut context, left) || broker.enter_waiting(&mut context, left)
+            {
                 continue;
             }
             let Some(index) = self.leaving.front().copied() else {
@@ -254,6 +256,11 @@ impl<H> Realm<H> {
     /// was compared, a call that ended. An input costs its owner something beside them.
     pub fn take_steps(&mut self) -> u32 {
         mem::take(&mut self.steps)
+    }
+
+    /// The same, without beginning anew.
+    pub fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// The sessions at some places of the realm's table, which has [`Realm::places`]: whoever wants to

@@ -10,6 +10,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("wamp", &[]),
     ("collections", &[]),
+    ("nats", &[]),
+    ("fabric", &["routing", "wamp"]),
     ("auth", &["amqp", "wamp"]),
     ("queues", &["amqp", "auth", "collections"]),
     ("routing", &["collections", "wamp"]),
@@ -28,7 +30,9 @@ const EDGES: &[(&str, &[&str])] = &[
             "amqp",
             "auth",
             "config",
+            "fabric",
             "joints",
+            "nats",
             "queues",
             "routing",
             "store",
@@ -61,7 +65,10 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tidy", &[]),
-    ("sim", &["amqp", "auth", "queues", "routing", "wamp"]),
+    (
+        "sim",
+        &["amqp", "auth", "fabric", "queues", "routing", "wamp"],
+    ),
 ];
 
 /// Crates without IO, clock, threads or chance, and the few files that are let out of it.
@@ -69,7 +76,9 @@ const PURE: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("auth", &[]),
     ("collections", &[]),
+    ("fabric", &[]),
     ("joints", &[]),
+    ("nats", &[]),
     ("queues", &[]),
     ("scenario", &[]),
     ("wamp", &[]),

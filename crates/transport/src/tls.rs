@@ -8,9 +8,12 @@ pub use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{InconsistentKeys, ProtocolVersion, RootCertStore, ServerConnection};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, InconsistentKeys, ProtocolVersion, RootCertStore,
+    ServerConnection,
+};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 use crate::{Stage, StageError};
 
@@ -120,23 +123,37 @@ fn is_version_1(certificate: &[u8]) -> bool {
     first == Some(&INTEGER)
 }
 
-/// The server's side of one TLS connection.
+/// One side of a TLS connection.
 pub struct TlsStage {
-    connection: ServerConnection,
+    connection: Connection,
     is_ended: bool,
 }
 
 impl TlsStage {
     /// A connection whose handshake is still to come.
     pub fn server(config: Arc<ServerConfig>) -> Result<Self, StageError> {
-        let mut connection =
-            ServerConnection::new(config).map_err(|e| StageError(e.to_string()))?;
+        let connection = ServerConnection::new(config);
+        let connection = connection.map_err(|e| StageError(e.to_string()))?;
+        Ok(Self::of(connection.into()))
+    }
+
+    /// The client's side, to a server whose certificate names that.
+    pub fn client(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, StageError> {
+        let connection = ClientConnection::new(config, name);
+        let connection = connection.map_err(|e| StageError(e.to_string()))?;
+        Ok(Self::of(connection.into()))
+    }
+
+    fn of(mut connection: Connection) -> Self {
         // What is queued has its bound already.
         connection.set_buffer_limit(None);
-        Ok(Self {
+        Self {
             connection,
             is_ended: false,
-        })
+        }
     }
 
     /// Turns what the session has to say into bytes to be sent.

@@ -9,6 +9,7 @@ mod cookie;
 mod cryptosign;
 mod endpoint;
 mod exposure;
+mod fabric;
 mod functions;
 mod joint;
 mod jwt;

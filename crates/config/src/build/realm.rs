@@ -55,6 +55,7 @@ impl Builder<'_> {
             meta_api: options.boolean("enable_meta_api"),
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             roles: self.roles(realm),
+            fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
         }
     }

@@ -12,6 +12,7 @@ mod connecting;
 mod cookie;
 mod cryptosign;
 mod endpoint;
+mod fabric;
 mod form;
 mod http_bridge;
 mod joint;

@@ -1,5 +1,6 @@
 //! Realms, roles and permissions: every key that is taken. Long and flat.
 
+use super::fabric::FABRIC;
 use super::form::{
     Fallback, Kind, NO, Rule, Table, Words, YES, integer, integer_or_zero, key, list,
 };
@@ -28,6 +29,13 @@ pub(crate) static REALM: Table = Table {
             "Who may do what. A session whose role is not here cannot join.",
         )
         .otherwise("none"),
+        key(
+            "fabric",
+            Kind::Object(&FABRIC),
+            "The realm is one with those of its name on [other nodes](fabric.md): events go to all of them.",
+        )
+        .otherwise("the realm is this node's alone")
+        .own(),
         key(
             "store",
             Kind::Tagged(&REALM_STORE),

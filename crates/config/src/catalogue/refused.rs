@@ -135,6 +135,13 @@ pub static KEYS: &[Place] = &[
         ],
     ),
     within(
+        "realms[].fabric",
+        &[
+            later("locality", "calls do not go to other nodes"),
+            later("single", "registrations are each node's own"),
+        ],
+    ),
+    within(
         "realms[].roles[].permissions[]",
         &[later(
             "validate",

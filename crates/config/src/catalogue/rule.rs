@@ -32,6 +32,7 @@ pub enum Rule {
     WebPath,
     WebSocketUrl,
     HttpUrl,
+    NatsUrl,
     /// What a browser is sent to.
     Location,
     /// The beginning of a URL's path, or nothing.
@@ -66,6 +67,7 @@ impl Rule {
             Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
             Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
             Self::HttpUrl => Some("^https?://[^/\\s]+"),
+            Self::NatsUrl => Some("^(nats|tls)://[^/@\\s]+:[0-9]+/?$"),
             Self::Location => Some("^[^\\s\\u0000-\\u001f\\u007f]+$"),
             Self::UrlPath => Some("^(/[^\\s?#\\u0000-\\u001f\\u007f]*)?$"),
             Self::MediaType => Some("^[!-~]+/[ -~]+$"),
@@ -94,6 +96,7 @@ impl Rule {
             Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
             Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
             Self::HttpUrl => "a URL that begins with http:// or https:// and names a host",
+            Self::NatsUrl => "nats://host:port or tls://host:port, without credentials",
             Self::Location => "a URL or a path, without whitespace and control characters",
             Self::UrlPath => "a path that begins with a slash, without whitespace, ? and #",
             Self::MediaType => "a media type, such as text/html",
@@ -140,6 +143,7 @@ impl Rule {
                 .strip_prefix("ws://")
                 .or_else(|| text.strip_prefix("wss://"))
                 .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
+            Self::NatsUrl => is_nats_url(text),
             Self::HttpUrl => text
                 .strip_prefix("http://")
                 .or_else(|| text.strip_prefix("https://"))
@@ -216,4 +220,16 @@ fn bits_of_mask(mask: Ipv4Addr) -> Option<u8> {
         }
     };
     u8::try_from(bits).ok()
+}
+fn is_nats_url(text: &str) -> bool {
+    let rest = text.strip_prefix("nats://");
+    let Some(rest) = rest.or_else(|| text.strip_prefix("tls://")) else {
+        return false;
+    };
+    let is_odd = |c: char| c.is_whitespace() || c == '/' || c == '@';
+    let address = rest.strip_suffix('/').unwrap_or(rest).rsplit_once(':');
+    address.is_some_and(|(host, port)| {
+        let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        !host.is_empty() && !host.contains(is_odd) && is_number
+    })
 }

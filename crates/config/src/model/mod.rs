@@ -5,6 +5,7 @@
 //! to the node's directory. A time that may be switched off is an `Option`.
 
 mod amqp;
+mod fabric;
 mod joint;
 mod outgoing;
 mod transport;
@@ -25,6 +26,7 @@ pub use crosstie_routing::{
 };
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
+pub use fabric::{Fabric, NatsUrl};
 pub use joint::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,
@@ -100,6 +102,8 @@ pub struct Realm {
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,
+    /// None where the realm is this node's alone.
+    pub fabric: Option<Fabric>,
     /// What is recorded of what is published.
     pub history: Vec<crosstie_routing::Recording>,
 }

@@ -5,6 +5,7 @@
 //! Nothing is counted for the page's sake where messages pass; reading takes no lock but that of a realm or
 //! vhost, for a few numbers.
 
+mod fabric;
 mod process;
 mod text;
 
@@ -29,6 +30,7 @@ use crate::request_counts;
 use crate::router_state::RouterState;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
+use crate::wamp::realm::SharedRealm;
 
 /// The two forms that Prometheus knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,9 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_realms(&mut registry, routers);
     register_decisions(&mut registry, routers);
     register_testees(&mut registry, routers);
+    let linked =
+        |(router, realm): (_, Arc<SharedRealm>)| Some((worker_id(router), realm.link.clone()?));
+    fabric::register(&mut registry, realms(routers).filter_map(linked));
     amqp::register_metrics(&mut registry, routers);
     let joints = routers.iter().map(|router| (&*router.id, router.joints()));
     joint_counts::register(&mut registry, joints);
@@ -114,6 +119,10 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
         }
         Form::Text => text::from_open_metrics(&out),
     }
+}
+
+fn worker_id(router: &RouterState) -> &str {
+    &router.id
 }
 
 fn register_account(registry: &mut Registry, routers: &[Arc<RouterState>]) {

@@ -21,7 +21,7 @@ use crate::wamp::handled::Handled;
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;
-use crate::wamp::realm::{NotJoined, SharedRealm};
+use crate::wamp::realm::{DETACHED, NotJoined, SharedRealm};
 use crate::wamp::resident::{NotLetIn, Room, Rooms};
 
 impl Rooms for RouterState {
@@ -62,6 +62,9 @@ impl Room for SharedRealm {
         joined.map_err(|e| match e {
             NotJoined::Stopped => NotLetIn::NoSuchRealm {
                 realm: self.name().to_owned(),
+            },
+            NotJoined::Detached => NotLetIn::Failed {
+                text: DETACHED.to_owned(),
             },
             NotJoined::Refused(JoinError::NoSuchRole { authrole }) => NotLetIn::NoSuchRole {
                 realm: self.name().to_owned(),

@@ -24,7 +24,7 @@ use crate::wamp::message_counts::Direction;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::pending::{Pending, Waits, given};
 use crate::wamp::rate::Halt;
-use crate::wamp::realm::NotJoined;
+use crate::wamp::realm::{DETACHED, NotJoined};
 use crate::wamp::session::{Farewell, Session, State, say_goodbye, send};
 
 /// What is kept of a HELLO may be twice as much as it was long, and some for itself.
@@ -367,10 +367,8 @@ impl Session {
                 }
                 self.refusals = 0;
             }
-            Err(NotJoined::Stopped) => {
-                let refusal = no_realm(&principal.realm);
-                return self.refuse(&refusal.reason, &refusal.text);
-            }
+            Err(NotJoined::Stopped) => return self.refuse_stopped(&principal.realm),
+            Err(NotJoined::Detached) => return self.refuse_detached(),
             Err(NotJoined::Refused(e)) => {
                 let refusal = Refusal::new(e.uri(), e.to_string(), Cause::NoSuchRole);
                 counters().refused(&e);
@@ -382,6 +380,15 @@ impl Session {
             }
         }
         self.conclude(welcomed)
+    }
+
+    fn refuse_stopped(&mut self, realm: &str) -> ControlFlow<()> {
+        let refusal = no_realm(realm);
+        self.refuse(&refusal.reason, &refusal.text)
+    }
+
+    fn refuse_detached(&mut self) -> ControlFlow<()> {
+        self.refuse(error::NETWORK_FAILURE, DETACHED)
     }
 
     /// Sends WELCOME, with where the session is served (`own`) if the client takes so much: one that takes a

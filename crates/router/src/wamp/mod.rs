@@ -6,6 +6,7 @@
 //! that these use ([`payload_encodings`]). Where a role is judged by an authorizer, its sessions' messages wait
 //! for that in [`judging`].
 
+mod across;
 pub(crate) mod authenticators;
 mod compression;
 pub(crate) mod conversation;

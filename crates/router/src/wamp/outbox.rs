@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crosstie_routing::{
-    Action, CloseReason, Denial, Identity, Note, Outbox, Question, RefusalCause, Refused, RoleLimit,
+    Action, CloseReason, Denial, Identity, Note, Outbox, Pattern, Position, Publication, Question,
+    RefusalCause, Refused, RoleLimit, Uncrossed,
 };
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
 use crate::counters::{Counter, Counters};
+use crate::link::Link;
 use crate::origin;
 use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::PayloadEncodings;
@@ -29,6 +31,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     pub(crate) left: Vec<Left>,
     /// The action that the sender of the present message may not do.
     pub(crate) denied: Option<Box<Denied>>,
+    /// The way to other nodes.
+    link: Option<&'a Link>,
     /// What an authorizer is to be asked about the present message.
     pub(crate) asked: Option<Box<Question>>,
 }
@@ -58,6 +62,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
         counters: &'a Counters,
         messages: &'a Messages,
         (session_messages, discloses_address): (&'a Messages, bool),
+        link: Option<&'a Link>,
     ) -> Self {
         Self {
             encodings,
@@ -68,6 +73,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             closed: Vec::new(),
             left: Vec::new(),
             denied: None,
+            link,
             asked: None,
         }
     }
@@ -185,6 +191,15 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
 
     fn ask(&mut self, _: &Peer, question: Question) {
         self.asked = Some(Box::new(question));
+    }
+
+    fn publish_across(&mut self, publication: &Publication<'_>) -> Result<(), Uncrossed> {
+        self.link.map_or(Ok(()), |link| link.publish(publication))
+    }
+
+    fn interest(&mut self, pattern: Pattern<'_>, begins: bool) -> Position {
+        let link = self.link.map(|link| link.interest(pattern, begins));
+        link.unwrap_or_default()
     }
 
     fn denied(&mut self, denial: &Denial<'_, Peer>) {

@@ -15,6 +15,7 @@ use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
+use crate::link::Link;
 use crate::report;
 use crate::router::close_silent;
 use crate::router_state::RouterState;
@@ -58,6 +59,8 @@ pub(crate) struct SharedRealm {
     /// session is let in.
     pub(super) stopped: AtomicBool,
     router: Weak<RouterState>,
+    /// Where it has others of its name on other nodes.
+    pub(crate) link: Option<Arc<Link>>,
     pub(crate) judged: Judged,
     pub(super) rates: Rates,
     /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
@@ -78,18 +81,23 @@ pub(crate) struct StartedRole {
 pub(crate) enum NotJoined {
     /// The realm was stopped while the session was on its way.
     Stopped,
+    /// Its other nodes cannot be reached, and it is configured to turn sessions away then.
+    Detached,
     Refused(JoinError),
 }
+
+/// What is said of [`NotJoined::Detached`].
+pub(crate) const DETACHED: &str = "the realm's other nodes cannot be reached";
 
 /// Places of the table of sessions that are looked at under one lock.
 const PLACES_MAX: usize = 256;
 
 /// A payload of so many bytes is transcoded before the lock is taken; a shorter one under it,
 /// where that takes less time than unlocking and locking again.
-const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
+pub(super) const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
 /// Receivers that are looked at for that: others' serializers are mostly among theirs.
-const RECEIVERS_SEEN_MAX: usize = 1_024;
+pub(super) const RECEIVERS_SEEN_MAX: usize = 1_024;
 
 impl SharedRealm {
     pub(crate) fn new(
@@ -100,6 +108,7 @@ impl SharedRealm {
         session_messages: Arc<Messages>,
         is_quiet: bool,
         router: Weak<RouterState>,
+        link: Option<Arc<Link>>,
     ) -> Self {
         let started = SystemTime::now();
         let mut realm = Realm::new(config.clone(), seed);
@@ -115,6 +124,7 @@ impl SharedRealm {
             meta_api: model.meta_api,
             has_history: !model.history.is_empty(),
             router,
+            link,
             judged: Judged::default(),
             rates: Rates::default(),
             killed: Mutex::default(),
@@ -160,6 +170,9 @@ impl SharedRealm {
         self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(NotJoined::Stopped);
+            }
+            if self.link.as_ref().is_some_and(|link| link.is_refusing()) {
+                return Err(NotJoined::Detached);
             }
             let joined = realm.join_as(id, now, peer, identity, features);
             let (key, id) = joined.map_err(NotJoined::Refused)?;
@@ -404,7 +417,8 @@ impl SharedRealm {
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
         let of_sessions = (&*self.session_messages, self.discloses_router);
-        let mut outbox = RealmOutbox::new(encodings, counters(), self.messages.own(), of_sessions);
+        let (own, link) = (self.messages.own(), self.link.as_deref());
+        let mut outbox = RealmOutbox::new(encodings, counters(), own, of_sessions, link);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);
@@ -467,7 +481,7 @@ impl SharedRealm {
     }
 
     /// Sees to it that the timer looks no later than `next`.
-    fn arm(&self, next: Option<Time>) {
+    pub(super) fn arm(&self, next: Option<Time>) {
         if let Some(Time(next)) = next {
             self.timer.arm(next);
         }
@@ -496,6 +510,11 @@ impl SharedRealm {
         }
     }
 
+    /// When it was started, by the clock that does not jump.
+    pub(crate) fn started_at(&self) -> Instant {
+        self.start
+    }
+
     pub(super) fn now(&self) -> Time {
         self.time(Instant::now())
     }
@@ -507,7 +526,7 @@ impl SharedRealm {
 }
 
 /// When the realm has something to do by itself: at once, where something is left of an input.
-fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
+pub(super) fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
     match realm.has_backlog() {
         true => Some(Time(0)),
         false => realm.next_timeout(),

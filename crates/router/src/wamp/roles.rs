@@ -25,6 +25,9 @@ impl SharedRealm {
         };
         let ended = self.take_out(taking_out, EndReason::RealmStopped, &Farewell::CLOSE_REALM);
         self.timer.wake();
+        if let Some(link) = &self.link {
+            link.stop();
+        }
         ended
     }
 

@@ -34,6 +34,12 @@ impl Broker {
         subscribers.all(|index| visit(*index));
     }
 
+    /// What a subscription is for.
+    pub(crate) fn pattern(&self, id: SubscriptionId) -> Option<(MatchPolicy, &str)> {
+        let subscription = self.by_id(id.0)?;
+        Some((subscription.match_policy, &subscription.topic))
+    }
+
     fn by_id(&self, id: u64) -> Option<&Subscription> {
         let SubscriptionKey(key) = self.by_id.get(&SubscriptionId(id))?;
         self.subscriptions.get(*key as usize)

@@ -1,12 +1,15 @@
 //! The broker: subscriptions, and events to whom they reach (WAMP basic profile, "Publish and
 //! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
 
+mod across;
 mod entries;
 mod history;
 mod own;
 mod receivers;
 mod recording;
 mod retained;
+mod subscribing;
+mod waiting;
 
 pub(crate) use self::history::{History, LogIndex, Recorded};
 
@@ -25,15 +28,15 @@ use slab::Slab;
 
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
+use self::waiting::{Across, Waiting};
+use crate::Time;
 use crate::authz::Action;
-use crate::context::{Context, is_reserved, none_left, reserved_uri};
-use crate::events::{MetaEvents, SUBSCRIPTION};
+use crate::context::{Context, is_reserved, reserved_uri};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
-use crate::{RoleLimit, Time};
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,8 +49,10 @@ struct Subscription {
     topic: Arc<str>,
     match_policy: MatchPolicy,
     reach: Reach,
-    /// Never empty, but where publications are recorded.
+    /// Never empty, but where publications are recorded, and where all wait.
     subscribers: Subscribers,
+    /// Who asked for it while other nodes do not know of it.
+    waiting: Option<Box<Waiting>>,
     /// Who first asked for it, and has the topic on its account for as long as it stays.
     payer: Option<SessionIndex>,
     created: Time,
@@ -94,6 +99,8 @@ pub(crate) struct Broker {
     retained: Retained,
     /// Borrowed for a moment where publications are recorded, and by nobody else meanwhile.
     history: RefCell<History>,
+    /// Where the realm has other nodes.
+    across: Option<Box<Across>>,
 }
 
 impl Broker {
@@ -107,6 +114,7 @@ impl Broker {
             matched: Vec::new(),
             retained: Retained::default(),
             history: RefCell::default(),
+            across: None,
         }
     }
 
@@ -120,8 +128,9 @@ impl Broker {
         options: &SubscribeOptions,
         topic: &str,
     ) {
-        let subscription = match self.enter(context, from, options, topic) {
-            Ok(subscription) => subscription,
+        let subscription = match self.enter(context, from, request, options, topic) {
+            Ok(Some(subscription)) => subscription,
+            Ok(None) => return,
             Err(fault) => return context.refuse(from, MessageType::Subscribe, request, &fault),
         };
         let subscribed = Message::Subscribed {
@@ -188,6 +197,14 @@ impl Broker {
             topic,
             payload,
         };
+        if self.across.is_some()
+            && let Err(fault) = Self::publish_across(context, &publication)
+        {
+            if options.acknowledge {
+                context.refuse(from, MessageType::Publish, request, &fault);
+            }
+            return;
+        }
         if options.retain
             && let Err(fault) = self.retained.keep(context, &publication)
         {
@@ -308,146 +325,6 @@ impl Broker {
         self.subscriptions.len() - self.unattended()
     }
 
-    /// Adds a subscriber; to be subscribed already is no fault, and changes nothing.
-    fn enter<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        from: SessionIndex,
-        options: &SubscribeOptions,
-        topic: &str,
-    ) -> Result<SubscriptionId, Fault> {
-        let policy = options.match_policy;
-        let known = self.by_topic.value(policy, topic);
-        if known.is_none() {
-            context.check_pattern(Action::Subscribe, topic, policy)?;
-        }
-        context.authorize(from, Action::Subscribe, topic, policy)?;
-        context.check_options(options.unsupported)?;
-        let session = &mut context.sessions[from];
-        if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {
-            return Ok(self.subscriptions[key.0 as usize].id);
-        }
-        let has = session.subscriptions.len();
-        let subscriptions_max = context.config.limits.subscriptions_max;
-        let subscriptions_max =
-            context.role_bound(from, RoleLimit::Subscriptions, subscriptions_max);
-        if has >= subscriptions_max.value {
-            let fault =
-                subscriptions_max.reached(context, error::SUBSCRIPTIONS_MAX, "subscriptions");
-            return Err(fault);
-        }
-        let realm_max = context.config.limits.realm_subscriptions_max;
-        if !context.may_have_more(has, self.held, realm_max) {
-            return Err(none_left(
-                error::REALM_SUBSCRIPTIONS_MAX,
-                "subscriptions",
-                realm_max,
-            ));
-        }
-        if known.is_none() {
-            let shapes_max = context.config.limits.wildcard_shapes_max;
-            self.by_topic.check_room(policy, topic, shapes_max)?;
-        }
-        let key = known.unwrap_or_else(|| {
-            let watching = context.config.meta_api.then_some(&mut *context.events);
-            self.create(watching, context.now, policy, topic)
-        });
-        context.sessions[from].subscriptions.insert(key);
-        self.held += 1;
-        let subscription = &mut self.subscriptions[key.0 as usize];
-        subscription.subscribers.insert(from);
-        let mut bytes = SUBSCRIBER_BYTES;
-        if known.is_none() {
-            subscription.payer = Some(from);
-            bytes += subscription.bytes();
-        }
-        context.hold(from, bytes);
-        let session = context.sessions[from].id;
-        let is_new = known.is_none();
-        context
-            .events
-            .entered(&SUBSCRIPTION, session, &subscription.entry(), is_new);
-        Ok(subscription.id)
-    }
-
-    /// Removes a subscriber; whether it was one.
-    fn remove<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        from: SessionIndex,
-        subscription: SubscriptionId,
-    ) -> bool {
-        let key = self.by_id.get(&subscription).copied();
-        let key = key.filter(|key| context.sessions[from].subscriptions.remove(key));
-        key.is_some_and(|key| {
-            self.remove_subscriber(context, key, from);
-            true
-        })
-    }
-
-    fn create(
-        &mut self,
-        watching: Option<&mut MetaEvents>,
-        created: Time,
-        match_policy: MatchPolicy,
-        topic: &str,
-    ) -> SubscriptionKey {
-        if let Some(events) = watching {
-            events.watch(match_policy, topic, true);
-        }
-        self.id_last += 1;
-        let id = SubscriptionId(self.id_last);
-        let topic: Arc<str> = topic.into();
-        let key = SubscriptionKey(self.subscriptions.insert(Subscription {
-            id,
-            topic: Arc::clone(&topic),
-            match_policy,
-            reach: match match_policy {
-                MatchPolicy::Exact => Reach::Exact,
-                _ => Reach::Pattern,
-            },
-            subscribers: IndexSet::default(),
-            payer: None,
-            created,
-        }) as u32);
-        self.by_topic.insert(match_policy, topic, key);
-        self.by_id.insert(id, key);
-        key
-    }
-
-    fn remove_subscriber<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        key: SubscriptionKey,
-        from: SessionIndex,
-    ) {
-        self.held -= 1;
-        let subscription = &mut self.subscriptions[key.0 as usize];
-        subscription.subscribers.swap_remove(&from);
-        let mut bytes = SUBSCRIBER_BYTES;
-        if subscription.payer == Some(from) {
-            subscription.payer = None;
-            bytes += subscription.bytes();
-        }
-        context.hold(from, -bytes);
-        let is_kept = matches!(subscription.reach, Reach::Recorded(_));
-        let is_gone = subscription.subscribers.is_empty() && !is_kept;
-        let what = (subscription.id.0, &*subscription.topic);
-        let session = context.sessions[from].id;
-        context.events.exited(&SUBSCRIPTION, session, what, is_gone);
-        if is_gone {
-            let subscription = self.subscriptions.remove(key.0 as usize);
-            self.by_topic
-                .remove(subscription.match_policy, &subscription.topic);
-            self.by_id.remove(&subscription.id);
-            if context.config.meta_api {
-                context
-                    .events
-                    .watch(subscription.match_policy, &subscription.topic, false);
-            }
-        }
-    }
-
     /// Asserts that tables and sessions say the same. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         assert_eq!(self.by_topic.len(), self.subscriptions.len());
@@ -460,9 +337,19 @@ impl Broker {
             assert_eq!(self.by_id.get(&subscription.id), Some(&key));
             let is_kept = matches!(subscription.reach, Reach::Recorded(_));
             assert!(
-                is_kept || !subscription.subscribers.is_empty(),
+                is_kept || !subscription.subscribers.is_empty() || subscription.waiting.is_some(),
                 "subscription without subscribers"
             );
+            let waiting = subscription.waiting.iter().flat_map(|w| w.sessions());
+            let mut waiting: Vec<_> = waiting
+                .filter(|session| !subscription.subscribers.contains(session))
+                .collect();
+            waiting.sort_unstable();
+            waiting.dedup();
+            for session in &waiting {
+                assert!(sessions[*session].subscriptions.contains(&key));
+            }
+            memberships += waiting.len();
             for subscriber in &subscription.subscribers {
                 assert!(sessions[*subscriber].subscriptions.contains(&key));
             }

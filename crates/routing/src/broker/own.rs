@@ -116,6 +116,9 @@ impl Broker {
             topic: &topic,
             payload,
         };
+        if self.across.is_some() && Self::publish_across(context, &publication).is_err() {
+            return;
+        }
         if options.retain && self.retained.keep(context, &publication).is_err() {
             return;
         }

@@ -1,6 +1,6 @@
 //! Publications that are recorded, and how they are asked for.
 
-use crosstie_wamp::{MatchPolicy, Receivers, SubscriptionId};
+use crosstie_wamp::{MatchPolicy, Receivers, SessionId, SubscriptionId};
 
 use super::history::{History, LogIndex, Recorded};
 use super::retained::{Publication, effective, weight};
@@ -48,21 +48,25 @@ impl Broker {
         (log, subscription): (LogIndex, &Subscription),
         publication: &Publication<'_>,
     ) -> bool {
-        self.keep_as(context, from, log, publication);
+        // What the realm says of itself is not recorded.
+        if from != SessionIndex::NOBODY {
+            let publisher = publication.publisher.map(|index| {
+                let session = &context.sessions[index];
+                (session.id, session.identity.clone())
+            });
+            self.keep_of(context, publisher, log, publication);
+        }
         subscription.match_policy != MatchPolicy::Exact
     }
 
-    fn keep_as<H>(
+    /// Records a publication of whomever that is, where it may be told.
+    pub(super) fn keep_of<H>(
         &self,
         context: &mut Context<'_, H>,
-        from: SessionIndex,
+        publisher: Option<(SessionId, Identity)>,
         log: LogIndex,
         publication: &Publication<'_>,
     ) {
-        // What the realm says of itself is not recorded.
-        if from == SessionIndex::NOBODY {
-            return;
-        }
         let options = publication.options;
         let lists = options.receivers.as_deref();
         let receivers = lists.and_then(|lists| effective(lists, context.config.empty_eligible));
@@ -84,10 +88,7 @@ impl Broker {
         let event = Recorded {
             publication: publication.id,
             time: context.now,
-            publisher: publication.publisher.map(|index| {
-                let session = &context.sessions[index];
-                (session.id, session.identity.clone())
-            }),
+            publisher,
             topic: publication.topic.into(),
             receivers,
             passthru: options.passthru.clone(),

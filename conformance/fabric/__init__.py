@@ -1,0 +1,1 @@
+"""A realm of several nodes."""

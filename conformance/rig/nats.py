@@ -1,0 +1,167 @@
+"""Servers of NATS, alone or as a cluster, and a plain client of one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from rig.plain import Plain
+from rig.waiting import DEADLINE_S, await_true
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "nats-server/nats-server"
+
+# What docs/fabric.md asks for.
+REQUIRED = """
+max_payload: 8MB
+max_pending: 256MB
+max_control_line: 32KB
+ping_interval: "5s"
+no_fast_producer_stall: true
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago: servers of a cluster must know each other's."""
+    with contextlib.ExitStack() as opened:
+        sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+class NatsServer:
+    """One server, which may be ended and started again at the same port."""
+
+    def __init__(self, directory: Path, name: str, port: int, cluster: str = "", more: str = ""):
+        self.name = name
+        self.port = port
+        self.file = directory / f"{name}.conf"
+        self.log = directory / f"{name}.log"
+        self.file.write_text(
+            f'server_name: {name}\nlisten: "127.0.0.1:{port}"\n{REQUIRED}{cluster}{more}'
+        )
+        self.process: subprocess.Popen | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it takes clients."""
+        command = [str(PROGRAM), "-c", str(self.file), "-l", str(self.log)]
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        await_true(f"{self.name} takes clients", self._is_open)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        """End it, if it runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    def client(self, user: str = "") -> NatsClient:
+        """Return a client without credentials, or with a name and the password `pw`."""
+        return NatsClient(("127.0.0.1", self.port), user)
+
+    def routes(self) -> int:
+        """Return how many servers of its cluster it said it reaches."""
+        said = self.log.read_text() if self.log.exists() else ""
+        return len(set(re.findall(r"Route connection created|Router connection", said)))
+
+    def _is_open(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            socket.create_connection(("127.0.0.1", self.port), DEADLINE_S).close()
+        except OSError:
+            return False
+        return True
+
+
+def cluster(directory: Path, count: int, more: str = "") -> list[NatsServer]:
+    """Start servers that know each other."""
+    ports, routes = free_ports(count), free_ports(count)
+    known = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+    servers = []
+    for index in range(count):
+        where = ""
+        if count > 1:
+            where = (
+                f'cluster {{ name: tests, listen: "127.0.0.1:{routes[index]}", '
+                f"routes: [{known}] }}\n"
+            )
+        servers.append(NatsServer(directory, f"nats{index + 1}", ports[index], where, more))
+    if count > 1:
+        for server in servers:
+            await_routes(server, servers)
+    return servers
+
+
+def await_routes(server: NatsServer, others: list[NatsServer]) -> None:
+    """Wait until what is published at one server comes to clients of the others."""
+    for other in others:
+        if other is server:
+            continue
+        with other.client() as there, server.client() as here:
+            there.subscribe("rig.routes")
+            there.flush()
+
+            def crosses(here: NatsClient = here, there: NatsClient = there) -> bool:
+                here.publish("rig.routes", b"x")
+                here.flush()
+                there.flush()
+                return bool(there.messages)
+
+            await_true(f"{server.name} reaches {other.name}", crosses)
+
+
+class NatsClient(Plain):
+    """A client by hand, for what no node would say."""
+
+    def __init__(self, address: tuple[str, int], user: str = ""):
+        super().__init__(socket.create_connection(address, DEADLINE_S))
+        self.info = json.loads(self.receive_until(b"\r\n").removeprefix(b"INFO"))
+        options = {"verbose": False, "echo": True, "lang": "tests", "version": "1"}
+        if user:
+            options |= {"user": user, "pass": "pw"}
+        self.send(b"CONNECT " + json.dumps(options).encode() + b"\r\n")
+        self.messages: list[tuple[str, bytes]] = []
+        self._sid = 0
+        self.flush()
+
+    def subscribe(self, pattern: str) -> None:
+        """Want what matches."""
+        self._sid += 1
+        self.send(f"SUB {pattern} {self._sid}\r\n".encode())
+
+    def publish(self, subject: str, payload: bytes) -> None:
+        """Send a message."""
+        self.send(f"PUB {subject} {len(payload)}\r\n".encode() + payload + b"\r\n")
+
+    def flush(self) -> None:
+        """Wait until the server has done what it was told; keep the messages that come."""
+        self.send(b"PING\r\n")
+        while True:
+            line = self.receive_until(b"\r\n").decode().split()
+            if line[0] == "PONG":
+                return
+            if line[0] == "PING":
+                self.send(b"PONG\r\n")
+            elif line[0] == "MSG":
+                payload = self.receive(int(line[-1]) + 2)[:-2]
+                self.messages.append((line[1], payload))
+            else:
+                raise AssertionError(line)

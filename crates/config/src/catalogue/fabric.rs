@@ -1,0 +1,67 @@
+//! Realms of several nodes: every key that is taken.
+
+use super::form::{Fallback, Kind, Rule, Table, Words, key, list, list_not_empty};
+
+pub(super) static FABRIC: Table = Table {
+    path: "realms[].fabric",
+    name: "a realm's fabric",
+    keys: &[
+        key(
+            "nats",
+            Kind::Object(&NATS),
+            "The servers of NATS that the realm's nodes meet on. The realm has a connection of its own to one of them.",
+        )
+        .required()
+        .own(),
+        key(
+            "detached",
+            Kind::OneOf(&DETACHED),
+            "What the realm does while no server is reached: `serve` goes on with this node's sessions alone; `refuse` \
+             lets nobody in, and refuses what is published with `wamp.error.network_failure`.",
+        )
+        .fallback(Fallback::Text("serve"))
+        .own(),
+        key(
+            "local_prefixes",
+            list(&Kind::Text(Rule::NotEmpty)),
+            "Topics that begin with one of these stay on their node.",
+        )
+        .otherwise("none")
+        .own(),
+    ],
+};
+
+static NATS: Table = Table {
+    path: "realms[].fabric.nats",
+    name: "NATS",
+    keys: &[
+        key(
+            "urls",
+            list_not_empty(&Kind::Text(Rule::NatsUrl)),
+            "Where the servers are: `nats://host:port`, or `tls://host:port` where TLS is demanded. One that is \
+             reached is kept until it is lost.",
+        )
+        .required()
+        .own(),
+        key(
+            "credentials",
+            Kind::Text(Rule::Path),
+            "The file with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path begins \
+             at the node's directory.",
+        )
+        .otherwise("none are shown")
+        .own(),
+        key(
+            "ca_certificates",
+            list(&Kind::Text(Rule::Path)),
+            "The files of the certificates that are trusted (PEM), with TLS; relative paths begin at the node's directory.",
+        )
+        .otherwise("those that the system trusts")
+        .own(),
+    ],
+};
+
+static DETACHED: Words = Words {
+    path: "realms[].fabric.detached",
+    words: &["serve", "refuse"],
+};

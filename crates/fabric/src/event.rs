@@ -1,0 +1,85 @@
+//! An event in a frame: who published it, and the PUBLISH that another node may take as if it had come from a session.
+//!
+//! So its arguments pass as the bytes they came in, in their serializer, and are checked again by the code that checks
+//! what clients send. Its request is the publication's id.
+
+use std::borrow::Cow;
+
+use crosstie_routing::Publication;
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{Disclosed, Message, PublicationId, PublishOptions, RequestId, SessionId};
+
+use crate::fields::{self, Field};
+use crate::{Frame, Head, Refusal};
+
+/// An event that has come.
+#[derive(Debug)]
+pub struct Event<'f> {
+    pub publisher: Option<Disclosed<'f>>,
+    /// A PUBLISH.
+    pub message: Message<'f>,
+}
+
+impl Event<'_> {
+    /// The event as a realm takes it.
+    pub fn publication(&self) -> Option<Publication<'_>> {
+        let Message::Publish {
+            request,
+            options,
+            topic,
+            payload,
+        } = &self.message
+        else {
+            return None;
+        };
+        Some(Publication {
+            id: PublicationId(request.0),
+            publisher: self.publisher.clone(),
+            options,
+            topic,
+            payload: *payload,
+        })
+    }
+}
+
+/// Appends the frame of an event.
+pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
+    head.write(out);
+    if let Some(publisher) = &publication.publisher {
+        fields::put(Field::Publisher, &publisher.session.0.to_be_bytes(), out);
+        fields::put(Field::PublisherAuthid, publisher.authid.as_bytes(), out);
+        fields::put(Field::PublisherAuthrole, publisher.authrole.as_bytes(), out);
+    }
+    fields::end(out);
+    let options = publication.options;
+    let message = Message::Publish {
+        request: RequestId(publication.id.0),
+        // What concerns the publisher and its node alone is done there.
+        options: PublishOptions {
+            receivers: options.receivers.clone(),
+            passthru: options.passthru.clone(),
+            ..PublishOptions::default()
+        },
+        topic: Cow::Borrowed(publication.topic),
+        payload: publication.payload,
+    };
+    codec::encode_with(&message, &publication.payload, out);
+}
+
+/// Reads the event in a frame.
+pub fn read<'f>(frame: &Frame<'f>) -> Result<Event<'f>, Refusal> {
+    let fields = &frame.fields;
+    let publisher = match fields.find(Field::Publisher) {
+        None => None,
+        Some(_) => Some(Disclosed {
+            session: SessionId(fields.number(Field::Publisher)?),
+            authid: Cow::Borrowed(fields.text(Field::PublisherAuthid)?),
+            authrole: Cow::Borrowed(fields.text(Field::PublisherAuthrole)?),
+        }),
+    };
+    let decoded = codec::decode(frame.head.serializer, frame.rest, &Limits::default());
+    match decoded {
+        Ok(message @ Message::Publish { .. }) => Ok(Event { publisher, message }),
+        _ => Err(Refusal::Event),
+    }
+}

@@ -1,0 +1,132 @@
+//! The form of what nodes say to each other.
+//!
+//! ```text
+//! 0        1      2       3            4            8             16         24
+//! | version | kind | flags | serializer | link epoch | incarnation | sequence | fields … 0 | rest
+//! ```
+//!
+//! Numbers have their highest octet first. A field that is not known is skipped, so that one may be added; what an
+//! older node must not skip is another kind, or another version.
+
+use crosstie_wamp::Serializer;
+
+use crate::Refusal;
+use crate::fields::Fields;
+
+/// Octets of the head.
+pub const HEAD_BYTES: usize = 24;
+
+/// What this program writes, and takes.
+pub const VERSION: u8 = 1;
+
+/// What a frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An event, for the sessions of other nodes.
+    Event,
+    /// A node is there, and wants to hear who else is.
+    Hello,
+    /// A node is there.
+    Heartbeat,
+    /// A node ends in good order.
+    Leave,
+    /// The nodes that it names are to answer: what its sender asked for before is known where they are.
+    Barrier,
+    /// The answer.
+    Passed,
+}
+
+impl Kind {
+    pub const ALL: [Self; 6] = [
+        Self::Event,
+        Self::Hello,
+        Self::Heartbeat,
+        Self::Leave,
+        Self::Barrier,
+        Self::Passed,
+    ];
+
+    fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// The label of its metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Hello => "hello",
+            Self::Heartbeat => "heartbeat",
+            Self::Leave => "leave",
+            Self::Barrier => "barrier",
+            Self::Passed => "passed",
+        }
+    }
+}
+
+/// The first 24 octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub kind: Kind,
+    /// Of the rest.
+    pub serializer: Serializer,
+    /// Counts the connections of its sender to the engine.
+    pub epoch: u32,
+    /// Its sender: a number that it drew when it was started.
+    pub incarnation: u64,
+    /// Counts its sender's events in the epoch; 0 of anything else.
+    pub sequence: u64,
+}
+
+/// A frame, borrowing from its octets.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'f> {
+    pub head: Head,
+    pub(crate) fields: Fields<'f>,
+    pub(crate) rest: &'f [u8],
+}
+
+impl Head {
+    /// Appends the octets; fields, their end and the rest follow.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let serializer = self.serializer.index() as u8;
+        out.extend_from_slice(&[VERSION, self.kind.code(), 0, serializer]);
+        out.extend_from_slice(&self.epoch.to_be_bytes());
+        out.extend_from_slice(&self.incarnation.to_be_bytes());
+        out.extend_from_slice(&self.sequence.to_be_bytes());
+    }
+}
+
+impl<'f> Frame<'f> {
+    /// Reads a frame. Its rest is not looked at.
+    pub fn decode(bytes: &'f [u8]) -> Result<Self, Refusal> {
+        let (head, rest) = bytes
+            .split_first_chunk::<HEAD_BYTES>()
+            .ok_or(Refusal::Frame)?;
+        let [version, kind, _flags, serializer, numbers @ ..] = head;
+        if *version != VERSION {
+            return Err(Refusal::Frame);
+        }
+        let kind = Kind::from_code(*kind).ok_or(Refusal::Kind)?;
+        let mut serializers = Serializer::ALL.into_iter();
+        let serializer = serializers.find(|known| known.index() == usize::from(*serializer));
+        let number = |at: usize, count: usize| {
+            let octets = &numbers[at..at + count];
+            octets
+                .iter()
+                .fold(0, |sum, octet| sum << 8 | u64::from(*octet))
+        };
+        let head = Head {
+            kind,
+            serializer: serializer.ok_or(Refusal::Frame)?,
+            epoch: number(0, 4) as u32,
+            incarnation: number(4, 8),
+            sequence: number(12, 8),
+        };
+        let (fields, rest) = Fields::split(rest)?;
+        Ok(Self { head, fields, rest })
+    }
+}

@@ -1,0 +1,137 @@
+//! What a node wants to be sent: subjects, each for any number of the realm's patterns.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+
+use crosstie_routing::{Position, Time};
+
+use crate::engine::Engine;
+
+/// A subject that nobody wants any more is wanted on for so long: whoever subscribes again at once finds it there.
+const LINGERING_MS: u64 = 2_000;
+
+/// Subjects that are said to a new connection at a time, under one lock.
+const SAID_MAX: usize = 1_000;
+
+#[derive(Debug)]
+pub(crate) struct Interests {
+    by_subject: BTreeMap<String, Interest>,
+    /// Those without patterns, and when they end. One may have patterns again.
+    lingering: VecDeque<(Time, String)>,
+    sid_last: u64,
+    /// Up to which subject a new connection has been told; `None`: of all.
+    said: Option<String>,
+}
+
+#[derive(Debug)]
+struct Interest {
+    sid: u64,
+    patterns: u32,
+    position: Position,
+    is_said: bool,
+}
+
+impl Interests {
+    /// Its subscriptions have numbers above that one.
+    pub(crate) fn new(sid_last: u64) -> Self {
+        Self {
+            by_subject: BTreeMap::new(),
+            lingering: VecDeque::new(),
+            sid_last,
+            said: None,
+        }
+    }
+
+    /// One more pattern has that subject. Whether it is new; `position` is then from when it is in force.
+    pub(crate) fn begin(
+        &mut self,
+        subject: String,
+        position: Position,
+        engine: Option<&mut dyn Engine>,
+    ) -> Position {
+        if let Some(known) = self.by_subject.get_mut(&subject) {
+            known.patterns += 1;
+            return known.position;
+        }
+        self.sid_last += 1;
+        let is_said = engine.is_some();
+        if let Some(engine) = engine {
+            engine.subscribe(self.sid_last, &subject);
+        }
+        let interest = Interest {
+            sid: self.sid_last,
+            patterns: 1,
+            position,
+            is_said,
+        };
+        self.by_subject.insert(subject, interest);
+        position
+    }
+
+    /// One pattern less has it.
+    pub(crate) fn end(&mut self, now: Time, subject: &str) {
+        let Some(interest) = self.by_subject.get_mut(subject) else {
+            return;
+        };
+        interest.patterns = interest.patterns.saturating_sub(1);
+        if interest.patterns == 0 {
+            let end = now.after_ms(LINGERING_MS);
+            self.lingering.push_back((end, subject.to_owned()));
+        }
+    }
+
+    /// Whether it is known already.
+    pub(crate) fn has(&self, subject: &str) -> bool {
+        self.by_subject.contains_key(subject)
+    }
+
+    /// A new connection knows nothing.
+    pub(crate) fn forget_said(&mut self) {
+        for interest in self.by_subject.values_mut() {
+            interest.is_said = false;
+        }
+        self.said = Some(String::new());
+    }
+
+    /// Says a part of them to a new connection; whether that was the last.
+    pub(crate) fn say_some(&mut self, engine: &mut dyn Engine) -> bool {
+        let Some(said) = self.said.take() else {
+            return true;
+        };
+        let from = (Bound::Excluded(said.as_str()), Bound::Unbounded);
+        let (mut last, mut count) = (None, 0);
+        for (subject, interest) in self.by_subject.range_mut::<str, _>(from).take(SAID_MAX) {
+            if !interest.is_said {
+                interest.is_said = true;
+                engine.subscribe(interest.sid, subject);
+            }
+            last = Some(subject);
+            count += 1;
+        }
+        self.said = last.filter(|_| count == SAID_MAX).cloned();
+        self.said.is_none()
+    }
+
+    /// Ends what has lingered long enough.
+    pub(crate) fn handle_tick(&mut self, now: Time, mut engine: Option<&mut dyn Engine>) {
+        while self.lingering.front().is_some_and(|(end, _)| *end <= now) {
+            let Some((_, subject)) = self.lingering.pop_front() else {
+                return;
+            };
+            let is_over = |interest: &Interest| interest.patterns == 0;
+            if !self.by_subject.get(&subject).is_some_and(is_over) {
+                continue;
+            }
+            if let Some(interest) = self.by_subject.remove(&subject)
+                && interest.is_said
+                && let Some(engine) = &mut engine
+            {
+                engine.unsubscribe(interest.sid);
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_subject.len()
+    }
+}

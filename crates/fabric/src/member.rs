@@ -1,0 +1,406 @@
+//! One node of a realm, as the others know it.
+
+mod barrier;
+mod saying;
+
+use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
+
+use crate::engine::{Engine, Refused};
+use crate::event::{self, Event};
+use crate::fields::Field;
+use crate::interests::Interests;
+use crate::neighbours::Neighbours;
+use crate::{Frame, Head, Kind, Refusal, Subjects};
+
+use barrier::Barriers;
+
+/// What a realm does while its other nodes cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detached {
+    /// It goes on by itself.
+    #[default]
+    Serve,
+    /// It publishes nothing; subscriptions wait.
+    Refuse,
+}
+
+/// What a node is, and how it behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub realm: String,
+    /// Its name, for people.
+    pub node: String,
+    /// A number that it has drawn for this run.
+    pub incarnation: u64,
+    pub detached: Detached,
+    /// Topics that begin with one of them stay on the node.
+    pub local_prefixes: Vec<String>,
+}
+
+/// Whom a note is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    All,
+    Node(u64),
+}
+
+/// How far a node is with its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    Detached,
+    /// It has said hello, and waits for who answers.
+    Joining,
+    Attached,
+}
+
+/// What a tick found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticked {
+    Live,
+    /// The server has not answered for too long, or this node was stopped for as long: the connection is to be closed.
+    Silent,
+}
+
+/// What has been counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames by kind, in the order of [`Kind::ALL`].
+    pub sent: [u64; Kind::ALL.len()],
+    pub received: [u64; Kind::ALL.len()],
+    /// By cause, in the order of [`Refusal::ALL`].
+    pub refused: [u64; Refusal::ALL.len()],
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+    /// Events that had come already.
+    pub duplicates: u64,
+    /// Events that found no room on the way out.
+    pub dropped: u64,
+    /// Barriers that were passed, and how long they took together.
+    pub barriers: u64,
+    pub barrier_us: u64,
+    /// Times that it was attached.
+    pub attachments: u64,
+}
+
+/// One node of a realm.
+#[derive(Debug)]
+pub struct Member {
+    options: Options,
+    subjects: Subjects,
+    state: State,
+    /// When the last hello was said, once the server knows what is wanted here.
+    joined: Option<Time>,
+    epoch: u32,
+    sequence: u64,
+    server: String,
+    frame_bytes_max: usize,
+    neighbours: Neighbours,
+    interests: Interests,
+    barriers: Barriers,
+    ticked: Option<Time>,
+    beat: Time,
+    /// When the server last answered.
+    answered: Time,
+    counts: Counts,
+    /// Kept for their room.
+    frame: Vec<u8>,
+    subject: String,
+}
+
+/// Where all listen, and where this node does.
+const SID_ALL: u64 = 1;
+const SID_NODE: u64 = 2;
+
+const HEARTBEAT_MS: u64 = 1_000;
+
+/// A server that does not answer for so long is gone.
+const SILENT_MS: u64 = 3_000;
+
+/// So long others have to answer a hello.
+const JOINING_MS: u64 = 300;
+
+/// Of a topic, a publisher's names and options, where the longest frame is guessed.
+const NOTE_BYTES: usize = 512;
+
+impl Member {
+    pub fn new(options: Options) -> Self {
+        Self {
+            subjects: Subjects::new(&options.realm),
+            options,
+            state: State::Detached,
+            joined: None,
+            epoch: 0,
+            sequence: 0,
+            server: String::new(),
+            frame_bytes_max: 0,
+            neighbours: Neighbours::default(),
+            interests: Interests::new(SID_NODE),
+            barriers: Barriers::default(),
+            ticked: None,
+            beat: Time(0),
+            answered: Time(0),
+            counts: Counts::default(),
+            frame: Vec::with_capacity(NOTE_BYTES),
+            subject: String::new(),
+        }
+    }
+
+    /// There is a connection to the server of that name, which takes messages of so many octets.
+    pub fn attach(
+        &mut self,
+        now: Time,
+        (server, frame_bytes_max): (&str, usize),
+        engine: &mut dyn Engine,
+    ) {
+        self.epoch += 1;
+        self.sequence = 0;
+        self.state = State::Joining;
+        self.joined = None;
+        server.clone_into(&mut self.server);
+        self.frame_bytes_max = frame_bytes_max;
+        self.counts.attachments += 1;
+        self.answered = now;
+        self.ticked = Some(now);
+        engine.subscribe(SID_ALL, self.subjects.all());
+        let own = self.subjects.of_node(self.options.incarnation);
+        engine.subscribe(SID_NODE, &own);
+        self.barriers.forget_pings();
+        self.interests.forget_said();
+        self.say_rest(now, engine);
+    }
+
+    /// There is no connection any more.
+    pub fn detach(&mut self) {
+        self.state = State::Detached;
+        self.ticked = None;
+        self.barriers
+            .give_up(self.options.detached == Detached::Serve);
+    }
+
+    /// Ends in good order: others need not wait for this node.
+    pub fn leave(&mut self, engine: &mut dyn Engine) {
+        if self.state != State::Detached {
+            self.say(Kind::Leave, To::All, None, engine);
+        }
+    }
+
+    /// Takes what came under one of its subscriptions; an event is for the realm.
+    pub fn handle_message<'f>(
+        &mut self,
+        now: Time,
+        (subject, frame): (&str, &'f [u8]),
+        engine: &mut dyn Engine,
+    ) -> Result<Option<Event<'f>>, Refusal> {
+        self.counts.received_bytes += frame.len() as u64;
+        let taken = self.take(now, subject, frame, engine);
+        if let Err(refusal) = &taken {
+            self.counts.refused[*refusal as usize] += 1;
+        }
+        taken
+    }
+
+    /// The server has done what it was asked to before a ping.
+    pub fn handle_pong(&mut self, now: Time, engine: &mut dyn Engine) {
+        self.answered = now;
+        if self.barriers.handle_pong() {
+            self.settle_barrier(now, engine);
+        }
+    }
+
+    /// Does what is due; to be called some four times a second.
+    pub fn handle_tick(&mut self, now: Time, engine: Option<&mut dyn Engine>) -> Ticked {
+        self.neighbours.handle_tick(now);
+        let (Some(engine), Some(ticked)) = (engine, self.ticked.replace(now)) else {
+            self.ticked = None;
+            self.interests.handle_tick(now, None);
+            return Ticked::Live;
+        };
+        self.interests.handle_tick(now, Some(engine));
+        let is_late = |since: Time| since.after_ms(SILENT_MS) <= now;
+        if is_late(ticked) || is_late(self.answered) {
+            return Ticked::Silent;
+        }
+        if self.state == State::Joining {
+            self.say_rest(now, engine);
+        }
+        if self.beat.after_ms(HEARTBEAT_MS) <= now {
+            self.beat = now;
+            self.say(Kind::Heartbeat, To::All, None, engine);
+            self.ping(engine);
+        }
+        if self.state == State::Attached {
+            self.repeat_barrier(now, engine);
+        }
+        Ticked::Live
+    }
+
+    /// What matches a pattern is wanted, or not any more; from which position on that is in force.
+    pub fn interest(
+        &mut self,
+        now: Time,
+        pattern: Pattern<'_>,
+        begins: bool,
+        engine: Option<&mut dyn Engine>,
+    ) -> Position {
+        // What is published there does not cross either.
+        let Some(subject) = self.subjects.of_pattern(pattern) else {
+            return Position(0);
+        };
+        if !begins {
+            self.interests.end(now, &subject);
+            return Position(0);
+        }
+        if self.interests.has(&subject) {
+            return self.interests.begin(subject, Position(0), None);
+        }
+        let waits = self.state != State::Detached || self.options.detached == Detached::Refuse;
+        let position = match waits {
+            true => self.barriers.want(),
+            false => Position(0),
+        };
+        let Some(engine) = engine else {
+            return self.interests.begin(subject, position, None);
+        };
+        self.interests.begin(subject, position, Some(&mut *engine));
+        self.begin_barrier(now, engine);
+        position
+    }
+
+    /// Sends an event to other nodes, if there may be some that want it.
+    pub fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        engine: Option<&mut dyn Engine>,
+    ) -> Result<(), Uncrossed> {
+        let mut local = self.options.local_prefixes.iter();
+        if local.any(|prefix| publication.topic.starts_with(prefix)) {
+            return Ok(());
+        }
+        let (Some(engine), true) = (engine, self.state != State::Detached) else {
+            return match self.options.detached {
+                Detached::Serve => Ok(()),
+                Detached::Refuse => Err(Uncrossed::Detached),
+            };
+        };
+        if self.state == State::Attached && self.neighbours.active().next().is_none() {
+            return Ok(());
+        }
+        if !self
+            .subjects
+            .write_topic(publication.topic, &mut self.subject)
+        {
+            return Err(Uncrossed::TooLong);
+        }
+        let head = Head {
+            serializer: publication.payload.serializer,
+            sequence: self.sequence + 1,
+            ..self.head(Kind::Event)
+        };
+        self.frame.clear();
+        event::write(&head, publication, &mut self.frame);
+        if self.frame.len() > self.frame_bytes_max {
+            return Err(Uncrossed::TooLong);
+        }
+        self.sequence += 1;
+        match engine.publish(&self.subject, &self.frame) {
+            Ok(()) => self.count_sent(Kind::Event),
+            Err(Refused) => self.counts.dropped += 1,
+        }
+        self.frame.shrink_to(FRAME_ROOM_MAX);
+        Ok(())
+    }
+
+    /// Up to where others know what is wanted here.
+    pub fn in_force(&self) -> Position {
+        self.barriers.in_force()
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether sessions are to be turned away.
+    pub fn is_refusing(&self) -> bool {
+        self.state == State::Detached && self.options.detached == Detached::Refuse
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Names and servers of the nodes that are there.
+    pub fn active(&self) -> impl Iterator<Item = (&str, &str)> {
+        let active = self.neighbours.active();
+        active.map(|(_, neighbour)| (&*neighbour.node, &*neighbour.server))
+    }
+
+    /// How many nodes have not been heard for a while.
+    pub fn suspected(&self) -> usize {
+        self.neighbours.suspected()
+    }
+
+    /// How many subjects it wants.
+    pub fn interests(&self) -> usize {
+        self.interests.len()
+    }
+
+    fn take<'f>(
+        &mut self,
+        now: Time,
+        subject: &str,
+        bytes: &'f [u8],
+        engine: &mut dyn Engine,
+    ) -> Result<Option<Event<'f>>, Refusal> {
+        let frame = Frame::decode(bytes)?;
+        let head = frame.head;
+        self.counts.received[head.kind as usize] += 1;
+        if head.incarnation == self.options.incarnation {
+            return Ok(None);
+        }
+        let neighbour = self.neighbours.hear(now, &head)?;
+        let fields = &frame.fields;
+        match head.kind {
+            Kind::Event => {
+                if !neighbour.take_sequence(&head) {
+                    self.counts.duplicates += 1;
+                    return Ok(None);
+                }
+                let event = event::read(&frame)?;
+                let is_its = self.subjects.read_topic(subject, &mut self.subject)
+                    && event
+                        .publication()
+                        .is_some_and(|publication| publication.topic == self.subject);
+                if !is_its {
+                    return Err(Refusal::Event);
+                }
+                return Ok(Some(event));
+            }
+            Kind::Hello | Kind::Heartbeat => {
+                neighbour.know(fields.text(Field::Node)?, fields.text(Field::Server)?);
+                if head.kind == Kind::Hello {
+                    self.say(Kind::Heartbeat, To::Node(head.incarnation), None, engine);
+                }
+            }
+            Kind::Leave => self.neighbours.leave(head.incarnation),
+            Kind::Barrier => {
+                let number = fields.number(Field::Number)?;
+                let own = self.options.incarnation;
+                if fields.numbers(Field::Asked).any(|asked| asked == own) {
+                    let to = To::Node(head.incarnation);
+                    self.say(Kind::Passed, to, Some((number, &[])), engine);
+                }
+            }
+            Kind::Passed => {
+                let number = fields.number(Field::Number)?;
+                if self.barriers.handle_passed(number, head.incarnation) {
+                    self.settle_barrier(now, engine);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A frame's room that is kept.
+const FRAME_ROOM_MAX: usize = 64 * 1024;

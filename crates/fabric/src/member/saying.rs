@@ -1,0 +1,121 @@
+//! What a member says by itself: that it is there, and barriers.
+
+use crosstie_routing::Time;
+use crosstie_wamp::Serializer;
+
+use super::{JOINING_MS, Member, State, To};
+use crate::engine::Engine;
+use crate::fields::{self, Field};
+use crate::{Head, Kind};
+
+impl Member {
+    /// Goes on telling a new connection what is wanted; then says hello, and is attached some time later.
+    pub(super) fn say_rest(&mut self, now: Time, engine: &mut dyn Engine) {
+        let Some(joined) = self.joined else {
+            if self.interests.say_some(engine) {
+                self.joined = Some(now);
+                self.beat = now;
+                self.say(Kind::Hello, To::All, None, engine);
+                self.ping(engine);
+            }
+            return;
+        };
+        if joined.after_ms(JOINING_MS) <= now && !self.barriers.has_pings() {
+            self.state = State::Attached;
+            self.begin_barrier(now, engine);
+            return;
+        }
+        // Two that begin at once do not hear each other's first one: their servers do not know yet that they listen.
+        self.say(Kind::Hello, To::All, None, engine);
+    }
+
+    /// Begins a barrier, where one is wanted and none is under way.
+    pub(super) fn begin_barrier(&mut self, now: Time, engine: &mut dyn Engine) {
+        if self.state != State::Attached || !self.barriers.may_begin() {
+            return;
+        }
+        let asked = self.neighbours.one_per_server(&self.server);
+        let number = self.barriers.begin(now, asked.values().copied());
+        let asked: Vec<_> = asked.into_values().collect();
+        if !asked.is_empty() {
+            self.say(Kind::Barrier, To::All, Some((number, &asked)), engine);
+        }
+        engine.ping();
+    }
+
+    /// Asks others where those that were asked do not answer.
+    pub(super) fn repeat_barrier(&mut self, now: Time, engine: &mut dyn Engine) {
+        let neighbours = &self.neighbours;
+        let is_active = |incarnation| neighbours.is_active(incarnation);
+        if !self.barriers.is_overdue(now, is_active) {
+            return;
+        }
+        let asked = neighbours.one_per_server(&self.server);
+        let number = self.barriers.repeat(now, asked.values().copied());
+        let asked: Vec<_> = asked.into_values().collect();
+        if !asked.is_empty() {
+            self.say(Kind::Barrier, To::All, Some((number, &asked)), engine);
+        }
+        self.settle_barrier(now, engine);
+    }
+
+    pub(super) fn settle_barrier(&mut self, now: Time, engine: &mut dyn Engine) {
+        if let Some(begun) = self.barriers.settle() {
+            self.counts.barriers += 1;
+            self.counts.barrier_us += now.0.saturating_sub(begun.0);
+            self.begin_barrier(now, engine);
+        }
+    }
+
+    pub(super) fn ping(&mut self, engine: &mut dyn Engine) {
+        self.barriers.note_ping();
+        engine.ping();
+    }
+
+    /// Sends what is no event; a barrier has a number, and whom it asks.
+    pub(super) fn say(
+        &mut self,
+        kind: Kind,
+        to: To,
+        barrier: Option<(u64, &[u64])>,
+        engine: &mut dyn Engine,
+    ) {
+        let head = self.head(kind);
+        let frame = &mut self.frame;
+        frame.clear();
+        head.write(frame);
+        if matches!(kind, Kind::Hello | Kind::Heartbeat) {
+            fields::put(Field::Node, self.options.node.as_bytes(), frame);
+            fields::put(Field::Server, self.server.as_bytes(), frame);
+        }
+        if let Some((number, asked)) = barrier {
+            let asked: Vec<_> = asked.iter().flat_map(|asked| asked.to_be_bytes()).collect();
+            fields::put(Field::Number, &number.to_be_bytes(), frame);
+            fields::put(Field::Asked, &asked, frame);
+        }
+        fields::end(frame);
+        let sent = match to {
+            To::All => engine.publish(self.subjects.all(), frame),
+            To::Node(incarnation) => engine.publish(&self.subjects.of_node(incarnation), frame),
+        };
+        // What is lost here is said again: heartbeats come by themselves, barriers are repeated.
+        if sent.is_ok() {
+            self.count_sent(kind);
+        }
+    }
+
+    pub(super) fn head(&self, kind: Kind) -> Head {
+        Head {
+            kind,
+            serializer: Serializer::Json,
+            epoch: self.epoch,
+            incarnation: self.options.incarnation,
+            sequence: 0,
+        }
+    }
+
+    pub(super) fn count_sent(&mut self, kind: Kind) {
+        self.counts.sent[kind as usize] += 1;
+        self.counts.sent_bytes += self.frame.len() as u64;
+    }
+}

@@ -1,0 +1,132 @@
+//! The other nodes of a realm: what they said of themselves, and when they were last heard.
+
+use std::collections::BTreeMap;
+
+use crosstie_routing::Time;
+
+use crate::{Head, Refusal};
+
+/// Nodes that are taken for some: an engine's client may draw as many numbers as it likes.
+pub(crate) const NEIGHBOURS_MAX: usize = 1_024;
+
+/// Who says nothing for so long is not waited for any more.
+const SUSPECTED_MS: u64 = 3_000;
+
+/// And is forgotten after so long.
+const FORGOTTEN_MS: u64 = 60_000;
+
+/// What a node may say of itself is cut off at so many octets.
+const TEXT_BYTES_MAX: usize = 256;
+
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    by_incarnation: BTreeMap<u64, Neighbour>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Neighbour {
+    /// It has said who it is.
+    is_known: bool,
+    pub(crate) is_suspected: bool,
+    pub(crate) node: String,
+    pub(crate) server: String,
+    heard: Time,
+    epoch: u32,
+    /// Of its last event.
+    sequence: u64,
+}
+
+impl Neighbour {
+    pub(crate) fn is_active(&self) -> bool {
+        self.is_known && !self.is_suspected
+    }
+
+    /// Whether an event is newer than all of its sender that came before.
+    pub(crate) fn take_sequence(&mut self, head: &Head) -> bool {
+        if head.epoch != self.epoch || head.sequence <= self.sequence {
+            return false;
+        }
+        self.sequence = head.sequence;
+        true
+    }
+
+    pub(crate) fn know(&mut self, node: &str, server: &str) {
+        self.is_known = true;
+        if self.node != node || self.server != server {
+            cut(node).clone_into(&mut self.node);
+            cut(server).clone_into(&mut self.server);
+        }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
+
+impl Neighbours {
+    /// The sender of a frame, who lives.
+    pub(crate) fn hear(&mut self, now: Time, head: &Head) -> Result<&mut Neighbour, Refusal> {
+        let is_full = self.by_incarnation.len() >= NEIGHBOURS_MAX;
+        if is_full && !self.by_incarnation.contains_key(&head.incarnation) {
+            return Err(Refusal::Neighbours);
+        }
+        let entry = self.by_incarnation.entry(head.incarnation);
+        let neighbour = entry.or_insert_with(|| Neighbour {
+            is_known: false,
+            is_suspected: false,
+            node: String::new(),
+            server: String::new(),
+            heard: now,
+            epoch: head.epoch,
+            sequence: 0,
+        });
+        neighbour.heard = now;
+        neighbour.is_suspected = false;
+        if head.epoch > neighbour.epoch {
+            neighbour.epoch = head.epoch;
+            neighbour.sequence = 0;
+        }
+        Ok(neighbour)
+    }
+
+    pub(crate) fn leave(&mut self, incarnation: u64) {
+        self.by_incarnation.remove(&incarnation);
+    }
+
+    /// Suspects and forgets who has said nothing.
+    pub(crate) fn handle_tick(&mut self, now: Time) {
+        self.by_incarnation
+            .retain(|_, neighbour| neighbour.heard.after_ms(FORGOTTEN_MS) > now);
+        for neighbour in self.by_incarnation.values_mut() {
+            neighbour.is_suspected = neighbour.heard.after_ms(SUSPECTED_MS) <= now;
+        }
+    }
+
+    pub(crate) fn is_active(&self, incarnation: u64) -> bool {
+        let found = self.by_incarnation.get(&incarnation);
+        found.is_some_and(Neighbour::is_active)
+    }
+
+    pub(crate) fn active(&self) -> impl Iterator<Item = (u64, &Neighbour)> {
+        let all = self.by_incarnation.iter().map(|(number, n)| (*number, n));
+        all.filter(|(_, neighbour)| neighbour.is_active())
+    }
+
+    pub(crate) fn suspected(&self) -> usize {
+        let all = self.by_incarnation.values();
+        all.filter(|neighbour| neighbour.is_suspected).count()
+    }
+
+    /// One node at each server but that one.
+    pub(crate) fn one_per_server(&self, but: &str) -> BTreeMap<String, u64> {
+        let mut chosen = BTreeMap::new();
+        for (incarnation, neighbour) in self.active() {
+            if neighbour.server != but {
+                chosen
+                    .entry(neighbour.server.clone())
+                    .or_insert(incarnation);
+            }
+        }
+        chosen
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a frame is not taken.
+
+/// What was wrong with a message that came from the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is no frame, or not one of this version.
+    Frame,
+    /// A kind that is not known.
+    Kind,
+    /// A field is missing, or not of its form.
+    Field,
+    /// An event that is no PUBLISH, or not on the subject of its topic.
+    Event,
+    /// More nodes than are taken for some.
+    Neighbours,
+}
+
+impl Refusal {
+    pub const ALL: [Self; 5] = [
+        Self::Frame,
+        Self::Kind,
+        Self::Field,
+        Self::Event,
+        Self::Neighbours,
+    ];
+
+    /// The label of its metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Frame => "frame",
+            Self::Kind => "kind",
+            Self::Field => "field",
+            Self::Event => "event",
+            Self::Neighbours => "neighbours_max",
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! URIs and patterns as subjects, and back.
+//!
+//! `W1.<realm>.e.<topic>`: a component of a URI is a word of a subject. What cannot be in a word becomes `=HH`, and
+//! an empty component `=`. So a wildcard pattern is a pattern of the engine, and so is a prefix that ends with a
+//! dot; of any other prefix the parent is wanted, and what else comes is filtered by the realm.
+
+use std::fmt::Write as _;
+
+use crosstie_routing::Pattern;
+use crosstie_wamp::MatchPolicy;
+
+/// Octets of the longest subject. NATS takes lines of 4,096 unless it is configured otherwise, with a verb, numbers
+/// and the subject in them.
+pub const SUBJECT_BYTES_MAX: usize = 3_840;
+
+/// The subjects of one realm.
+#[derive(Clone, Debug)]
+pub struct Subjects {
+    /// With the dot behind it.
+    events: String,
+    all: String,
+    nodes: String,
+}
+
+impl Subjects {
+    pub fn new(realm: &str) -> Self {
+        let mut root = "W1.".to_owned();
+        put_word(realm, &mut root);
+        // A realm's name is one word, with its dots in it.
+        let root = format!("W1.{}", root["W1.".len()..].replace('.', "=2E"));
+        Self {
+            events: format!("{root}.e."),
+            all: format!("{root}.c"),
+            nodes: format!("{root}.n."),
+        }
+    }
+
+    /// Where all nodes listen.
+    pub fn all(&self) -> &str {
+        &self.all
+    }
+
+    /// Where one node listens.
+    pub fn of_node(&self, incarnation: u64) -> String {
+        format!("{}{incarnation:016x}", self.nodes)
+    }
+
+    /// Writes the subject of a topic to `out`; whether it is short enough.
+    pub fn write_topic(&self, topic: &str, out: &mut String) -> bool {
+        out.clear();
+        out.push_str(&self.events);
+        put_words(topic, "=", out);
+        out.len() <= SUBJECT_BYTES_MAX
+    }
+
+    /// What is wanted for a pattern; `None` where no subject that is short enough would match.
+    pub fn of_pattern(&self, pattern: Pattern<'_>) -> Option<String> {
+        let mut subject = self.events.clone();
+        match pattern.match_policy {
+            MatchPolicy::Exact => put_words(pattern.topic, "=", &mut subject),
+            MatchPolicy::Wildcard => put_words(pattern.topic, "*", &mut subject),
+            MatchPolicy::Prefix => {
+                if let Some((parent, _)) = pattern.topic.rsplit_once('.') {
+                    put_words(parent, "=", &mut subject);
+                    subject.push('.');
+                }
+                subject.push('>');
+            }
+        }
+        (subject.len() <= SUBJECT_BYTES_MAX).then_some(subject)
+    }
+
+    /// The topic of a subject, written to `out`; whether it is the subject of one.
+    pub fn read_topic(&self, subject: &str, out: &mut String) -> bool {
+        out.clear();
+        let Some(words) = subject.strip_prefix(&self.events) else {
+            return false;
+        };
+        for (place, word) in words.split('.').enumerate() {
+            if place > 0 {
+                out.push('.');
+            }
+            if word != "=" && read_word(word, out).is_none() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn put_words(uri: &str, empty: &str, out: &mut String) {
+    for (place, component) in uri.split('.').enumerate() {
+        if place > 0 {
+            out.push('.');
+        }
+        match component {
+            "" => out.push_str(empty),
+            component => put_word(component, out),
+        }
+    }
+}
+
+fn put_word(component: &str, out: &mut String) {
+    for character in component.chars() {
+        if is_plain(character) {
+            out.push(character);
+            continue;
+        }
+        for octet in character.encode_utf8(&mut [0; 4]).bytes() {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "={octet:02X}");
+        }
+    }
+}
+
+/// Whether it stands for itself. Letters of other alphabets may.
+fn is_plain(character: char) -> bool {
+    match character {
+        '*' | '>' | '=' => false,
+        other => !other.is_control() && !other.is_whitespace(),
+    }
+}
+
+fn read_word(word: &str, out: &mut String) -> Option<()> {
+    let mut octets = Vec::with_capacity(word.len());
+    let mut rest = word.as_bytes();
+    while let Some((octet, behind)) = rest.split_first() {
+        rest = behind;
+        if *octet != b'=' {
+            octets.push(*octet);
+            continue;
+        }
+        let (digits, behind) = rest.split_first_chunk::<2>()?;
+        let digit = |octet: u8| match octet {
+            b'0'..=b'9' => Some(octet - b'0'),
+            b'A'..=b'F' => Some(octet - b'A' + 10),
+            _ => None,
+        };
+        octets.push(digit(digits[0])? << 4 | digit(digits[1])?);
+        rest = behind;
+    }
+    out.push_str(std::str::from_utf8(&octets).ok()?);
+    Some(())
+}

@@ -1,0 +1,310 @@
+//! A node alone, and two of them: what they say, and from when on they know of each other.
+
+use crosstie_fabric::{Detached, Engine, Member, Options, Refused, State, Ticked};
+use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
+use crosstie_wamp::{
+    Disclosed, MatchPolicy, Message, Payload, PublicationId, PublishOptions, Receivers, Serializer,
+    SessionId,
+};
+
+/// What a member says, in order.
+#[derive(Default)]
+struct Said {
+    lines: Vec<String>,
+    messages: Vec<(String, Vec<u8>)>,
+    is_full: bool,
+}
+
+impl Engine for Said {
+    fn subscribe(&mut self, sid: u64, pattern: &str) {
+        self.lines.push(format!("SUB {pattern} {sid}"));
+    }
+
+    fn unsubscribe(&mut self, sid: u64) {
+        self.lines.push(format!("UNSUB {sid}"));
+    }
+
+    fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        if self.is_full {
+            return Err(Refused);
+        }
+        self.lines.push(format!("PUB {subject} {}", frame[1]));
+        self.messages.push((subject.to_owned(), frame.to_vec()));
+        Ok(())
+    }
+
+    fn ping(&mut self) {
+        self.lines.push("PING".to_owned());
+    }
+}
+
+fn ms(milliseconds: u64) -> Time {
+    Time(0).after_ms(1_000 + milliseconds)
+}
+
+fn member(incarnation: u64, detached: Detached) -> Member {
+    Member::new(Options {
+        realm: "r".to_owned(),
+        node: format!("node{incarnation}"),
+        incarnation,
+        detached,
+        local_prefixes: vec!["here.".to_owned()],
+    })
+}
+
+const TOPIC: Pattern<'static> = Pattern {
+    match_policy: MatchPolicy::Exact,
+    topic: "a.b",
+};
+
+fn publication<'m>(options: &'m PublishOptions, topic: &'m str) -> Publication<'m> {
+    Publication {
+        id: PublicationId(7),
+        publisher: Some(Disclosed {
+            session: SessionId(5),
+            authid: "joe".into(),
+            authrole: "user".into(),
+        }),
+        options,
+        topic,
+        payload: Payload {
+            serializer: Serializer::Json,
+            args: b"[1]",
+            kwargs: b"{\"a\":2}",
+        },
+    }
+}
+
+/// Attached at a server, with nobody else there.
+fn attached(incarnation: u64, server: &str) -> (Member, Said) {
+    let (mut member, mut said) = (member(incarnation, Detached::Serve), Said::default());
+    member.attach(ms(0), (server, 1_000), &mut said);
+    member.handle_pong(ms(1), &mut said);
+    assert_eq!(member.handle_tick(ms(300), Some(&mut said)), Ticked::Live);
+    assert_eq!(member.state(), State::Attached);
+    (member, said)
+}
+
+/// Hands over what one has said.
+fn hand_over(said: &mut Said, to: &mut Member, answers: &mut Said) {
+    for (subject, frame) in said.messages.drain(..) {
+        let taken = to.handle_message(ms(400), (&subject, &frame), answers);
+        assert!(matches!(taken, Ok(None)), "{taken:?}");
+    }
+}
+
+#[test]
+fn alone_it_waits_for_its_server_only() {
+    let (mut member, mut said) = attached(1, "s1");
+    assert_eq!(
+        said.lines,
+        [
+            "SUB W1.r.c 1",
+            "SUB W1.r.n.0000000000000001 2",
+            "PUB W1.r.c 2",
+            "PING"
+        ]
+    );
+    said.lines.clear();
+    let position = member.interest(ms(300), TOPIC, true, Some(&mut said));
+    assert!(position > member.in_force());
+    assert_eq!(said.lines, ["SUB W1.r.e.a.b 3", "PING"]);
+    member.handle_pong(ms(301), &mut said);
+    assert_eq!(member.in_force(), position);
+    // It is there already, and lingers.
+    assert_eq!(
+        member.interest(ms(302), TOPIC, true, Some(&mut said)),
+        position
+    );
+    member.interest(ms(303), TOPIC, false, Some(&mut said));
+    member.interest(ms(304), TOPIC, false, Some(&mut said));
+    said.lines.clear();
+    member.handle_tick(ms(500), Some(&mut said));
+    assert!(said.lines.is_empty(), "{:?}", said.lines);
+    member.handle_tick(ms(2_304), Some(&mut said));
+    assert_eq!(said.lines[0], "UNSUB 3");
+    let options = PublishOptions::default();
+    said.lines.clear();
+    let published = member.publish(&publication(&options, "a.b"), Some(&mut said));
+    assert_eq!((published, said.lines.len()), (Ok(()), 0));
+}
+
+#[test]
+fn another_server_is_waited_for() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = (attached(1, "s1"), attached(2, "s2"));
+    hand_over(&mut from_one, &mut two, &mut from_two);
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    hand_over(&mut from_one, &mut two, &mut from_two);
+    assert_eq!(one.active().collect::<Vec<_>>(), [("node2", "s2")]);
+    from_one.lines.clear();
+    let position = one.interest(ms(400), TOPIC, true, Some(&mut from_one));
+    assert_eq!(from_one.lines, ["SUB W1.r.e.a.b 3", "PUB W1.r.c 5", "PING"]);
+    one.handle_pong(ms(401), &mut from_one);
+    assert!(one.in_force() < position);
+    from_two.messages.clear();
+    hand_over(&mut from_one, &mut two, &mut from_two);
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    assert_eq!(one.in_force(), position);
+    // Who says nothing any more is waited for until it is suspected.
+    let other = Pattern {
+        topic: "c",
+        ..TOPIC
+    };
+    let position = one.interest(ms(402), other, true, Some(&mut from_one));
+    one.handle_pong(ms(403), &mut from_one);
+    for at in [1_000, 2_000, 3_000] {
+        one.handle_pong(ms(at), &mut from_one);
+        assert_eq!(one.handle_tick(ms(at), Some(&mut from_one)), Ticked::Live);
+        assert!(one.in_force() < position, "{at}");
+    }
+    one.handle_tick(ms(3_500), Some(&mut from_one));
+    assert_eq!((one.in_force(), one.suspected()), (position, 1));
+}
+
+#[test]
+fn events_cross_with_their_lists_once() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = (attached(1, "s1"), attached(2, "s1"));
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    from_one.messages.clear();
+    let options = PublishOptions {
+        acknowledge: true,
+        receivers: Some(Box::new(Receivers {
+            eligible: Some(vec![SessionId(9)]),
+            exclude_authrole: Some(vec!["x".to_owned()]),
+            ..Receivers::default()
+        })),
+        passthru: Some(Box::new(vec![("_a".to_owned(), true.into())])),
+        ..PublishOptions::default()
+    };
+    let sent = publication(&options, "a.é b");
+    assert_eq!(one.publish(&sent, Some(&mut from_one)), Ok(()));
+    let here = publication(&options, "here.x");
+    assert_eq!(one.publish(&here, Some(&mut from_one)), Ok(()));
+    let (subject, frame) = from_one.messages.pop().expect("one was sent");
+    assert!(from_one.messages.is_empty(), "local prefixes stay");
+    let came = two.handle_message(ms(400), (&subject, &frame), &mut from_two);
+    let came = came.expect("it is taken").expect("an event");
+    let publication = came.publication().expect("a publication");
+    assert_eq!(
+        (publication.id, &publication.publisher),
+        (sent.id, &sent.publisher)
+    );
+    assert_eq!(
+        (publication.topic, publication.payload),
+        (sent.topic, sent.payload)
+    );
+    assert_eq!(publication.options.receivers, options.receivers);
+    assert_eq!(publication.options.passthru, options.passthru);
+    assert!(matches!(came.message, Message::Publish { .. }));
+    let again = two.handle_message(ms(401), (&subject, &frame), &mut from_two);
+    assert!(matches!(again, Ok(None)));
+    assert_eq!(two.counts().duplicates, 1);
+    let elsewhere = two.handle_message(ms(402), ("W1.r.e.other", &frame), &mut from_two);
+    assert!(matches!(elsewhere, Ok(None)), "it is no newer");
+}
+
+#[test]
+fn what_cannot_cross_is_refused() {
+    let ((mut one, mut from_one), (_, mut from_two)) = (attached(1, "s1"), attached(2, "s1"));
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    let options = PublishOptions::default();
+    let long = "x".repeat(5_000);
+    let outcome = one.publish(&publication(&options, &long), Some(&mut from_one));
+    assert_eq!(outcome, Err(Uncrossed::TooLong));
+    let args = format!("[\"{}\"]", "x".repeat(2_000));
+    let large = Publication {
+        payload: Payload {
+            serializer: Serializer::Json,
+            args: args.as_bytes(),
+            kwargs: b"",
+        },
+        ..publication(&options, "a")
+    };
+    assert_eq!(
+        one.publish(&large, Some(&mut from_one)),
+        Err(Uncrossed::TooLong)
+    );
+    from_one.is_full = true;
+    assert_eq!(
+        one.publish(&publication(&options, "a"), Some(&mut from_one)),
+        Ok(())
+    );
+    assert_eq!(one.counts().dropped, 1);
+}
+
+#[test]
+fn detached_it_serves_or_refuses() {
+    let options = PublishOptions::default();
+    for (detached, outcome, waits) in [
+        (Detached::Serve, Ok(()), false),
+        (Detached::Refuse, Err(Uncrossed::Detached), true),
+    ] {
+        let (mut member, mut said) = (member(1, detached), Said::default());
+        assert_eq!(member.is_refusing(), waits);
+        assert_eq!(member.publish(&publication(&options, "a"), None), outcome);
+        let position = member.interest(ms(0), TOPIC, true, None);
+        assert_eq!(position > member.in_force(), waits);
+        member.attach(ms(1), ("s1", 1_000), &mut said);
+        assert_eq!(said.lines[2], "SUB W1.r.e.a.b 3");
+        member.handle_pong(ms(2), &mut said);
+        member.handle_tick(ms(400), Some(&mut said));
+        member.handle_pong(ms(401), &mut said);
+        assert!(member.in_force() >= position);
+        // What waits when the connection goes, waits for nothing, or for the next.
+        let other = Pattern {
+            topic: "c",
+            ..TOPIC
+        };
+        let position = member.interest(ms(402), other, true, Some(&mut said));
+        member.detach();
+        assert_eq!(member.in_force() < position, waits);
+    }
+    assert_eq!(Position::default(), Position(0));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_left() {
+    let (mut member, mut said) = attached(1, "s1");
+    assert_eq!(member.handle_tick(ms(1_500), Some(&mut said)), Ticked::Live);
+    assert_eq!(
+        member.handle_tick(ms(3_100), Some(&mut said)),
+        Ticked::Silent
+    );
+    // So is one that this node has not listened to.
+    let (mut member, mut said) = attached(1, "s1");
+    member.handle_pong(ms(9_000), &mut said);
+    assert_eq!(
+        member.handle_tick(ms(9_000), Some(&mut said)),
+        Ticked::Silent
+    );
+}
+
+#[test]
+fn hostile_frames_are_counted() {
+    let (mut member, mut said) = attached(1, "s1");
+    let (_, mut other) = attached(2, "s1");
+    let (subject, hello) = other.messages.remove(0);
+    let (mut version, mut kind) = (hello.clone(), hello.clone());
+    version[0] = 9;
+    kind[1] = 99;
+    let mut event = hello.clone();
+    event[1] = 1;
+    event[23] = 1;
+    for (frame, cause) in [
+        (&hello[..10], "frame"),
+        (&version, "frame"),
+        (&kind, "kind"),
+        (&hello[..40], "field"),
+        (&event, "event"),
+    ] {
+        let refused = member.handle_message(ms(1), (&subject, frame), &mut said);
+        assert_eq!(refused.err().map(|refusal| refusal.name()), Some(cause));
+    }
+    assert_eq!(member.counts().refused, [2, 1, 1, 1, 0]);
+    for number in 0..2_000_u64 {
+        let mut frame = hello.clone();
+        frame[8..16].copy_from_slice(&(number + 10).to_be_bytes());
+        let _ = member.handle_message(ms(1), (&subject, &frame), &mut said);
+    }
+    assert_eq!(member.active().count(), 1_023);
+}

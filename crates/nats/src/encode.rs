@@ -1,0 +1,57 @@
+//! What a client says.
+//!
+//! A subject that is none is the caller's mistake: it would be more than one operation, or another one. What
+//! callers make subjects of they escape.
+
+use std::io::Write as _;
+
+use crate::{is_pattern, is_subject};
+
+/// Appends CONNECT, with one JSON object.
+pub fn connect(options: &str, out: &mut Vec<u8>) {
+    debug_assert!(!options.contains(['\r', '\n']));
+    line(&["CONNECT", options], out);
+}
+
+/// Appends PUB with its payload.
+pub fn publish(subject: &str, payload: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(is_subject(subject), "{subject}");
+    out.reserve(subject.len() + payload.len() + 32);
+    out.extend_from_slice(b"PUB ");
+    out.extend_from_slice(subject.as_bytes());
+    // Writing to a vector cannot fail.
+    let _ = write!(out, " {}\r\n", payload.len());
+    out.extend_from_slice(payload);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends SUB: from now on what matches comes under that number.
+pub fn subscribe(pattern: &str, sid: u64, out: &mut Vec<u8>) {
+    debug_assert!(is_pattern(pattern), "{pattern}");
+    line(&["SUB", pattern, &sid.to_string()], out);
+}
+
+/// Appends UNSUB.
+pub fn unsubscribe(sid: u64, out: &mut Vec<u8>) {
+    line(&["UNSUB", &sid.to_string()], out);
+}
+
+/// Appends PING, which a server answers when it has done what was said before.
+pub fn ping(out: &mut Vec<u8>) {
+    line(&["PING"], out);
+}
+
+/// Appends PONG.
+pub fn pong(out: &mut Vec<u8>) {
+    line(&["PONG"], out);
+}
+
+fn line(words: &[&str], out: &mut Vec<u8>) {
+    for (place, word) in words.iter().enumerate() {
+        if place > 0 {
+            out.push(b' ');
+        }
+        out.extend_from_slice(word.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,19 @@
+//! The client's side of NATS' protocol, as functions of bytes.
+//!
+//! [`decode`] is offered what has come from a server and says what it found: an [`Operation`] that borrows from
+//! the bytes, or how many more it needs. [`encode`] has a function for each operation of a client, which appends
+//! to a vector. [`nkey`] reads and writes the keys that users are known by.
+//!
+//! There are libraries for NATS. This is its data path only, and own code for the sake of order: they deliver each
+//! subscription into a queue of its own, so that messages of two subjects lose their order, which WAMP promises
+//! between a publisher and a subscriber.
+//!
+//! Never: a socket, a clock, what a subject means.
+
+pub mod encode;
+pub mod nkey;
+mod operation;
+mod subject;
+
+pub use operation::{DecodeError, Decoded, Limits, Message, Operation, decode};
+pub use subject::{is_pattern, is_subject};

@@ -1,0 +1,49 @@
+//! The file that says who a node is to NATS: an nkey's seed, or a JWT and the seed as `nsc` writes them.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use crosstie_nats::nkey;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+
+/// Who a node is.
+pub(super) struct Credentials {
+    pub(super) jwt: Option<String>,
+    key: Ed25519KeyPair,
+}
+
+impl Credentials {
+    /// Reads the file; the error names it.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let named = |why: &str| format!("{}: {why}", path.display());
+        let text = fs::read_to_string(path).map_err(|e| named(&e.to_string()))?;
+        let mut jwt = None;
+        let mut seed = None;
+        for line in text.lines().map(str::trim) {
+            match line {
+                line if line.starts_with("SU") => seed = Some(line),
+                line if line.starts_with("eyJ") => jwt = Some(line.to_owned()),
+                _ => {}
+            }
+        }
+        let seed = seed.ok_or_else(|| named("expected the seed of a user's nkey (SU…)"))?;
+        let seed = nkey::read_user_seed(seed);
+        let seed = seed.map_err(|e| named(&format!("the nkey's seed is none: {e}")))?;
+        let key = Ed25519KeyPair::from_seed_unchecked(&seed);
+        let key = key.map_err(|e| named(&e.to_string()))?;
+        Ok(Self { jwt, key })
+    }
+
+    /// The signature of a server's nonce, as CONNECT has it.
+    pub(super) fn sign(&self, nonce: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.key.sign(nonce.as_bytes()))
+    }
+
+    pub(super) fn public_key(&self) -> String {
+        let public = self.key.public_key().as_ref().try_into();
+        // Such keys have 32 octets.
+        nkey::write_user(&public.unwrap_or([0; 32]))
+    }
+}

@@ -1,0 +1,186 @@
+//! Keeps a realm's link: dials one server after the other, and again when the connection has gone.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_config as model;
+use crosstie_nats::Limits;
+use crosstie_routing::Position;
+use crosstie_transport::{Connection, ConnectionLimits, pump, uncork};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::credentials::Credentials;
+use super::dial::{Info, LINE_BYTES_MAX, Speaking, dial};
+use super::reading::Reading;
+use crate::link::Link;
+use crate::wamp::realm::SharedRealm;
+
+/// Between two rounds of all servers: the first, and the longest.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How often the member looks at the time.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Bytes that may wait for a server. Beyond it events are dropped and counted.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// Reads the files that a link needs.
+pub(crate) fn speaking(
+    settings: &model::Fabric,
+    directory: &Path,
+    limits: &ConnectionLimits,
+) -> io::Result<Speaking> {
+    let credentials = settings.credentials.as_deref();
+    let credentials = credentials.map(|file| Credentials::read(&directory.join(file)));
+    let credentials = credentials.transpose().map_err(io::Error::other)?;
+    Ok(Speaking {
+        credentials,
+        tls: client_config(&settings.ca_certificates, directory)?,
+        limits: Arc::new(ConnectionLimits {
+            queue_bytes_max: QUEUE_BYTES_MAX,
+            stall_max: limits.stall_max,
+            message_max: limits.message_max,
+            bytes_per_second_min: limits.bytes_per_second_min,
+            account: Arc::clone(&limits.account),
+        }),
+    })
+}
+
+fn client_config(files: &[String], directory: &Path) -> io::Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    if files.is_empty() {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    for file in files {
+        let path = directory.join(file);
+        let named =
+            |e: &dyn std::fmt::Display| io::Error::other(format!("{}: {e}", path.display()));
+        let certificates = CertificateDer::pem_file_iter(&path).map_err(|e| named(&e))?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|e| named(&e))?;
+            roots.add(certificate).map_err(|e| named(&e))?;
+        }
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// Keeps the link until it is stopped. Runs where there are timers; `serving` reads the connection.
+pub(crate) async fn keep(
+    link: Arc<Link>,
+    realm: Arc<SharedRealm>,
+    speaking: Speaking,
+    serving: Handle,
+) {
+    let ticking = tick(Arc::clone(&link), Arc::clone(&realm));
+    let dialling = dial_on(&link, &realm, &speaking, &serving);
+    tokio::join!(ticking, dialling);
+}
+
+async fn tick(link: Arc<Link>, realm: Arc<SharedRealm>) {
+    let mut told = Position(0);
+    while !link.is_stopped() {
+        tokio::time::sleep(TICK).await;
+        let reached = link.tick();
+        if reached > told {
+            told = reached;
+            realm.handle_in_force(reached);
+        }
+        uncork();
+    }
+}
+
+async fn dial_on(
+    link: &Arc<Link>,
+    realm: &Arc<SharedRealm>,
+    speaking: &Speaking,
+    serving: &Handle,
+) {
+    let urls = &link.settings.urls;
+    let mut wait = WAIT_MIN;
+    let mut is_told = false;
+    // Nodes begin with different servers, so that not all of them are on one.
+    let mut next = crate::router_state::seed() as usize % urls.len().max(1);
+    while !link.is_stopped() {
+        let mut failures = Vec::new();
+        for _ in 0..urls.len() {
+            let url = &urls[next % urls.len()];
+            let at = format!("{}:{}", url.host, url.port);
+            match dial(url, speaking).await {
+                Ok((connection, info)) => {
+                    let why = serve(link, realm, (connection, &info), serving).await;
+                    if link.is_stopped() {
+                        return;
+                    }
+                    is_told = false;
+                    wait = WAIT_MIN;
+                    let (realm, name) = (&link.realm, &info.name);
+                    tracing::warn!("Realm '{realm}': NATS server '{name}' at {at} is lost: {why}");
+                }
+                Err(why) => failures.push(format!("{at}: {why}")),
+            }
+            next = next.wrapping_add(1);
+            if link.is_stopped() {
+                return;
+            }
+        }
+        if failures.len() == urls.len() && !is_told {
+            is_told = true;
+            let (realm, failures) = (&link.realm, failures.join("; "));
+            tracing::warn!("Realm '{realm}': no NATS server is reached ({failures}); trying on");
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(WAIT_MAX);
+    }
+}
+
+/// Has a connection be the link's until it ends; why it has.
+async fn serve(
+    link: &Arc<Link>,
+    realm: &Arc<SharedRealm>,
+    (connection, info): (Arc<Connection>, &Info),
+    serving: &Handle,
+) -> String {
+    let (ended, end) = oneshot::channel();
+    let mut reading = Reading {
+        link: Arc::clone(link),
+        realm: Arc::clone(realm),
+        connection: Arc::clone(&connection),
+        limits: Limits {
+            line_bytes_max: LINE_BYTES_MAX,
+            message_bytes_max: info.payload_bytes_max,
+        },
+        reached: Position(0),
+        error: None,
+    };
+    let (realm_name, name) = (&link.realm, &info.name);
+    tracing::info!(
+        "Realm '{realm_name}': on NATS server '{name}' at {}",
+        connection.peer()
+    );
+    link.attach(&connection, (&info.id, &info.name, info.payload_bytes_max));
+    serving.spawn(async move {
+        uncork();
+        let why = pump(&connection, &mut reading).await;
+        connection.close();
+        let _ = ended.send((reading.error.take(), format!("{why:?}")));
+    });
+    uncork();
+    let (said, why) = end.await.unwrap_or_default();
+    realm.handle_in_force(link.detach());
+    uncork();
+    said.unwrap_or(why)
+}

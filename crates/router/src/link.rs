@@ -1,0 +1,254 @@
+//! The member of the fabric that a realm is, and its connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crosstie_config as model;
+use crosstie_fabric::{Counts, Detached, Engine, Member, Options, Refused, State, Ticked};
+use crosstie_nats::encode;
+use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
+use crosstie_transport::Connection;
+use parking_lot::{Condvar, Mutex};
+
+/// A realm's way to other nodes. Any thread may use it for one short call.
+pub(crate) struct Link {
+    pub(crate) settings: model::Fabric,
+    pub(crate) realm: String,
+    inner: Mutex<Inner>,
+    attached: Condvar,
+    start: Instant,
+    /// Events that no subscription matched.
+    overdelivered: AtomicU64,
+}
+
+struct Inner {
+    member: Member,
+    /// There while the member is attached.
+    wire: Option<Arc<Connection>>,
+    /// Nothing is dialled any more.
+    is_stopped: bool,
+    server: String,
+}
+
+/// What operators see of a link.
+pub(crate) struct Seen {
+    pub(crate) state: State,
+    /// Of the server, while there is one.
+    pub(crate) server: String,
+    /// Names of the other nodes that are there.
+    pub(crate) nodes: Vec<String>,
+    pub(crate) suspected: usize,
+    pub(crate) interests: usize,
+    pub(crate) counts: Counts,
+    pub(crate) overdelivered: u64,
+}
+
+/// The member's words as NATS has them.
+struct Wire<'c>(&'c Arc<Connection>);
+
+impl Wire<'_> {
+    fn say(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        let appended = self.0.append(|out| {
+            write(out);
+            Ok::<(), ()>(())
+        });
+        appended.map_err(|_| Refused)
+    }
+
+    /// What must not be lost, or what follows would be wrong: the connection ends where there is no room.
+    fn say_surely(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.say(write).is_err() {
+            self.0.close();
+        }
+    }
+}
+
+impl Engine for Wire<'_> {
+    fn subscribe(&mut self, sid: u64, pattern: &str) {
+        self.say_surely(|out| encode::subscribe(pattern, sid, out));
+    }
+
+    fn unsubscribe(&mut self, sid: u64) {
+        self.say_surely(|out| encode::unsubscribe(sid, out));
+    }
+
+    fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        self.say(|out| encode::publish(subject, frame, out))
+    }
+
+    fn ping(&mut self) {
+        self.say_surely(encode::ping);
+    }
+}
+
+impl Link {
+    pub(crate) fn new(
+        realm: &str,
+        settings: &model::Fabric,
+        node: String,
+        incarnation: u64,
+    ) -> Self {
+        let member = Member::new(Options {
+            realm: realm.to_owned(),
+            node,
+            incarnation,
+            detached: match settings.is_refused_detached {
+                true => Detached::Refuse,
+                false => Detached::Serve,
+            },
+            local_prefixes: settings.local_prefixes.clone(),
+        });
+        Self {
+            settings: settings.clone(),
+            realm: realm.to_owned(),
+            inner: Mutex::new(Inner {
+                member,
+                wire: None,
+                is_stopped: false,
+                server: String::new(),
+            }),
+            attached: Condvar::new(),
+            start: Instant::now(),
+            overdelivered: AtomicU64::new(0),
+        }
+    }
+
+    /// For the realm's outbox, under its lock.
+    pub(crate) fn publish(&self, publication: &Publication<'_>) -> Result<(), Uncrossed> {
+        self.with(|member, engine, _| member.publish(publication, engine))
+    }
+
+    /// Likewise.
+    pub(crate) fn interest(&self, pattern: Pattern<'_>, begins: bool) -> Position {
+        self.with(|member, engine, now| member.interest(now, pattern, begins, engine))
+    }
+
+    /// There is a connection, to a server of that name that takes messages of so many bytes.
+    pub(crate) fn attach(
+        &self,
+        wire: &Arc<Connection>,
+        (server, name, bytes_max): (&str, &str, usize),
+    ) {
+        let now = self.now();
+        let mut inner = self.inner.lock();
+        inner.wire = Some(Arc::clone(wire));
+        name.clone_into(&mut inner.server);
+        inner
+            .member
+            .attach(now, (server, bytes_max), &mut Wire(wire));
+    }
+
+    /// There is none any more; up to which position nobody waits.
+    pub(crate) fn detach(&self) -> Position {
+        let mut inner = self.inner.lock();
+        inner.wire = None;
+        inner.server.clear();
+        inner.member.detach();
+        inner.member.in_force()
+    }
+
+    /// Does what is due; up to which position nobody waits.
+    pub(crate) fn tick(&self) -> Position {
+        let (ticked, reached) = self.with(|member, engine, now| {
+            let ticked = member.handle_tick(now, engine);
+            (ticked, member.in_force())
+        });
+        let inner = self.inner.lock();
+        if ticked == Ticked::Silent
+            && let Some(wire) = &inner.wire
+        {
+            tracing::warn!(
+                "Realm '{}': the NATS server '{}' has not answered for 3 s",
+                self.realm,
+                inner.server
+            );
+            wire.close();
+        }
+        if inner.member.state() == State::Attached {
+            self.attached.notify_all();
+        }
+        reached
+    }
+
+    /// Ends in good order.
+    pub(crate) fn stop(&self) {
+        let mut inner = self.inner.lock();
+        inner.is_stopped = true;
+        let Inner { member, wire, .. } = &mut *inner;
+        if let Some(wire) = wire {
+            member.leave(&mut Wire(wire));
+            wire.finish();
+        }
+    }
+
+    /// Has the member do something, with its way out where there is one.
+    pub(crate) fn with<R>(
+        &self,
+        act: impl FnOnce(&mut Member, Option<&mut dyn Engine>, Time) -> R,
+    ) -> R {
+        let now = self.now();
+        let mut inner = self.inner.lock();
+        let Inner { member, wire, .. } = &mut *inner;
+        match wire {
+            Some(wire) => act(member, Some(&mut Wire(wire)), now),
+            None => act(member, None, now),
+        }
+    }
+
+    pub(crate) fn note_overdelivered(&self, events: u64) {
+        self.overdelivered.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// Waits until it is attached, so long at most; whether it is.
+    pub(crate) fn await_attached(&self, until: Instant) -> bool {
+        let mut inner = self.inner.lock();
+        while inner.member.state() != State::Attached {
+            if self.attached.wait_until(&mut inner, until).timed_out() {
+                return inner.member.state() == State::Attached;
+            }
+        }
+        true
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.inner.lock().is_stopped
+    }
+
+    /// Whether sessions are to be turned away.
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.inner.lock().member.is_refusing()
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        let inner = self.inner.lock();
+        Seen {
+            state: inner.member.state(),
+            server: inner.server.clone(),
+            nodes: inner
+                .member
+                .active()
+                .map(|(node, _)| node.to_owned())
+                .collect(),
+            suspected: inner.member.suspected(),
+            interests: inner.member.interests(),
+            counts: *inner.member.counts(),
+            overdelivered: self.overdelivered.load(Ordering::Relaxed),
+        }
+    }
+
+    fn now(&self) -> Time {
+        // 0 is before everything.
+        let elapsed = self.start.elapsed() + Duration::from_secs(1);
+        Time(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("realm", &self.realm)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! What is told of links at `/metrics`.
+
+use std::sync::Arc;
+
+use crosstie_fabric::{Kind, Refusal, State};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::link::Link;
+
+type Labels<const N: usize> = [(&'static str, String); N];
+type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+
+#[derive(Default)]
+struct Families {
+    attached: Gauges<2>,
+    neighbours: Gauges<3>,
+    interests: Gauges<2>,
+    frames: Counters<4>,
+    bytes: Counters<3>,
+    refused: Counters<3>,
+    overdelivered: Counters<2>,
+    duplicates: Counters<2>,
+    dropped: Counters<2>,
+    barriers: Counters<2>,
+    barrier_seconds: Family<Labels<2>, Counter<f64, std::sync::atomic::AtomicU64>>,
+    attachments: Counters<2>,
+}
+
+/// Tells of links, by their workers.
+pub(crate) fn register<'w>(
+    registry: &mut Registry,
+    links: impl Iterator<Item = (&'w str, Arc<Link>)>,
+) {
+    let families = Families::default();
+    for (worker, link) in links {
+        families.add(worker, &link);
+    }
+    families.register(registry);
+}
+
+impl Families {
+    fn add(&self, worker: &str, link: &Link) {
+        let seen = link.seen();
+        let counts = &seen.counts;
+        let of_link = || [("worker", worker.to_owned()), ("realm", link.realm.clone())];
+        let with = |name: &'static str, value: &str| {
+            let [worker, realm] = of_link();
+            [worker, realm, (name, value.to_owned())]
+        };
+        let is_attached = i64::from(seen.state == State::Attached);
+        self.attached.get_or_create(&of_link()).set(is_attached);
+        for (state, count) in [("active", seen.nodes.len()), ("suspected", seen.suspected)] {
+            let neighbours = self.neighbours.get_or_create(&with("state", state));
+            neighbours.set(count as i64);
+        }
+        let interests = self.interests.get_or_create(&of_link());
+        interests.set(seen.interests as i64);
+        for (direction, frames, bytes) in [
+            ("sent", &counts.sent, counts.sent_bytes),
+            ("received", &counts.received, counts.received_bytes),
+        ] {
+            let [worker, realm, direction] = with("direction", direction);
+            for (kind, count) in Kind::ALL.into_iter().zip(frames) {
+                let kind = ("kind", kind.name().to_owned());
+                let labels = [worker.clone(), realm.clone(), direction.clone(), kind];
+                self.frames.get_or_create(&labels).inc_by(*count);
+            }
+            let labels = [worker, realm, direction];
+            self.bytes.get_or_create(&labels).inc_by(bytes);
+        }
+        for (cause, count) in Refusal::ALL.into_iter().zip(counts.refused) {
+            let labels = with("cause", cause.name());
+            self.refused.get_or_create(&labels).inc_by(count);
+        }
+        for (family, count) in [
+            (&self.overdelivered, seen.overdelivered),
+            (&self.duplicates, counts.duplicates),
+            (&self.dropped, counts.dropped),
+            (&self.barriers, counts.barriers),
+            (&self.attachments, counts.attachments),
+        ] {
+            family.get_or_create(&of_link()).inc_by(count);
+        }
+        let seconds = counts.barrier_us as f64 / 1e6;
+        let barrier_seconds = self.barrier_seconds.get_or_create(&of_link());
+        barrier_seconds.inc_by(seconds);
+    }
+
+    fn register(self, registry: &mut Registry) {
+        let help = "1 where the realm's other nodes can be reached";
+        registry.register("fabric_attached", help, self.attached);
+        let help = "Other nodes of the realm, by state";
+        registry.register("fabric_neighbours", help, self.neighbours);
+        let help = "Subjects that the node wants events of";
+        registry.register("fabric_interests", help, self.interests);
+        let help = "Frames between nodes, by direction and kind";
+        registry.register("fabric_frames", help, self.frames);
+        let help = "Bytes of frames between nodes, by direction";
+        registry.register("fabric_bytes", help, self.bytes);
+        let help = "Messages from NATS that were not taken, by cause";
+        registry.register("fabric_frames_refused", help, self.refused);
+        let help = "Events from other nodes that no subscription matched";
+        registry.register("fabric_events_overdelivered", help, self.overdelivered);
+        let help = "Events from other nodes that had come already";
+        registry.register("fabric_events_duplicate", help, self.duplicates);
+        let help = "Events for other nodes that found no room on the way to NATS";
+        registry.register("fabric_events_dropped", help, self.dropped);
+        let help = "Times that other nodes were found to know what is wanted here";
+        registry.register("fabric_barriers", help, self.barriers);
+        let help = "How long that took together";
+        registry.register("fabric_barrier_seconds", help, self.barrier_seconds);
+        let help = "Times that a server of NATS was reached";
+        registry.register("fabric_attachments", help, self.attachments);
+    }
+}

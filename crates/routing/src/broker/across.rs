@@ -1,0 +1,280 @@
+//! Events to and from other nodes, and subscriptions that wait until those know of them.
+
+use crosstie_wamp::{EventDetails, MatchPolicy, Message, RequestId, SubscriptionId};
+
+use super::receivers::Filter;
+use super::retained::{self, Retained};
+use super::waiting::{REQUEST_BYTES, Request};
+use super::{Broker, Reach, Subscription};
+use crate::Outbox;
+use crate::across::{Pattern, Position, Publication, Uncrossed};
+use crate::context::{Context, is_reserved};
+use crate::events::SUBSCRIPTION;
+use crate::fault::{Fault, error};
+use crate::identity::{Identity, SessionIndex};
+
+/// To let one in.
+const STEPS_PER_REQUEST: u32 = 10;
+
+impl Broker {
+    pub(crate) fn join_fabric<H>(&mut self, out: &mut dyn Outbox<H>) {
+        self.across = Some(Box::default());
+        for (_, subscription) in &self.subscriptions {
+            if let Some(pattern) = subscription.crossing() {
+                // What is there already is answered for; nobody is promised more by it.
+                out.interest(pattern, true);
+            }
+        }
+    }
+
+    /// Says that a subscription has begun; whether it waits until that is known.
+    #[cold]
+    pub(super) fn begin_interest<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        subscription: SubscriptionId,
+    ) {
+        let (Some(across), Some(key)) = (&mut self.across, self.by_id.get(&subscription)) else {
+            return;
+        };
+        let kept = &mut self.subscriptions[key.0 as usize];
+        let Some(pattern) = kept.crossing() else {
+            return;
+        };
+        let position = context.out.interest(pattern, true);
+        if position > across.in_force {
+            across.line.push_back((position, subscription));
+            kept.waiting = Some(Box::default());
+        }
+    }
+
+    /// Says that a subscription has ended.
+    #[cold]
+    pub(super) fn end_interest<H>(context: &mut Context<'_, H>, subscription: &Subscription) {
+        if let Some(pattern) = subscription.crossing() {
+            context.out.interest(pattern, false);
+        }
+    }
+
+    /// Has a request wait with others for the same subscription, if that waits.
+    pub(super) fn wait<H>(
+        subscription: &mut Subscription,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        (request, wants_retained): (RequestId, bool),
+    ) -> bool {
+        let Some(waiting) = &mut subscription.waiting else {
+            return false;
+        };
+        waiting.requests.push_back(Request {
+            from,
+            request,
+            wants_retained,
+        });
+        context.hold(from, REQUEST_BYTES);
+        true
+    }
+
+    pub(crate) fn note_in_force(&mut self, reached: Position) {
+        if let Some(across) = &mut self.across {
+            across.in_force = across.in_force.max(reached);
+        }
+    }
+
+    /// Whether somebody waits for nothing any more.
+    pub(crate) fn may_enter(&self) -> bool {
+        let across = self.across.as_deref();
+        across.is_some_and(|across| {
+            let first = across.line.front();
+            first.is_some_and(|(position, _)| *position <= across.in_force)
+        })
+    }
+
+    /// Lets in who waits for nothing any more, so many steps' worth; whether there was anybody.
+    pub(crate) fn enter_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        steps_max: u32,
+    ) -> bool {
+        let end = context.steps.saturating_add(steps_max);
+        let mut was_any = false;
+        while self.may_enter() && (*context.steps < end || !was_any) {
+            was_any = true;
+            context.spend(STEPS_PER_REQUEST);
+            self.enter_next(context);
+        }
+        was_any
+    }
+
+    fn enter_next<H>(&mut self, context: &mut Context<'_, H>) {
+        let Some(across) = &mut self.across else {
+            return;
+        };
+        let Some((_, id)) = across.line.front().copied() else {
+            return;
+        };
+        let key = self.by_id.get(&id).copied();
+        let found = key.and_then(|key| self.subscriptions.get_mut(key.0 as usize));
+        let Some(subscription) = found else {
+            across.line.pop_front();
+            return;
+        };
+        let waiting = subscription.waiting.as_mut();
+        let Some(next) = waiting.and_then(|waiting| waiting.requests.pop_front()) else {
+            subscription.waiting = None;
+            across.line.pop_front();
+            return;
+        };
+        let Request {
+            from,
+            request,
+            wants_retained,
+        } = next;
+        context.hold(from, -REQUEST_BYTES);
+        let is_new = subscription.subscribers.is_empty();
+        if subscription.subscribers.insert(from) {
+            let session = context.sessions[from].id;
+            context
+                .events
+                .entered(&SUBSCRIPTION, session, &subscription.entry(), is_new);
+        }
+        let subscribed = Message::Subscribed {
+            request,
+            subscription: id,
+        };
+        if context.reply(from, &subscribed).is_ok() && wants_retained {
+            let (policy, topic) = (subscription.match_policy, &*subscription.topic);
+            self.retained.send(context, from, id, policy, topic);
+        }
+    }
+
+    /// Publishes for other nodes, before anybody here is told of it: what cannot be published for all is refused.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn publish_across<H>(
+        context: &mut Context<'_, H>,
+        publication: &retained::Publication<'_>,
+    ) -> Result<(), Fault> {
+        let retained::Publication {
+            options,
+            topic,
+            payload,
+            ..
+        } = *publication;
+        if options.retain {
+            Retained::check(context, options, topic, payload)?;
+        }
+        let sessions = &*context.sessions;
+        let crossing = Publication {
+            id: publication.id,
+            publisher: publication.publisher.map(|who| sessions[who].disclosed()),
+            options,
+            topic,
+            payload,
+        };
+        context.out.publish_across(&crossing).map_err(uncrossed)
+    }
+
+    /// Sends the EVENTs of what was published on another node; whether a subscription matched.
+    pub(crate) fn publish_from_across<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        publication: &Publication<'_>,
+    ) -> bool {
+        let Publication { topic, options, .. } = publication;
+        let exact = self.by_topic.exact(topic);
+        self.matched.clear();
+        self.by_topic
+            .for_each_pattern(topic, context.steps, |key| self.matched.push(key));
+        let empty = context.config.empty_eligible;
+        let lists = options.receivers.as_deref();
+        let filter = lists.map(|lists| Filter::new(lists, context.sessions, empty));
+        for key in exact.iter().chain(&self.matched) {
+            let subscription = &self.subscriptions[key.0 as usize];
+            self.send_from_across(context, subscription, publication, filter.as_ref());
+        }
+        exact.is_some() || !self.matched.is_empty()
+    }
+
+    fn send_from_across<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        subscription: &Subscription,
+        publication: &Publication<'_>,
+        filter: Option<&Filter<'_>>,
+    ) {
+        if let Reach::Recorded(log) = subscription.reach {
+            let kept = retained::Publication {
+                id: publication.id,
+                publisher: None,
+                options: publication.options,
+                topic: publication.topic,
+                payload: publication.payload,
+            };
+            let publisher = publication.publisher.as_ref().map(|who| {
+                let identity = Identity {
+                    authid: (*who.authid).into(),
+                    authrole: (*who.authrole).into(),
+                    authmethod: "".into(),
+                    authprovider: "".into(),
+                };
+                (who.session, identity)
+            });
+            self.keep_of(context, publisher, log, &kept);
+        }
+        let is_exact = subscription.match_policy == MatchPolicy::Exact;
+        let event = Message::Event {
+            subscription: subscription.id,
+            publication: publication.id,
+            details: EventDetails {
+                topic: (!is_exact).then(|| publication.topic.into()),
+                publisher: publication.publisher.clone(),
+                retained: false,
+                passthru: publication.options.passthru.clone(),
+            },
+            payload: publication.payload,
+        };
+        let (sessions, subscribers) = (&*context.sessions, &subscription.subscribers);
+        *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
+        let reached = |index: SessionIndex| {
+            let session = &sessions[index];
+            let is_reached = filter.is_none_or(|filter| filter.admits(index, session));
+            (is_reached && !session.closing).then_some(&session.handle)
+        };
+        match filter {
+            None => {
+                let mut handles = subscribers.iter().copied().filter_map(reached);
+                context.out.publish(&event, &mut handles);
+            }
+            Some(filter) => {
+                let mut handles = filter.candidates(subscribers).filter_map(reached);
+                context.out.publish(&event, &mut handles);
+            }
+        }
+    }
+}
+
+impl Subscription {
+    /// What other nodes are to send for it. Of the router's own topics nothing crosses.
+    fn crossing(&self) -> Option<Pattern<'_>> {
+        let is_own = self.match_policy == MatchPolicy::Exact && is_reserved(&self.topic);
+        (!is_own).then_some(Pattern {
+            match_policy: self.match_policy,
+            topic: &self.topic,
+        })
+    }
+}
+
+#[cold]
+fn uncrossed(why: Uncrossed) -> Fault {
+    match why {
+        Uncrossed::Detached => Fault::new(
+            error::NETWORK_FAILURE,
+            "the realm's other nodes cannot be reached",
+        ),
+        Uncrossed::TooLong => Fault::new(
+            error::PAYLOAD_SIZE_EXCEEDED,
+            "the event or its topic is longer than what the realm's nodes can send each other",
+        ),
+    }
+}

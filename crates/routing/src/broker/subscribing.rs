@@ -1,0 +1,185 @@
+//! Who subscribes to what: subscriptions come with their first subscriber, and go with their last.
+
+use std::sync::Arc;
+
+use crosstie_wamp::{MatchPolicy, RequestId, SubscribeOptions, SubscriptionId};
+use indexmap::IndexSet;
+
+use super::waiting::Waiting;
+use super::{Broker, Reach, SUBSCRIBER_BYTES, Subscription, SubscriptionKey};
+use crate::authz::Action;
+use crate::context::{Context, none_left};
+use crate::events::{MetaEvents, SUBSCRIPTION};
+use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
+use crate::{RoleLimit, Time};
+
+impl Broker {
+    /// Adds a subscriber; to be subscribed already is no fault, and changes nothing. `None`: it waits.
+    pub(super) fn enter<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &SubscribeOptions,
+        topic: &str,
+    ) -> Result<Option<SubscriptionId>, Fault> {
+        let policy = options.match_policy;
+        let known = self.by_topic.value(policy, topic);
+        if known.is_none() {
+            context.check_pattern(Action::Subscribe, topic, policy)?;
+        }
+        context.authorize(from, Action::Subscribe, topic, policy)?;
+        context.check_options(options.unsupported)?;
+        let asked = (request, options.get_retained);
+        let session = &mut context.sessions[from];
+        if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {
+            let subscription = &mut self.subscriptions[key.0 as usize];
+            let waits = Self::wait(subscription, context, from, asked);
+            return Ok((!waits).then_some(subscription.id));
+        }
+        let has = session.subscriptions.len();
+        let subscriptions_max = context.config.limits.subscriptions_max;
+        let subscriptions_max =
+            context.role_bound(from, RoleLimit::Subscriptions, subscriptions_max);
+        if has >= subscriptions_max.value {
+            let fault =
+                subscriptions_max.reached(context, error::SUBSCRIPTIONS_MAX, "subscriptions");
+            return Err(fault);
+        }
+        let realm_max = context.config.limits.realm_subscriptions_max;
+        if !context.may_have_more(has, self.held, realm_max) {
+            return Err(none_left(
+                error::REALM_SUBSCRIPTIONS_MAX,
+                "subscriptions",
+                realm_max,
+            ));
+        }
+        if known.is_none() {
+            let shapes_max = context.config.limits.wildcard_shapes_max;
+            self.by_topic.check_room(policy, topic, shapes_max)?;
+        }
+        let key = known.unwrap_or_else(|| {
+            let watching = context.config.meta_api.then_some(&mut *context.events);
+            self.create(watching, context.now, policy, topic)
+        });
+        context.sessions[from].subscriptions.insert(key);
+        self.held += 1;
+        if known.is_none() && self.across.is_some() {
+            self.begin_interest(context, self.subscriptions[key.0 as usize].id);
+        }
+        let subscription = &mut self.subscriptions[key.0 as usize];
+        let mut bytes = SUBSCRIBER_BYTES;
+        if known.is_none() {
+            subscription.payer = Some(from);
+            bytes += subscription.bytes();
+        }
+        context.hold(from, bytes);
+        if Self::wait(subscription, context, from, asked) {
+            return Ok(None);
+        }
+        subscription.subscribers.insert(from);
+        let session = context.sessions[from].id;
+        let is_new = known.is_none();
+        context
+            .events
+            .entered(&SUBSCRIPTION, session, &subscription.entry(), is_new);
+        Ok(Some(subscription.id))
+    }
+
+    /// Removes a subscriber; whether it was one.
+    pub(super) fn remove<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        subscription: SubscriptionId,
+    ) -> bool {
+        let key = self.by_id.get(&subscription).copied();
+        let key = key.filter(|key| {
+            // Nobody has been told of one that waits.
+            let is_in = |key: &SubscriptionKey| {
+                let subscription = &self.subscriptions[key.0 as usize];
+                subscription.waiting.is_none() || subscription.subscribers.contains(&from)
+            };
+            is_in(key) && context.sessions[from].subscriptions.remove(key)
+        });
+        key.is_some_and(|key| {
+            self.remove_subscriber(context, key, from);
+            true
+        })
+    }
+
+    pub(super) fn create(
+        &mut self,
+        watching: Option<&mut MetaEvents>,
+        created: Time,
+        match_policy: MatchPolicy,
+        topic: &str,
+    ) -> SubscriptionKey {
+        if let Some(events) = watching {
+            events.watch(match_policy, topic, true);
+        }
+        self.id_last += 1;
+        let id = SubscriptionId(self.id_last);
+        let topic: Arc<str> = topic.into();
+        let key = SubscriptionKey(self.subscriptions.insert(Subscription {
+            id,
+            topic: Arc::clone(&topic),
+            match_policy,
+            reach: match match_policy {
+                MatchPolicy::Exact => Reach::Exact,
+                _ => Reach::Pattern,
+            },
+            subscribers: IndexSet::default(),
+            waiting: None,
+            payer: None,
+            created,
+        }) as u32);
+        self.by_topic.insert(match_policy, topic, key);
+        self.by_id.insert(id, key);
+        key
+    }
+
+    pub(super) fn remove_subscriber<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: SubscriptionKey,
+        from: SessionIndex,
+    ) {
+        self.held -= 1;
+        let subscription = &mut self.subscriptions[key.0 as usize];
+        let was_in = subscription.subscribers.swap_remove(&from);
+        let mut bytes = SUBSCRIBER_BYTES;
+        let mut waits = false;
+        if let Some(waiting) = &mut subscription.waiting {
+            bytes += Waiting::bytes(waiting.leave(from));
+            waits = !waiting.is_empty();
+        }
+        if subscription.payer == Some(from) {
+            subscription.payer = None;
+            bytes += subscription.bytes();
+        }
+        context.hold(from, -bytes);
+        let is_kept = matches!(subscription.reach, Reach::Recorded(_));
+        let is_gone = subscription.subscribers.is_empty() && !is_kept && !waits;
+        if was_in {
+            let what = (subscription.id.0, &*subscription.topic);
+            let session = context.sessions[from].id;
+            context.events.exited(&SUBSCRIPTION, session, what, is_gone);
+        }
+        if is_gone {
+            if self.across.is_some() {
+                Self::end_interest(context, subscription);
+            }
+            let subscription = self.subscriptions.remove(key.0 as usize);
+            self.by_topic
+                .remove(subscription.match_policy, &subscription.topic);
+            self.by_id.remove(&subscription.id);
+            if context.config.meta_api {
+                context
+                    .events
+                    .watch(subscription.match_policy, &subscription.topic, false);
+            }
+        }
+    }
+}

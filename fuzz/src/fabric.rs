@@ -1,0 +1,156 @@
+//! What nodes are told by NATS, and what they tell each other.
+
+use crosstie_fabric::{Detached, Engine, Frame, Member, Options, Refused, Subjects, event};
+use crosstie_nats::{Decoded, Limits, Operation, decode, nkey};
+use crosstie_routing::Time;
+
+/// Nobody.
+struct Nowhere;
+
+impl Engine for Nowhere {
+    fn subscribe(&mut self, _: u64, _: &str) {}
+
+    fn unsubscribe(&mut self, _: u64) {}
+
+    fn publish(&mut self, _: &str, _: &[u8]) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn ping(&mut self) {}
+}
+
+/// A server's operations: what is found is within the input, and is found again when it comes in two parts.
+pub fn nats(input: &[u8]) {
+    let limits = Limits {
+        line_bytes_max: 256,
+        message_bytes_max: 1_024,
+    };
+    let mut rest = input;
+    while let Ok(Decoded::Operation {
+        operation,
+        consumed,
+    }) = decode(rest, &limits)
+    {
+        assert!(0 < consumed && consumed <= rest.len());
+        if let Operation::Message(message) = operation {
+            let bytes = message.headers.len() + message.payload.len();
+            assert!(bytes <= limits.message_bytes_max);
+            assert!(crosstie_nats::is_subject(message.subject));
+        }
+        if let Ok(Decoded::More { wanted }) = decode(&rest[..consumed - 1], &limits) {
+            assert!(wanted == 0 || wanted == consumed);
+        }
+        rest = &rest[consumed..];
+    }
+    if let Ok(text) = std::str::from_utf8(input) {
+        let _ = nkey::read_user_seed(text);
+    }
+}
+
+/// A frame of another node, on a subject: the first octet says how long that is.
+pub fn frame(input: &[u8]) {
+    let Some((length, rest)) = input.split_first() else {
+        return;
+    };
+    let (subject, bytes) = rest.split_at(rest.len().min(usize::from(*length)));
+    let Ok(subject) = std::str::from_utf8(subject) else {
+        return;
+    };
+    let subjects = Subjects::new("realm1");
+    let (mut topic, mut again) = (String::new(), String::new());
+    if subjects.read_topic(subject, &mut topic) && subjects.write_topic(&topic, &mut again) {
+        assert!(crosstie_nats::is_subject(&again), "{again}");
+        let mut same = String::new();
+        assert!(subjects.read_topic(&again, &mut same) && same == topic);
+    }
+    let mut member = Member::new(Options {
+        realm: "realm1".to_owned(),
+        node: "here".to_owned(),
+        incarnation: 1,
+        detached: Detached::Serve,
+        local_prefixes: Vec::new(),
+    });
+    member.attach(Time(1), ("server", 1_024), &mut Nowhere);
+    let taken = member.handle_message(Time(2), (subject, bytes), &mut Nowhere);
+    if let Ok(Some(came)) = taken {
+        // What was taken can be said again, and is the same.
+        let publication = came.publication().expect("it is an event");
+        let head = Frame::decode(bytes).expect("it was one").head;
+        let mut out = Vec::new();
+        event::write(&head, &publication, &mut out);
+        let frame = Frame::decode(&out).expect("it is one");
+        let read = event::read(&frame).expect("it is an event");
+        let read = read.publication().expect("it is an event");
+        assert_eq!(read.topic, publication.topic);
+        assert_eq!(read.publisher, publication.publisher);
+        assert_eq!(read.payload, publication.payload);
+    }
+}
+
+/// Examples of frames on their subjects.
+pub fn frame_seeds() -> Vec<Vec<u8>> {
+    /// Keeps what is said.
+    struct Kept(Vec<Vec<u8>>);
+
+    impl Engine for Kept {
+        fn subscribe(&mut self, _: u64, _: &str) {}
+
+        fn unsubscribe(&mut self, _: u64) {}
+
+        fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+            let length = [subject.len() as u8];
+            self.0.push([&length, subject.as_bytes(), frame].concat());
+            Ok(())
+        }
+
+        fn ping(&mut self) {}
+    }
+
+    use crosstie_routing::{Pattern, Publication};
+    use crosstie_wamp::{
+        Disclosed, MatchPolicy, Payload, PublicationId, PublishOptions, Serializer, SessionId,
+    };
+
+    let mut kept = Kept(Vec::new());
+    let mut member = Member::new(Options {
+        realm: "realm1".to_owned(),
+        node: "there".to_owned(),
+        incarnation: 2,
+        detached: Detached::Serve,
+        local_prefixes: Vec::new(),
+    });
+    member.attach(Time(1), ("server", 1 << 20), &mut kept);
+    let pattern = Pattern {
+        match_policy: MatchPolicy::Prefix,
+        topic: "com.",
+    };
+    member.interest(Time(1), pattern, true, Some(&mut kept));
+    for (serializer, args) in [
+        (Serializer::Json, &b"[1,\"a\"]"[..]),
+        (Serializer::MsgPack, b"\x92\x01\xa1a"),
+        (Serializer::Cbor, b"\x82\x01aa"),
+    ] {
+        let options = PublishOptions::default();
+        let publication = Publication {
+            id: PublicationId(3),
+            publisher: Some(Disclosed {
+                session: SessionId(4),
+                authid: "joe".into(),
+                authrole: "user".into(),
+            }),
+            options: &options,
+            topic: "com.example..a b",
+            payload: Payload {
+                serializer,
+                args,
+                kwargs: b"",
+            },
+        };
+        let _ = member.publish(&publication, Some(&mut kept));
+    }
+    member.handle_pong(Time(2), &mut kept);
+    member.handle_tick(Time(2), Some(&mut kept));
+    member.handle_tick(Time(1_000_000), Some(&mut kept));
+    member.leave(&mut kept);
+    kept.0
+}

@@ -1,0 +1,12 @@
+//! Nodes of one realm on an engine that spreads what is wanted late, and loses what comes last.
+//!
+//! Each node is a realm and a member, as the router puts them together. Without faults every event reaches whoever
+//! was subscribed when it was published, once: the nodes are one realm. With faults events may be lost, and nothing
+//! else: their order stays, none comes twice, before SUBSCRIBED or after UNSUBSCRIBED, and all is well again when the
+//! faults are over.
+
+mod engine;
+mod node;
+mod run;
+
+pub use run::{Run, Setting};

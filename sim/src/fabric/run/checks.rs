@@ -1,0 +1,92 @@
+//! What must hold in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crosstie_wamp::{Message, SubscribeOptions};
+
+use super::{PATTERNS, Run, Session};
+use crate::Name;
+
+impl Run {
+    /// Whoever was subscribed when something was published, and still is, has it.
+    pub(super) fn check_all_came(&self) {
+        for (id, publication) in &self.publications {
+            for (name, subscription) in &publication.due {
+                let Some(session) = self.sessions.get(name) else {
+                    continue;
+                };
+                // One that ended meanwhile may have gone without; ids are not used twice.
+                if session.subscribed.contains_key(subscription) {
+                    let has = session.events.contains(&(*subscription, *id));
+                    assert!(
+                        has,
+                        "{name} of node {} goes without {id} of {}, published by {} ({:?}), with {:?}",
+                        session.node,
+                        publication.topic,
+                        publication.by,
+                        self.sessions.get(&publication.by).map(|by| by.node),
+                        PATTERNS[session.subscribed[subscription]]
+                    );
+                }
+            }
+        }
+    }
+
+    /// After all that, everybody hears everybody.
+    pub(super) fn check_all_is_well(&mut self) {
+        for node in self.nodes.values() {
+            assert_eq!(node.member.active().count(), self.setting.nodes - 1);
+        }
+        let names: Vec<_> = (0..self.setting.nodes)
+            .map(|index| {
+                self.name_last += 1;
+                let node = self.nodes.get_mut(&index).expect("it is there");
+                let key = node.join(self.now, self.name_last);
+                let session = Session {
+                    node: index,
+                    key,
+                    subscribed: BTreeMap::new(),
+                    asked: vec![5],
+                    ending: Vec::new(),
+                    events: BTreeSet::new(),
+                    last: BTreeMap::new(),
+                };
+                self.sessions.insert(self.name_last, session);
+                let request = self.request();
+                let subscribe = Message::Subscribe {
+                    request,
+                    options: SubscribeOptions {
+                        match_policy: PATTERNS[5].0,
+                        ..SubscribeOptions::default()
+                    },
+                    topic: PATTERNS[5].1.into(),
+                };
+                self.say(self.name_last, &subscribe);
+                self.name_last
+            })
+            .collect();
+        self.quiet();
+        self.publications.clear();
+        for _ in 0..self.setting.nodes * 4 {
+            self.publish();
+        }
+        self.quiet();
+        for name in names {
+            assert_eq!(self.sessions[&name].subscribed.len(), 1);
+        }
+        self.check_all_came();
+    }
+
+    pub(super) fn count_crossed(&self) -> usize {
+        let node = |name: &Name| self.sessions.get(name).map(|session| session.node);
+        let mut crossed = 0;
+        for (name, session) in &self.sessions {
+            let of = session
+                .events
+                .iter()
+                .filter_map(|(_, id)| self.publications.get(id));
+            crossed += of.filter(|known| node(&known.by) != node(name)).count();
+        }
+        crossed
+    }
+}
