@@ -325,6 +325,8 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.realm_registrations_max = limits.realm_registrations_max;
     realm_limits.realm_calls_max = limits.realm_calls_pending_max;
     realm_limits.call_options_bytes_max = limits.call_options_bytes_max;
+    realm_limits.kept_call_bytes_max = limits.kept_call_bytes_max;
+    realm_limits.kept_calls_bytes_max = limits.kept_calls_bytes_max;
     realm_limits.wildcard_shapes_max = limits.wildcard_shapes_max;
     realm_limits.uri_bytes_max = limits.uri_bytes_max;
     // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
@@ -355,6 +357,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         empty_eligible: realm.empty_eligible,
         meta_api: realm.meta_api,
         history: realm.history.clone(),
+        call_queues: realm.call_queues.clone(),
         roles: realm.roles.clone(),
         limits: limits.clone(),
     }

@@ -27,6 +27,18 @@ pub struct RealmConfig {
     pub limits: Limits,
     /// What is recorded of what is published, each topic or pattern once.
     pub history: Vec<Recording>,
+    /// For which registrations calls wait that find no callee free, each procedure or pattern once.
+    pub call_queues: Vec<CallQueue>,
+}
+
+/// Calls of what is registered under a URI or pattern wait until a callee with a `concurrency` is free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallQueue {
+    /// What the URI or pattern of a registration is compared with; the best match counts.
+    pub uri: String,
+    pub match_policy: MatchPolicy,
+    /// At each registration; one more is the error that it would be without a queue.
+    pub calls_max: usize,
 }
 
 /// A topic or pattern whose publications are recorded.
@@ -54,6 +66,7 @@ impl RealmConfig {
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
             history: Vec::new(),
+            call_queues: Vec::new(),
         }
     }
 }

@@ -20,6 +20,8 @@ pub mod error {
     pub const HISTORY_UNAVAILABLE: &str = "wamp.error.history_unavailable";
     pub const INVALID_ARGUMENT: &str = "wamp.error.invalid_argument";
     pub const INVALID_URI: &str = "wamp.error.invalid_uri";
+    pub const KEPT_CALLS_BYTES_MAX: &str = "crosstie.error.kept_calls_bytes_max";
+    pub const KEPT_CALL_BYTES_MAX: &str = "crosstie.error.kept_call_bytes_max";
     pub const LIST_IDS_MAX: &str = "crosstie.error.list_ids_max";
     /// Crossbar.io's, for which the specification has none.
     pub const MAX_CONCURRENCY_REACHED: &str = "crossbar.error.max_concurrency_reached";

@@ -23,6 +23,12 @@ pub struct Limits {
     /// Bytes of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
     /// `_*`) to pass them on with each part; more are `crosstie.error.call_options_bytes_max`.
     pub call_options_bytes_max: usize,
+    /// Bytes of one call that is kept whole, which is while it waits; a longer one is
+    /// `crosstie.error.kept_call_bytes_max`.
+    pub kept_call_bytes_max: usize,
+    /// Bytes of all calls that are kept; beyond, a call is `crosstie.error.kept_calls_bytes_max`. The
+    /// last quarter is for callers that have less than their share.
+    pub kept_calls_bytes_max: usize,
     /// Shapes of wildcard patterns of one length that the realm has subscriptions of, and likewise
     /// registrations: which of a pattern's components are empty. To match a URI costs a lookup for
     /// each. A pattern with one more is `crosstie.error.wildcard_shapes_max`.
@@ -63,6 +69,8 @@ impl Default for Limits {
             realm_registrations_max: 1_000_000,
             realm_calls_max: 1_000_000,
             call_options_bytes_max: 4_096,
+            kept_call_bytes_max: 1 << 20,
+            kept_calls_bytes_max: 16 << 20,
             wildcard_shapes_max: 1_024,
             uri_bytes_max: 1_024,
             call_timeout_ms_max: 0,

@@ -35,6 +35,8 @@ pub struct Realm<H> {
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
     /// mostly little, and who calls it is not to wait for what others have left before.
     leaving: VecDeque<SessionIndex>,
+    /// Those of them that have no calls and registrations any more.
+    without_calls: VecDeque<SessionIndex>,
     /// What an input does at once of that: all, for most of them.
     pub(crate) steps_at_once_max: u32,
 }
@@ -45,18 +47,20 @@ impl<H> Realm<H> {
         let mut random = Random::new(seed);
         let roles = Roles::new(&config.roles, &mut random);
         let mut broker = Broker::new(&mut random);
+        let dealer = Dealer::new(&config.call_queues, &mut random);
         let events = broker.record(&config.history, config.meta_api);
         Self {
             roles,
             config,
             sessions: Sessions::new(),
             broker,
-            dealer: Dealer::new(&mut random),
+            dealer,
             random,
             events,
             killings: VecDeque::new(),
             steps: 0,
             leaving: VecDeque::new(),
+            without_calls: VecDeque::new(),
             steps_at_once_max: STEPS_AT_ONCE_MAX,
         }
     }
@@ -196,7 +200,11 @@ impl<H> Realm<H> {
 
     /// Whether there is something to do for [`Realm::work`] beside what has a time of its own.
     pub fn has_backlog(&self) -> bool {
-        !(self.leaving.is_empty() && self.events.is_empty() && self.killings.is_empty())
+        !(self.leaving.is_empty()
+            && self.without_calls.is_empty()
+            && self.events.is_empty()
+            && self.killings.is_empty()
+            && !self.dealer.has_stirred())
             || self.broker.may_enter()
     }
 
@@ -220,36 +228,51 @@ impl<H> Realm<H> {
                 return;
             }
             let left = self.steps_between_events(steps_max - self.steps);
+            let (leaving, may_start) = (self.leaving.front().copied(), self.killings.is_empty());
             let (broker, dealer, mut context) = self.split(now, out);
             if dealer.handle_timeout(&mut context, left) || broker.enter_waiting(&mut context, left)
             {
                 continue;
             }
-            let Some(index) = self.leaving.front().copied() else {
+            if let Some(index) = leaving {
+                if !dealer.leave(&mut context, index, left) {
+                    self.leaving.pop_front();
+                    self.without_calls.push_front(index);
+                }
+                continue;
+            }
+            // Callees that those who leave have kept busy are all free now, and nobody is about to leave.
+            if may_start && dealer.has_stirred() && dealer.start_waiting(&mut context, left) {
+                continue;
+            }
+            let Some(index) = self.without_calls.front().copied() else {
                 if self.kill_some(now, left, out) {
                     continue;
                 }
                 return;
             };
-            let (broker, dealer, mut context) = self.split(now, out);
-            if dealer.leave(&mut context, index, left)
-                || broker.leave(&mut context, index, left)
-                || broker.publish_testaments(&mut context, index, left)
+            let (broker, _, mut context) = self.split(now, out);
+            if !broker.leave(&mut context, index, left)
+                && !broker.publish_testaments(&mut context, index, left)
             {
-                continue;
+                self.remove_left(index, out);
             }
-            self.leaving.pop_front();
-            let session = self.sessions.remove(index);
-            if session.keeps_role() {
-                self.roles.release(session.role);
-            }
-            let room = session.calls.capacity();
-            let held = calls_bytes(room) + session.authextra_bytes() as isize;
-            if held > 0 {
-                out.hold(&session.handle, -held);
-            }
-            self.tell_left(&session);
         }
+    }
+
+    /// Forgets a session that has left and holds nothing any more.
+    fn remove_left(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
+        self.without_calls.pop_front();
+        let session = self.sessions.remove(index);
+        if session.keeps_role() {
+            self.roles.release(session.role);
+        }
+        let room = session.calls.capacity();
+        let held = calls_bytes(room) + session.authextra_bytes() as isize;
+        if held > 0 {
+            out.hold(&session.handle, -held);
+        }
+        self.tell_left(&session);
     }
 
     /// What was done since this was last asked, in steps of 50 to 100 ns: a receiver, a pattern that
@@ -267,14 +290,14 @@ impl<H> Realm<H> {
     /// see many of them looks at a part at a time.
     pub fn sessions_at(&self, places: Range<usize>) -> impl Iterator<Item = SessionView<'_, H>> {
         let sessions = places.filter_map(|place| self.sessions.at(place));
-        sessions.map(|(_, session)| SessionView {
+        sessions.map(|(index, session)| SessionView {
             handle: &session.handle,
             id: session.id,
             identity: &session.identity,
             joined: session.joined,
             subscriptions: session.subscriptions.len(),
             registrations: session.registrations.len(),
-            calls: session.calls.len(),
+            calls: session.calls.len() + self.dealer.waiting_of(index),
         })
     }
 
@@ -315,6 +338,8 @@ impl<H> Realm<H> {
             subscriptions: self.broker.subscriptions(),
             registrations: self.dealer.registrations(),
             calls: self.dealer.calls(),
+            calls_waiting: self.dealer.calls_waiting(),
+            kept_bytes: self.dealer.kept_bytes(),
             retained_events: self.broker.retained().events(),
             retained_bytes: self.broker.retained().bytes(),
             recorded_events: self.broker.recorded().0,
@@ -359,11 +384,11 @@ impl<H> Realm<H> {
         found
     }
 
-    /// Has the sessions leave that were closed while the present input was handled. To end their
-    /// calls may close another one, whose queue is too full to be told.
+    /// Has the sessions leave that were closed while the present input was handled, and calls start that
+    /// have waited. To end calls may close another session, whose queue is too full to be told.
     #[inline]
     pub(crate) fn remove_closed(&mut self, now: Time, out: &mut dyn Outbox<H>) {
-        if self.sessions.has_doomed() {
+        if self.sessions.has_doomed() || self.dealer.has_stirred() {
             self.work(now, self.steps_at_once_max, out);
         }
     }
@@ -439,6 +464,10 @@ pub struct RealmCounts {
     pub registrations: usize,
     /// Calls without their last answer.
     pub calls: usize,
+    /// Those of them that no callee has been found for.
+    pub calls_waiting: usize,
+    /// Bytes of calls that are kept whole.
+    pub kept_bytes: usize,
     pub retained_events: usize,
     /// Bytes of the retained events, with their topics and lists.
     pub retained_bytes: usize,

@@ -9,6 +9,7 @@
 //! permit staff prefix com.app. call,register disclose=caller
 //! crossbar staff                                   its permissions are looked up in Crossbar.io's order
 //! bound staff subscriptions=1 authid_sessions=2    its limits: sessions, registrations and calls, too
+//! queue exact com.x 10                             calls of it wait, ten at most
 //! record prefix com.app. 100 1000                  the last 100 events of the last 1,000 ms
 //! authorizer asked com.ask scope=session           or expiry_ms=…, entries_max=…: a role that is asked
 //! A< ASK call com.x                                A's message waits for the answer: A says no more

@@ -64,6 +64,7 @@ impl Model {
                 forward_timeout: false,
                 disclosed: false,
                 concurrency: 0,
+                born: 0,
                 created_ms,
             });
         }

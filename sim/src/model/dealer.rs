@@ -4,6 +4,7 @@ use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::judging::ASKED;
+use super::queue::NewCall;
 use super::{Entry, Model};
 use crate::operation::CALLEE_ERROR;
 use crate::{Kind, Name, Sent};
@@ -63,6 +64,7 @@ impl Model {
         let first = self.callees.iter().find(|entry| entry.id == id);
         let (is_first, created_ms) = (first.is_none(), first.map_or(self.now_ms, |e| e.created_ms));
         self.order_last += 1;
+        let born = first.map_or(self.order_last, |entry| entry.born);
         let mut entry = Entry {
             member: from,
             policy,
@@ -73,6 +75,7 @@ impl Model {
             forward_timeout: options.forward_timeout,
             disclosed,
             concurrency: options.concurrency,
+            born,
             created_ms,
         };
         let mut entered = Some(entry.clone());
@@ -161,6 +164,9 @@ impl Model {
         if let Some(place) = open {
             return Some(self.continue_call(place, options.progress, payload));
         }
+        if self.waiting_place(from, request).is_some() {
+            return Some(true);
+        }
         let member = self.member_mut(from);
         if member.unfinished.contains(&request) {
             if !options.progress {
@@ -225,6 +231,10 @@ impl Model {
     }
 
     pub(super) fn cancel(&mut self, from: Name, request: u64, mode: CancelMode) {
+        if let Some(place) = self.waiting_place(from, request) {
+            self.waiting.remove(place);
+            return self.refuse(from, "CALL", request, error::CANCELED);
+        }
         let open = self
             .calls
             .iter()
@@ -251,9 +261,11 @@ impl Model {
         while let Some(place) = self.calls.iter().position(overdue) {
             self.abandon(place, error::TIMEOUT);
         }
+        self.pass_waiting();
     }
 
     pub(super) fn end_calls_of(&mut self, name: Name) {
+        self.waiting.retain(|call| call.caller != name);
         while let Some(place) = self.calls.iter().position(|call| call.caller == name) {
             let call = self.calls.remove(place);
             if !call.interrupted {
@@ -310,22 +322,44 @@ impl Model {
         let disclose = self.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
         let disclosed = self.disclosed(disclose.caller, options.disclose_me)?;
         let group = self.serving(procedure);
-        if group.is_empty() {
+        let Some(first) = group.first() else {
             return Err(error::NO_SUCH_PROCEDURE);
-        }
+        };
         let calls_max = self.bound(from, |limits| limits.calls_max);
         let calls = self.calls.iter().filter(|call| call.caller == from).count();
-        if calls >= calls_max.unwrap_or(self.config.limits.calls_max) {
+        let waiting = self.waiting.iter().filter(|call| call.caller == from);
+        if calls + waiting.count() >= calls_max.unwrap_or(self.config.limits.calls_max) {
             return Err(error::CALLS_MAX);
         }
-        if group.iter().all(|entry| self.is_busy(entry)) {
-            return Err(error::MAX_CONCURRENCY_REACHED);
+        let new = NewCall {
+            from,
+            request,
+            options: options.clone(),
+            procedure: procedure.to_owned(),
+            disclosed,
+            payload,
+            since_ms: self.now_ms,
+        };
+        if self.is_awaited(first.born) || group.iter().all(|entry| self.is_busy(entry)) {
+            return self.wait(&group[0], new);
         }
-        let attempts = self.attempts(&group);
+        self.invoke(&group, &new)
+    }
+
+    /// Gives a call to one of those who serve it.
+    pub(super) fn invoke(&mut self, group: &[Entry], new: &NewCall) -> Result<(), &'static str> {
+        let NewCall {
+            from,
+            request,
+            payload,
+            ..
+        } = *new;
+        let (options, procedure) = (&new.options, &new.procedure);
+        let attempts = self.attempts(group);
         let chosen = attempts
             .iter()
             .map(|order| self.choose(order, options.progress))
-            .find(|outcome| attempts.len() == 1 || self.happened(from, request, outcome))
+            .find(|outcome| attempts.len() == 1 || self.happened(new, outcome))
             .unwrap_or(Err(error::NO_AVAILABLE_CALLEE))?;
         self.turns.retain(|(id, _)| *id != chosen.id);
         self.turns.push((chosen.id, chosen.order));
@@ -338,9 +372,9 @@ impl Model {
         let first_part = Sent::Invocation {
             request: invocation,
             registration: chosen.id,
-            procedure: (chosen.policy != MatchPolicy::Exact).then(|| procedure.to_owned()),
-            caller: disclosed.then(|| self.member(from).id),
-            timeout_ms: if forwarded { options.timeout_ms } else { 0 },
+            procedure: (chosen.policy != MatchPolicy::Exact).then(|| procedure.clone()),
+            caller: new.disclosed.then(|| self.member(from).id),
+            timeout_ms: if forwarded { self.left(new) } else { 0 },
             receive_progress: options.receive_progress
                 && features.has(ClientFeature::CalleeProgressiveCallResults),
             progress: options.progress,
@@ -357,7 +391,7 @@ impl Model {
             interrupted: false,
             next_part: options.progress.then(|| first_part.clone()),
             timeout_ms,
-            since_ms: self.now_ms,
+            since_ms: new.since_ms,
         });
         self.member_mut(chosen.member).invocation_last = invocation;
         let _ = self.deliver(chosen.member, first_part);
@@ -392,14 +426,16 @@ impl Model {
     }
 
     /// Whether that is what the realm chose.
-    fn happened(&self, from: Name, called: u64, outcome: &Result<Entry, &'static str>) -> bool {
+    fn happened(&self, new: &NewCall, outcome: &Result<Entry, &'static str>) -> bool {
         self.actual.iter().any(|(to, sent)| match (outcome, sent) {
-            (Ok(entry), Sent::Invocation { .. }) => *to == entry.member,
+            (Ok(entry), Sent::Invocation { payload, .. }) => {
+                *to == entry.member && *payload == new.payload
+            }
             (Err(expected), Sent::Error { request, uri, .. }) => {
-                *to == from && *request == called && uri == expected
+                *to == new.from && *request == new.request && uri == expected
             }
             // The caller's queue was full, and it was not told which error it was.
-            (Err(_), Sent::Closed) => *to == from,
+            (Err(_), Sent::Closed) => *to == new.from,
             _ => false,
         })
     }

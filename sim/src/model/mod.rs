@@ -9,14 +9,17 @@ mod dealer;
 mod judging;
 mod matching;
 mod meta;
+mod queue;
 mod retained;
 mod testaments;
+mod waiting;
 
-use crosstie_routing::{CallTimeoutUnit, ClientFeatures, RealmConfig, Refused, RequestIdCheck};
+use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions};
 
 use self::dealer::Call;
 use self::judging::{ASKED, Decisions};
+use self::queue::{Queue, Waiting};
 use self::retained::RetainedEvent;
 use crate::{Kind, Name, Operation, Refusing, Request, Sent};
 
@@ -30,6 +33,8 @@ pub struct Model {
     /// In the order of registration.
     pub(crate) callees: Vec<Entry>,
     pub(crate) calls: Vec<Call>,
+    pub(crate) waiting: Vec<Waiting>,
+    queues: Vec<Queue>,
     /// Registrations that served a call by roundrobin: the order number of its last callee.
     turns: Vec<(u64, u64)>,
     order_last: u64,
@@ -83,6 +88,8 @@ pub(crate) struct Entry {
     disclosed: bool,
     /// 0 means no bound.
     concurrency: u32,
+    /// The order number of the first callee that its registration had.
+    born: u64,
     /// When its subscription or registration came to be.
     created_ms: u64,
 }
@@ -106,6 +113,8 @@ impl Model {
             subscribers: Vec::new(),
             callees: Vec::new(),
             calls: Vec::new(),
+            waiting: Vec::new(),
+            queues: Vec::new(),
             turns: Vec::new(),
             order_last: 0,
             ids_used: Vec::new(),
@@ -207,9 +216,7 @@ impl Model {
                 false
             }
         };
-        while let Some(name) = self.doomed.pop() {
-            self.leave(name);
-        }
+        self.settle();
         let asked = self.decisions.asked.take();
         if asked != actual_asked {
             return Err(format!("asked about {actual_asked:?}, expected {asked:?}"));
@@ -229,10 +236,13 @@ impl Model {
             && self.subscribers.is_empty()
             && self.callees.is_empty()
             && self.calls.is_empty()
+            && self.waiting.is_empty()
     }
 
     pub fn next_timeout_ms(&self) -> Option<u64> {
-        self.calls.iter().filter_map(Call::deadline_ms).min()
+        let waiting = self.waiting.iter().filter_map(Waiting::deadline_ms);
+        let open = self.calls.iter().filter_map(Call::deadline_ms);
+        open.chain(waiting).min()
     }
 
     fn compare(&mut self, violation: bool, actual_violation: bool) -> Result<(), String> {
@@ -324,16 +334,6 @@ impl Model {
             } => self.unregister(from, *request, *registration),
         }
         false
-    }
-
-    /// The router's own timeout of a call that asks for this one; 0 is none.
-    fn timeout_ms(&self, asked: u64) -> u64 {
-        let unit_ms = match self.config.call_timeout_unit {
-            CallTimeoutUnit::Milliseconds => 1,
-            CallTimeoutUnit::Seconds => 1_000,
-        };
-        let given = [asked * unit_ms, self.config.limits.call_timeout_ms_max];
-        given.into_iter().filter(|ms| *ms > 0).min().unwrap_or(0)
     }
 
     fn leave(&mut self, name: Name) {

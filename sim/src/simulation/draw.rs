@@ -6,12 +6,12 @@ use crosstie_routing::{
     RequestIdCheck, Role, RoleMatch, Verdict,
 };
 use crosstie_wamp::{
-    CallOptions, CancelMode, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, SessionId, SubscribeOptions,
+    CallOptions, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
+    SessionId, SubscribeOptions,
 };
 
 use super::Simulation;
-use super::draw_meta::{TOPICS, role_limits};
+use super::draw_meta::{TOPICS, call_queues, role_limits};
 use crate::{Chance, Name, Operation, Refusing, Request};
 
 /// Sessions that are in the realm at once.
@@ -174,15 +174,7 @@ impl Simulation {
                 }
             }
             36..58 => self.draw_call(from),
-            58..64 => {
-                let made = self.model.calls.iter().filter(|call| call.caller == from);
-                let ids: Vec<u64> = made.map(|call| call.request).collect();
-                let modes = [CancelMode::Skip, CancelMode::Kill, CancelMode::KillNoWait];
-                Request::Cancel {
-                    request: self.draw_known(&ids),
-                    mode: self.chance.pick(&modes),
-                }
-            }
+            58..64 => self.draw_cancel(from),
             64..72 => self.draw_next_part(from),
             72..82 => match self.draw_meta(from) {
                 Some(meta) => meta,
@@ -371,7 +363,7 @@ impl Simulation {
     }
 
     /// One of the ids that make sense, but for a few.
-    fn draw_known(&mut self, ids: &[u64]) -> u64 {
+    pub(super) fn draw_known(&mut self, ids: &[u64]) -> u64 {
         let any = 1 + self.chance.below(20) as u64;
         // Larger ones are the model's own, for what the session was not told.
         let ids: Vec<u64> = ids.iter().copied().filter(|id| *id <= ID_MAX).collect();
@@ -400,6 +392,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     };
     config.empty_eligible = chance.pick(&[EmptyEligible::Nobody, EmptyEligible::Everybody]);
     config.limits = limits(chance);
+    config.call_queues = call_queues(chance);
     let permission = |match_policy, uri: &str, allowed: [bool; 4], disclosed: bool| Permission {
         uri: uri.to_owned(),
         match_policy,

@@ -1,7 +1,7 @@
 //! What is asked of the meta API next.
 
-use crosstie_routing::RoleLimits;
-use crosstie_wamp::{ID_MAX, MatchPolicy, PublishOptions};
+use crosstie_routing::{CallQueue, RoleLimits};
+use crosstie_wamp::{CancelMode, ID_MAX, MatchPolicy, PublishOptions};
 
 use super::Simulation;
 use super::draw::URIS;
@@ -11,6 +11,19 @@ const AUTHIDS: [&str; 4] = ["ann", "bob", "eve", "nobody"];
 const AUTHROLES: [&str; 3] = ["anonymous", "staff", "none"];
 
 impl Simulation {
+    /// A CANCEL of a call that is open or waits, mostly.
+    pub(super) fn draw_cancel(&mut self, from: Name) -> Request {
+        let made = self.model.calls.iter().filter(|call| call.caller == from);
+        let waiting = self.model.waiting.iter().filter(|call| call.caller == from);
+        let ids = made.map(|call| call.request);
+        let ids: Vec<u64> = ids.chain(waiting.map(|call| call.request)).collect();
+        let modes = [CancelMode::Skip, CancelMode::Kill, CancelMode::KillNoWait];
+        Request::Cancel {
+            request: self.draw_known(&ids),
+            mode: self.chance.pick(&modes),
+        }
+    }
+
     /// A session that has not been welcomed is, sooner or later.
     pub(super) fn draw_welcome(&mut self) -> Option<Operation> {
         let waiting = self.model.members.iter().filter(|member| !member.welcomed);
@@ -198,4 +211,24 @@ pub(super) fn role_limits(chance: &mut Chance) -> RoleLimits {
     limits.registrations_max = few(chance, 3);
     limits.calls_max = few(chance, 2);
     limits
+}
+
+/// Queues of calls, in most realms.
+pub(super) fn call_queues(chance: &mut Chance) -> Vec<CallQueue> {
+    if chance.one_in(4) {
+        return Vec::new();
+    }
+    let patterns = [
+        (MatchPolicy::Exact, "a.b"),
+        (MatchPolicy::Prefix, "a"),
+        (MatchPolicy::Prefix, "b."),
+        (MatchPolicy::Wildcard, ".b"),
+        (MatchPolicy::Exact, "c"),
+    ];
+    let queues = patterns.map(|(match_policy, uri)| CallQueue {
+        uri: uri.to_owned(),
+        match_policy,
+        calls_max: chance.pick(&[0, 1, 4, 9]),
+    });
+    queues.into()
 }

@@ -161,6 +161,8 @@ fn limits(limits: View<'_>) -> Limits {
         realm_registrations_max: bound(limits, "realm_registrations_max"),
         realm_calls_pending_max: bound(limits, "realm_calls_pending_max"),
         call_options_bytes_max: bound(limits, "call_options_bytes_max"),
+        kept_call_bytes_max: bound(limits, "kept_call_bytes_max"),
+        kept_calls_bytes_max: bound(limits, "kept_calls_bytes_max"),
         subscriptions_max: bound(limits, "subscriptions_max"),
         registrations_max: bound(limits, "registrations_max"),
         wildcard_shapes_max: bound(limits, "wildcard_shapes_max"),

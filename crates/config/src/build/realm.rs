@@ -57,6 +57,7 @@ impl Builder<'_> {
             roles: self.roles(realm),
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
+            call_queues: self.call_queues(realm),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a realm keeps.
 
-use crosstie_routing::{Recording, WILDCARD_COMPONENTS_MAX};
+use crosstie_routing::{CallQueue, Recording, WILDCARD_COMPONENTS_MAX};
 
 use super::{Builder, bound};
 use crate::model::MatchPolicy;
@@ -36,13 +36,44 @@ impl Builder<'_> {
         recordings
     }
 
-    fn recording(&mut self, history: View<'_>, events_max: usize) -> Recording {
-        let uri = history.text("uri").unwrap_or_default().to_owned();
-        let match_policy = match history.text("match") {
-            Some("prefix") => MatchPolicy::Prefix,
-            Some("wildcard") => MatchPolicy::Wildcard,
-            _ => MatchPolicy::Exact,
+    pub(super) fn call_queues(&mut self, realm: View<'_>) -> Vec<CallQueue> {
+        let Some(store) = realm.object("store") else {
+            return Vec::new();
         };
+        let mut queues: Vec<CallQueue> = Vec::new();
+        for queue in store.objects("call-queue") {
+            let (uri, match_policy) = pattern(queue);
+            let wrong = if queues
+                .iter()
+                .any(|known| (&known.uri, known.match_policy) == (&uri, match_policy))
+            {
+                Some(format!("there is a queue of {} already", quoted(&uri)))
+            } else if match_policy == MatchPolicy::Wildcard
+                && uri.split('.').count() > WILDCARD_COMPONENTS_MAX
+            {
+                Some(format!(
+                    "a wildcard pattern may have {WILDCARD_COMPONENTS_MAX} components"
+                ))
+            } else {
+                None
+            };
+            if let Some(message) = wrong {
+                let at = queue.span_of("uri");
+                self.problems.push(Problem::error(at, message));
+                continue;
+            }
+            let own = queue.integer("limit");
+            queues.push(CallQueue {
+                uri,
+                match_policy,
+                calls_max: own.map_or_else(|| bound(store, "limit"), super::size),
+            });
+        }
+        queues
+    }
+
+    fn recording(&mut self, history: View<'_>, events_max: usize) -> Recording {
+        let (uri, match_policy) = pattern(history);
         let parts = uri.split('.');
         let wrong = match match_policy {
             MatchPolicy::Exact if uri.split('.').any(str::is_empty) => {
@@ -68,4 +99,15 @@ impl Builder<'_> {
             age_ms_max: bound(history, "age_ms_max") as u64,
         }
     }
+}
+
+/// What an entry is about.
+fn pattern(entry: View<'_>) -> (String, MatchPolicy) {
+    let uri = entry.text("uri").unwrap_or_default().to_owned();
+    let match_policy = match entry.text("match") {
+        Some("prefix") => MatchPolicy::Prefix,
+        Some("wildcard") => MatchPolicy::Wildcard,
+        _ => MatchPolicy::Exact,
+    };
+    (uri, match_policy)
 }

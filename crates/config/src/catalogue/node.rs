@@ -276,6 +276,20 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(4_096)),
         key(
+            "kept_call_bytes_max",
+            integer(1_024, 1 << 24),
+            "Bytes of one call that [waits for a callee](calls.md#calls-that-wait), with its options and 512 more; to \
+             keep a longer one is an error.",
+        )
+        .fallback(Fallback::Integer(1 << 20)),
+        key(
+            "kept_calls_bytes_max",
+            integer(4_096, 1 << 40),
+            "Bytes of all calls of a realm that wait, counted likewise; beyond, a call is an error. The last quarter is \
+             for sessions that have less than their share, the bound divided by the sessions.",
+        )
+        .fallback(Fallback::Integer(16 << 20)),
+        key(
             "subscriptions_max",
             integer(1, 100_000_000),
             "Subscriptions of one session; one more is an error.",

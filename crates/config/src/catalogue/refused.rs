@@ -29,9 +29,6 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-/// Nothing reads it on Crossbar.io either.
-const NO_CALL_QUEUE: Refused =
-    left_out("call-queue", "calls do not wait for callees that are busy");
 const NO_FLASH: &str = "browsers have no Flash any more";
 const NO_MANHOLE: &str = "whoever knew its password could run any code there; `crosstie` and the management realm look into a node";
 const NO_CONNECTIONS: &str = "components connect to databases themselves";
@@ -120,8 +117,6 @@ pub static KEYS: &[Place] = &[
             never("cookie", NO_WAMP),
         ],
     ),
-    within("realms[].store[memory]", &[NO_CALL_QUEUE]),
-    within("realms[].store[cfxdb]", &[NO_CALL_QUEUE]),
     within(
         "realms[]",
         &[

@@ -13,7 +13,7 @@ pub(super) static REALM_STORE: Tagged = Tagged {
 const LIMIT: super::form::Key = key(
     "limit",
     integer(1, 100_000),
-    "How many events a history has that has no `limit` of its own.",
+    "How many events a history has, and how many calls wait in a queue, that has no `limit` of its own.",
 )
 .fallback(Fallback::Integer(100));
 
@@ -24,12 +24,21 @@ const EVENT_HISTORY: super::form::Key = key(
 )
 .otherwise("nothing");
 
+const CALL_QUEUE: super::form::Key = key(
+    "call-queue",
+    list(&ONE_QUEUE),
+    "For which procedures calls wait that find no callee free: [calls that wait](calls.md#calls-that-wait).",
+)
+.otherwise("none");
+
+static ONE_QUEUE: Kind = Kind::Object(&QUEUE);
+
 static ONE_HISTORY: Kind = Kind::Object(&HISTORY);
 
 static MEMORY: Table = Table {
     path: "realms[].store[memory]",
     name: "a store in memory",
-    keys: &[TYPE, LIMIT, EVENT_HISTORY],
+    keys: &[TYPE, LIMIT, EVENT_HISTORY, CALL_QUEUE],
 };
 
 /// Crossbar.io's on disk, whose files nobody else can read.
@@ -40,6 +49,7 @@ static CFXDB: Table = Table {
         TYPE,
         LIMIT,
         EVENT_HISTORY,
+        CALL_QUEUE,
         key("path", Kind::Text(Rule::Path), "").inert(IN_MEMORY),
         key("maxsize", integer(1, i64::MAX), "").inert(IN_MEMORY),
         key("readonly", Kind::Boolean, "")
@@ -81,6 +91,32 @@ static HISTORY: Table = Table {
         .fallback(Fallback::Integer(0))
         .own(),
     ],
+};
+
+static QUEUE: Table = Table {
+    path: "realms[].store.call-queue[]",
+    name: "a call queue",
+    keys: &[
+        key(
+            "uri",
+            Kind::Text(Rule::Uri),
+            "What the procedure or pattern of a registration is compared with; of several entries the best match counts.",
+        )
+        .required(),
+        key("match", Kind::OneOf(&QUEUE_MATCH), "How `uri` is compared.")
+            .fallback(Fallback::Text("exact")),
+        key(
+            "limit",
+            integer(0, 100_000),
+            "How many calls may wait for the callees of one registration; one more is an error.",
+        )
+        .otherwise("the store's `limit`"),
+    ],
+};
+
+static QUEUE_MATCH: Words = Words {
+    path: "realms[].store.call-queue[].match",
+    words: &["exact", "prefix", "wildcard"],
 };
 
 static MATCH: Words = Words {

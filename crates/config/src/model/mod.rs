@@ -106,6 +106,8 @@ pub struct Realm {
     pub fabric: Option<Fabric>,
     /// What is recorded of what is published.
     pub history: Vec<crosstie_routing::Recording>,
+    /// Which calls wait for a callee.
+    pub call_queues: Vec<crosstie_routing::CallQueue>,
 }
 
 /// The unit of a call's `timeout`.
@@ -159,6 +161,8 @@ pub struct Limits {
     pub realm_registrations_max: usize,
     pub realm_calls_pending_max: usize,
     pub call_options_bytes_max: usize,
+    pub kept_call_bytes_max: usize,
+    pub kept_calls_bytes_max: usize,
     pub subscriptions_max: usize,
     pub registrations_max: usize,
     pub wildcard_shapes_max: usize,

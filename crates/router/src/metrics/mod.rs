@@ -79,6 +79,7 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_handshakes(&mut registry, routers);
     register_denials(&mut registry, routers);
     register_realms(&mut registry, routers);
+    register_calls_waiting(&mut registry, routers);
     register_decisions(&mut registry, routers);
     register_testees(&mut registry, routers);
     let linked =
@@ -327,6 +328,34 @@ fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         "realm_recorded_bytes",
         "Bytes of the events in the realm's histories",
         recorded_bytes,
+    );
+}
+
+/// Calls that wait for a callee.
+fn register_calls_waiting(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
+    let (calls_waiting, kept_bytes) = (ByRealm::default(), ByRealm::default());
+    for (router, realm) in realms(routers) {
+        let counts = realm.counts();
+        let labels = [
+            ("worker", router.id.clone()),
+            ("realm", realm.name().to_owned()),
+        ];
+        let set = |family: &ByRealm, value: usize| {
+            family.get_or_create(&labels).set(value as i64);
+        };
+        set(&calls_waiting, counts.calls_waiting);
+        set(&kept_bytes, counts.kept_bytes);
+    }
+    registry.register(
+        "realm_calls_waiting",
+        "Calls that wait for a callee that is free",
+        calls_waiting,
+    );
+    registry.register(
+        "realm_kept_call_bytes",
+        "Bytes of the calls that wait",
+        kept_bytes,
     );
 }
 

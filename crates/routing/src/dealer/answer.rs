@@ -7,7 +7,7 @@ use crosstie_wamp::{
     YieldOptions,
 };
 
-use super::call::{too_long, unrepresentable};
+use super::new_call::{too_long, unrepresentable};
 use super::{CallKey, Dealer};
 use crate::context::Context;
 use crate::fault::Fault;

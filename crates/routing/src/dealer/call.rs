@@ -7,20 +7,15 @@ use crosstie_wamp::{
 };
 
 use super::Dealer;
-use super::callees::{Callee, Slot};
-use super::calls::{Call, CallKey, Progressive, calls_bytes};
-use super::registrations::RegistrationKey;
+use super::calls::CallKey;
+use super::new_call::{NewCall, Placed, too_long, unrepresentable};
 use crate::authz::Action;
 use crate::context::{Context, deliver, is_own_procedure, none_left};
 use crate::fault::{Fault, error};
-use crate::features::is_passthru;
 use crate::identity::SessionIndex;
 use crate::session::Session;
 use crate::weight::dict_bytes;
-use crate::{ClientFeature, ClientFeatures, Refused, RoleLimit, Violation};
-
-/// Callees of a shared registration that one CALL is offered to, when queues are full.
-const CALLEES_TRIED_MAX: usize = 8;
+use crate::{ClientFeature, Refused, RoleLimit, Violation};
 
 /// Ended progressive calls that a session is remembered to be sending to, the latest ones.
 const UNFINISHED_MAX: usize = 64;
@@ -63,6 +58,9 @@ impl Dealer {
         {
             return Ok(self.continue_call(context, key, options, payload)?);
         }
+        if self.waiting_call(from, request).is_some() {
+            return Err(Uncalled::Violation(not_progressive(request)));
+        }
         if is_late_continuation(session, request, options.progress) {
             return Ok(());
         }
@@ -103,6 +101,10 @@ impl Dealer {
                 self.forget_progressive(context, key);
             }
             self.abandon(context, key, fault);
+            return Ok(());
+        }
+        if let Some(key) = self.waiting_call(from, request) {
+            self.end_waiting(context, key, fault);
             return Ok(());
         }
         let session = &mut context.sessions[from];
@@ -152,7 +154,8 @@ impl Dealer {
             ));
         };
         let session = &context.sessions[from];
-        if session.calls.len() >= session.calls_max as usize {
+        let has = session.calls.len() + self.waiting_of(from);
+        if has >= session.calls_max as usize {
             return Err(calls_max(context, from));
         }
 
@@ -160,137 +163,32 @@ impl Dealer {
             check_kept(options, context.config.limits.call_options_bytes_max)?;
         }
 
-        let has = context.sessions[from].calls.len();
         let realm_max = context.config.limits.realm_calls_max;
-        if !context.may_have_more(has, self.calls.len(), realm_max) {
+        if !context.may_have_more(has, self.calls(), realm_max) {
             return Err(none_left(error::REALM_CALLS_MAX, "open calls", realm_max));
         }
 
-        let callees = &self.registrations[registration].callees;
-        let candidates = match callees.candidates(context.random) {
-            Ok(candidates) => candidates,
-            Err(_) if self.registrations.is_left(context, registration) => {
-                return Ok(false);
-            }
-            Err(fault) => return Err(fault),
+        let new = NewCall {
+            from,
+            request,
+            options,
+            procedure,
+            disclosed,
+            payload,
+            since: context.now,
         };
-        let mut tried = 0;
-        for place in candidates {
-            let callee = self.registrations[registration].callees[place];
-            if !callee.is_free() || context.sessions[callee.session].closing {
-                continue;
-            }
-            if tried == CALLEES_TRIED_MAX {
-                break;
-            }
-            tried += 1;
-            let new = NewCall {
-                from,
-                request,
-                options,
-                procedure,
-                disclosed,
-                payload,
-            };
-            match self.invoke(context, registration, callee, &new)? {
-                Ok(()) => {
-                    self.registrations.invoked(registration, place);
-                    return Ok(true);
-                }
-                Err(Refused::Full | Refused::Gone) => {}
-                Err(Refused::TooLong) => return Err(too_long("callee")),
-                Err(Refused::Unrepresentable(reason)) => return Err(unrepresentable(reason)),
-            }
+        if self.registrations[registration].calls_wait_max > 0
+            && self.waiting.has(self.registrations[registration].id)
+        {
+            // Those who came before are before it.
+            return self.wait(context, registration, &new).map(|()| true);
         }
-        // Whoever has left and still has a part in the registration serves it no more.
-        if tried == 0 {
-            if self.registrations.is_left(context, registration) {
-                return Ok(false);
-            }
-            return Err(self.registrations[registration].callees.all_busy());
+        match self.place(context, registration, &new) {
+            Placed::Invoked => Ok(true),
+            Placed::Left => Ok(false),
+            Placed::Busy => self.wait(context, registration, &new).map(|()| true),
+            Placed::Failed(fault) => Err(fault),
         }
-        Err(Fault::new(
-            error::NO_AVAILABLE_CALLEE,
-            format!("{procedure} is registered, but its callee takes no more calls now"),
-        ))
-    }
-
-    /// Sends the first INVOCATION of a call to one callee, and keeps the call if it was taken.
-    fn invoke<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        key: RegistrationKey,
-        callee: Callee,
-        new: &NewCall<'_>,
-    ) -> Result<Result<(), Refused>, Fault> {
-        let options = new.options;
-        let session = &context.sessions[callee.session];
-        let features = session.features;
-        check_callee(features, options)?;
-        let registration = &self.registrations[key];
-        let is_pattern = registration.match_policy != MatchPolicy::Exact;
-        // The specification would also have the callee announce call_canceling before it is told
-        // of `receive_progress`; the most used JavaScript client does not, and serves it well.
-        let receive_progress =
-            options.receive_progress && features.has(ClientFeature::CalleeProgressiveCallResults);
-        let forwards_timeout =
-            callee.forward_timeout && features.has(ClientFeature::CalleeCallTimeout);
-        let unit = context.config.call_timeout_unit;
-        let (timeout_ms, forwarded) = if forwards_timeout {
-            (0, options.timeout_ms)
-        } else {
-            (unit.milliseconds(options.timeout_ms), 0)
-        };
-        let invocation = RequestId(session.invocation_last + 1);
-        let message = Message::Invocation {
-            request: invocation,
-            registration: registration.id,
-            details: InvocationDetails {
-                procedure: is_pattern.then(|| new.procedure.into()),
-                caller: new
-                    .disclosed
-                    .then(|| context.sessions[new.from].disclosed()),
-                timeout_ms: forwarded,
-                receive_progress,
-                progress: options.progress,
-                passthru: options.passthru.clone(),
-            },
-            payload: new.payload,
-        };
-        if let Err(refused) = deliver(context.out, session, &message) {
-            return Ok(Err(refused));
-        }
-
-        context.sessions[callee.session].invocation_last = invocation.0;
-        let mut call = Call::new(new.from, new.request, callee.session, invocation);
-        call.receive_progress = options.receive_progress;
-        call.discloses_callee = callee.is_disclosed;
-        if callee.concurrency > 0 {
-            call.slot = Some(Box::new(Slot {
-                registration: registration.id,
-                callee: callee.number,
-            }));
-        }
-        call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
-        if options.progress {
-            let progressive = Progressive {
-                registration: registration.id,
-                procedure: is_pattern.then(|| new.procedure.into()),
-                disclosed: new.disclosed,
-                timeout_ms: forwarded,
-                receive_progress,
-                passthru: options.passthru.clone(),
-            };
-            context.hold(new.from, progressive.bytes());
-            call.progressive = Some(Box::new(progressive));
-        }
-        let room = context.sessions[new.from].calls.capacity();
-        self.calls.insert(call, context.now, context.sessions);
-        let more = context.sessions[new.from].calls.capacity() - room;
-        if more > 0 {
-            context.hold(new.from, calls_bytes(more));
-        }
-        Ok(Ok(()))
     }
 
     /// The last part of a progressive call has come.
@@ -312,10 +210,7 @@ impl Dealer {
     ) -> Result<(), Violation> {
         let call = &mut self.calls[key];
         let Some(progressive) = &call.progressive else {
-            return Err(Violation::new(format!(
-                "CALL {} has the id of an open call that is not progressive",
-                call.request
-            )));
+            return Err(not_progressive(call.request));
         };
         // A callee that was asked to stop is not fed any more.
         let outcome = if call.interrupted {
@@ -357,16 +252,6 @@ impl Dealer {
     }
 }
 
-/// A CALL that opens a call.
-struct NewCall<'m> {
-    from: SessionIndex,
-    request: RequestId,
-    options: &'m CallOptions,
-    procedure: &'m str,
-    disclosed: bool,
-    payload: Payload<'m>,
-}
-
 /// Remembers that `session` may go on sending CALLs for a progressive call that has ended.
 pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: RequestId) {
     let unfinished = &mut session.rare.get_or_insert_default().unfinished;
@@ -392,6 +277,13 @@ fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progres
         session.tidy();
     }
     true
+}
+
+#[cold]
+fn not_progressive(request: RequestId) -> Violation {
+    Violation::new(format!(
+        "CALL {request} has the id of an open call that is not progressive"
+    ))
 }
 
 /// Judges what is to be kept for as long as a progressive call is open.
@@ -421,52 +313,10 @@ fn attributes_of_part(first: Option<&Dict>, part: Option<&Dict>) -> Option<Box<D
     (!attributes.is_empty()).then(|| Box::new(attributes))
 }
 
-/// The shorter of two times, where 0 means for ever.
-fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
-    match (timeout_ms, timeout_ms_max) {
-        (0, bound) => bound,
-        (asked, 0) => asked,
-        (asked, bound) => asked.min(bound),
-    }
-}
-
-/// A payload longer than the peer of `receiver` takes.
-pub(crate) fn too_long(receiver: &str) -> Fault {
-    Fault::new(
-        error::PAYLOAD_SIZE_EXCEEDED,
-        format!("the message is longer than the {receiver} takes"),
-    )
-}
-
-/// A payload that the receiver's serializer has no form for.
-pub(crate) fn unrepresentable(reason: &'static str) -> Fault {
-    Fault::new(error::INVALID_ARGUMENT, reason)
-}
-
 /// Why a session may not make one more call.
 #[cold]
 fn calls_max<H>(context: &mut Context<'_, H>, from: SessionIndex) -> Fault {
     let realm_max = context.config.limits.calls_max;
     let calls_max = context.role_bound(from, RoleLimit::Calls, realm_max);
     calls_max.reached(context, error::CALLS_MAX, "open calls")
-}
-
-/// Whether a callee supports what a call asks of it.
-fn check_callee(features: ClientFeatures, options: &CallOptions) -> Result<(), Fault> {
-    let missing = |what| Err(Fault::new(error::FEATURE_NOT_SUPPORTED, what));
-    if options.progress
-        && !(features.has(ClientFeature::CalleeProgressiveCallInvocations)
-            && features.has(ClientFeature::CalleeCallCanceling))
-    {
-        return missing(
-            "the callee does not support progressive call invocations with call canceling",
-        );
-    }
-    if let Some(attributes) = options.passthru.as_deref()
-        && is_passthru(attributes)
-        && !features.has(ClientFeature::CalleePayloadPassthruMode)
-    {
-        return missing("the callee does not support payload passthru mode");
-    }
-    Ok(())
 }

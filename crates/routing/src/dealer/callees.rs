@@ -129,15 +129,15 @@ impl Callees {
     }
 
     /// The places of the callees that may serve one call, in the order in which they are asked;
-    /// the busy ones among them are to be passed over.
+    /// the busy ones among them are to be passed over. `None` if all are busy.
     #[inline]
     pub(super) fn candidates(
         &self,
         random: &mut Random,
-    ) -> Result<impl Iterator<Item = usize> + use<>, Fault> {
+    ) -> Option<impl Iterator<Item = usize> + use<>> {
         let len = self.list.len();
         if self.busy == len {
-            return Err(self.all_busy());
+            return None;
         }
         let (first, step) = match self.policy {
             InvocationPolicy::Single | InvocationPolicy::First => (0, 1),
@@ -145,7 +145,7 @@ impl Callees {
             InvocationPolicy::RoundRobin => (self.turn, 1),
             InvocationPolicy::Random => (random.below(len), 1),
         };
-        Ok((0..len).map(move |attempt| match first + attempt * step {
+        Some((0..len).map(move |attempt| match first + attempt * step {
             // One callee, or the first one tried: the usual case needs no division.
             place if place < len => place,
             place => place % len,
@@ -199,4 +199,26 @@ impl ops::Index<usize> for Callees {
     fn index(&self, place: usize) -> &Callee {
         &self.list[place]
     }
+}
+
+/// Whether one more callee may share a registration that has callees with the policy `has`.
+pub(super) fn may_share(
+    has: InvocationPolicy,
+    requested: InvocationPolicy,
+    procedure: &str,
+) -> Result<(), Fault> {
+    let taken = format!("register for already registered procedure '{procedure}'");
+    if has == InvocationPolicy::Single {
+        return Err(Fault::new(error::PROCEDURE_ALREADY_EXISTS, taken));
+    }
+    if has == requested {
+        return Ok(());
+    }
+    let (has, requested) = (has.name(), requested.name());
+    Err(Fault::new(
+        error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY,
+        format!(
+            "{taken} with conflicting invocation policy (has {has} and {requested} was requested)"
+        ),
+    ))
 }

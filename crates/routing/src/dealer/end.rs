@@ -21,10 +21,13 @@ impl Dealer {
         request: RequestId,
         mode: CancelMode,
     ) {
+        let fault = Fault::new(error::CANCELED, "the caller cancelled the call");
+        if let Some(key) = self.waiting_call(from, request) {
+            return self.end_waiting(context, key, &fault);
+        }
         let Some(key) = self.calls.of_caller(from, request) else {
             return;
         };
-        let fault = Fault::new(error::CANCELED, "the caller cancelled the call");
         match mode {
             CancelMode::Skip => {
                 self.end(context, key);
@@ -59,6 +62,13 @@ impl Dealer {
             let text = format!("the callee did not answer within {timeout_ms} ms");
             self.abandon(context, key, &Fault::new(error::TIMEOUT, text));
         }
+        while steps < steps_max
+            && let Some(key) = self.waiting.overdue(context.now)
+        {
+            steps += STEPS_PER_CALL;
+            let text = "no callee was free before the call's time was over";
+            self.end_waiting(context, key, &Fault::new(error::TIMEOUT, text));
+        }
         context.spend(steps);
         steps > 0
     }
@@ -72,6 +82,14 @@ impl Dealer {
         steps_max: u32,
     ) -> bool {
         let count_max = steps_max.div_ceil(STEPS_PER_CALL) as usize;
+        let waiting: Vec<_> = self.waiting.of_caller(index).take(count_max).collect();
+        for key in &waiting {
+            self.forget_waiting(context, *key);
+        }
+        if !waiting.is_empty() {
+            context.spend(waiting.len() as u32 * STEPS_PER_CALL);
+            return true;
+        }
         let mut made = last_of(&context.sessions[index].calls, count_max);
         made.sort_unstable_by_key(|key| self.calls[*key].request);
         for key in &made {
@@ -126,6 +144,7 @@ impl Dealer {
         let call = self.calls.remove(key, context.sessions);
         if let Some(slot) = &call.slot {
             self.registrations.release(slot);
+            self.waiting.stir(slot.registration);
         }
         if let Some(progressive) = &call.progressive {
             context.hold(call.caller, -progressive.bytes());
@@ -135,7 +154,7 @@ impl Dealer {
 }
 
 /// To end a call and tell somebody so: about 1 µs where a realm has a million of them.
-const STEPS_PER_CALL: u32 = 10;
+pub(super) const STEPS_PER_CALL: u32 = 10;
 
 /// The last of a session's calls, at most so many.
 fn last_of(calls: &[CallKey], count_max: usize) -> Vec<CallKey> {

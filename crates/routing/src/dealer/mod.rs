@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what (callees.rs: in turn)
-//!                │                           calls.rs           what is open between whom
+//!                │      ▲                    calls.rs           what is open between whom
+//!                └─► waiting.rs              kept.rs            CALLs that are kept whole
 //!   CANCEL, time, someone left ──► end.rs
 //!                │
 //!  RESULT ◄── answer.rs ◄── YIELD, ERROR
@@ -18,34 +19,48 @@ mod callees;
 mod calls;
 mod end;
 mod entries;
+mod kept;
+mod new_call;
+mod placing;
 mod registrations;
+mod starting;
+mod waiting;
 
-pub(crate) use self::call::{Uncalled, too_long, unrepresentable};
+pub(crate) use self::call::Uncalled;
 pub(crate) use self::calls::{CallKey, calls_bytes};
+pub(crate) use self::new_call::{too_long, unrepresentable};
 pub(crate) use self::registrations::RegistrationKey;
 
 use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};
 
+use self::callees::Callee;
 use self::calls::Calls;
+use self::kept::Keeping;
 use self::registrations::Registrations;
-use crate::Time;
+use self::waiting::Waiting;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::random::Random;
 use crate::session::Sessions;
+use crate::{CallQueue, Time};
 
 #[derive(Debug)]
 pub(crate) struct Dealer {
     registrations: Registrations,
     calls: Calls,
+    waiting: Waiting,
+    keeping: Keeping,
 }
 
 impl Dealer {
-    pub(crate) fn new(random: &mut Random) -> Self {
+    /// With the queues of calls that there are.
+    pub(crate) fn new(queues: &[CallQueue], random: &mut Random) -> Self {
         Self {
-            registrations: Registrations::new(random),
+            registrations: Registrations::new(queues, random),
             calls: Calls::new(random),
+            waiting: Waiting::default(),
+            keeping: Keeping::default(),
         }
     }
 
@@ -64,6 +79,9 @@ impl Dealer {
             },
             Err(fault) => return context.refuse(from, MessageType::Register, request, &fault),
         };
+        if let Message::Registered { registration, .. } = reply {
+            self.waiting.stir(registration);
+        }
         let _ = context.reply(from, &reply);
     }
 
@@ -111,20 +129,46 @@ impl Dealer {
 
     /// When the first timeout of a call is due.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.calls.next_deadline()
+        let open = self.calls.next_deadline();
+        match self.waiting.is_empty() {
+            true => open,
+            false => open.into_iter().chain(self.waiting.next_deadline()).min(),
+        }
     }
 
     pub(crate) fn registrations(&self) -> usize {
         self.registrations.len()
     }
 
+    /// Open calls, with those that wait.
     pub(crate) fn calls(&self) -> usize {
-        self.calls.len()
+        self.calls.len() + self.waiting.len()
+    }
+
+    /// Calls that wait for a callee.
+    pub(crate) fn calls_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// What kept calls count for against the bound.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.keeping.bytes()
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         self.registrations.check_invariants(sessions, &self.calls);
         self.calls.check_invariants(sessions);
+        self.waiting.check_invariants();
+        self.keeping.check_invariants(self.waiting.kept());
+        for id in self.waiting.blocked() {
+            let Some(key) = self.registrations.of_id(id) else {
+                assert!(self.registrations.has_ended(), "calls wait for nobody");
+                continue;
+            };
+            let is_free = |callee: &Callee| callee.is_free() && !sessions[callee.session].closing;
+            let mut callees = self.registrations[key].callees.iter();
+            assert!(!callees.any(is_free), "calls wait beside a free callee");
+        }
     }
 }

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use crosstie_collections::GrowingMap;
-use crosstie_wamp::{
-    InvocationPolicy, MatchPolicy, Message, RegisterOptions, RegistrationId, RequestId, Revoked,
-};
+use crosstie_wamp::{MatchPolicy, Message, RegisterOptions, RegistrationId, RequestId, Revoked};
 use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
-use super::callees::{Callee, Callees, Slot};
+use super::callees::{Callee, Callees, Slot, may_share};
 use super::calls::Calls;
 
 use crate::authz::Action;
@@ -21,7 +19,7 @@ use crate::identity::SessionIndex;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
-use crate::{ClientFeature, RoleLimit, Time};
+use crate::{CallQueue, ClientFeature, RoleLimit, Time};
 
 /// A registration's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +36,8 @@ pub(super) struct Registration {
     /// Who first registered it, and has the procedure on its account for as long as it stays.
     payer: Option<SessionIndex>,
     pub(super) created: Time,
+    /// Calls that may wait for a callee that is free.
+    pub(super) calls_wait_max: u32,
 }
 
 impl Registration {
@@ -66,11 +66,22 @@ pub(super) struct Registrations {
     callee_last: u64,
     /// Sessions' parts in them, all together.
     held: usize,
+    /// How many calls may wait for what is registered, by its URI or pattern.
+    queues: PatternMap<u32>,
+    /// Registrations that calls may have waited for, and that have ended.
+    ended: Vec<RegistrationId>,
 }
 
 impl Registrations {
-    pub(super) fn new(random: &mut Random) -> Self {
+    pub(super) fn new(queues: &[CallQueue], random: &mut Random) -> Self {
+        let mut patterns = PatternMap::new(random.hash_keys());
+        for queue in queues {
+            let calls_max = u32::try_from(queue.calls_max).unwrap_or(u32::MAX);
+            patterns.insert(queue.match_policy, queue.uri.as_str().into(), calls_max);
+        }
         Self {
+            queues: patterns,
+            ended: Vec::new(),
             slab: Slab::new(),
             by_procedure: PatternMap::new(random.hash_keys()),
             by_id: GrowingMap::new(),
@@ -214,6 +225,16 @@ impl Registrations {
         true
     }
 
+    /// Whether any have ended that calls may wait for.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    pub(super) fn take_ended(&mut self) -> Vec<RegistrationId> {
+        std::mem::take(&mut self.ended)
+    }
+
     /// All of them.
     pub(super) fn all(&self) -> impl Iterator<Item = &Registration> {
         self.slab.iter().map(|(_, registration)| registration)
@@ -267,6 +288,9 @@ impl Registrations {
     fn create(&mut self, now: Time, options: &RegisterOptions, procedure: &str) -> RegistrationKey {
         self.id_last += 1;
         let id = RegistrationId(self.id_last);
+        let queue = self.queues.exact(procedure);
+        let queue = queue.or_else(|| self.queues.longest_prefix(procedure));
+        let queue = queue.or_else(|| self.queues.best_wildcard(procedure, &mut 0));
         let procedure: Arc<str> = procedure.into();
         let key = RegistrationKey(self.slab.insert(Registration {
             id,
@@ -275,6 +299,7 @@ impl Registrations {
             callees: Callees::new(options.invoke),
             payer: None,
             created: now,
+            calls_wait_max: queue.unwrap_or(0),
         }) as u32);
         self.by_procedure
             .insert(options.match_policy, procedure, key);
@@ -321,6 +346,9 @@ impl Registrations {
         self.by_procedure
             .remove(registration.match_policy, &registration.procedure);
         self.by_id.remove(&registration.id);
+        if registration.calls_wait_max > 0 {
+            self.ended.push(registration.id);
+        }
         registration
     }
 
@@ -431,26 +459,4 @@ impl std::ops::Index<RegistrationKey> for Registrations {
     fn index(&self, key: RegistrationKey) -> &Registration {
         &self.slab[key.0 as usize]
     }
-}
-
-/// Whether one more callee may share a registration that has callees with the policy `has`.
-fn may_share(
-    has: InvocationPolicy,
-    requested: InvocationPolicy,
-    procedure: &str,
-) -> Result<(), Fault> {
-    let taken = format!("register for already registered procedure '{procedure}'");
-    if has == InvocationPolicy::Single {
-        return Err(Fault::new(error::PROCEDURE_ALREADY_EXISTS, taken));
-    }
-    if has == requested {
-        return Ok(());
-    }
-    let (has, requested) = (has.name(), requested.name());
-    Err(Fault::new(
-        error::PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY,
-        format!(
-            "{taken} with conflicting invocation policy (has {has} and {requested} was requested)"
-        ),
-    ))
 }

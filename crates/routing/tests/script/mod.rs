@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crosstie_routing::{
-    Allow, Authorizer, CacheScope, CallTimeoutUnit, ClientFeatures, CloseReason, Decision,
-    Disclose, DiscloseMe, EmptyEligible, Identity, Note, Outbox, Permission, Question, Realm,
-    RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch, SessionKey,
-    TakingOut, Time, Verdict, Violation,
+    Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, ClientFeatures, CloseReason,
+    Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, Outbox, Permission, Question,
+    Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch,
+    SessionKey, TakingOut, Time, Verdict, Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -188,6 +188,7 @@ impl Player {
             }
             ("bound", _) => self.bound(rest),
             ("record", _) => self.record(rest),
+            ("queue", _) => self.queue(rest),
             ("authorizer", _) => self.authorizer(rest),
             ("tick", _) => self.tick(rest),
             ("work", _) => {
@@ -303,6 +304,8 @@ impl Player {
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,
                 ("calls_max", _) => config.limits.calls_max = limit?,
+                ("kept_call_bytes_max", _) => config.limits.kept_call_bytes_max = limit?,
+                ("kept_calls_bytes_max", _) => config.limits.kept_calls_bytes_max = limit?,
                 ("steps_at_once_max", _) => self.steps_at_once_max = Some(limit? as u32),
                 ("call_options_bytes_max", _) => config.limits.call_options_bytes_max = limit?,
                 ("wildcard_shapes_max", _) => config.limits.wildcard_shapes_max = limit?,
@@ -333,6 +336,19 @@ impl Player {
             match_policy: notation::match_policy(policy).ok_or("no such policy")?,
             events_max: number(events_max)? as usize,
             age_ms_max: number(age_ms_max)?,
+        });
+        Ok(())
+    }
+
+    fn queue(&mut self, rest: &str) -> Result<(), String> {
+        let words: Vec<_> = rest.split(' ').collect();
+        let [policy, uri, calls_max] = words[..] else {
+            return Err("queue needs policy, uri, calls".to_owned());
+        };
+        self.config.call_queues.push(CallQueue {
+            uri: uri.trim_matches('-').to_owned(),
+            match_policy: notation::match_policy(policy).ok_or("no such policy")?,
+            calls_max: calls_max.parse().map_err(|_| "no number")?,
         });
         Ok(())
     }
@@ -619,6 +635,8 @@ impl Player {
                 "subscriptions" => counts.subscriptions,
                 "registrations" => counts.registrations,
                 "calls" => counts.calls,
+                "waiting" => counts.calls_waiting,
+                "kept_bytes" => counts.kept_bytes,
                 "retained_events" => counts.retained_events,
                 "retained_bytes" => counts.retained_bytes,
                 "decisions" => self.realm().decisions().count,

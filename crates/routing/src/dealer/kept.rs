@@ -1,0 +1,116 @@
+//! A CALL that the dealer keeps whole, and what all of them take.
+
+use std::collections::BTreeMap;
+
+use crosstie_wamp::{CallOptions, Payload, RequestId, Serializer};
+
+use super::new_call::NewCall;
+use crate::Time;
+use crate::identity::SessionIndex;
+use crate::weight::dict_bytes;
+
+/// What a kept CALL takes in memory beside its bytes, roughly.
+const KEPT_BYTES: usize = 512;
+
+/// A CALL, to be sent to a callee later.
+#[derive(Debug)]
+pub(super) struct Kept {
+    options: CallOptions,
+    pub(super) procedure: Box<str>,
+    disclosed: bool,
+    serializer: Serializer,
+    /// Arguments, then keyword arguments.
+    payload: Box<[u8]>,
+    args_bytes: usize,
+    /// When it came.
+    pub(super) since: Time,
+    /// What it counts for against the bounds.
+    pub(super) bytes: usize,
+}
+
+/// The bytes of all kept CALLs, and of each caller's.
+#[derive(Debug, Default)]
+pub(super) struct Keeping {
+    bytes: usize,
+    of_callers: BTreeMap<SessionIndex, usize>,
+}
+
+impl Keeping {
+    /// Keeps a CALL.
+    pub(super) fn keep(&mut self, new: &NewCall<'_>) -> Box<Kept> {
+        let kept = Box::new(Kept::new(new));
+        self.bytes += kept.bytes;
+        *self.of_callers.entry(new.from).or_default() += kept.bytes;
+        kept
+    }
+
+    /// A caller's CALL is kept no more.
+    pub(super) fn release(&mut self, caller: SessionIndex, kept: &Kept) {
+        self.bytes -= kept.bytes;
+        if let Some(bytes) = self.of_callers.get_mut(&caller) {
+            *bytes -= kept.bytes;
+            if *bytes == 0 {
+                self.of_callers.remove(&caller);
+            }
+        }
+    }
+
+    /// Those of one caller's.
+    pub(super) fn bytes_of(&self, caller: SessionIndex) -> usize {
+        self.of_callers.get(&caller).copied().unwrap_or(0)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Asserts that it is the sum of what is kept for each caller.
+    pub(super) fn check_invariants<'k>(&self, all: impl Iterator<Item = (SessionIndex, &'k Kept)>) {
+        let mut of_callers: BTreeMap<SessionIndex, usize> = BTreeMap::new();
+        for (caller, kept) in all {
+            *of_callers.entry(caller).or_default() += kept.bytes;
+        }
+        assert_eq!(of_callers.values().sum::<usize>(), self.bytes);
+        assert_eq!(of_callers, self.of_callers);
+    }
+}
+
+impl Kept {
+    fn new(new: &NewCall<'_>) -> Self {
+        let payload = new.payload;
+        Self {
+            options: new.options.clone(),
+            procedure: new.procedure.into(),
+            disclosed: new.disclosed,
+            serializer: payload.serializer,
+            payload: [payload.args, payload.kwargs].concat().into(),
+            args_bytes: payload.args.len(),
+            since: new.since,
+            bytes: weight(new),
+        }
+    }
+
+    /// The call as it came from `from` with that id.
+    pub(super) fn as_new(&self, from: SessionIndex, request: RequestId) -> NewCall<'_> {
+        let (args, kwargs) = self.payload.split_at(self.args_bytes);
+        NewCall {
+            from,
+            request,
+            options: &self.options,
+            procedure: &self.procedure,
+            disclosed: self.disclosed,
+            payload: Payload {
+                serializer: self.serializer,
+                args,
+                kwargs,
+            },
+            since: self.since,
+        }
+    }
+}
+
+/// What a CALL counts for when it is kept.
+pub(super) fn weight(new: &NewCall<'_>) -> usize {
+    let passthru = new.options.passthru.as_deref().map_or(0, dict_bytes);
+    KEPT_BYTES + new.procedure.len() + passthru + new.payload.len()
+}

@@ -1,0 +1,234 @@
+//! Calls that wait: how they come to a callee, or end without one.
+
+use crosstie_wamp::{MessageType, RegistrationId, RequestId};
+
+use super::Dealer;
+use super::end::STEPS_PER_CALL;
+use super::kept::{Kept, weight};
+use super::new_call::{NewCall, Placed};
+use super::placing::bounded;
+use super::registrations::RegistrationKey;
+use super::waiting::{WaitingCall, WaitingKey};
+use crate::context::{Context, none_left};
+use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
+
+impl Dealer {
+    /// A call that no callee is free for waits, if calls of its registration do.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        new: &NewCall<'_>,
+    ) -> Result<(), Fault> {
+        let registration = &self.registrations[key];
+        self.may_wait(key, new)?;
+        let id = registration.id;
+        let kept = self.keep(context, new)?;
+        let timeout_ms = context
+            .config
+            .call_timeout_unit
+            .milliseconds(new.options.timeout_ms);
+        let timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
+        let call = WaitingCall::new(new.from, new.request, id, kept, timeout_ms);
+        self.waiting.insert(call);
+        Ok(())
+    }
+
+    fn may_wait(&self, key: RegistrationKey, new: &NewCall<'_>) -> Result<(), Fault> {
+        let registration = &self.registrations[key];
+        let calls_max = registration.calls_wait_max as usize;
+        let mut fault = registration.callees.all_busy();
+        if calls_max == 0 {
+            return Err(fault);
+        }
+        // Its further parts would have to wait with it.
+        if new.options.progress {
+            fault.text = format!("{}, and a progressive call does not wait", fault.text).into();
+            return Err(fault);
+        }
+        if !self.waiting.has_room(registration.id, new.from, calls_max) {
+            let text = format!("{}, and {calls_max} calls may wait", fault.text);
+            fault.text = text.into();
+            return Err(fault);
+        }
+        Ok(())
+    }
+
+    /// Whether a call that waits may have a callee now.
+    #[inline]
+    pub(crate) fn has_stirred(&self) -> bool {
+        self.waiting.stirred().is_some() || self.registrations.has_ended()
+    }
+
+    /// Gives calls that wait to callees that are free, so many steps' worth; whether there were any.
+    pub(crate) fn start_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        steps_max: u32,
+    ) -> bool {
+        for id in self.registrations.take_ended() {
+            self.waiting.stir(id);
+        }
+        let mut steps = 0;
+        // Whoever was closed over one of them leaves before the next.
+        while steps < steps_max
+            && !context.sessions.has_doomed()
+            && let Some(id) = self.waiting.stirred()
+        {
+            steps += STEPS_PER_CALL;
+            if !self.start_next(context, id) {
+                self.waiting.settle(id);
+            }
+        }
+        context.spend(steps);
+        steps > 0
+    }
+
+    /// Whether a call was taken from the queue of a registration, which may have ended.
+    fn start_next<H>(&mut self, context: &mut Context<'_, H>, id: RegistrationId) -> bool {
+        let key = self.registrations.of_id(id);
+        if let Some(key) = key
+            && !self.is_any_free(context, key)
+        {
+            return false;
+        }
+        let Some(call) = self.waiting.take_next(id) else {
+            return false;
+        };
+        self.release_kept(context, call.caller, &call.kept);
+        let new = call.kept.as_new(call.caller, call.request);
+        let outcome = match key {
+            Some(key) => self.start(context, key, &new, &call),
+            None => self.start_elsewhere(context, &new, &call),
+        };
+        if let Err(fault) = outcome {
+            context.refuse(call.caller, MessageType::Call, call.request, &fault);
+        }
+        true
+    }
+
+    fn is_any_free<H>(&self, context: &Context<'_, H>, key: RegistrationKey) -> bool {
+        let mut callees = self.registrations[key].callees.iter();
+        callees.any(|callee| callee.is_free() && !context.sessions[callee.session].closing)
+    }
+
+    fn start<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        new: &NewCall<'_>,
+        call: &WaitingCall,
+    ) -> Result<(), Fault> {
+        match self.place(context, key, new) {
+            Placed::Invoked => Ok(()),
+            Placed::Busy => self.wait(context, key, new),
+            Placed::Left => self.start_elsewhere(context, new, call),
+            Placed::Failed(fault) => Err(fault),
+        }
+    }
+
+    /// The registration that a call waited for has ended. What it asks for was allowed, whoever serves it.
+    fn start_elsewhere<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        new: &NewCall<'_>,
+        call: &WaitingCall,
+    ) -> Result<(), Fault> {
+        let exact = self.registrations.exact(new.procedure);
+        let best = exact.or_else(|| {
+            self.registrations
+                .best_pattern(new.procedure, context.steps)
+        });
+        let Some(key) = best else {
+            let text = format!("nobody serves procedure <{}> any more", new.procedure);
+            return Err(Fault::new(error::NO_SUCH_PROCEDURE, text));
+        };
+        if self.waiting.has(self.registrations[key].id) {
+            return self.wait(context, key, new);
+        }
+        self.start(context, key, new, call)
+    }
+
+    /// Ends a call that waits with an ERROR to its caller.
+    pub(super) fn end_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: WaitingKey,
+        fault: &Fault,
+    ) {
+        if let Some(call) = self.forget_waiting(context, key) {
+            context.refuse(call.caller, MessageType::Call, call.request, fault);
+        }
+    }
+
+    pub(super) fn forget_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: WaitingKey,
+    ) -> Option<WaitingCall> {
+        let call = self.waiting.remove(key)?;
+        self.release_kept(context, call.caller, &call.kept);
+        Some(call)
+    }
+
+    /// Keeps a CALL, on its caller's account.
+    pub(super) fn keep<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        new: &NewCall<'_>,
+    ) -> Result<Box<Kept>, Fault> {
+        let limits = &context.config.limits;
+        let bytes = weight(new);
+        if bytes > limits.kept_call_bytes_max {
+            let text = format!(
+                "a call that waits may have {} bytes with its options; this one has {bytes}",
+                limits.kept_call_bytes_max
+            );
+            return Err(Fault::new(error::KEPT_CALL_BYTES_MAX, text));
+        }
+        let bytes_max = limits.kept_calls_bytes_max;
+        let has = self.keeping.bytes_of(new.from) + bytes - 1;
+        if !context.may_have_more(has, self.keeping.bytes() + bytes - 1, bytes_max) {
+            let fault = none_left(error::KEPT_CALLS_BYTES_MAX, "bytes of calls", bytes_max);
+            return Err(fault);
+        }
+        context.hold(new.from, bytes as isize);
+        Ok(self.keeping.keep(new))
+    }
+
+    /// A caller's CALL is kept no more.
+    pub(super) fn release_kept<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        caller: SessionIndex,
+        kept: &Kept,
+    ) {
+        self.keeping.release(caller, kept);
+        context.hold(caller, -(kept.bytes as isize));
+    }
+
+    /// The call of that id, if it waits.
+    #[inline]
+    pub(super) fn waiting_call(
+        &self,
+        caller: SessionIndex,
+        request: RequestId,
+    ) -> Option<WaitingKey> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        self.waiting.of_request(caller, request)
+    }
+
+    /// How many calls of a session wait.
+    #[inline]
+    pub(crate) fn waiting_of(&self, caller: SessionIndex) -> usize {
+        if self.waiting.is_empty() {
+            return 0;
+        }
+        self.waiting.calls_of(caller)
+    }
+}
