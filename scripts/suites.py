@@ -196,6 +196,20 @@ def of_amqp() -> list[Suite]:
             *[needs.rabbitmq, needs.oslo_messaging],
         ),
         black_box(
+            "rlinks",
+            "links between realms of several nodes: lines, rings, failures, hostile routers",
+            ["rlinks"],
+        ),
+        Suite(
+            "crossbar-links",
+            "links with Crossbar.io at the other end",
+            [],
+            [needs.python, needs.crossbar],
+            tests=["conformance/crossbar_links"],
+            leaves_out="all of it: Crossbar.io takes two minutes to install, and 400 MB",
+            whole=[[str(needs.PYTHON), "-m", "pytest", "-q", "conformance/crossbar_links"]],
+        ),
+        black_box(
             "joined",
             "WAMP and AMQP joined: Autobahn, oslo.messaging, Celery and pika with each other",
             ["joined"],

@@ -69,7 +69,7 @@ def test_check_explains_what_stops_a_tree_of_configurations(tmp_path):
     """What loads, what does not, and the reasons by how many files each stops."""
     tcp = {"type": "tcp", "port": 8080, "interface": "localhost"}
     speaks = {**ROUTER, "transports": [{"type": "websocket", "endpoint": tcp}]}
-    linked = {**speaks, "realms": [{**REALM, "rlinks": []}]}
+    linked = {**speaks, "realms": [{**REALM, "inventory": {}}]}
     odd = {"type": "hostmonitor", "kind": 1}
     files = {
         "good/.crossbar/config.json": {"version": 2, "workers": [speaks]},
@@ -92,7 +92,7 @@ def test_check_explains_what_stops_a_tree_of_configurations(tmp_path):
     lines = told.stdout.splitlines()
     assert lines[0] == "5 configurations: 2 load (1 of them with warnings), 3 are refused"
     reasons = lines[3:5]
-    assert reasons[0].startswith('    2  "rlinks" in a realm is not yet supported')
+    assert reasons[0].startswith('    2  "inventory" in a realm is not yet supported')
     assert reasons[1] == "       in tree/one/.crossbar/config.json"
     assert "tree/good/.crossbar/config.json: loads" in lines
     assert "tree/old/.crossbar/config-other.json: loads, with warnings" in lines

@@ -232,11 +232,28 @@ WORKERS = [
     Case("a market", node({"type": "xbrmm"}), False, ("a router needs no blockchain",)),
 ]  # fmt: skip
 
+LINK = {
+    "id": "rlink1",
+    "realm": "realm1",
+    "transport": {
+        "type": "websocket",
+        "endpoint": {"type": "tcp", "host": "127.0.0.1", "port": 8081},
+        "url": "ws://localhost:8081/ws",
+    },
+    "authid": "node1",
+    "exclude_authid": ["node2"],
+    "forward_local_invocations": True,
+    "forward_remote_invocations": False,
+    "forward_local_events": True,
+    "forward_remote_events": False,
+}
+
 REALMS = [
     Case("statistics", of_realm(stats={"rated_message_size": 512}), says=("/metrics",)),
     Case("a trace", of_realm(trace=True), says=('"trace" in a realm is left out',)),
     Case("event history", of_realm(store={"type": "memory"})),
-    Case("links", of_realm(rlinks=[]), False, ('"rlinks" in a realm is not yet supported',)),
+    Case("links", of_realm(rlinks=[LINK])),
+    Case("catalogs", of_realm(inventory={}), False, ('"inventory" in a realm is not yet',)),
     Case("everything allowed", node(router(websocket(), realms=[
         realm({"name": "anonymous", "allow-by-default": True})]))),
     Case("an authorizer", node(router(websocket(), realms=[

@@ -27,6 +27,9 @@ def everything() -> dict:
     node = config.plain(config.universal("tcp", config.tcp()), testee, amqp, web)
     joint = {"type": "exchange-to-topic", "realm": "realm1", "role": "anonymous", "user": "guest"}
     node["workers"][0]["joints"] = [{**joint, "exchange": "amq.topic", "topic": "com.joined"}]
+    nowhere = {"type": "rawsocket", "endpoint": {"type": "unix", "path": "nobody.sock"}}
+    link = {"realm": "realm1", "auth": {"anonymous": {}}, "transport": nowhere}
+    node["workers"][0]["realms"][0]["rlinks"] = [link]
     return node
 
 

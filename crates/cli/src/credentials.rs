@@ -55,7 +55,7 @@ impl Credentials {
             let Some(key) = SigningKey::parse(&secret) else {
                 bail!("the private key: expected 64 hexadecimal digits");
             };
-            let authid = self.authid.clone();
+            let (authid, key) = (self.authid.clone(), Arc::new(key));
             return Ok(Arc::new(Cryptosign { authid, key }));
         }
         let Some(authid) = self.authid.clone() else {

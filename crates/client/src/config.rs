@@ -36,6 +36,10 @@ pub struct Config {
     /// Default: [`Anonymous`].
     pub authenticator: Arc<dyn Authenticator>,
     pub tls: TlsOptions,
+    /// Connect by this version of IP alone: 4 or 6. Default: by either.
+    pub ip_version: Option<u8>,
+    /// The `Host` that a WebSocket's request names. Default: the host and port that are connected to.
+    pub http_host: Option<String>,
     /// From the first packet to the WELCOME. Default: 10 s.
     pub connect_timeout: Duration,
     /// From the GOODBYE to the end of the connection. Default: 5 s.
@@ -64,6 +68,10 @@ pub struct TlsOptions {
     pub ca_files: Vec<PathBuf>,
     /// Trust anybody: for tests only, since it protects from nothing but the merely curious.
     pub insecure: bool,
+    /// The name that the router's certificate must have. Default: the host that is connected to.
+    pub server_name: Option<String>,
+    /// PEM files with a certificate of the client's own, and its private key. Default: none.
+    pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
 /// When to try again.
@@ -89,20 +97,27 @@ pub struct Backoff {
 impl Config {
     /// The defaults, for that router.
     pub fn new(url: &str) -> Result<Self, UrlError> {
-        Ok(Self {
-            endpoint: url.parse()?,
+        Ok(Self::of(url.parse()?))
+    }
+
+    /// The same for a router that no URL names.
+    pub fn of(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
             realm: "realm1".to_owned(),
             serializers: Serializer::ALL.to_vec(),
             batched: false,
             authenticator: Arc::new(Anonymous::default()),
             tls: TlsOptions::default(),
+            ip_version: None,
+            http_host: None,
             connect_timeout: Duration::from_secs(10),
             leave_timeout: Duration::from_secs(5),
             ping_interval: Some(Duration::from_secs(20)),
             reconnect: Some(Backoff::default()),
             message_bytes_max: 16 << 20,
             outgoing_bytes_max: 16 << 20,
-        })
+        }
     }
 }
 
@@ -112,6 +127,8 @@ impl Default for TlsOptions {
             system_roots: true,
             ca_files: Vec::new(),
             insecure: false,
+            server_name: None,
+            certificate: None,
         }
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::config::{Config, TlsOptions};
@@ -30,9 +30,8 @@ pub(crate) async fn dial(config: &Config) -> Result<Box<dyn Stream>, ConnectErro
     match &config.endpoint.address {
         Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await.map_err(failed)?)),
         Address::Tcp { host, port, tls } => {
-            let stream = TcpStream::connect((host.as_str(), *port))
-                .await
-                .map_err(failed)?;
+            let stream = connect(host, *port, config.ip_version).await;
+            let stream = stream.map_err(failed)?;
             // A message leaves when it is written; whole batches are written at once.
             stream.set_nodelay(true).map_err(failed)?;
             if !tls {
@@ -48,12 +47,29 @@ pub(crate) async fn dial(config: &Config) -> Result<Box<dyn Stream>, ConnectErro
     }
 }
 
+/// The first of a host's addresses where somebody listens.
+async fn connect(host: &str, port: u16, ip_version: Option<u8>) -> io::Result<TcpStream> {
+    let Some(version) = ip_version else {
+        return TcpStream::connect((host, port)).await;
+    };
+    let addresses = lookup_host((host, port)).await?;
+    let addresses: Vec<_> = addresses
+        .filter(|address| address.is_ipv6() == (version == 6))
+        .collect();
+    if addresses.is_empty() {
+        let text = format!("{host} has no address of IP version {version}");
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    TcpStream::connect(&addresses[..]).await
+}
+
 async fn secure(
     stream: TcpStream,
     host: &str,
     options: &TlsOptions,
 ) -> io::Result<impl Stream + use<>> {
-    let name = ServerName::try_from(host.to_owned()).map_err(invalid)?;
+    let name = options.server_name.as_deref().unwrap_or(host).to_owned();
+    let name = ServerName::try_from(name).map_err(invalid)?;
     TlsConnector::from(tls_config(options)?)
         .connect(name, stream)
         .await
@@ -74,8 +90,16 @@ pub fn tls_config(options: &TlsOptions) -> io::Result<Arc<ClientConfig>> {
     };
     let config = builder
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(trust))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(trust));
+    let Some((certificate, key)) = &options.certificate else {
+        return Ok(Arc::new(config.with_no_client_auth()));
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, pem::Error>>)
+        .map_err(|error| invalid(format!("{}: {error}", certificate.display())))?;
+    let key = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| invalid(format!("{}: {error}", key.display())))?;
+    let config = config.with_client_auth_cert(chain, key).map_err(invalid)?;
     Ok(Arc::new(config))
 }
 

@@ -101,7 +101,8 @@ async fn websocket(
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|error| Failed::Refused(error.to_string()))?;
     let key = websocket::key(nonce);
-    let host = config.endpoint.http_host();
+    let host = config.http_host.clone();
+    let host = host.unwrap_or_else(|| config.endpoint.http_host());
     let protocols: Vec<_> = config
         .serializers
         .iter()

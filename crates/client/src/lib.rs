@@ -32,6 +32,8 @@
 //!                                          ▲                   ▼ task
 //! handlers, streams, futures ◀── channels ─┴─ decoder ◀─── read, write ◀──▶ router
 //! ```
+//!
+//! Who wants the router's messages as they are has a [`pipe`].
 
 mod arguments;
 mod authenticator;
@@ -51,6 +53,7 @@ mod invocation;
 mod join;
 mod outgoing;
 mod pinging;
+pub mod pipe;
 mod registration;
 mod restoring;
 mod session;

@@ -61,8 +61,10 @@ pub use model::{
     TargetToProcedure, TopicToExchange,
 };
 pub use model::{Fabric, NatsUrl};
+pub use model::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use part::{
-    component_from_json, realm_from_json, role_from_json, transport_from_json, worker_from_json,
+    component_from_json, realm_from_json, rlink_from_json, role_from_json, transport_from_json,
+    worker_from_json,
 };
 pub use problem::{Problem, Severity, Source, render};
 pub use tree::{Format, Span};

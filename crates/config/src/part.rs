@@ -7,10 +7,10 @@
 
 use crate::build::Builder;
 use crate::catalogue::{
-    CONTAINER_COMPONENT, Kind, REALM, ROLE, ROUTER_COMPONENT, TRANSPORT, WORKER,
+    CONTAINER_COMPONENT, Kind, REALM, RLINK, ROLE, ROUTER_COMPONENT, TRANSPORT, WORKER,
 };
 use crate::check;
-use crate::model::{Component, Json, Realm, Role, Transport, Worker};
+use crate::model::{Component, Json, RLink, Realm, Role, Transport, Worker};
 use crate::problem::{Problem, Severity, failed};
 use crate::tree::{self, Format, Node, Span, Value};
 use crate::view::{View, view_of};
@@ -34,6 +34,13 @@ pub fn worker_from_json(id: Option<&str>, json: &Json) -> Result<Worker, String>
 pub fn realm_from_json(json: &Json) -> Result<Realm, String> {
     part(json, &Kind::Object(&REALM), "a realm", |builder, view| {
         builder.realm(view)
+    })
+}
+
+/// A link, as in a realm's `rlinks`. Whether the realm has its role is not known here.
+pub fn rlink_from_json(id: &str, json: &Json) -> Result<RLink, String> {
+    part(json, &Kind::Object(&RLINK), "a link", |builder, view| {
+        builder.rlink(view, id.to_owned())
     })
 }
 

@@ -26,6 +26,7 @@ use crate::overview::Overview;
 use crate::programs::Hosting;
 use crate::report;
 use crate::request_counts::RequestCounts;
+use crate::rlink_state::RLinks;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
 use crate::wamp::authenticators::Authenticators;
@@ -76,6 +77,7 @@ pub(crate) struct RouterState {
     joints: Mutex<Vec<Arc<JointCounts>>>,
     /// As many as a configuration ever named.
     requests: Mutex<Vec<Arc<RequestCounts>>>,
+    pub(crate) rlinks: RLinks,
     number_last: AtomicU32,
     stopping: AtomicBool,
     /// Changes when a realm or a role has come.
@@ -139,6 +141,7 @@ impl RouterState {
             amqp: OnceLock::new(),
             joints: Mutex::default(),
             requests: Mutex::default(),
+            rlinks: RLinks::default(),
             number_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
             comings: watch::Sender::new(()),

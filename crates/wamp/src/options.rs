@@ -1,7 +1,7 @@
 //! `Options` and `Details` of the hot messages, read into fields.
 //!
 //! Attributes that a router must pass on without understanding them (payload passthru mode's
-//! `ppt_*`, the older `enc_*`, and custom ones that begin with an underscore) are kept in
+//! `ppt_*`, the older `enc_*`, a link's `forward_for`, and custom ones that begin with an underscore) are kept in
 //! `passthru`; every other unknown attribute is skipped, as the specification asks.
 
 use std::borrow::Cow;
@@ -203,7 +203,8 @@ pub struct Revoked<'a, Id> {
 /// instead of being served otherwise than it asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Router-to-router links: who sent it to the router that sends it on.
+    /// Router-to-router links: who sent it to the router that sends it on. Of subscriptions and registrations; what is
+    /// published or called has it.
     ForwardFor,
     /// Sharded subscriptions: the shard of a subscriber's node.
     Nkey,

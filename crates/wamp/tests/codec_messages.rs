@@ -93,7 +93,7 @@ const OTHERWISE: &[(&str, &str)] = &[
         r#"[32,1,{},"a"]"#,
     ),
     (
-        r#"[36,1,2,{"retained":false,"forward_for":[]}]"#,
+        r#"[36,1,2,{"retained":false,"forward_for":null}]"#,
         "[36,1,2,{}]",
     ),
     (r#"[49,1,{}]"#, r#"[49,1,{"mode":"killnowait"}]"#),

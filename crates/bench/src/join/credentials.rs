@@ -1,5 +1,7 @@
 //! Somebody whom a node lets in, by each method: what the node is told of them, and how they prove it.
 
+use std::sync::Arc;
+
 use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, Ticket, WampCra};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -109,7 +111,7 @@ impl Method {
                 let key = SigningKey::parse(PRIVATE_KEY);
                 Box::new(Cryptosign {
                     authid: Some(authid),
-                    key: key.expect("the private key above is one"),
+                    key: Arc::new(key.expect("the private key above is one")),
                 })
             }
         }

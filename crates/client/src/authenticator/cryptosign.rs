@@ -1,6 +1,7 @@
 //! A key pair, of which the router knows the public half.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crosstie_auth::wamp::SigningKey;
 use crosstie_wamp::{Dict, Value};
@@ -12,7 +13,7 @@ use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
 pub struct Cryptosign {
     /// The router finds out by the key where it is not said.
     pub authid: Option<String>,
-    pub key: SigningKey,
+    pub key: Arc<SigningKey>,
 }
 
 impl Authenticator for Cryptosign {

@@ -18,6 +18,7 @@ mod outgoing;
 mod principals;
 mod realm;
 mod references;
+mod rlink;
 mod store;
 mod transport;
 mod web;
@@ -45,6 +46,8 @@ pub(crate) fn build(file: View<'_>, problems: &mut Vec<Problem>) -> (Config, Vec
 pub(crate) struct Builder<'a> {
     problems: &'a mut Vec<Problem>,
     workers: Names,
+    /// Of the worker that is being built.
+    rlink_ids: Names,
     listeners: Vec<endpoint::Listener>,
     stores: Vec<amqp::StoreFile>,
     cookie_files: Vec<String>,
@@ -62,6 +65,7 @@ impl<'a> Builder<'a> {
         Self {
             problems,
             workers: Names::new("the worker id", "worker"),
+            rlink_ids: Names::new("the link id", "rlink"),
             listeners: Vec::new(),
             stores: Vec::new(),
             cookie_files: Vec::new(),

@@ -14,6 +14,10 @@ use crate::view::View;
 impl Builder<'_> {
     pub(super) fn realms(&mut self, worker: View<'_>) -> Vec<Realm> {
         let mut names = Names::new("the realm", "");
+        let given = worker
+            .objects("realms")
+            .flat_map(|realm| realm.objects("rlinks"));
+        self.rlink_ids = Names::new("the link id", "rlink").of(given);
         let realms = worker.objects("realms");
         let realms = realms.map(|realm| {
             let name = realm.text("name").unwrap_or_default();
@@ -25,6 +29,7 @@ impl Builder<'_> {
 
     pub(crate) fn realm(&mut self, realm: View<'_>) -> Realm {
         let options = realm.section("options");
+        let roles = self.roles(realm);
         Realm {
             name: realm.text("name").unwrap_or_default().to_owned(),
             uri_check: match options.text("uri_check") {
@@ -54,10 +59,11 @@ impl Builder<'_> {
             discloses_router: options.boolean("disclose_router"),
             meta_api: options.boolean("enable_meta_api"),
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
-            roles: self.roles(realm),
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
             call_queues: self.call_queues(realm),
+            rlinks: self.rlinks(realm, &roles),
+            roles,
         }
     }
 

@@ -4,6 +4,7 @@ use super::fabric::FABRIC;
 use super::form::{
     Fallback, Kind, NO, Rule, Table, Words, YES, integer, integer_or_zero, key, list,
 };
+use super::rlink::RLINK;
 use super::store::REALM_STORE;
 
 pub(crate) static REALM: Table = Table {
@@ -42,6 +43,13 @@ pub(crate) static REALM: Table = Table {
             "What is kept of what passes.",
         )
         .otherwise("nothing"),
+        key(
+            "rlinks",
+            list(&Kind::Object(&RLINK)),
+            "[Links](rlinks.md) to realms of other routers: what is published and registered in one can be had in the \
+             other.",
+        )
+        .otherwise("none"),
     ],
 };
 

@@ -120,7 +120,6 @@ pub static KEYS: &[Place] = &[
     within(
         "realms[]",
         &[
-            later("rlinks", "there are no links between routers"),
             later("inventory", "there are no interface catalogs"),
             left_out("trace", "messages are not recorded"),
             left_out(

@@ -8,6 +8,7 @@ mod amqp;
 mod fabric;
 mod joint;
 mod outgoing;
+mod rlink;
 mod transport;
 mod web;
 mod worker;
@@ -32,6 +33,7 @@ pub use joint::{
     TargetToProcedure, TopicToExchange,
 };
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
+pub use rlink::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
     Allowed, Cookie, CookieStore, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
     TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
@@ -108,6 +110,8 @@ pub struct Realm {
     pub history: Vec<crosstie_routing::Recording>,
     /// Which calls wait for a callee.
     pub call_queues: Vec<crosstie_routing::CallQueue>,
+    /// To realms of other routers.
+    pub rlinks: Vec<RLink>,
 }
 
 /// The unit of a call's `timeout`.

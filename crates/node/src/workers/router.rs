@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crosstie_config::{
-    Amqp, Component, Endpoint, Json, Limits, Realm, Role, RouterWorker, Transport, TransportKind,
+    Amqp, Component, Endpoint, Json, Limits, RLink, Realm, Role, RouterWorker, Transport,
+    TransportKind,
 };
 use crosstie_router::{Router, RouterOptions, StartError, StartFault};
 use serde_json::json;
@@ -85,6 +86,29 @@ impl RunningRouter {
             let (id, worker) = (&bridge.id, &worker.id);
             info!("Router '{worker}': component '{id}' started, in the router itself");
         }
+        for realm in &worker.realms {
+            self.start_rlinks(&worker.id, realm)?;
+        }
+        Ok(())
+    }
+
+    /// The links that a realm is configured with.
+    pub(crate) fn start_rlinks(&self, worker: &str, realm: &Realm) -> Result<(), StartError> {
+        for link in &realm.rlinks {
+            self.start_rlink(worker, &realm.name, link)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn start_rlink(
+        &self,
+        worker: &str,
+        realm: &str,
+        link: &RLink,
+    ) -> Result<(), StartError> {
+        self.router.start_rlink(realm, link)?;
+        let id = &link.id;
+        info!("Router '{worker}': link '{id}' started on realm '{realm}'");
         Ok(())
     }
 

@@ -27,6 +27,7 @@ use crate::counters::{self, Counter};
 use crate::joint_counts;
 use crate::pages::realms;
 use crate::request_counts;
+use crate::rlink_metrics;
 use crate::router_state::RouterState;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
@@ -88,10 +89,10 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     amqp::register_metrics(&mut registry, routers);
     let joints = routers.iter().map(|router| (&*router.id, router.joints()));
     joint_counts::register(&mut registry, joints);
-    let requests = routers
-        .iter()
-        .map(|router| (&*router.id, router.request_counts()));
+    let requests = routers.iter().map(|r| (&*r.id, r.request_counts()));
     request_counts::register(&mut registry, requests);
+    let links = routers.iter().map(|r| (&*r.id, r.rlinks.all()));
+    rlink_metrics::register(&mut registry, links);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
     };

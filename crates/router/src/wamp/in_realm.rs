@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::{Answer, Unanswered};
-use crosstie_routing::{
-    ClientFeature, ClientFeatures, Identity, JoinError, Question, SessionKey, Verdict,
-};
+use crosstie_routing::{ClientFeatures, Identity, JoinError, Question, SessionKey, Verdict};
 use crosstie_transport::{Connection, ConnectionLimits};
-use crosstie_wamp::{Dict, Message};
+use crosstie_wamp::{Dict, Message, SessionId};
 use tokio::sync::{oneshot, watch};
 
 use crate::origin;
@@ -47,19 +45,16 @@ impl Room for SharedRealm {
         &self,
         peer: Peer,
         identity: Identity,
+        features: ClientFeatures,
         is_shown: bool,
-    ) -> Result<SessionKey, NotLetIn> {
-        let features = ClientFeatures::from_iter([
-            ClientFeature::CalleeCallCanceling,
-            ClientFeature::CalleeRegistrationRevocation,
-            ClientFeature::SubscriberSubscriptionRevocation,
-            ClientFeature::CallerPayloadPassthruMode,
-            ClientFeature::CalleePayloadPassthruMode,
-            ClientFeature::PublisherPayloadPassthruMode,
-        ]);
+    ) -> Result<(SessionKey, SessionId), NotLetIn> {
         let told = (None, &Dict::new());
-        let joined = self.join(peer, identity, features, told, |_| is_shown);
-        joined.map_err(|e| match e {
+        let mut session = SessionId::default();
+        let joined = self.join(peer, identity, features, told, |id| {
+            session = id;
+            is_shown
+        });
+        joined.map(|key| (key, session)).map_err(|e| match e {
             NotJoined::Stopped => NotLetIn::NoSuchRealm {
                 realm: self.name().to_owned(),
             },

@@ -13,7 +13,7 @@ pub(crate) mod conversation;
 pub(crate) mod elsewhere;
 pub(crate) mod end_reason;
 mod frames;
-mod handled;
+pub(crate) mod handled;
 mod hosted;
 mod in_realm;
 mod issuer;

@@ -3,6 +3,7 @@
 
 mod across;
 mod entries;
+mod forwarded;
 mod history;
 mod own;
 mod receivers;
@@ -101,6 +102,7 @@ pub(crate) struct Broker {
     history: RefCell<History>,
     /// Where the realm has other nodes.
     across: Option<Box<Across>>,
+    forwarded: Option<Box<forwarded::Forwarded>>,
 }
 
 impl Broker {
@@ -115,6 +117,7 @@ impl Broker {
             retained: Retained::default(),
             history: RefCell::default(),
             across: None,
+            forwarded: None,
         }
     }
 
@@ -186,6 +189,9 @@ impl Broker {
             }
             Err(_) => return,
         };
+        if options.passthru.is_some() && self.comes_again(context, from, request, options) {
+            return;
+        }
         self.matched.clear();
         self.by_topic
             .for_each_pattern(topic, context.steps, |key| self.matched.push(key));

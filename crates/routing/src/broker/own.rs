@@ -1,7 +1,11 @@
-//! What a realm publishes unasked: its own events, and the testaments of sessions that have left.
+//! What a realm publishes unasked, its own events and the testaments of sessions that have left; and what it does not
+//! publish, because it has come before.
 
-use crosstie_wamp::{Message, Payload, PublicationId, PublishOptions, Serializer};
+use crosstie_wamp::{
+    Message, Payload, PublicationId, PublishOptions, RequestId, Serializer, SessionId,
+};
 
+use super::forwarded::{self, Forwarded};
 use super::receivers::Filter;
 use super::retained::{Publication, Retained};
 use super::{Broker, permit_publish};
@@ -16,6 +20,40 @@ const STEPS_PER_TESTAMENT: u32 = 10;
 const BYTES_PER_STEP: usize = 128;
 
 impl Broker {
+    /// Whether a publication that links forward has come to this realm before, or began here. It is answered as if
+    /// nobody had subscribed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn comes_again<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &PublishOptions,
+    ) -> bool {
+        let origin = options.passthru.as_deref().and_then(forwarded::origin);
+        let Some((session, publication)) = origin else {
+            return false;
+        };
+        let began_here = context.sessions.find_id(SessionId(session)).is_some();
+        let mut has_come = |publication| {
+            let forwarded = self.forwarded.get_or_insert_with(Forwarded::new);
+            forwarded.is_known((session, publication))
+        };
+        if !began_here && !publication.is_some_and(&mut has_come) {
+            return false;
+        }
+        if options.acknowledge {
+            let publication = context.random.publication_id();
+            let published = Message::Published {
+                request,
+                publication,
+            };
+            let _ = context.reply(from, &published);
+        }
+        true
+    }
+
     /// Sends the EVENTs of what the realm itself publishes.
     pub(crate) fn publish_meta<H>(&mut self, context: &mut Context<'_, H>, event: &MetaEvent) {
         let exact = self.by_topic.exact(event.topic);

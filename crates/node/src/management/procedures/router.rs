@@ -1,7 +1,9 @@
 //! Procedures of router workers: realms, roles and transports, started and stopped while it runs.
 
-use crosstie_config::Json;
-use crosstie_router::{RealmStatus, RoleStatus, StartError, StartFault, TransportStatus};
+use crosstie_config::{Json, RLinkEndpoint};
+use crosstie_router::{
+    RLinkStatus, RealmStatus, RoleStatus, StartError, StartFault, TransportStatus,
+};
 use serde_json::json;
 use tracing::info;
 
@@ -12,7 +14,7 @@ use crate::management::request::{Answer, Call};
 use crate::node::Node;
 use crate::workers::router::{RunningRealm, RunningRouter};
 
-pub(super) static PROCEDURES: [Procedure; 12] = [
+pub(super) static PROCEDURES: [Procedure; 16] = [
     now("crossbar.worker..get_router_realms", realms),
     now("crossbar.worker..get_router_realm", realm),
     now("crossbar.worker..start_router_realm", start_realm),
@@ -25,6 +27,10 @@ pub(super) static PROCEDURES: [Procedure; 12] = [
     now("crossbar.worker..get_router_transport", transport),
     now("crossbar.worker..start_router_transport", start_transport),
     now("crossbar.worker..stop_router_transport", stop_transport),
+    now("crossbar.worker..get_router_realm_links", links),
+    now("crossbar.worker..get_router_realm_link", link),
+    now("crossbar.worker..start_router_realm_link", start_link),
+    now("crossbar.worker..stop_router_realm_link", stop_link),
 ];
 
 fn realms(node: &mut Node, call: &Call) -> Answer {
@@ -56,6 +62,7 @@ fn start_realm(node: &mut Node, call: &Call) -> Answer {
     }
     router
         .start_realm(worker, &id, &realm)
+        .and_then(|()| router.start_rlinks(worker, &realm))
         .map_err(start_failed)?;
     let details = json!({"id": id, "name": realm.name});
     node.tell_of_router(worker, "realm_started", details.clone());
@@ -68,6 +75,7 @@ fn stop_realm(node: &mut Node, call: &Call) -> Answer {
     let router = router_mut(node, call)?;
     let at = router.realm(&id).ok_or_else(|| no_such_realm(&id))?;
     let realm = router.realms.remove(at);
+    router.router.stop_rlinks(&realm.name);
     let stopped = router.router.stop_realm(&realm.name);
     stopped.map_err(|error| errors::no_such_object(&error.to_string()))?;
     info!(
@@ -193,6 +201,52 @@ fn stop_transport(node: &mut Node, call: &Call) -> Answer {
     Ok(details)
 }
 
+fn links(node: &mut Node, call: &Call) -> Answer {
+    let links = links_of(node, call)?.into_iter();
+    Ok(links.map(|status| status.link.id).collect())
+}
+
+fn link(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(1, "link_id")?;
+    let mut links = links_of(node, call)?.into_iter();
+    let status = links.find(|status| status.link.id == id);
+    Ok(about_link(&status.ok_or_else(|| no_such_link(&id))?))
+}
+
+fn start_link(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(1, "link_id")?;
+    let definition: Json = call.required(2, "link_config")?;
+    let link = crosstie_config::rlink_from_json(&id, &definition)
+        .map_err(|problems| errors::invalid_configuration(&problems))?;
+    let worker = call.worker.as_str();
+    let realm = named_realm(router(node, call)?, call)?.name.clone();
+    let started = starting_router(node, call)?.start_rlink(worker, &realm, &link);
+    started.map_err(start_failed)?;
+    let details = json!({"id": id, "realm": realm});
+    node.tell_of_router(worker, "link_started", details.clone());
+    Ok(details)
+}
+
+fn stop_link(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(1, "link_id")?;
+    let worker = call.worker.as_str();
+    let realm = named_realm(router(node, call)?, call)?.name.clone();
+    let stopped = router(node, call)?.router.stop_rlink(&realm, &id);
+    stopped.map_err(|_| no_such_link(&id))?;
+    info!("Router '{worker}': link '{id}' stopped on realm '{realm}'");
+    let details = json!({"id": id, "realm": realm});
+    node.tell_of_router(worker, "link_stopped", details.clone());
+    Ok(details)
+}
+
+fn links_of(node: &Node, call: &Call) -> Result<Vec<RLinkStatus>, Refusal> {
+    let router = router(node, call)?;
+    let realm = &named_realm(router, call)?.name;
+    let mut links = router.router.rlinks();
+    links.retain(|status| status.realm == *realm);
+    Ok(links)
+}
+
 fn about_realm(realm: &RunningRealm, status: &RealmStatus) -> Json {
     let roles: Vec<_> = realm.roles.iter().map(|role| role.id.as_str()).collect();
     json!({
@@ -224,6 +278,37 @@ fn about_transport(transport: &TransportStatus) -> Json {
         "pages": transport.pages,
         "connections": transport.connections,
         "started": date(transport.started),
+    })
+}
+
+/// Without the link's secrets.
+fn about_link(status: &RLinkStatus) -> Json {
+    let link = &status.link;
+    let to = match &link.transport.endpoint {
+        RLinkEndpoint::Unix { path } => path.clone(),
+        RLinkEndpoint::Tcp { host, port, .. } => format!("{host}:{port}"),
+    };
+    let both = |[local, remote]: [usize; 2]| json!({"local": local, "remote": remote});
+    json!({
+        "id": link.id,
+        "started": date(status.started),
+        "connected": status.is_connected,
+        "trouble": status.trouble,
+        "config": {
+            "realm": link.realm,
+            "transport": {"endpoint": to},
+            "authid": link.authid,
+            "authmethod": link.auth.method(),
+            "exclude_authid": link.exclude_authid,
+            "forward_local_events": link.forward_local_events,
+            "forward_remote_events": link.forward_remote_events,
+            "forward_local_invocations": link.forward_local_invocations,
+            "forward_remote_invocations": link.forward_remote_invocations,
+        },
+        "subscriptions": both(status.topics),
+        "registrations": both(status.procedures),
+        "calls": both(status.calls),
+        "queued_bytes": status.queued_bytes,
     })
 }
 
@@ -277,6 +362,10 @@ fn no_such_role(id: &str, realm: &str) -> Refusal {
 
 fn no_such_transport(id: &str) -> Refusal {
     errors::no_such_object(&format!("there is no transport '{id}'"))
+}
+
+fn no_such_link(id: &str) -> Refusal {
+    errors::no_such_object(&format!("there is no link '{id}'"))
 }
 
 fn start_failed(error: StartError) -> Refusal {

@@ -24,5 +24,5 @@ mod tests;
 pub(crate) use place::Place;
 pub(crate) use reply::{Failed, Kept, Reply};
 pub(crate) use room::{NotLetIn, Room, Rooms};
-pub(crate) use session::{Asked, Manner, Resident};
+pub(crate) use session::{Asked, Manner, Resident, send};
 pub(crate) use streams::{Event, Invocation, Registration, Subscription};

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crosstie_auth::wamp::Unanswered;
-use crosstie_routing::{Identity, Question, SessionKey, Verdict};
+use crosstie_routing::{ClientFeatures, Identity, Question, SessionKey, Verdict};
 use crosstie_transport::{Connection, ConnectionLimits};
-use crosstie_wamp::Message;
+use crosstie_wamp::{Message, SessionId};
 use tokio::sync::watch;
 
 use crate::wamp::handled::Handled;
@@ -35,8 +35,9 @@ pub(crate) trait Room: Send + Sync {
         &self,
         peer: Peer,
         identity: Identity,
+        features: ClientFeatures,
         is_shown: bool,
-    ) -> Result<SessionKey, NotLetIn>;
+    ) -> Result<(SessionKey, SessionId), NotLetIn>;
 
     /// Routes a message.
     fn route(

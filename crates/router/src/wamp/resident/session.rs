@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crosstie_routing::{Identity, SessionKey};
+use crosstie_routing::{ClientFeature, ClientFeatures, Identity, SessionKey};
 use crosstie_transport::{Connection, ConnectionLimits, PeerAddress, uncork};
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{
@@ -131,7 +131,15 @@ impl Resident {
             },
         };
         let identity = manner.identity.clone();
-        let key = room.let_in(peer.clone(), identity, manner.is_shown)?;
+        let features = ClientFeatures::from_iter([
+            ClientFeature::CalleeCallCanceling,
+            ClientFeature::CalleeRegistrationRevocation,
+            ClientFeature::SubscriberSubscriptionRevocation,
+            ClientFeature::CallerPayloadPassthruMode,
+            ClientFeature::CalleePayloadPassthruMode,
+            ClientFeature::PublisherPayloadPassthruMode,
+        ]);
+        let (key, _) = room.let_in(peer.clone(), identity, features, manner.is_shown)?;
         let resident = Arc::new(Self {
             room,
             key,
@@ -313,7 +321,7 @@ impl Drop for Asked {
 
 /// Has what this thread said reach those whom it was said to. Inside a pump that is done when its input has been
 /// handled.
-pub(super) fn send() {
+pub(crate) fn send() {
     if Handle::try_current().is_ok() {
         uncork();
     }

@@ -12,7 +12,7 @@ use super::id;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, ResultDetails, Revoked, SessionId, SubscribeOptions, Unsupported,
+    RegisterOptions, ResultDetails, Revoked, SessionId, SubscribeOptions, Unsupported, Value,
     YieldOptions,
 };
 
@@ -46,6 +46,9 @@ fn other<'a, R: Reader<'a>>(
     let is_kept = ["ppt_", "enc_", "_"]
         .iter()
         .any(|kept| key.starts_with(kept));
+    if key == FORWARD_FOR {
+        return forward_for(reader, room, passthru);
+    }
     if is_kept || key == "transaction_hash" {
         let value = value::read(reader, room)?;
         passthru
@@ -56,6 +59,38 @@ fn other<'a, R: Reader<'a>>(
     reader.skip(room.depth_left)
 }
 
+/// Those for whom a router sends on what another one was sent. A receiver's library may end its connection for what
+/// is no such list, so that nothing else passes.
+#[cold]
+fn forward_for<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+    passthru: &mut Option<Box<Dict>>,
+) -> Result<()> {
+    if reader.null() {
+        return Ok(());
+    }
+    let offset = reader.value_offset();
+    let value = value::read(reader, room)?;
+    let is_list = matches!(&value, Value::List(list) if list.iter().all(is_somebody));
+    if !is_list {
+        let expected = "a list of dictionaries with session, authid and authrole";
+        return Err(DecodeError::unexpected(offset, expected, "something else"));
+    }
+    let passthru = passthru.get_or_insert_default();
+    passthru.push((FORWARD_FOR.to_owned(), value));
+    Ok(())
+}
+
+fn is_somebody(value: &Value) -> bool {
+    let has = |name: &str, is: fn(&Value) -> bool| value.get(name).is_some_and(is);
+    has("session", |value| value.as_u64().is_some())
+        && has("authid", |value| value.as_str().is_some())
+        && has("authrole", |value| value.as_str().is_some())
+}
+
+const FORWARD_FOR: &str = "forward_for";
+
 /// An unknown key of a request: kept when it must be passed on, noted when it cannot be honoured.
 fn other_of_request<'a, R: Reader<'a>>(
     reader: &mut R,
@@ -64,7 +99,7 @@ fn other_of_request<'a, R: Reader<'a>>(
     passthru: &mut Option<Box<Dict>>,
     unsupported: &mut Option<Unsupported>,
 ) -> Result<()> {
-    if Unsupported::from_name(key).is_some() {
+    if key != FORWARD_FOR && Unsupported::from_name(key).is_some() {
         return unknown(reader, key, room, unsupported);
     }
     other(reader, key, room, passthru)

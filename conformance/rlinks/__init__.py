@@ -1,0 +1,1 @@
+"""Links between realms of several nodes."""

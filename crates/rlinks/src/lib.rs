@@ -1,0 +1,214 @@
+//! A link between two realms, as a state machine: what the sessions of one realm subscribe to or register, the link
+//! subscribes to or registers in the other, and carries the events and calls that come of it.
+//!
+//! ```text
+//!                 ┌── interests: who holds what there (meta.rs reads it from the meta API)
+//!   realm A ◄───► Leg                                        Leg ◄───► realm B
+//!                 └── mirrors: what the link holds there for the other side (mirrors.rs decides)
+//!
+//!   EVENT, INVOCATION of a mirror on one side ──► carry.rs ──► PUBLISH, CALL on the other
+//! ```
+//!
+//! To drive it: make one with both sessions joined, [`Link::start`] it, hand it every message that either
+//! session is sent with [`Link::handle`], and send what it says to its [`Outbox`]. An error of either ends the link:
+//! both sessions are to leave. It keeps no time.
+//!
+//! What came through a link says so: `forward_for` has who published or called, and the links' own sessions behind
+//! (`trail.rs`). Links tell each other what they mirror and through which realms it came (`announcements.rs`), so
+//! that rings of links neither keep each other's mirrors alive nor send anything around.
+
+mod announcements;
+mod carry;
+mod counts;
+mod interests;
+mod leg;
+mod link;
+mod meta;
+mod mirror;
+mod mirrors;
+mod requests;
+mod sides;
+mod trail;
+mod watched;
+
+use crosstie_wamp::{Message, MessageType, Payload, RequestId};
+
+pub use counts::Count;
+pub use link::Link;
+pub use sides::{End, Ended, Kind, Outbox, Settings, Side};
+pub use trail::FORWARD_FOR;
+
+use leg::Asked;
+
+impl Link {
+    /// Asks both realms what there is.
+    pub fn start(&mut self, out: &mut dyn Outbox) -> Result<(), Ended> {
+        for side in Side::BOTH {
+            self.join_announcements(side, out)?;
+            for kind in Kind::BOTH {
+                if self.settings.watches(kind) {
+                    self.watch(side, kind, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a message that the session of a side was sent.
+    pub fn handle(
+        &mut self,
+        side: Side,
+        message: Message<'_>,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        match message {
+            Message::Event {
+                subscription,
+                publication,
+                details,
+                payload,
+            } => self.handle_event(side, subscription, (publication, details), payload, out),
+            Message::Invocation {
+                request,
+                registration,
+                details,
+                payload,
+            } => self.handle_invocation(side, (request, registration), details, payload, out),
+            Message::Interrupt { request, options } => {
+                self.handle_interrupt(side, request, &options, out)
+            }
+            Message::Result {
+                request,
+                details,
+                payload,
+            } => self.handle_result(side, request, details, payload, out),
+            Message::Error {
+                request_type,
+                request,
+                details,
+                error,
+                payload,
+            } => {
+                let error = (&*error, details, payload);
+                self.handle_error(side, (request_type, request), error, out)
+            }
+            Message::Published { request, .. } => {
+                if let Some(Asked::Publish) = self.legs[side as usize].asked.get(&request) {
+                    self.legs[side as usize].answered(request);
+                }
+                Ok(())
+            }
+            other => self.handle_answered(side, other, out),
+        }
+    }
+
+    /// Takes what is about subscriptions, registrations and the session itself.
+    fn handle_answered(
+        &mut self,
+        side: Side,
+        message: Message<'_>,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        match message {
+            Message::Subscribed {
+                request,
+                subscription,
+            } => self.handle_held(side, request, subscription.0, out),
+            Message::Registered {
+                request,
+                registration,
+            } => self.handle_held(side, request, registration.0, out),
+            Message::Unsubscribed {
+                revoked: Some(revoked),
+                ..
+            } => self.handle_revoked(side, Kind::Subscription, revoked.id.0, out),
+            Message::Unregistered {
+                revoked: Some(revoked),
+                ..
+            } => self.handle_revoked(side, Kind::Registration, revoked.id.0, out),
+            Message::Unsubscribed { request, .. } | Message::Unregistered { request, .. } => {
+                self.handle_dropped(side, request, out)
+            }
+            Message::Goodbye { details, reason } | Message::Abort { details, reason } => {
+                let said = requests::message_of(&details);
+                Err(Ended(match said {
+                    Some(text) => format!("the {} realm has said {reason}: {text}", side.name()),
+                    None => format!("the {} realm has said {reason}", side.name()),
+                }))
+            }
+            other => Err(Ended(format!(
+                "the {} side has sent {}, which no router sends in a session",
+                side.name(),
+                other.kind().name()
+            ))),
+        }
+    }
+
+    fn handle_result(
+        &mut self,
+        side: Side,
+        request: RequestId,
+        details: crosstie_wamp::ResultDetails<'_>,
+        payload: Payload<'_>,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        match self.legs[side as usize].asked.get(&request) {
+            Some(Asked::Call { invocation }) => {
+                let invocation = *invocation;
+                self.carry_result(side, (request, invocation), details, payload, out)
+            }
+            Some(Asked::Question(_)) => {
+                if let Some(Asked::Question(question)) = self.legs[side as usize].answered(request)
+                {
+                    self.handle_answer(side, question, &payload, out)?;
+                    self.ask_more(side, out)?;
+                }
+                Ok(())
+            }
+            // Late, or of nothing that was asked.
+            _ => Ok(()),
+        }
+    }
+
+    fn handle_error(
+        &mut self,
+        side: Side,
+        (request_type, request): (MessageType, RequestId),
+        (uri, details, payload): (&str, crosstie_wamp::Dict, Payload<'_>),
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        let Some(asked) = self.legs[side as usize].answered(request) else {
+            return Ok(());
+        };
+        let why = requests::reason(uri, &payload);
+        match asked {
+            Asked::Call { invocation } => {
+                self.carry_error(side, invocation, (uri, details), payload, out)
+            }
+            Asked::Publish => {
+                out.count(Count::EventsRefused);
+                out.warn(&format!(
+                    "the {} realm refuses an event: {why}",
+                    side.name()
+                ));
+                Ok(())
+            }
+            Asked::Question(question) => {
+                self.handle_no_answer(side, question, &why, out)?;
+                self.ask_more(side, out)
+            }
+            Asked::Watch(what) => Err(Ended(format!(
+                "the {} realm refuses a subscription to {what}: {why}",
+                side.name()
+            ))),
+            // Links there tell each other nothing.
+            Asked::Announcements => Ok(()),
+            Asked::Hold { kind, key } => {
+                self.handle_not_held(side, kind, &key, &why, out)?;
+                debug_assert!(request_type != MessageType::Call, "a request of its own");
+                Ok(())
+            }
+            Asked::Drop { kind, key } => self.handle_gone(side, kind, &key, out),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What a realm tells of its subscriptions and registrations: lists at the start, events from then on.
+//!
+//! The events come before the lists are asked for, so that nothing falls between; and an answer stands where it
+//! stands among the events, so that what was told before is in it, and what comes after changes it.
+
+use crosstie_wamp::{
+    CallOptions, InvocationPolicy, Message, Payload, SessionId, SubscribeOptions, Value,
+};
+
+use crate::counts::Count;
+use crate::interests::Key;
+use crate::leg::{Asked, Subscribed};
+use crate::link::Link;
+use crate::requests::{arguments, id, match_policy, payload, text, written};
+use crate::sides::{Ended, Kind, Outbox, Side, is_reserved};
+use crate::watched::{MetaTopic, Question, What};
+
+/// Questions that a realm is asked at once.
+const QUESTIONS_MAX: usize = 64;
+
+impl Link {
+    /// Subscribes to what a realm says of a kind, and asks what there is.
+    pub(crate) fn watch(
+        &mut self,
+        side: Side,
+        kind: Kind,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        for what in [What::Created, What::Entered, What::Exited, What::Deleted] {
+            let topic = MetaTopic { kind, what };
+            let leg = &mut self.legs[side as usize];
+            leg.demand(side, Asked::Watch(topic), out, |request| {
+                Message::Subscribe {
+                    request,
+                    options: SubscribeOptions::default(),
+                    topic: topic.uri().into(),
+                }
+            })?;
+        }
+        self.question(side, Question::List(kind));
+        self.ask_more(side, out)
+    }
+
+    fn question(&mut self, side: Side, question: Question) {
+        self.legs[side as usize].questions.push_back(question);
+    }
+
+    /// Asks what is to be asked, as far as that may be asked at once.
+    pub(crate) fn ask_more(&mut self, side: Side, out: &mut dyn Outbox) -> Result<(), Ended> {
+        let leg = &mut self.legs[side as usize];
+        while leg.questions_asked < QUESTIONS_MAX {
+            let Some(question) = leg.questions.pop_front() else {
+                return Ok(());
+            };
+            let serializer = leg.end.serializer;
+            let args = match question {
+                Question::List(_) => Vec::new(),
+                Question::Get(_, id) | Question::Members(_, id) => {
+                    written(serializer, vec![Value::from(id)])
+                }
+            };
+            leg.demand(side, Asked::Question(question), out, |request| {
+                Message::Call {
+                    request,
+                    options: CallOptions::default(),
+                    procedure: question.procedure().into(),
+                    payload: payload(serializer, &args),
+                }
+            })?;
+            leg.questions_asked += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn handle_answer(
+        &mut self,
+        side: Side,
+        question: Question,
+        answer: &Payload<'_>,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        let answer = arguments(answer).into_iter().next();
+        match (question, answer) {
+            (Question::List(kind), Some(Value::Dict(lists))) => {
+                for (_, list) in lists {
+                    for id in ids(&list) {
+                        self.meet(side, kind, id, out);
+                    }
+                }
+                Ok(())
+            }
+            (Question::Get(kind, id), Some(Value::Dict(details))) => {
+                let Some((_, key, invoke)) = described(&details) else {
+                    return Err(nonsense(side, question));
+                };
+                self.describe(side, kind, id, key, invoke, out)
+            }
+            (Question::Members(kind, id), Some(members @ Value::List(_))) => {
+                let interests = &mut self.legs[side as usize].interests[kind as usize];
+                interests.set_members(id, ids(&members).map(SessionId));
+                self.decide_id(side, kind, id, out)
+            }
+            (Question::Members(kind, id), Some(Value::Null)) => self.forget(side, kind, id, out),
+            _ => Err(nonsense(side, question)),
+        }
+    }
+
+    /// A question was answered with an error.
+    pub(crate) fn handle_no_answer(
+        &mut self,
+        side: Side,
+        question: Question,
+        why: &str,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        match question {
+            // Without it a link knows nothing.
+            Question::List(_) => Err(Ended(format!(
+                "the {} realm does not answer {question}: {why}",
+                side.name()
+            ))),
+            // It is gone meanwhile, or not for us.
+            Question::Get(kind, id) => self.forget(side, kind, id, out),
+            Question::Members(kind, id) if why.starts_with("wamp.error.no_such_") => {
+                self.forget(side, kind, id, out)
+            }
+            // More than an answer may have.
+            Question::Members(kind, id) => {
+                self.legs[side as usize].interests[kind as usize].crowd(id);
+                self.decide_id(side, kind, id, out)
+            }
+        }
+    }
+
+    pub(crate) fn handle_meta_event(
+        &mut self,
+        side: Side,
+        topic: MetaTopic,
+        said: &Payload<'_>,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        let said = arguments(said);
+        let session = said.first().and_then(id).map(SessionId);
+        let about = said.get(1);
+        let kind = topic.kind;
+        match (topic.what, session, about) {
+            (What::Created, _, Some(Value::Dict(details))) => {
+                let Some((id, key, invoke)) = described(details) else {
+                    return Ok(());
+                };
+                let interests = &mut self.legs[side as usize].interests[kind as usize];
+                if interests.entry(id, self.settings.mirrors_max).is_none() {
+                    out.count(Count::MirrorsBeyond);
+                    return Ok(());
+                }
+                interests.describe(id, key, invoke);
+                Ok(())
+            }
+            (What::Entered, Some(session), Some(entry)) => {
+                let Some(id) = id(entry) else {
+                    return Ok(());
+                };
+                if !self.meet(side, kind, id, out) {
+                    return self.ask_more(side, out);
+                }
+                self.legs[side as usize].interests[kind as usize].enter(id, session);
+                self.decide_id(side, kind, id, out)
+            }
+            (What::Exited, Some(session), Some(entry)) => {
+                let Some(id) = id(entry) else {
+                    return Ok(());
+                };
+                let interests = &mut self.legs[side as usize].interests[kind as usize];
+                match interests.exit(id, session) {
+                    Some(key) => self.decide(kind, &key, out),
+                    None => Ok(()),
+                }
+            }
+            (What::Deleted, _, Some(entry)) => match id(entry) {
+                Some(id) => self.forget(side, kind, id, out),
+                None => Ok(()),
+            },
+            // Nothing that the meta API says.
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes an entry and asks what it is, unless it is known; whether it is.
+    fn meet(&mut self, side: Side, kind: Kind, id: u64, out: &mut dyn Outbox) -> bool {
+        let interests = &mut self.legs[side as usize].interests[kind as usize];
+        match interests.entry(id, self.settings.mirrors_max) {
+            Some((_, false)) => true,
+            Some((_, true)) => {
+                self.question(side, Question::Get(kind, id));
+                false
+            }
+            None => {
+                out.count(Count::MirrorsBeyond);
+                false
+            }
+        }
+    }
+
+    fn describe(
+        &mut self,
+        side: Side,
+        kind: Kind,
+        id: u64,
+        key: Key,
+        invoke: InvocationPolicy,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        let interests = &mut self.legs[side as usize].interests[kind as usize];
+        match is_reserved(&key.uri) {
+            true => self.forget(side, kind, id, out),
+            false => {
+                interests.describe(id, key, invoke);
+                self.question(side, Question::Members(kind, id));
+                Ok(())
+            }
+        }
+    }
+
+    fn forget(
+        &mut self,
+        side: Side,
+        kind: Kind,
+        id: u64,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        let key = self.legs[side as usize].interests[kind as usize].remove(id);
+        key.map_or(Ok(()), |key| self.decide(kind, &key, out))
+    }
+
+    fn decide_id(
+        &mut self,
+        side: Side,
+        kind: Kind,
+        id: u64,
+        out: &mut dyn Outbox,
+    ) -> Result<(), Ended> {
+        let entry = self.legs[side as usize].interests[kind as usize].find(id);
+        let key = entry.and_then(|entry| entry.key.clone());
+        key.map_or(Ok(()), |key| self.decide(kind, &key, out))
+    }
+
+    /// A subscription of the session's own is there.
+    pub(crate) fn handle_watched(&mut self, side: Side, id: u64, what: Subscribed) {
+        let id = crosstie_wamp::SubscriptionId(id);
+        self.legs[side as usize].subscribed.insert(id, what);
+    }
+}
+
+fn nonsense(side: Side, question: Question) -> Ended {
+    Ended(format!(
+        "the {} realm answers {question} with something else",
+        side.name()
+    ))
+}
+
+fn ids(value: &Value) -> impl Iterator<Item = u64> {
+    let list = match value {
+        Value::List(list) => list.as_slice(),
+        _ => &[],
+    };
+    list.iter().filter_map(id)
+}
+
+/// A subscription or registration as the meta API describes it.
+fn described(details: &[(String, Value)]) -> Option<(u64, Key, InvocationPolicy)> {
+    let found = |name: &str| {
+        let found = details.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value)
+    };
+    let key = Key {
+        match_policy: match_policy(text(found("match")).unwrap_or("exact"))?,
+        uri: text(found("uri"))?.into(),
+    };
+    let invoke = match text(found("invoke")) {
+        Some("first") => InvocationPolicy::First,
+        Some("last") => InvocationPolicy::Last,
+        Some("roundrobin") => InvocationPolicy::RoundRobin,
+        Some("random") => InvocationPolicy::Random,
+        _ => InvocationPolicy::Single,
+    };
+    Some((found("id").and_then(id)?, key, invoke))
+}

@@ -1,0 +1,75 @@
+//! Who stands behind a message that a link carries: `forward_for` of its options, as Crossbar.io has it.
+//!
+//! Each link adds who published or called, as far as the realm discloses it, and its own session there. By its own
+//! session a link knows what it has carried before, and by the length of the list what has come too far.
+
+use crosstie_wamp::{Dict, Disclosed, PublicationId, Value};
+
+use crate::sides::{End, Settings};
+
+/// The option's name.
+pub const FORWARD_FOR: &str = "forward_for";
+
+/// Those behind a message as it came.
+pub(crate) fn trail(passthru: Option<&Dict>) -> &[Value] {
+    let found = passthru
+        .into_iter()
+        .flatten()
+        .find(|(key, _)| key == FORWARD_FOR);
+    match found {
+        Some((_, Value::List(trail))) => trail,
+        _ => &[],
+    }
+}
+
+/// Whether a link with these sessions has carried it before, or too many have.
+pub(crate) fn is_returned(trail: &[Value], ends: [&End; 2], settings: &Settings) -> bool {
+    let is_own = |value: &Value| ends.iter().any(|end| session(value) == Some(end.session.0));
+    trail.len() >= settings.forward_for_max || trail.iter().any(is_own)
+}
+
+fn session(value: &Value) -> Option<u64> {
+    let Value::Dict(behind) = value else {
+        return None;
+    };
+    behind.iter().find_map(|(key, value)| match value {
+        Value::Integer(session) if key == "session" => u64::try_from(*session).ok(),
+        _ => None,
+    })
+}
+
+/// The options that go on: those that came, with one more link behind.
+pub(crate) fn extended(
+    passthru: Option<Box<Dict>>,
+    from: Option<&Disclosed<'_>>,
+    own: &End,
+    publication: Option<PublicationId>,
+) -> Box<Dict> {
+    let mut passthru = passthru.unwrap_or_default();
+    let at = passthru.iter().position(|(key, _)| key == FORWARD_FOR);
+    let mut trail = match at.map(|at| passthru.swap_remove(at).1) {
+        Some(Value::List(trail)) => trail,
+        _ => Vec::new(),
+    };
+    let first = trail.len();
+    if let Some(from) = from {
+        trail.push(behind(from.session.0, &from.authid, &from.authrole));
+    }
+    trail.push(behind(own.session.0, &own.authid, &own.authrole));
+    // The first link says which publication it is, so that a realm which several links lead to takes it once.
+    if first == 0
+        && let (Some(publication), Some(Value::Dict(origin))) = (publication, trail.first_mut())
+    {
+        origin.push(("publication".to_owned(), Value::from(publication.0)));
+    }
+    passthru.push((FORWARD_FOR.to_owned(), Value::List(trail)));
+    passthru
+}
+
+fn behind(session: u64, authid: &str, authrole: &str) -> Value {
+    Value::Dict(vec![
+        ("session".to_owned(), Value::from(session)),
+        ("authid".to_owned(), Value::from(authid)),
+        ("authrole".to_owned(), Value::from(authrole)),
+    ])
+}

@@ -1,0 +1,194 @@
+//! Links between a realm of this router and one of another: what `crosstie_rlinks` decides, with two sessions.
+//!
+//! ```text
+//!   realm ═ Room::route ◄───────────── Link ◄────────────── client::Pipe ◄── the other router
+//!         ─► socket ─► local.rs ─────► (one lock) ─► client::PipeSender ───►
+//! ```
+//!
+//! What comes from the other router enters the realm on the thread that reads it; what the realm sends comes through
+//! a socket, as with any session, and has the bounds of any: while the other router does not read, the link does not
+//! read either. When one side has gone the other one leaves, so that what was mirrored is given up at once, and the
+//! link begins anew.
+
+mod local;
+mod remote;
+mod running;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use crosstie_client::pipe::Pipe;
+use crosstie_config as model;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::error::{StartError, StartFault, StopError};
+use crate::rlink_state::{AtWork, Counts, RLink, RLinkStatus};
+use crate::router::Router;
+use crate::router_state::RouterState;
+use crate::wamp::resident::{Room, Rooms as _};
+use running::Running;
+
+/// How long a link waits before it begins anew, the first time.
+const WAIT_MIN: Duration = Duration::from_millis(250);
+/// One that has held so long begins anew at once.
+const HELD: Duration = Duration::from_secs(30);
+
+impl Router {
+    /// Starts a link of a realm. It connects as soon as the realm and the other router are there, and again whenever
+    /// one of them has gone.
+    pub fn start_rlink(&self, realm: &str, link: &model::RLink) -> Result<(), StartError> {
+        let what = || self.of_worker("link", &link.id);
+        self.check_runs(what)?;
+        let failed = |fault| StartError {
+            what: what(),
+            fault,
+        };
+        let client = remote::config(link, self.state.key.as_ref(), &self.options.directory);
+        let client = client.map_err(|why| failed(StartFault::Io(std::io::Error::other(why))))?;
+        let runtime = self.workers.aside_handle();
+        let runtime = runtime.map_err(|e| failed(StartFault::Io(e)))?;
+        let started = Arc::new(RLink {
+            realm: realm.to_owned(),
+            model: link.clone(),
+            started: SystemTime::now(),
+            is_connected: AtomicBool::new(false),
+            counts: Counts::default(),
+            running: Mutex::default(),
+            trouble: Mutex::default(),
+            stop: watch::Sender::new(false),
+        });
+        if !self.state.rlinks.add(&started) {
+            return Err(failed(StartFault::AlreadyRunning));
+        }
+        let state = Arc::clone(&self.state);
+        runtime.spawn(keep(started, state, client));
+        Ok(())
+    }
+
+    /// Stops a link of a realm: both of its sessions leave.
+    pub fn stop_rlink(&self, realm: &str, id: &str) -> Result<(), StopError> {
+        match self.state.rlinks.take(realm, Some(id)).pop() {
+            Some(link) => {
+                link.stop.send_replace(true);
+                Ok(())
+            }
+            None => Err(StopError {
+                what: self.of_worker("link", id),
+            }),
+        }
+    }
+
+    /// Stops all links of a realm.
+    pub fn stop_rlinks(&self, realm: &str) {
+        for link in self.state.rlinks.take(realm, None) {
+            link.stop.send_replace(true);
+        }
+    }
+
+    /// The links, in the order in which they were started.
+    pub fn rlinks(&self) -> Vec<RLinkStatus> {
+        let links = self.state.rlinks.all();
+        links.iter().map(|link| link.status()).collect()
+    }
+}
+
+/// Has a link at work until it is stopped, or its router ends.
+async fn keep(link: Arc<RLink>, state: Arc<RouterState>, client: crosstie_client::Config) {
+    tokio::select! {
+        () = keep_connecting(&link, &state, &client) => {}
+        () = link.stopped() => {}
+    }
+    // The pipe is gone with the future; the local session is not.
+    let running = link.running.lock().take();
+    if let Some(running) = running {
+        running.end("the link was stopped");
+    }
+    link.is_connected.store(false, Ordering::Relaxed);
+}
+
+async fn keep_connecting(
+    link: &Arc<RLink>,
+    state: &Arc<RouterState>,
+    client: &crosstie_client::Config,
+) {
+    let mut wait = WAIT_MIN;
+    loop {
+        let begun = Instant::now();
+        let why = connect(link, state, client).await;
+        let was_connected = link.is_connected.swap(false, Ordering::Relaxed);
+        *link.running.lock() = None;
+        if state.is_stopping() {
+            return;
+        }
+        if begun.elapsed() > HELD {
+            wait = WAIT_MIN;
+        }
+        link.counts.restarted();
+        // The same again is told once.
+        let is_new = link.trouble.lock().replace(why.clone()).as_ref() != Some(&why);
+        let (id, ms) = (&link.model.id, wait.as_millis());
+        match was_connected || is_new {
+            true => tracing::warn!("Link '{id}' begins anew in {ms} ms: {why}"),
+            false => tracing::debug!("Link '{id}' begins anew in {ms} ms: {why}"),
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(link.model.reconnect_delay_max);
+    }
+}
+
+/// Connects, and has the link at work until one of its sides has gone; why.
+async fn connect(
+    link: &Arc<RLink>,
+    state: &Arc<RouterState>,
+    client: &crosstie_client::Config,
+) -> String {
+    let room = awaited(state, &link.realm).await;
+    let (mut pipe, welcome) = match Pipe::connect(client).await {
+        Ok(connected) => connected,
+        Err(e) => return e.to_string(),
+    };
+    let running = match Running::begin(link, state, room, &pipe, &welcome) {
+        Ok(running) => running,
+        Err(why) => return why,
+    };
+    let at_work: Arc<dyn AtWork> = Arc::clone(&running) as _;
+    *link.running.lock() = Some(at_work);
+    link.is_connected.store(true, Ordering::Relaxed);
+    *link.trouble.lock() = None;
+    tracing::info!(
+        "Link '{}' joins realm '{}' to realm '{}' at {}, as '{}' with the role '{}' there",
+        link.model.id,
+        link.realm,
+        link.model.realm,
+        client.endpoint,
+        welcome.authid.as_deref().unwrap_or_default(),
+        welcome.authrole.as_deref().unwrap_or_default(),
+    );
+    let mut from_remote = running::FromRemote(Arc::clone(&running));
+    let why = tokio::select! {
+        biased;
+        why = running.ended() => why,
+        why = pipe.run(&mut from_remote) => why.to_string(),
+        () = link.stopped() => "the link was stopped".to_owned(),
+    };
+    // What went wrong in the link is known better there.
+    let why = running.why().unwrap_or(why);
+    running.end(&why);
+    pipe.finish().await;
+    why
+}
+
+/// The realm, once it is there.
+async fn awaited(state: &Arc<RouterState>, realm: &str) -> Arc<dyn Room> {
+    let mut comings = state.comings.subscribe();
+    loop {
+        comings.mark_unchanged();
+        if let Some(room) = state.room(realm) {
+            return room;
+        }
+        // The state is held by who waits.
+        let _ = comings.changed().await;
+    }
+}
