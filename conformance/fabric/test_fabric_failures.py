@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from rig.nats import await_routes
 from rig.rawsocket import RawSocket
-from rig.router import Router
+from rig.router import ROOT, Router
 from rig.session import ABORT, ERROR, HELLO, PUBLISH, ROLES
 from rig.waiting import await_true
 
@@ -36,6 +38,15 @@ def test_a_node_that_is_killed_is_missed_by_nobody(nats, nodes, session) -> None
     # Subscriptions wait for it until it is suspected.
     await_event(publisher, subscriber, "com.b")
     await_neighbours([here, there], 1)
+
+
+def test_every_metric_is_in_the_documentation(nats, nodes) -> None:
+    here, _ = nodes(2, nats())
+    page = (ROOT / "docs/metrics.md").read_text()
+    documented = re.findall(r"(?m)^\| `(crosstie_fabric_\w+)` \|", page)
+    told = re.findall(r"(?m)^(crosstie_fabric_\w+)\{", here.page("/metrics"))
+    assert documented
+    assert set(documented) == set(told)
 
 
 def test_a_node_that_ends_says_so(nats, nodes, session) -> None:
