@@ -358,6 +358,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
             model::CallTimeoutUnit::Seconds => CallTimeoutUnit::Seconds,
         },
         empty_eligible: realm.empty_eligible,
+        on_leave: realm.on_leave,
         meta_api: realm.meta_api,
         history: realm.history.clone(),
         call_queues: realm.call_queues.clone(),

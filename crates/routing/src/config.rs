@@ -20,6 +20,8 @@ pub struct RealmConfig {
     pub call_timeout_unit: CallTimeoutUnit,
     /// Whom an empty whitelist of a publication reaches.
     pub empty_eligible: EmptyEligible,
+    /// What is told of a session that has left.
+    pub on_leave: OnLeave,
     /// Whether the realm has the meta procedures and events.
     pub meta_api: bool,
     /// The roles that sessions can have at first; a session of another role cannot join.
@@ -62,6 +64,7 @@ impl RealmConfig {
             disclose_me: DiscloseMe::default(),
             call_timeout_unit: CallTimeoutUnit::default(),
             empty_eligible: EmptyEligible::default(),
+            on_leave: OnLeave::default(),
             meta_api: true,
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
@@ -126,4 +129,14 @@ pub enum EmptyEligible {
     Nobody,
     /// As good as no list, as Crossbar.io takes it: the event reaches everybody.
     Everybody,
+}
+
+/// What `wamp.session.on_leave` says (WAMP advanced profile, "Session Meta Events").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLeave {
+    /// The session's id, its authid and its authrole.
+    #[default]
+    Specified,
+    /// The session's id alone, as on Crossbar.io: a handler in Python that takes one argument fails with three.
+    Crossbar,
 }

@@ -72,7 +72,8 @@ pub use authz::{
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, Verdict,
 };
 pub use config::{
-    CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, RealmConfig, Recording, RequestIdCheck,
+    CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, OnLeave, RealmConfig, Recording,
+    RequestIdCheck,
 };
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};

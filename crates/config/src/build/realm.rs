@@ -5,7 +5,7 @@ use crosstie_routing::{Authorizer, CacheOptions, CacheScope, RoleLimits, WILDCAR
 use super::{Builder, Names, size};
 use crate::model::{
     Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
-    Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
+    OnLeave, Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -55,6 +55,10 @@ impl Builder<'_> {
             empty_eligible: match options.text("empty_eligible") {
                 Some("everybody") => EmptyEligible::Everybody,
                 _ => EmptyEligible::Nobody,
+            },
+            on_leave: match options.text("on_leave") {
+                Some("crossbar") => OnLeave::Crossbar,
+                _ => OnLeave::Specified,
             },
             discloses_router: options.boolean("disclose_router"),
             meta_api: options.boolean("enable_meta_api"),

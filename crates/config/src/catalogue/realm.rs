@@ -104,6 +104,14 @@ static REALM_OPTIONS: Table = Table {
         .fallback(Fallback::Text("nobody"))
         .own(),
         key(
+            "on_leave",
+            Kind::OneOf(&ON_LEAVE),
+            "What `wamp.session.on_leave` says of a session that has left: its id, its authid and its authrole, as the \
+             specification has it, or, as on Crossbar.io, its id alone, for handlers that take one argument.",
+        )
+        .fallback(Fallback::Text("specified"))
+        .own(),
+        key(
             "disclose_router",
             Kind::Boolean,
             "Whether WELCOME says which node, worker and process serve the session, and from which \
@@ -152,6 +160,11 @@ static LONE_SURROGATES: Words = Words {
 static EMPTY_ELIGIBLE: Words = Words {
     path: "realms[].options.empty_eligible",
     words: &["nobody", "everybody"],
+};
+
+static ON_LEAVE: Words = Words {
+    path: "realms[].options.on_leave",
+    words: &["specified", "crossbar"],
 };
 
 static DISCLOSE_ME: Words = Words {

@@ -23,7 +23,8 @@ pub use amqp::{
     Skipped,
 };
 pub use crosstie_routing::{
-    Allow, Disclose, DiscloseMe, EmptyEligible, Permission, RequestIdCheck, Role, RoleMatch,
+    Allow, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck, Role,
+    RoleMatch,
 };
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
@@ -97,6 +98,7 @@ pub struct Realm {
     pub call_timeout_unit: CallTimeoutUnit,
     pub lone_surrogates: LoneSurrogates,
     pub empty_eligible: EmptyEligible,
+    pub on_leave: OnLeave,
     /// WELCOME says which node, worker and process serve the session.
     pub discloses_router: bool,
     /// The realm has the meta procedures and events.

@@ -8,7 +8,7 @@ use super::ids;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
-use crate::{Identity, Outbox, Realm, SessionKey, Time};
+use crate::{Identity, OnLeave, Outbox, Realm, SessionKey, Time};
 
 /// Places of a table that are looked at in a step, and ids that are written in one.
 const PLACES_PER_STEP: usize = 16;
@@ -65,11 +65,10 @@ impl<H> Realm<H> {
         let Identity {
             authid, authrole, ..
         } = &session.identity;
-        let arguments = vec![
-            Value::from(session.id.0),
-            Value::from(&**authid),
-            Value::from(&**authrole),
-        ];
+        let mut arguments = vec![Value::from(session.id.0)];
+        if self.config.on_leave == OnLeave::Specified {
+            arguments.extend([Value::from(&**authid), Value::from(&**authrole)]);
+        }
         self.events.add("wamp.session.on_leave", arguments);
     }
 

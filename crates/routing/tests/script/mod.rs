@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use crosstie_routing::{
     Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, ClientFeatures, CloseReason,
-    Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, Outbox, Permission, Question,
-    Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Role, RoleMatch,
-    SessionKey, TakingOut, Time, Verdict, Violation,
+    Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, Outbox, Permission,
+    Question, Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Role,
+    RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -285,6 +285,7 @@ impl Player {
                     config.call_timeout_unit = CallTimeoutUnit::Seconds;
                 }
                 ("meta_api", "off") => config.meta_api = false,
+                ("on_leave", "crossbar") => config.on_leave = OnLeave::Crossbar,
                 ("empty_eligible", "everybody") => {
                     config.empty_eligible = EmptyEligible::Everybody;
                 }
