@@ -226,6 +226,12 @@ def test_a_link_of_crossbars(start_router, start_crossbar):
         "what there is has crossed",
         lambda: router.metric("realm_registrations") >= 2,
     )
+
+    def is_there() -> bool:
+        call(there, "wamp.registration.lookup", "com.here")
+        return there.hear(RESULT)[3:] not in ([], [[None]])
+
+    await_true("what is registered here is registered there", is_there)
     answered(there, here, "com.there", 1)
     publish(here, "com.topic", "from here")
     assert hear_event(there, "from here")["forward_for"][0]["session"] == here.id
