@@ -114,7 +114,10 @@ def node() -> str | None:
     stamp = folder / "node_modules/installed"
     if stamp.exists() and stamp.read_text() == wanted:
         return None
-    if reason := run("npm", "ci", "--no-audit", "--no-fund", cwd=folder):
+    # `npm ci` refuses a lock without the optional packages of every platform, which not every
+    # registry has; this installs what the lock says, too, and leaves it as it is.
+    shutil.rmtree(folder / "node_modules", ignore_errors=True)
+    if reason := run("npm", "install", "--no-save", "--no-audit", "--no-fund", cwd=folder):
         return reason
     stamp.write_text(wanted)
     return None
