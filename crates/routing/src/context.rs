@@ -134,6 +134,7 @@ impl<H> Context<'_, H> {
     }
 
     /// Asks the session's role; what it discloses by itself when it allows the action.
+    #[inline]
     pub(crate) fn authorize(
         &mut self,
         from: SessionIndex,
@@ -198,7 +199,7 @@ impl<H> Context<'_, H> {
             Judged::Unknown(_) if !session.is_in() => return Ok(Disclose::default()),
             Judged::Unknown(question) => {
                 self.out.ask(&session.handle, *question);
-                self.sessions[from].give_back_request();
+                self.sessions[from].give_back_request(self.config.request_id_check);
                 return Err(Fault::ASKED);
             }
         };

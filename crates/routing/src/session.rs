@@ -34,7 +34,8 @@ pub(crate) struct Session<H> {
     /// It is a client's: others are told that it joined, and when it leaves. The router's own sessions
     /// are not spoken of.
     pub(crate) is_welcomed: bool,
-    /// The last request id that the session used, for [`RequestIdCheck::Strict`].
+    /// The last request id that the session used, which is the highest, too: for [`RequestIdCheck::Loose`],
+    /// the highest.
     request_last: u64,
     /// The last invocation id that it was sent.
     pub(crate) invocation_last: u64,
@@ -101,21 +102,41 @@ impl<H> Session<H> {
     }
 
     /// Judges the id of a new request (not of a CALL that continues a progressive one).
+    #[inline]
     pub(crate) fn take_request(
         &mut self,
         request: RequestId,
         check: RequestIdCheck,
     ) -> Result<(), Violation> {
-        if check == RequestIdCheck::Strict && request.0 != self.request_last.wrapping_add(1) {
+        match check {
+            RequestIdCheck::Loose => {
+                self.request_last = self.request_last.max(request.0);
+                Ok(())
+            }
+            RequestIdCheck::Strict => self.take_next_request(request),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_next_request(&mut self, request: RequestId) -> Result<(), Violation> {
+        if request.0 != self.request_last.wrapping_add(1) {
             self.check_wrap(request)?;
         }
         self.request_last = request.0;
         Ok(())
     }
 
-    /// The request that was taken last comes again.
-    pub(crate) fn give_back_request(&mut self) {
-        self.request_last = self.request_last.wrapping_sub(1);
+    /// Whether an id is beyond all that it has used: then it cannot be that of a call that there was.
+    pub(crate) fn is_beyond(&self, request: RequestId) -> bool {
+        request.0 > self.request_last
+    }
+
+    /// The request that was taken last comes again, and is asked to be the next one again.
+    pub(crate) fn give_back_request(&mut self, check: RequestIdCheck) {
+        if check == RequestIdCheck::Strict {
+            self.request_last = self.request_last.wrapping_sub(1);
+        }
     }
 
     /// Judges an id that is not the last one's successor: after the highest one comes 1.

@@ -7,8 +7,9 @@ use crosstie_wamp::{
     YieldOptions,
 };
 
+use super::Dealer;
+use super::calls::Call;
 use super::new_call::{too_long, unrepresentable};
-use super::{CallKey, Dealer};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::identity::SessionIndex;
@@ -24,45 +25,61 @@ impl Dealer {
         options: &YieldOptions,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
-        let Some(key) = self.answered(context, from, invocation, MessageType::Yield)? else {
-            return Ok(());
+        if options.progress {
+            return self.handle_progress(context, from, invocation, options, payload);
+        }
+        let sessions = &mut *context.sessions;
+        let Some(call) = self.calls.remove_answered(from, invocation, sessions) else {
+            return was_sent(context, from, invocation, MessageType::Yield);
         };
-        let call = &self.calls[key];
-        let (caller, request) = (call.caller, call.request);
-        let callee = call.discloses_callee.then(|| {
-            let Disclosed {
-                session,
-                authid,
-                authrole,
-            } = context.sessions[from].disclosed();
-            Box::new(Disclosed {
-                session,
-                authid: authid.into_owned().into(),
-                authrole: authrole.into_owned().into(),
-            })
-        });
+        if call.rare.is_some() {
+            self.end_rare(context, &call, true);
+        }
         let result = Message::Result {
-            request,
+            request: call.request,
             details: ResultDetails {
-                progress: options.progress,
-                callee,
+                progress: false,
+                callee: call.discloses_callee.then(|| disclosed(context, from)),
                 passthru: options.passthru.clone(),
             },
             payload,
         };
-        if options.progress {
-            self.calls.restart_timeout(key, context.now);
-            // A caller that did not ask for progress could take this for its result.
-            if self.calls[key].receive_progress
-                && let Some(fault) = untold(context.reply(caller, &result))
-            {
-                self.abandon(context, key, &fault);
-            }
+        if let Err(refused) = context.reply(call.caller, &result) {
+            refuse_result(context, &call, refused);
+        }
+        Ok(())
+    }
+
+    /// A result that is not the last one.
+    #[inline(never)]
+    fn handle_progress<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        invocation: RequestId,
+        options: &YieldOptions,
+        payload: Payload<'_>,
+    ) -> Result<(), Violation> {
+        let Some(key) = self.calls.of_callee(from, invocation) else {
+            return was_sent(context, from, invocation, MessageType::Yield);
+        };
+        self.calls.restart_timeout(key, context.now);
+        let call = &self.calls[key];
+        // A caller that did not ask for progress could take this for its result.
+        if !call.receive_progress {
             return Ok(());
         }
-        self.end(context, key);
-        if let Some(fault) = untold(context.reply(caller, &result)) {
-            context.refuse(caller, MessageType::Call, request, &fault);
+        let result = Message::Result {
+            request: call.request,
+            details: ResultDetails {
+                progress: true,
+                callee: call.discloses_callee.then(|| disclosed(context, from)),
+                passthru: options.passthru.clone(),
+            },
+            payload,
+        };
+        if let Some(fault) = untold(context.reply(call.caller, &result)) {
+            self.abandon(context, key, &fault);
         }
         Ok(())
     }
@@ -77,8 +94,8 @@ impl Dealer {
         error: &str,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
-        let Some(key) = self.answered(context, from, invocation, MessageType::Error)? else {
-            return Ok(());
+        let Some(key) = self.calls.of_callee(from, invocation) else {
+            return was_sent(context, from, invocation, MessageType::Error);
         };
         // Clients close a connection that brings them an error without a proper name.
         if let Some(reason) = uri::check(error, UriCheck::Loose) {
@@ -111,25 +128,47 @@ impl Dealer {
         }
         Ok(())
     }
+}
 
-    /// The open call that a callee speaks of. One that has ended meanwhile (cancelled, timed out,
-    /// its caller gone) is no fault of the callee's; one that never was is.
-    fn answered<H>(
-        &self,
-        context: &Context<'_, H>,
-        from: SessionIndex,
-        invocation: RequestId,
-        kind: MessageType,
-    ) -> Result<Option<CallKey>, Violation> {
-        let known = self.calls.of_callee(from, invocation);
-        let last = context.sessions[from].invocation_last;
-        if known.is_none() && invocation.0 > last {
-            return Err(Violation::new(format!(
-                "{} for invocation {invocation}, which was never sent; the last one was {last}",
-                kind.name()
-            )));
-        }
-        Ok(known)
+/// A callee speaks of a call that is not open. One that has ended meanwhile (cancelled, timed out,
+/// its caller gone) is no fault of the callee's; one that never was is.
+#[cold]
+fn was_sent<H>(
+    context: &Context<'_, H>,
+    from: SessionIndex,
+    invocation: RequestId,
+    kind: MessageType,
+) -> Result<(), Violation> {
+    let last = context.sessions[from].invocation_last;
+    if invocation.0 <= last {
+        return Ok(());
+    }
+    Err(Violation::new(format!(
+        "{} for invocation {invocation}, which was never sent; the last one was {last}",
+        kind.name()
+    )))
+}
+
+/// The callee, as its caller is told of it.
+#[cold]
+fn disclosed<H>(context: &Context<'_, H>, callee: SessionIndex) -> Box<Disclosed<'static>> {
+    let Disclosed {
+        session,
+        authid,
+        authrole,
+    } = context.sessions[callee].disclosed();
+    Box::new(Disclosed {
+        session,
+        authid: authid.into_owned().into(),
+        authrole: authrole.into_owned().into(),
+    })
+}
+
+/// The caller's queue has not taken its RESULT.
+#[cold]
+fn refuse_result<H>(context: &mut Context<'_, H>, call: &Call, refused: Refused) {
+    if let Some(fault) = untold(Err(refused)) {
+        context.refuse(call.caller, MessageType::Call, call.request, &fault);
     }
 }
 

@@ -53,18 +53,13 @@ impl Dealer {
                 "CALL {request} has progress, but progressive_call_invocations was not announced"
             ))));
         }
-        if !session.calls.is_empty()
-            && let Some(key) = self.calls.of_caller(from, request)
+        if session.is_beyond(request)
+            || !self.continue_known(context, from, request, options, payload)?
         {
-            return Ok(self.continue_call(context, key, options, payload)?);
-        }
-        if self.waiting_call(from, request).is_some() {
-            return Err(Uncalled::Violation(not_progressive(request)));
-        }
-        if is_late_continuation(session, request, options.progress) {
+            context.take_request(from, request)?;
+        } else {
             return Ok(());
         }
-        session.take_request(request, context.config.request_id_check)?;
         let opened = loop {
             match self.open(context, from, request, options, procedure, payload) {
                 Ok(false) => {}
@@ -84,6 +79,28 @@ impl Dealer {
             context.refuse(from, MessageType::Call, request, &fault);
         }
         Ok(())
+    }
+
+    /// A CALL whose id is not beyond all before: whether it is about a call that there was. Clients count
+    /// their ids up, so that this is rarely asked; one that draws them is asked it at each call.
+    #[inline(never)]
+    fn continue_known<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        options: &CallOptions,
+        payload: Payload<'_>,
+    ) -> Result<bool, Violation> {
+        if let Some(key) = self.calls.of_caller(from, request) {
+            self.continue_call(context, key, options, payload)?;
+            return Ok(true);
+        }
+        if self.waiting_call(from, request).is_some() {
+            return Err(not_progressive(request));
+        }
+        let session = &mut context.sessions[from];
+        Ok(is_late_continuation(session, request, options.progress))
     }
 
     /// Refuses a CALL for what is in it. Where it would have been the next part of an open call, that
@@ -181,12 +198,12 @@ impl Dealer {
             && self.waiting.has(self.registrations[registration].id)
         {
             // Those who came before are before it.
-            return self.wait(context, registration, &new).map(|()| true);
+            return self.wait(context, registration, new).map(|()| true);
         }
-        match self.place(context, registration, &new) {
+        match self.place(context, registration, new) {
             Placed::Invoked => Ok(true),
             Placed::Left => Ok(false),
-            Placed::Busy => self.wait(context, registration, &new).map(|()| true),
+            Placed::Busy => self.wait(context, registration, new).map(|()| true),
             Placed::Failed(fault) => Err(fault),
         }
     }
@@ -194,9 +211,13 @@ impl Dealer {
     /// The last part of a progressive call has come.
     fn forget_progressive<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
         let call = &mut self.calls[key];
-        if let Some(progressive) = call.progressive.take() {
+        let Some(rare) = &mut call.rare else {
+            return;
+        };
+        if let Some(progressive) = rare.progressive.take() {
             context.hold(call.caller, -progressive.bytes());
         }
+        call.rare.take_if(|rare| rare.slot.is_none());
     }
 
     /// A CALL with the id of an open call: the next part of a progressive one. It goes to the
@@ -209,7 +230,11 @@ impl Dealer {
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
         let call = &mut self.calls[key];
-        let Some(progressive) = &call.progressive else {
+        let progressive = call
+            .rare
+            .as_deref()
+            .and_then(|rare| rare.progressive.as_ref());
+        let Some(progressive) = progressive else {
             return Err(not_progressive(call.request));
         };
         // A callee that was asked to stop is not fed any more.

@@ -39,6 +39,26 @@ pub(super) struct Slot {
     pub(super) callee: u64,
 }
 
+/// The places of the callees of a registration, in the order in which one call is offered to them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    /// Each of them has one turn.
+    pub(super) callees: usize,
+    first: usize,
+    step: usize,
+}
+
+impl Turns {
+    #[inline]
+    pub(super) fn place(self, attempt: usize) -> usize {
+        match self.first + attempt * self.step {
+            // One callee, or the first one tried: the usual case needs no division.
+            place if place < self.callees => place,
+            place => place % self.callees,
+        }
+    }
+}
+
 /// In the order of registration, which is the order of their numbers.
 #[derive(Debug)]
 pub(super) struct Callees {
@@ -128,28 +148,25 @@ impl Callees {
         self.list.iter()
     }
 
-    /// The places of the callees that may serve one call, in the order in which they are asked;
-    /// the busy ones among them are to be passed over. `None` if all are busy.
+    /// The order in which callees are asked to serve one call; the busy ones among them are to be passed over.
+    /// `None` if all are busy.
     #[inline]
-    pub(super) fn candidates(
-        &self,
-        random: &mut Random,
-    ) -> Option<impl Iterator<Item = usize> + use<>> {
-        let len = self.list.len();
-        if self.busy == len {
+    pub(super) fn turns(&self, random: &mut Random) -> Option<Turns> {
+        let callees = self.list.len();
+        if self.busy == callees {
             return None;
         }
         let (first, step) = match self.policy {
             InvocationPolicy::Single | InvocationPolicy::First => (0, 1),
-            InvocationPolicy::Last => (len - 1, len - 1),
+            InvocationPolicy::Last => (callees - 1, callees - 1),
             InvocationPolicy::RoundRobin => (self.turn, 1),
-            InvocationPolicy::Random => (random.below(len), 1),
+            InvocationPolicy::Random => (random.below(callees), 1),
         };
-        Some((0..len).map(move |attempt| match first + attempt * step {
-            // One callee, or the first one tried: the usual case needs no division.
-            place if place < len => place,
-            place => place % len,
-        }))
+        Some(Turns {
+            callees,
+            first,
+            step,
+        })
     }
 
     /// In Crossbar.io's words.

@@ -32,19 +32,25 @@ pub(super) struct Call {
     pub(super) receive_progress: bool,
     /// The callee is disclosed to the caller.
     pub(super) discloses_callee: bool,
-    /// The place that it takes at a callee with a bound on its invocations.
-    pub(super) slot: Option<Box<Slot>>,
     /// The callee was asked to stop, and its answer is still the caller's (mode `kill`).
     pub(super) interrupted: bool,
-    /// What the INVOCATIONs to come need; there while the caller's last CALL has not come.
-    pub(super) progressive: Option<Box<Progressive>>,
+    pub(super) rare: Option<Box<Rare>>,
     /// The time between two signs of life that the realm waits for; 0 means for ever.
     pub(super) timeout_ms: u64,
-    /// When `timeout_ms` is over. Only [`Calls`] writes it.
-    deadline: Option<Time>,
+    /// When `timeout_ms` is over, where there is one. Only [`Calls`] writes it.
+    deadline: Time,
     /// Where the caller's and the callee's list of open calls name this one.
     place_at_caller: u32,
     place_at_callee: u32,
+}
+
+/// What few calls have, and which is one word for the others.
+#[derive(Debug)]
+pub(super) struct Rare {
+    /// The place that it takes at a callee with a bound on its invocations.
+    pub(super) slot: Option<Slot>,
+    /// What the INVOCATIONs to come need; there while the caller's last CALL has not come.
+    pub(super) progressive: Option<Progressive>,
 }
 
 /// A progressive call's INVOCATION as it began: the options of its first CALL hold for all
@@ -89,11 +95,10 @@ impl Call {
             invocation,
             receive_progress: false,
             discloses_callee: false,
-            slot: None,
             interrupted: false,
-            progressive: None,
+            rare: None,
             timeout_ms: 0,
-            deadline: None,
+            deadline: Time(0),
             place_at_caller: 0,
             place_at_callee: 0,
         }
@@ -121,25 +126,56 @@ impl Calls {
     }
 
     /// Neither id is that of another open call of the same session: a CALL with one continues that
-    /// call, and invocations are counted up.
-    pub(super) fn insert<H>(&mut self, mut call: Call, now: Time, sessions: &mut Sessions<H>) {
+    /// call, and invocations are counted up. For how many calls more the caller has room now.
+    #[inline]
+    pub(super) fn insert<H>(
+        &mut self,
+        mut call: Call,
+        now: Time,
+        sessions: &mut Sessions<H>,
+    ) -> usize {
         let entry = self.slab.vacant_entry();
         let key = CallKey(entry.key() as u32);
         self.by_request.insert_new((call.caller, call.request), key);
         self.by_invocation
             .insert_new((call.callee, call.invocation), key);
-        call.place_at_caller = push(&mut sessions[call.caller].calls, key);
         call.place_at_callee = push(&mut sessions[call.callee].invocations, key);
+        let calls = &mut sessions[call.caller].calls;
+        let room = calls.capacity();
+        call.place_at_caller = push(calls, key);
+        if call.timeout_ms > 0 {
+            call.deadline = now.after_ms(call.timeout_ms);
+            self.deadlines.insert((call.deadline, key));
+        }
         entry.insert(call);
-        self.restart_timeout(key, now);
+        calls.capacity() - room
+    }
+
+    /// Takes out the open call that `callee` was invoked for with that id.
+    #[inline]
+    pub(super) fn remove_answered<H>(
+        &mut self,
+        callee: SessionIndex,
+        invocation: RequestId,
+        sessions: &mut Sessions<H>,
+    ) -> Option<Call> {
+        let key = self.by_invocation.remove(&(callee, invocation))?;
+        Some(self.take(key, sessions))
     }
 
     pub(super) fn remove<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
+        let call = &self[key];
+        self.by_invocation.remove(&(call.callee, call.invocation));
+        self.take(key, sessions)
+    }
+
+    /// Takes out a call that is found by its invocation no more.
+    #[inline]
+    fn take<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
         let call = self.slab.remove(key.0 as usize);
         self.by_request.remove(&(call.caller, call.request));
-        self.by_invocation.remove(&(call.callee, call.invocation));
-        if let Some(deadline) = call.deadline {
-            self.deadlines.remove(&(deadline, key));
+        if call.timeout_ms > 0 {
+            self.deadlines.remove(&(call.deadline, key));
         }
         let at_caller = &mut sessions[call.caller].calls;
         if let Some(moved) = swap_remove(at_caller, call.place_at_caller) {
@@ -158,11 +194,9 @@ impl Calls {
         if call.timeout_ms == 0 {
             return;
         }
-        let deadline = now.after_ms(call.timeout_ms);
-        if let Some(earlier) = call.deadline.replace(deadline) {
-            self.deadlines.remove(&(earlier, key));
-        }
-        self.deadlines.insert((deadline, key));
+        self.deadlines.remove(&(call.deadline, key));
+        call.deadline = now.after_ms(call.timeout_ms);
+        self.deadlines.insert((call.deadline, key));
     }
 
     /// The open call that `caller` made with that id.
@@ -195,7 +229,7 @@ impl Calls {
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.slab
             .iter()
-            .filter_map(|(_, call)| call.slot.as_deref())
+            .filter_map(|(_, call)| call.rare.as_deref()?.slot.as_ref())
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.
@@ -216,9 +250,8 @@ impl Calls {
                 key
             );
             assert!(call.invocation.0 <= sessions[call.callee].invocation_last);
-            assert_eq!(call.deadline.is_some(), call.timeout_ms > 0);
-            if let Some(deadline) = call.deadline {
-                assert!(self.deadlines.contains(&(deadline, key)));
+            if call.timeout_ms > 0 {
+                assert!(self.deadlines.contains(&(call.deadline, key)));
                 deadlines += 1;
             }
         }

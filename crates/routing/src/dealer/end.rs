@@ -93,7 +93,8 @@ impl Dealer {
         let mut made = last_of(&context.sessions[index].calls, count_max);
         made.sort_unstable_by_key(|key| self.calls[*key].request);
         for key in &made {
-            let call = self.take(context, *key);
+            let call = self.calls.remove(*key, context.sessions);
+            self.end_rare(context, &call, false);
             if !call.interrupted {
                 interrupt(context, &call, CancelMode::KillNoWait, error::CANCELED);
             }
@@ -131,25 +132,36 @@ impl Dealer {
     /// Takes a call out of the table. What its callee still says of it is ignored from now on,
     /// and so are further parts that its caller sends before it learns of the end.
     pub(super) fn end<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) -> Call {
-        let call = self.take(context, key);
-        if call.progressive.is_some() {
-            expect_continuations(&mut context.sessions[call.caller], call.request);
+        let call = self.calls.remove(key, context.sessions);
+        if call.rare.is_some() {
+            self.end_rare(context, &call, true);
         }
         call
     }
 
-    /// Takes a call out of the table, and frees the place that it took at its callee.
-    #[inline]
-    fn take<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) -> Call {
-        let call = self.calls.remove(key, context.sessions);
-        if let Some(slot) = &call.slot {
+    /// What has to be done about a call that has ended and was no common one: the place that it took at its callee
+    /// is free, and its caller may go on sending parts of it, if that is there.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_rare<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        call: &Call,
+        has_caller: bool,
+    ) {
+        let Some(rare) = &call.rare else {
+            return;
+        };
+        if let Some(slot) = &rare.slot {
             self.registrations.release(slot);
             self.waiting.stir(slot.registration);
         }
-        if let Some(progressive) = &call.progressive {
+        if let Some(progressive) = &rare.progressive {
             context.hold(call.caller, -progressive.bytes());
+            if has_caller {
+                expect_continuations(&mut context.sessions[call.caller], call.request);
+            }
         }
-        call
     }
 }
 

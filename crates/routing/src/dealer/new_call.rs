@@ -7,6 +7,7 @@ use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 
 /// A CALL that opens a call.
+#[derive(Clone, Copy)]
 pub(super) struct NewCall<'m> {
     pub(super) from: SessionIndex,
     pub(super) request: RequestId,

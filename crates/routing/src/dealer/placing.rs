@@ -3,10 +3,10 @@
 use crosstie_wamp::{CallOptions, InvocationDetails, MatchPolicy, Message, RequestId};
 
 use super::Dealer;
-use super::callees::{Callee, Slot};
-use super::calls::{Call, Progressive, calls_bytes};
+use super::callees::{Callee, Slot, Turns};
+use super::calls::{Call, Progressive, Rare, calls_bytes};
 use super::new_call::{NewCall, Placed, too_long, unrepresentable};
-use super::registrations::RegistrationKey;
+use super::registrations::{Registration, RegistrationKey};
 use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
@@ -16,39 +16,83 @@ use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
 const CALLEES_TRIED_MAX: usize = 8;
 
 impl Dealer {
-    /// Offers a call to the callees of a registration, in their order.
-    #[inline]
+    /// Offers a call to the callees of a registration, in their order. Nearly always the first one takes it: what
+    /// else there may be to do is out of line.
+    #[inline(always)]
     pub(super) fn place<H>(
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
-        new: &NewCall<'_>,
+        new: NewCall<'_>,
     ) -> Placed {
         let callees = &self.registrations[registration].callees;
-        let Some(candidates) = callees.candidates(context.random) else {
+        let Some(turns) = callees.turns(context.random) else {
             return self.busy_or_left(context, registration);
         };
-        let mut tried = 0;
-        for place in candidates {
+        let (place, mut refused) = (turns.place(0), None);
+        let callee = callees[place];
+        if callee.is_free() && !context.sessions[callee.session].closing {
+            match self.invoke(context, registration, callee, &new) {
+                Ok(()) => {
+                    self.registrations.invoked(registration, place);
+                    return Placed::Invoked;
+                }
+                Err(uninvoked) => refused = Some(uninvoked),
+            }
+        }
+        self.place_after(context, registration, turns, refused, new)
+    }
+
+    /// The same for a call that has waited.
+    #[cold]
+    pub(super) fn place_waited<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        registration: RegistrationKey,
+        new: NewCall<'_>,
+    ) -> Placed {
+        self.place(context, registration, new)
+    }
+
+    /// Offers a call to the callees after the first one, which was passed over or has not taken it.
+    #[cold]
+    #[inline(never)]
+    fn place_after<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        registration: RegistrationKey,
+        turns: Turns,
+        mut refused: Option<Uninvoked>,
+        new: NewCall<'_>,
+    ) -> Placed {
+        let (mut tried, mut attempt) = (0, 0);
+        loop {
+            match refused.take() {
+                None => {}
+                Some(Uninvoked::Refused(Refused::Full | Refused::Gone)) => tried += 1,
+                Some(Uninvoked::Refused(Refused::TooLong)) => {
+                    return Placed::Failed(too_long("callee"));
+                }
+                Some(Uninvoked::Refused(Refused::Unrepresentable(reason))) => {
+                    return Placed::Failed(unrepresentable(reason));
+                }
+                Some(Uninvoked::Unsupported(fault)) => return Placed::Failed(fault),
+            }
+            attempt += 1;
+            if attempt == turns.callees || tried == CALLEES_TRIED_MAX {
+                break;
+            }
+            let place = turns.place(attempt);
             let callee = self.registrations[registration].callees[place];
             if !callee.is_free() || context.sessions[callee.session].closing {
                 continue;
             }
-            if tried == CALLEES_TRIED_MAX {
-                break;
-            }
-            tried += 1;
-            match self.invoke(context, registration, callee, new) {
-                Ok(Ok(())) => {
+            match self.invoke(context, registration, callee, &new) {
+                Ok(()) => {
                     self.registrations.invoked(registration, place);
                     return Placed::Invoked;
                 }
-                Ok(Err(Refused::Full | Refused::Gone)) => {}
-                Ok(Err(Refused::TooLong)) => return Placed::Failed(too_long("callee")),
-                Ok(Err(Refused::Unrepresentable(reason))) => {
-                    return Placed::Failed(unrepresentable(reason));
-                }
-                Err(fault) => return Placed::Failed(fault),
+                Err(uninvoked) => refused = Some(uninvoked),
             }
         }
         if tried == 0 {
@@ -75,17 +119,21 @@ impl Dealer {
     }
 
     /// Sends the first INVOCATION of a call to one callee, and keeps the call if it was taken.
+    #[inline(always)]
     fn invoke<H>(
         &mut self,
         context: &mut Context<'_, H>,
         key: RegistrationKey,
         callee: Callee,
         new: &NewCall<'_>,
-    ) -> Result<Result<(), Refused>, Fault> {
+    ) -> Result<(), Uninvoked> {
         let options = new.options;
-        let session = &context.sessions[callee.session];
+        let session = &mut context.sessions[callee.session];
         let features = session.features;
-        check_callee(features, options)?;
+        if options.progress || options.passthru.is_some() {
+            check_callee(features, options).map_err(Uninvoked::Unsupported)?;
+        }
+        let invocation = RequestId(session.invocation_last + 1);
         let registration = &self.registrations[key];
         let is_pattern = registration.match_policy != MatchPolicy::Exact;
         // The specification would also have the callee announce call_canceling before it is told
@@ -100,7 +148,6 @@ impl Dealer {
         } else {
             (unit.milliseconds(options.timeout_ms), 0)
         };
-        let invocation = RequestId(session.invocation_last + 1);
         let message = Message::Invocation {
             request: invocation,
             registration: registration.id,
@@ -116,41 +163,60 @@ impl Dealer {
             },
             payload: new.payload,
         };
-        if let Err(refused) = deliver(context.out, session, &message) {
-            return Ok(Err(refused));
-        }
+        deliver(context.out, &context.sessions[callee.session], &message)
+            .map_err(Uninvoked::Refused)?;
 
         context.sessions[callee.session].invocation_last = invocation.0;
         let mut call = Call::new(new.from, new.request, callee.session, invocation);
         call.receive_progress = options.receive_progress;
         call.discloses_callee = callee.is_disclosed;
-        if callee.concurrency > 0 {
-            call.slot = Some(Box::new(Slot {
-                registration: registration.id,
-                callee: callee.number,
-            }));
-        }
         call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
-        if options.progress {
-            let progressive = Progressive {
-                registration: registration.id,
-                procedure: is_pattern.then(|| new.procedure.into()),
-                disclosed: new.disclosed,
-                timeout_ms: forwarded,
-                receive_progress,
-                passthru: options.passthru.clone(),
-            };
-            context.hold(new.from, progressive.bytes());
-            call.progressive = Some(Box::new(progressive));
+        if callee.concurrency > 0 || options.progress {
+            let told = (forwarded, receive_progress);
+            call.rare = Some(rare(context, registration, callee, *new, told));
         }
-        let room = context.sessions[new.from].calls.capacity();
-        self.calls.insert(call, new.since, context.sessions);
-        let more = context.sessions[new.from].calls.capacity() - room;
+        let more = self.calls.insert(call, new.since, context.sessions);
         if more > 0 {
             context.hold(new.from, calls_bytes(more));
         }
-        Ok(Ok(()))
+        Ok(())
     }
+}
+
+/// Why a callee was not invoked.
+enum Uninvoked {
+    Refused(Refused),
+    /// It does not support what the call asks of it.
+    Unsupported(Fault),
+}
+
+/// What is kept of a call that is progressive, or whose callee has a bound on its invocations.
+#[cold]
+#[inline(never)]
+fn rare<H>(
+    context: &mut Context<'_, H>,
+    registration: &Registration,
+    callee: Callee,
+    new: NewCall<'_>,
+    (timeout_ms, receive_progress): (u64, bool),
+) -> Box<Rare> {
+    let slot = (callee.concurrency > 0).then_some(Slot {
+        registration: registration.id,
+        callee: callee.number,
+    });
+    let is_pattern = registration.match_policy != MatchPolicy::Exact;
+    let progressive = new.options.progress.then(|| Progressive {
+        registration: registration.id,
+        procedure: is_pattern.then(|| new.procedure.into()),
+        disclosed: new.disclosed,
+        timeout_ms,
+        receive_progress,
+        passthru: new.options.passthru.clone(),
+    });
+    if let Some(progressive) = &progressive {
+        context.hold(new.from, progressive.bytes());
+    }
+    Box::new(Rare { slot, progressive })
 }
 
 /// The shorter of two times, where 0 means for ever.
@@ -173,6 +239,8 @@ fn left(timeout: u64, unit: CallTimeoutUnit, now: Time, since: Time) -> u64 {
 }
 
 /// Whether a callee supports what a call asks of it.
+#[cold]
+#[inline(never)]
 fn check_callee(features: ClientFeatures, options: &CallOptions) -> Result<(), Fault> {
     let missing = |what| Err(Fault::new(error::FEATURE_NOT_SUPPORTED, what));
     if options.progress

@@ -21,12 +21,12 @@ impl Dealer {
         &mut self,
         context: &mut Context<'_, H>,
         key: RegistrationKey,
-        new: &NewCall<'_>,
+        new: NewCall<'_>,
     ) -> Result<(), Fault> {
         let registration = &self.registrations[key];
-        self.may_wait(key, new)?;
+        self.may_wait(key, &new)?;
         let id = registration.id;
-        let kept = self.keep(context, new)?;
+        let kept = self.keep(context, &new)?;
         let timeout_ms = context
             .config
             .call_timeout_unit
@@ -101,8 +101,8 @@ impl Dealer {
         self.release_kept(context, call.caller, &call.kept);
         let new = call.kept.as_new(call.caller, call.request);
         let outcome = match key {
-            Some(key) => self.start(context, key, &new, &call),
-            None => self.start_elsewhere(context, &new, &call),
+            Some(key) => self.start(context, key, new, &call),
+            None => self.start_elsewhere(context, new, &call),
         };
         if let Err(fault) = outcome {
             context.refuse(call.caller, MessageType::Call, call.request, &fault);
@@ -119,10 +119,10 @@ impl Dealer {
         &mut self,
         context: &mut Context<'_, H>,
         key: RegistrationKey,
-        new: &NewCall<'_>,
+        new: NewCall<'_>,
         call: &WaitingCall,
     ) -> Result<(), Fault> {
-        match self.place(context, key, new) {
+        match self.place_waited(context, key, new) {
             Placed::Invoked => Ok(()),
             Placed::Busy => self.wait(context, key, new),
             Placed::Left => self.start_elsewhere(context, new, call),
@@ -134,7 +134,7 @@ impl Dealer {
     fn start_elsewhere<H>(
         &mut self,
         context: &mut Context<'_, H>,
-        new: &NewCall<'_>,
+        new: NewCall<'_>,
         call: &WaitingCall,
     ) -> Result<(), Fault> {
         let exact = self.registrations.exact(new.procedure);
