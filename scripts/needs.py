@@ -27,6 +27,8 @@ OSLO = CONFORMANCE / "oslo_messaging"
 OSLO_VENV = TARGET / "oslo-messaging/venv"
 FRAMEWORKS = CONFORMANCE / "frameworks"
 FRAMEWORKS_VENV = TARGET / "frameworks/venv"
+XCONN = CONFORMANCE / "xconn_client"
+XCONN_VENV = TARGET / "xconn-client/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
@@ -279,6 +281,12 @@ def oslo_messaging() -> str | None:
 def frameworks() -> str | None:
     """Celery, kombu and Dramatiq in an environment of their own, with what runs their tests."""
     return environment(FRAMEWORKS_VENV, FRAMEWORKS / "requirements.txt")
+
+
+@functools.cache
+def xconn_client() -> str | None:
+    """xconn's client in an environment of its own: others of its packages are not the tests'."""
+    return environment(XCONN_VENV, XCONN / "requirements.txt")
 
 
 def environment(place: Path, requirements: Path) -> str | None:

@@ -149,6 +149,12 @@ def of_wamp() -> list[Suite]:
             "other people's clients, and peers that break the rules, against the router",
             ["wamp", "crossbar", "node", "scripts"],
         ),
+        black_box(
+            "xconn",
+            "xconn's client by every method of authentication that it speaks",
+            ["xconn_client"],
+            needs.xconn_client,
+        ),
         Suite(
             "websocket-testsuite",
             "the Autobahn TestSuite against a WebSocket testee, judged strictly",

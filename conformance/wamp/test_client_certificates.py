@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -129,11 +130,10 @@ def hello(peer: RawSocket, **details: object) -> RawSocket:
     return peer
 
 
-@pytest.mark.parametrize("client", ["asyncio", "twisted"])
-@pytest.mark.parametrize("kind", ["ws", "rs"])
-def test_autobahn_shows_one(node, papers, new_session, client, kind):
-    host, port = node.address("required")
-    place = {
+def where(node, papers: Papers, transport: str, kind: str) -> dict:
+    """Return where Autobahn is to connect."""
+    host, port = node.address(transport)
+    return {
         "kind": kind,
         "over": "tls",
         "serializer": "cbor",
@@ -142,6 +142,12 @@ def test_autobahn_shows_one(node, papers, new_session, client, kind):
         "url": f"wss://localhost:{port}/ws",
         "authority": f"{papers.directory}/authority.pem",
     }
+
+
+@pytest.mark.parametrize("client", ["asyncio", "twisted"])
+@pytest.mark.parametrize("kind", ["ws", "rs"])
+def test_autobahn_shows_one(node, papers, new_session, client, kind):
+    place = where(node, papers, "required", kind)
     for shows, authid in (("sha256", "two"), ("subject", "joe")):
         shown = {**place, "certificate": f"{papers.directory}/{shows}.example"}
         details = new_session(client).open(shown, auth={"method": "tls"}).details
@@ -151,6 +157,27 @@ def test_autobahn_shows_one(node, papers, new_session, client, kind):
     with pytest.raises(WampError) as raised:
         new_session(client).open(unknown, auth={"method": "tls"})
     assert raised.value.uri == NOT_AUTHORIZED
+
+
+@pytest.mark.parametrize("client", ["asyncio", "twisted"])
+@pytest.mark.parametrize("kind", ["ws", "rs"])
+def test_autobahn_shows_one_to_a_procedure(node, papers, new_session, client, kind):
+    place = where(node, papers, "dynamic", kind)
+    place["certificate"] = f"{papers.directory}/subject.example"
+    with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
+        authenticator.register(PROCEDURE)
+
+        def serve() -> None:
+            invocation = authenticator.hear(INVOCATION)
+            authid = invocation[4][2]["transport"]["peer_cert"]["subject"]["cn"]
+            authenticator.say(YIELD, invocation[1], {}, [{"role": "user", "authid": authid}])
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        details = new_session(client).open(place, auth={"method": "tls"}).details
+        serving.join()
+    assert (details["authid"], details["authrole"]) == ("joe", "user")
+    assert (details["authmethod"], details["authprovider"]) == ("tls", "dynamic")
 
 
 @pytest.mark.parametrize("transport", ["required", "optional"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from rig import config
 from rig.plain import ClosedError
-from rig.router import Router
+from rig.router import ROOT, Router
 from rig.session import ABORT, GOODBYE, HELLO, ROLES, WELCOME
-from rig.waiting import await_true
+from rig.waiting import DEADLINE_S, await_true
 from rig.websocket import WebSocket
 from wamp.test_authentication import AUTHENTICATE, CHALLENGE, TICKETS
 
@@ -242,3 +244,19 @@ def test_who_proves_nothing_is_not_remembered(router):
     assert given_again is not None
     peer.close()
     again.close()
+
+
+def test_autobahn_is_known_again_until_it_logs_out(router):
+    host, port = router.address("tcp")
+    command = [sys.executable, "-m", "puppets.cookie", f"ws://{host}:{port}/ws", "joe", "joe"]
+    done = subprocess.run(
+        command, cwd=ROOT / "conformance", capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    joe = {"authid": "joe", "authrole": "user", "authmethod": "ticket"}
+    assert told == [
+        {**joe, "authprovider": "static"},
+        {**joe, "authprovider": "cookie"},
+        {**joe, "authprovider": "cookie"},
+        {"refused": "wamp.error.no_matching_auth_method"},
+    ], done.stderr

@@ -57,7 +57,7 @@ def node(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
     static["wampcra"] = USERS
     static["cryptosign"] = KEYS
     static |= TOKENS
-    asked = dict.fromkeys(("ticket", "wampcra", "cryptosign"), dynamic)
+    asked = dict.fromkeys(("anonymous", "ticket", "wampcra", "cryptosign"), dynamic)
     paths = {"ws": {"auth": static}, "dynamic": {"auth": asked}}
     requests = {
         name: {"type": "longpoll", "auth": auth}
@@ -151,6 +151,23 @@ def test_by_a_procedure(link, node, log_in, start_thread, method, authid, secret
         serving.join()
     assert (details["authid"], details["authrole"]) == (authid, "user")
     assert (details["authmethod"], details["authprovider"]) == (method, "dynamic")
+
+
+@only(lambda link: link.kind == "ws" or link.over == "tcp")
+def test_anonymously_by_a_procedure(link, node, new_session, start_thread, certificate_directory):
+    with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
+        authenticator.register(PROCEDURE)
+
+        def serve() -> None:
+            invocation = authenticator.hear(INVOCATION)
+            authenticator.say(YIELD, invocation[1], {}, ["user"])
+
+        serving = start_thread(serve)
+        place = where_asked(node, link, certificate_directory)
+        details = new_session(link.client).open(place).details
+        serving.join()
+    assert (details["authrole"], details["authmethod"]) == ("user", "anonymous")
+    assert details["authprovider"] == "dynamic"
 
 
 def wampy(address: tuple[str, int], path: str, method: str, authid: str, secret: str) -> dict:

@@ -15,7 +15,7 @@ from rig.rawsocket import RawSocket
 from rig.router import ROOT, Router
 from rig.session import CALL, INVOCATION, PUBLISH, RESULT, YIELD
 
-PAGE = Path(__file__).parent / "pages/index.html"
+PAGES = Path(__file__).parent / "pages"
 AUTOBAHN = ROOT / "conformance/js/node_modules/autobahn-browser/autobahn.min.js"
 WAYS = ["websocket", "longpoll"]
 
@@ -29,11 +29,16 @@ def router(tmp_path_factory) -> Iterator[Router]:
     """A site with a page, and another one of another origin, which has the page alone."""
     directory = tmp_path_factory.mktemp("browser")
     pages = directory / "pages"
-    pages.mkdir()
-    shutil.copy(PAGE, pages)
+    shutil.copytree(PAGES, pages)
     shutil.copy(AUTOBAHN, pages)
     files = {"/": {"type": "static", "directory": "pages"}}
-    wamp = {"ws": {"type": "websocket"}, "lp": {"type": "longpoll"}}
+    ticket = {"type": "static", "principals": {"joe": {"ticket": "hunter2", "role": "anonymous"}}}
+    login = {"auth": {"ticket": ticket, "cookie": {}}, "cookie": {"http_strict": True}}
+    wamp = {
+        "ws": {"type": "websocket"},
+        "lp": {"type": "longpoll"},
+        "login": {"type": "websocket", **login},
+    }
     running = Router(
         directory,
         config=config.plain(
@@ -155,3 +160,15 @@ def test_a_page_is_told_of_its_end(router, browse, by):
         assert page.session.hear(RESULT)
         _, text = page.is_called("closed")
         assert "killed" in text
+
+
+def test_a_page_is_known_again(router, browse):
+    with Page(router, "login") as page:
+        host, port = router.address("site")
+        browse(f"http://{host}:{port}/login.html?name=login")
+        assert page.is_called("ready") == [
+            ["joe", "ticket", "static"],
+            ["joe", "ticket", "cookie"],
+            # No script of the page can read it.
+            "",
+        ]
