@@ -19,6 +19,7 @@ mod consumers;
 mod fault;
 mod journal;
 mod keys;
+mod lasting;
 mod ledger;
 mod message;
 mod outbox;
@@ -41,6 +42,7 @@ pub use config::{VhostConfig, VhostLimits};
 pub use fault::Fault;
 pub use journal::{Destination, Journal, Position, QueueId, Record, StoredMessage};
 pub use keys::{ChannelKey, ConnectionKey, QueueKey};
+pub use lasting::find_lasting;
 pub use message::MessageContent;
 pub use outbox::{Outbox, Refused};
 pub use status::{

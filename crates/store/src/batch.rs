@@ -1,10 +1,9 @@
 //! Records that are committed together.
 
-use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
-use crosstie_queues::{Position, QueueId, Record};
+use crosstie_queues::{Position, Record, find_lasting};
 
 /// Records in the order in which they happened, and how far they bring each vhost's journal.
 #[derive(Debug, Default)]
@@ -78,20 +77,11 @@ impl Batch {
     /// Takes out what the batch itself undoes: a message that came and went costs no write. What
     /// is left is of one commit, and must not be parted any more.
     pub fn cancel(&mut self) {
-        let undoes = |record: &Record| {
-            matches!(
-                record,
-                Record::Dequeued { .. } | Record::Purged { .. } | Record::QueueDeleted { .. }
-            )
-        };
-        if !self
-            .parts
-            .iter()
-            .any(|part| part.records.iter().any(undoes))
-        {
+        if !self.records().any(|(_, record)| record.is_departure()) {
             return;
         }
-        let kept = self.find_lasting();
+        let records = self.records();
+        let kept = find_lasting(records.map(|(vhost, record)| (&**vhost, record)));
         let mut kept = kept.iter();
         for part in &mut self.parts {
             // As many marks as records.
@@ -107,7 +97,7 @@ impl Batch {
         &self.positions
     }
 
-    pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+    pub fn records(&self) -> impl DoubleEndedIterator<Item = (&Arc<str>, &Record)> {
         let parts = self.parts.iter();
         parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
     }
@@ -116,14 +106,8 @@ impl Batch {
     /// with it: what was handed over at once, and has nothing else in it. A dead letter's original
     /// is not of that kind, since it is handed over with the letter.
     pub(crate) fn departures(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
-        let is_departure = |record: &Record| {
-            matches!(
-                record,
-                Record::Dequeued { .. } | Record::Purged { .. } | Record::QueueDeleted { .. }
-            )
-        };
         let parts = self.parts.iter();
-        let parts = parts.filter(move |part| part.records.iter().all(is_departure));
+        let parts = parts.filter(move |part| part.records.iter().all(Record::is_departure));
         parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
     }
 
@@ -148,52 +132,6 @@ impl Batch {
             None => self.positions.push((Arc::clone(vhost), position)),
         }
     }
-
-    /// For each record, from the first, whether it is still to be written.
-    fn find_lasting(&self) -> Vec<bool> {
-        let count = self.parts.iter().map(|part| part.records.len()).sum();
-        let mut lasting = vec![true; count];
-        // What the records behind the one that is looked at undo.
-        let mut cleared: HashSet<(&str, QueueId)> = HashSet::new();
-        let mut dequeued: HashMap<(&str, QueueId, i64), usize> = HashMap::new();
-        let mut index = count;
-        for part in self.parts.iter().rev() {
-            let vhost = &*part.vhost;
-            for record in part.records.iter().rev() {
-                index -= 1;
-                match record {
-                    Record::Purged { queue } | Record::QueueDeleted { id: queue } => {
-                        cleared.insert((vhost, *queue));
-                    }
-                    Record::Dequeued { queue, .. } if cleared.contains(&(vhost, *queue)) => {
-                        lasting[index] = false;
-                    }
-                    Record::Dequeued { queue, place } => {
-                        dequeued.insert((vhost, *queue, *place), index);
-                    }
-                    Record::Enqueued { queue, .. } if cleared.contains(&(vhost, *queue)) => {
-                        lasting[index] = false;
-                    }
-                    Record::Enqueued { queue, place, .. } => {
-                        if let Some(undone_at) = dequeued.remove(&(vhost, *queue, *place)) {
-                            lasting[index] = false;
-                            lasting[undone_at] = false;
-                        }
-                    }
-                    Record::Returned { queue, place, .. } => {
-                        lasting[index] = !cleared.contains(&(vhost, *queue))
-                            && !dequeued.contains_key(&(vhost, *queue, *place));
-                    }
-                    Record::ExchangeDeclared { .. }
-                    | Record::ExchangeDeleted { .. }
-                    | Record::QueueDeclared { .. }
-                    | Record::Bound { .. }
-                    | Record::Unbound { .. } => {}
-                }
-            }
-        }
-        lasting
-    }
 }
 
 fn record_bytes(record: &Record) -> usize {
@@ -206,7 +144,7 @@ fn record_bytes(record: &Record) -> usize {
 #[cfg(test)]
 mod tests {
     use crosstie_amqp::Properties;
-    use crosstie_queues::{MessageContent, StoredMessage};
+    use crosstie_queues::{MessageContent, QueueId, StoredMessage};
 
     use super::*;
 

@@ -1,0 +1,64 @@
+//! Which records are worth writing: a message that came and went costs no write.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+use crate::{QueueId, Record};
+
+impl Record {
+    /// Whether it takes messages away, so that records before it may not be needed.
+    pub fn is_departure(&self) -> bool {
+        matches!(
+            self,
+            Self::Dequeued { .. } | Self::Purged { .. } | Self::QueueDeleted { .. }
+        )
+    }
+}
+
+/// For each record of what is written together, from the first, whether those behind it leave it
+/// anything to say. Each is given with what names its vhost.
+pub fn find_lasting<'r, V: Copy + Eq + Hash>(
+    records: impl DoubleEndedIterator<Item = (V, &'r Record)>,
+) -> Vec<bool> {
+    // From the last to the first.
+    let mut lasting: Vec<bool> = Vec::new();
+    // What the records behind the one that is looked at undo.
+    let mut cleared: HashSet<(V, QueueId)> = HashSet::new();
+    let mut dequeued: HashMap<(V, QueueId, i64), usize> = HashMap::new();
+    for (vhost, record) in records.rev() {
+        let index = lasting.len();
+        let is_lasting = match record {
+            Record::Purged { queue } | Record::QueueDeleted { id: queue } => {
+                cleared.insert((vhost, *queue));
+                true
+            }
+            Record::Dequeued { queue, .. } if cleared.contains(&(vhost, *queue)) => false,
+            Record::Dequeued { queue, place } => {
+                dequeued.insert((vhost, *queue, *place), index);
+                true
+            }
+            Record::Enqueued { queue, .. } if cleared.contains(&(vhost, *queue)) => false,
+            Record::Enqueued { queue, place, .. } => {
+                match dequeued.remove(&(vhost, *queue, *place)) {
+                    Some(undone_at) => {
+                        lasting[undone_at] = false;
+                        false
+                    }
+                    None => true,
+                }
+            }
+            Record::Returned { queue, place, .. } => {
+                !cleared.contains(&(vhost, *queue))
+                    && !dequeued.contains_key(&(vhost, *queue, *place))
+            }
+            Record::ExchangeDeclared { .. }
+            | Record::ExchangeDeleted { .. }
+            | Record::QueueDeclared { .. }
+            | Record::Bound { .. }
+            | Record::Unbound { .. } => true,
+        };
+        lasting.push(is_lasting);
+    }
+    lasting.reverse();
+    lasting
+}
