@@ -8,6 +8,7 @@ pub mod codec;
 pub mod fabric;
 pub mod framing;
 pub mod joints;
+pub mod ledger;
 pub mod mutation;
 pub mod scenario;
 pub mod web;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, fabric, framing, joints, scenario, web};
+use crosstie_fuzz::{amqp, codec, fabric, framing, joints, ledger, scenario, web};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -256,4 +256,9 @@ fn nats_operation() {
 #[test]
 fn fabric_frame() {
     check("fabric_frame", &fabric::frame_seeds(), fabric::frame);
+}
+
+#[test]
+fn ledger_batch() {
+    check("ledger_batch", &ledger::batch_seeds(), ledger::batch);
 }

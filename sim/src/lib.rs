@@ -6,11 +6,13 @@
 //! every session was sent. Time is a number that it advances. A failure names its seed, and the
 //! same seed plays the same operations again.
 //!
-//! [`queues`] does the same with an AMQP vhost and a store that forgets, [`fabric`] with realms of several nodes.
+//! [`queues`] does the same with an AMQP vhost and a store that forgets, [`fabric`] with realms of several nodes,
+//! [`ledger`] with a vhost whose journal several nodes share.
 
 mod ask;
 mod chance;
 pub mod fabric;
+pub mod ledger;
 mod model;
 mod operation;
 pub mod queues;

@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("web", &["wamp"]),
     ("scenario", &["wamp"]),
     ("conformance", &["client", "scenario", "wamp"]),
+    ("ledger", &["amqp", "queues"]),
     ("store", &["amqp", "queues"]),
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
@@ -70,7 +71,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tidy", &[]),
     (
         "sim",
-        &["amqp", "auth", "fabric", "queues", "routing", "wamp"],
+        &[
+            "amqp", "auth", "fabric", "ledger", "queues", "routing", "wamp",
+        ],
     ),
 ];
 
@@ -81,6 +84,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("collections", &[]),
     ("fabric", &[]),
     ("joints", &[]),
+    ("ledger", &[]),
     ("nats", &[]),
     ("queues", &[]),
     ("rlinks", &[]),

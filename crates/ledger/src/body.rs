@@ -1,0 +1,332 @@
+//! Records as octets. A content that several records of a batch share is in it once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crosstie_amqp::Properties;
+use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage, Time};
+
+use crate::broken::Broken;
+use crate::reader::{Reader, put, put_table};
+
+/// A record's first octet.
+#[derive(Clone, Copy)]
+enum Tag {
+    ExchangeDeclared = 1,
+    ExchangeDeleted = 2,
+    QueueDeclared = 3,
+    QueueDeleted = 4,
+    Bound = 5,
+    Unbound = 6,
+    Enqueued = 7,
+    Dequeued = 8,
+    Returned = 9,
+    Purged = 10,
+}
+
+/// A message whose content came before in its batch, by its number there.
+const SHARED: u8 = 1;
+const OWN: u8 = 0;
+
+/// A record, and of a queue that was deleted the name: what came before it may be purged from the log.
+pub type Named = (Record, Option<Arc<str>>);
+
+/// The octets of records. `name` knows the queues that they delete.
+pub fn encode<'r>(
+    records: impl Iterator<Item = &'r Record>,
+    name: &dyn Fn(QueueId) -> Option<Arc<str>>,
+) -> Vec<u8> {
+    let mut contents = HashMap::new();
+    let mut out = Vec::new();
+    for record in records {
+        write(record, name, &mut contents, &mut out);
+    }
+    out
+}
+
+/// The records of a batch.
+pub fn decode(body: &[u8]) -> Result<Vec<Named>, Broken> {
+    let mut reader = Reader(body);
+    let mut contents = Vec::new();
+    let mut records = Vec::new();
+    while !reader.is_empty() {
+        records.push(read(&mut reader, &mut contents)?);
+    }
+    Ok(records)
+}
+
+fn write(
+    record: &Record,
+    name_of: &dyn Fn(QueueId) -> Option<Arc<str>>,
+    contents: &mut HashMap<*const MessageContent, u32>,
+    out: &mut Vec<u8>,
+) {
+    match record {
+        Record::ExchangeDeclared {
+            name,
+            kind,
+            auto_delete,
+            internal,
+            arguments,
+        } => {
+            out.push(Tag::ExchangeDeclared as u8);
+            put(name.as_bytes(), out);
+            put(kind.as_bytes(), out);
+            out.extend_from_slice(&[u8::from(*auto_delete), u8::from(*internal)]);
+            put_table(arguments, out);
+        }
+        Record::ExchangeDeleted { name } => {
+            out.push(Tag::ExchangeDeleted as u8);
+            put(name.as_bytes(), out);
+        }
+        Record::QueueDeclared {
+            id,
+            name,
+            auto_delete,
+            arguments,
+        } => {
+            put_queue(Tag::QueueDeclared, *id, out);
+            put(name.as_bytes(), out);
+            out.push(u8::from(*auto_delete));
+            put_table(arguments, out);
+        }
+        Record::QueueDeleted { id } => {
+            put_queue(Tag::QueueDeleted, *id, out);
+            put(name_of(*id).unwrap_or_default().as_bytes(), out);
+        }
+        Record::Bound {
+            source,
+            destination,
+            routing_key,
+            arguments,
+        } => {
+            out.push(Tag::Bound as u8);
+            put_binding((source, destination, routing_key), out);
+            put_table(arguments, out);
+        }
+        Record::Unbound {
+            source,
+            destination,
+            routing_key,
+            arguments,
+        } => {
+            out.push(Tag::Unbound as u8);
+            put_binding((source, destination, routing_key), out);
+            put_table(arguments, out);
+        }
+        Record::Enqueued { .. }
+        | Record::Dequeued { .. }
+        | Record::Returned { .. }
+        | Record::Purged { .. } => write_of_message(record, contents, out),
+    }
+}
+
+/// Records about a queue's messages.
+fn write_of_message(
+    record: &Record,
+    contents: &mut HashMap<*const MessageContent, u32>,
+    out: &mut Vec<u8>,
+) {
+    match record {
+        Record::Enqueued {
+            queue,
+            place,
+            message,
+        } => {
+            put_queue(Tag::Enqueued, *queue, out);
+            out.extend_from_slice(&place.to_be_bytes());
+            put_message(message, contents, out);
+        }
+        Record::Dequeued { queue, place } => {
+            put_queue(Tag::Dequeued, *queue, out);
+            out.extend_from_slice(&place.to_be_bytes());
+        }
+        Record::Returned {
+            queue,
+            place,
+            deliveries,
+        } => {
+            put_queue(Tag::Returned, *queue, out);
+            out.extend_from_slice(&place.to_be_bytes());
+            out.extend_from_slice(&deliveries.to_be_bytes());
+        }
+        Record::Purged { queue } => put_queue(Tag::Purged, *queue, out),
+        _ => {}
+    }
+}
+
+fn put_queue(tag: Tag, queue: QueueId, out: &mut Vec<u8>) {
+    out.push(tag as u8);
+    out.extend_from_slice(&queue.0.to_be_bytes());
+}
+
+fn put_binding((source, destination, routing_key): (&str, &Destination, &str), out: &mut Vec<u8>) {
+    let (is_queue, name) = match destination {
+        Destination::Exchange(name) => (false, name),
+        Destination::Queue(name) => (true, name),
+    };
+    put(source.as_bytes(), out);
+    out.push(u8::from(is_queue));
+    put(name.as_bytes(), out);
+    put(routing_key.as_bytes(), out);
+}
+
+fn put_message(
+    message: &StoredMessage,
+    contents: &mut HashMap<*const MessageContent, u32>,
+    out: &mut Vec<u8>,
+) {
+    // No time is written as its own absence: it is the last there is.
+    let expires_at = message.expires_at.map_or(u64::MAX, |time| time.0);
+    out.extend_from_slice(&expires_at.to_be_bytes());
+    out.extend_from_slice(&message.deliveries.to_be_bytes());
+    let content = &message.content;
+    let number = contents.len() as u32;
+    if let Some(known) = contents.get(&Arc::as_ptr(content)) {
+        out.push(SHARED);
+        out.extend_from_slice(&known.to_be_bytes());
+        return;
+    }
+    contents.insert(Arc::as_ptr(content), number);
+    out.push(OWN);
+    put(content.exchange().as_bytes(), out);
+    put(content.routing_key().as_bytes(), out);
+    put(content.property_bytes(), out);
+    put(content.body(), out);
+}
+
+fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Result<Named, Broken> {
+    const TAGS: [Tag; 10] = [
+        Tag::ExchangeDeclared,
+        Tag::ExchangeDeleted,
+        Tag::QueueDeclared,
+        Tag::QueueDeleted,
+        Tag::Bound,
+        Tag::Unbound,
+        Tag::Enqueued,
+        Tag::Dequeued,
+        Tag::Returned,
+        Tag::Purged,
+    ];
+    let octet = usize::from(reader.octet()?);
+    let tag = octet.checked_sub(1).and_then(|place| TAGS.get(place));
+    let tag = tag.ok_or(Broken::Body)?;
+    let record = match tag {
+        Tag::ExchangeDeclared => Record::ExchangeDeclared {
+            name: reader.shared_text()?,
+            kind: reader.shared_text()?,
+            auto_delete: reader.flag()?,
+            internal: reader.flag()?,
+            arguments: reader.table()?,
+        },
+        Tag::ExchangeDeleted => Record::ExchangeDeleted {
+            name: reader.shared_text()?,
+        },
+        Tag::QueueDeclared => Record::QueueDeclared {
+            id: queue(reader)?,
+            name: reader.shared_text()?,
+            auto_delete: reader.flag()?,
+            arguments: reader.table()?,
+        },
+        Tag::QueueDeleted => {
+            let id = queue(reader)?;
+            let name = reader.shared_text()?;
+            return Ok((Record::QueueDeleted { id }, Some(name)));
+        }
+        Tag::Bound => {
+            let (source, destination, routing_key) = binding(reader)?;
+            Record::Bound {
+                source,
+                destination,
+                routing_key,
+                arguments: reader.table()?,
+            }
+        }
+        Tag::Unbound => {
+            let (source, destination, routing_key) = binding(reader)?;
+            Record::Unbound {
+                source,
+                destination,
+                routing_key,
+                arguments: reader.table()?,
+            }
+        }
+        Tag::Enqueued | Tag::Dequeued | Tag::Returned | Tag::Purged => {
+            read_of_message(*tag, reader, contents)?
+        }
+    };
+    Ok((record, None))
+}
+
+fn read_of_message(
+    tag: Tag,
+    reader: &mut Reader<'_>,
+    contents: &mut Vec<Arc<MessageContent>>,
+) -> Result<Record, Broken> {
+    Ok(match tag {
+        Tag::Enqueued => Record::Enqueued {
+            queue: queue(reader)?,
+            place: place(reader)?,
+            message: message(reader, contents)?,
+        },
+        Tag::Dequeued => Record::Dequeued {
+            queue: queue(reader)?,
+            place: place(reader)?,
+        },
+        Tag::Returned => Record::Returned {
+            queue: queue(reader)?,
+            place: place(reader)?,
+            deliveries: reader.short()?,
+        },
+        _ => Record::Purged {
+            queue: queue(reader)?,
+        },
+    })
+}
+
+fn queue(reader: &mut Reader<'_>) -> Result<QueueId, Broken> {
+    reader.long().map(QueueId)
+}
+
+fn place(reader: &mut Reader<'_>) -> Result<i64, Broken> {
+    reader.long().map(u64::cast_signed)
+}
+
+fn binding(reader: &mut Reader<'_>) -> Result<(Arc<str>, Destination, Arc<str>), Broken> {
+    let source = reader.shared_text()?;
+    let is_queue = reader.flag()?;
+    let name = reader.shared_text()?;
+    let destination = match is_queue {
+        true => Destination::Queue(name),
+        false => Destination::Exchange(name),
+    };
+    Ok((source, destination, reader.shared_text()?))
+}
+
+fn message(
+    reader: &mut Reader<'_>,
+    contents: &mut Vec<Arc<MessageContent>>,
+) -> Result<StoredMessage, Broken> {
+    let expires_at = Some(reader.long()?).filter(|time| *time != u64::MAX);
+    let deliveries = reader.short()?;
+    let content = match reader.octet()? {
+        SHARED => {
+            let number = reader.short()?;
+            Arc::clone(contents.get(number as usize).ok_or(Broken::Body)?)
+        }
+        OWN => {
+            let (exchange, routing_key) = (reader.text()?, reader.text()?);
+            let (properties, body) = (reader.octets()?, reader.octets()?);
+            Properties::from_bytes(properties).map_err(|_| Broken::Body)?;
+            let content = MessageContent::new(exchange, routing_key, properties, body);
+            contents.push(Arc::new(content));
+            Arc::clone(contents.last().ok_or(Broken::Body)?)
+        }
+        _ => return Err(Broken::Body),
+    };
+    Ok(StoredMessage {
+        content,
+        expires_at: expires_at.map(Time),
+        deliveries,
+    })
+}

@@ -1,0 +1,52 @@
+//! Cleaning: the oldest records that count are written again, and what is before them is purged.
+
+use crosstie_queues::Time;
+
+use crate::entry::Kind;
+use crate::ledger::{Effect, Ledger, Sequence};
+
+impl Ledger {
+    /// Writes some of the oldest records again, where the log is long; between batches of what happens.
+    pub(crate) fn clean(&mut self) {
+        if self.keeping.is_some() || self.purging.is_some() {
+            return;
+        }
+        let live = &self.history.live;
+        let is_long = live.log_bytes() > self.config.log_bytes_min.max(2 * live.bytes());
+        let idle = live.idle_front(self.acknowledged);
+        match idle {
+            Some((to, bytes)) if bytes >= self.config.purge_bytes_min => self.purge(to),
+            _ if !is_long => {}
+            _ => {
+                let bytes_max = self.config.batch_bytes_max as u64;
+                let records = live.oldest(bytes_max, self.acknowledged);
+                match (records.is_empty(), idle) {
+                    (false, _) => {
+                        self.append_batch(Kind::Kept, records, None);
+                        self.keeping = Some(self.history.end.sequence);
+                    }
+                    (true, Some((to, _))) => self.purge(to),
+                    (true, None) => {}
+                }
+            }
+        }
+    }
+
+    /// The log was purged up to and with that entry.
+    pub fn handle_purged(&mut self, now: Time, Sequence(to): Sequence) {
+        self.purging = None;
+        self.history.live.purged(to);
+        self.proceed(now);
+    }
+
+    /// It could not be; it is tried again with the next entry that is acknowledged.
+    pub fn handle_not_purged(&mut self) {
+        self.purging = None;
+    }
+
+    fn purge(&mut self, to: u64) {
+        self.purging = Some(to);
+        let to = Sequence(to);
+        self.effects.push_back(Effect::Purge { to });
+    }
+}

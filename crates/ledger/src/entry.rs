@@ -1,0 +1,134 @@
+//! The entries of a log: a head of 40 octets, and a part of a batch.
+//!
+//! ```text
+//! format kind last 0 | log (8) | epoch (8) | batch (8) | part (4) | before (4) | checksum (4) | part of the body
+//! ```
+//!
+//! An entry's checksum covers its head and its part, and `before` is the checksum of the entry before it:
+//! a chain, in which an entry that is missing, changed or of another log is noticed.
+
+use std::sync::Arc;
+
+use crate::broken::{Broken, FORMAT};
+use crate::reader::{Reader, put};
+
+/// With the checksum.
+pub(crate) const HEAD_BYTES: usize = 40;
+
+/// Bytes of the head that its checksum covers.
+const COVERED_BYTES: usize = HEAD_BYTES - 4;
+
+/// What a batch is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A node owns the vhost from here on: an [`Owner`].
+    Owned = 1,
+    /// Records, as they happened.
+    Fresh = 2,
+    /// Records that were written before and still count, so that what is older can go.
+    Kept = 3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub kind: Kind,
+    /// The batch is complete with this part.
+    pub is_last: bool,
+    /// Which log it is: drawn when it began.
+    pub log: u64,
+    /// Of the owner that wrote it.
+    pub epoch: u64,
+    pub batch: u64,
+    pub part: u32,
+    pub before: u32,
+    pub checksum: u32,
+}
+
+/// Who owns a vhost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    pub node: Arc<str>,
+    /// Where its clients go.
+    pub address: Arc<str>,
+    /// Another one at each start of the node.
+    pub incarnation: u64,
+}
+
+impl Head {
+    /// An entry with this head, whose checksum is made.
+    pub(crate) fn seal(&self, part: &[u8]) -> (Arc<[u8]>, u32) {
+        let mut out = Vec::with_capacity(HEAD_BYTES + part.len());
+        out.extend_from_slice(&[FORMAT, self.kind as u8, u8::from(self.is_last), 0]);
+        for number in [self.log, self.epoch, self.batch] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        for number in [self.part, self.before] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        let checksum = checksum(&out, part);
+        out.extend_from_slice(&checksum.to_be_bytes());
+        out.extend_from_slice(part);
+        (out.into(), checksum)
+    }
+
+    /// The head of an entry that is as it was written, and its part.
+    pub(crate) fn open(entry: &[u8]) -> Result<(Self, &[u8]), Broken> {
+        let mut reader = Reader(entry);
+        let format = reader.octet()?;
+        if format != FORMAT {
+            return Err(Broken::Format(format));
+        }
+        let (Some(covered), Some(part)) = (entry.get(..COVERED_BYTES), entry.get(HEAD_BYTES..))
+        else {
+            return Err(Broken::Body);
+        };
+        let kind = match reader.octet()? {
+            1 => Kind::Owned,
+            2 => Kind::Fresh,
+            3 => Kind::Kept,
+            _ => return Err(Broken::Body),
+        };
+        let is_last = reader.flag()?;
+        reader.octet()?;
+        let head = Self {
+            kind,
+            is_last,
+            log: reader.long()?,
+            epoch: reader.long()?,
+            batch: reader.long()?,
+            part: reader.short()?,
+            before: reader.short()?,
+            checksum: reader.short()?,
+        };
+        match head.checksum == checksum(covered, part) {
+            true => Ok((head, part)),
+            false => Err(Broken::Checksum),
+        }
+    }
+}
+
+impl Owner {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(self.node.as_bytes(), &mut out);
+        put(self.address.as_bytes(), &mut out);
+        out.extend_from_slice(&self.incarnation.to_be_bytes());
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self, Broken> {
+        let mut reader = Reader(body);
+        Ok(Self {
+            node: reader.shared_text()?,
+            address: reader.shared_text()?,
+            incarnation: reader.long()?,
+        })
+    }
+}
+
+fn checksum(covered: &[u8], part: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(covered);
+    hasher.update(part);
+    hasher.finalize()
+}

@@ -1,0 +1,58 @@
+//! A ledger that follows: entries in, what the vhost is to restore out.
+
+use crosstie_queues::{Record, Time};
+
+use crate::broken::Broken;
+use crate::entry::Owner;
+use crate::history::Whole;
+use crate::ledger::{Ledger, Role, Sequence};
+
+/// What an entry has brought.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// It is a part, or says again what was said before.
+    Nothing,
+    /// Another node owns the vhost now.
+    Owned(Owner),
+    /// What happened, for the vhost to restore.
+    Records(Vec<Record>),
+}
+
+impl Ledger {
+    /// Takes the log's next entry, or the first that is there.
+    pub fn handle_entry(
+        &mut self,
+        Sequence(sequence): Sequence,
+        entry: &[u8],
+    ) -> Result<News, Broken> {
+        // Read twice: a consumer began anew.
+        if sequence <= self.history.end.sequence {
+            return Ok(News::Nothing);
+        }
+        Ok(match self.history.take(sequence, entry)? {
+            None | Some(Whole::Kept) => News::Nothing,
+            Some(Whole::Owned(owner)) => News::Owned(owner),
+            Some(Whole::Fresh(records)) => News::Records(records),
+        })
+    }
+
+    /// Everything that counts in what was read, in an order that a vhost takes.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        self.history.live.records()
+    }
+
+    /// Wants to own the vhost: the log is read to its end, as far as is known. `log` names it, if it is
+    /// empty, and is not 0.
+    pub fn claim(&mut self, now: Time, owner: &Owner, log: u64) {
+        if self.role != Role::Following {
+            return;
+        }
+        self.role = Role::Claiming;
+        self.claimed_at = self.history.end.sequence;
+        if self.history.end.log == 0 {
+            self.history.end.log = log.max(1);
+        }
+        self.history.end.epoch += 1;
+        self.append_owned(now, owner);
+    }
+}

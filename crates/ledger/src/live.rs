@@ -1,0 +1,359 @@
+//! The records of a log that still count, and in which batch of it each of them is.
+//!
+//! A log is cleaned from its front, so that what is left of it may begin with a message whose queue is declared
+//! again only later. Everything is therefore kept by its own name here, whatever else is known of it;
+//! a vhost is given what there is in an order that it understands ([`Live::records`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crosstie_amqp::TableBuf;
+use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
+
+/// Names a record that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Exchange(Arc<str>),
+    Queue(QueueId),
+    Binding(Arc<Binding>),
+    Message(QueueId, i64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Binding {
+    source: Arc<str>,
+    destination: Destination,
+    routing_key: Arc<str>,
+    arguments: TableBuf,
+}
+
+/// A record that counts.
+#[derive(Clone, Debug)]
+struct Counting<R> {
+    record: R,
+    /// The number of the batch that it was written in last.
+    batch: u64,
+    bytes: u64,
+}
+
+/// A batch that is in the log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extent {
+    /// Of its last entry.
+    pub last: u64,
+    /// With those of a batch before it that never became whole.
+    pub bytes: u64,
+    /// Records in it that count.
+    live: usize,
+    /// What was written in it, whether it counts or not.
+    keys: Vec<Key>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Live {
+    exchanges: BTreeMap<Arc<str>, Counting<Record>>,
+    queues: BTreeMap<QueueId, Counting<(Arc<str>, Record)>>,
+    bindings: HashMap<Arc<Binding>, Counting<()>>,
+    messages: BTreeMap<(QueueId, i64), Counting<StoredMessage>>,
+    extents: BTreeMap<u64, Extent>,
+    /// Octets of the records that count, roughly.
+    bytes: u64,
+    /// Octets of the entries that are in the log.
+    log_bytes: u64,
+}
+
+/// What a record takes in the log beside a message's octets, roughly.
+const RECORD_BYTES: u64 = 40;
+
+/// What a record that counts takes in memory beside its message, and what is known of a record's place in the log.
+const COUNTING_MEMORY_BYTES: usize = 160;
+const KEY_MEMORY_BYTES: usize = size_of::<Key>();
+
+impl Live {
+    /// A batch begins: what is taken from now on is in it.
+    pub(crate) fn begin(&mut self, batch: u64) {
+        self.extents.entry(batch).or_default();
+    }
+
+    /// A batch has come to its end in the log.
+    pub(crate) fn end(&mut self, batch: u64, last: u64, bytes: u64) {
+        self.log_bytes += bytes;
+        let extent = self.extents.entry(batch).or_default();
+        extent.last = last;
+        extent.bytes = bytes;
+    }
+
+    /// Takes a record of a batch that began; of a deleted queue with its name, where that is known
+    /// otherwise.
+    pub(crate) fn take(&mut self, batch: u64, record: &Record, name: Option<&Arc<str>>) {
+        match record {
+            Record::ExchangeDeclared { name, .. } => {
+                let key = Key::Exchange(Arc::clone(name));
+                let counting = self.count(batch, record.clone(), 0, key);
+                let before = self.exchanges.insert(Arc::clone(name), counting);
+                self.forget_some(before);
+            }
+            Record::ExchangeDeleted { name } => {
+                let before = self.exchanges.remove(name);
+                self.forget_some(before);
+                let to_it = Destination::Exchange(Arc::clone(name));
+                self.forget_bindings(|binding| {
+                    binding.source == *name || binding.destination == to_it
+                });
+            }
+            Record::QueueDeclared { id, name, .. } => {
+                let kept = (Arc::clone(name), record.clone());
+                let counting = self.count(batch, kept, 0, Key::Queue(*id));
+                let before = self.queues.insert(*id, counting);
+                self.forget_some(before);
+            }
+            Record::QueueDeleted { id } => self.delete_queue(*id, name),
+            Record::Bound { .. } => self.bind(batch, record),
+            Record::Unbound { .. } => {
+                let gone = binding(record).and_then(|binding| self.bindings.remove(&binding));
+                self.forget_some(gone);
+            }
+            Record::Enqueued {
+                queue,
+                place,
+                message,
+            } => {
+                let bytes = message.content.memory_bytes() as u64;
+                let key = Key::Message(*queue, *place);
+                let counting = self.count(batch, message.clone(), bytes, key);
+                let before = self.messages.insert((*queue, *place), counting);
+                self.forget_some(before);
+            }
+            Record::Dequeued { queue, place } => {
+                let before = self.messages.remove(&(*queue, *place));
+                self.forget_some(before);
+            }
+            Record::Returned {
+                queue,
+                place,
+                deliveries,
+            } => {
+                if let Some(message) = self.messages.get_mut(&(*queue, *place)) {
+                    message.record.deliveries = *deliveries;
+                }
+            }
+            Record::Purged { queue } => self.purge(*queue),
+        }
+    }
+
+    /// Takes extents from the front that have nothing that counts, as far as `last`; up to which entry the log
+    /// can be purged, and how many octets that frees.
+    pub(crate) fn idle_front(&self, last: u64) -> Option<(u64, u64)> {
+        let mut idle = None;
+        for extent in self.extents.values() {
+            if extent.live > 0 || !(1..=last).contains(&extent.last) {
+                break;
+            }
+            let (_, bytes) = idle.unwrap_or_default();
+            idle = Some((extent.last, bytes + extent.bytes));
+        }
+        idle
+    }
+
+    /// The log was purged up to and with an entry.
+    pub(crate) fn purged(&mut self, last: u64) {
+        while let Some(first) = self.extents.first_entry()
+            && (1..=last).contains(&first.get().last)
+            && first.get().live == 0
+        {
+            self.log_bytes = self.log_bytes.saturating_sub(first.remove().bytes);
+        }
+    }
+
+    /// The oldest records that count, some `bytes_max` octets of them, as they are to be written again: of batches
+    /// up to and with `last`.
+    pub(crate) fn oldest(&self, bytes_max: u64, last: u64) -> Vec<Record> {
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        for (batch, extent) in &self.extents {
+            if !(1..=last).contains(&extent.last) || bytes >= bytes_max {
+                break;
+            }
+            for key in extent.keys.iter().filter(|_| extent.live > 0) {
+                let Some((record, of)) = self.find(key, *batch) else {
+                    continue;
+                };
+                bytes += of;
+                records.push(record);
+                if bytes >= bytes_max {
+                    break;
+                }
+            }
+        }
+        records
+    }
+
+    /// Everything that counts, in an order that a vhost understands: what is bound before its bindings, queues
+    /// before their messages, and these in their order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
+        let exchanges = self.exchanges.values();
+        let queues = self.queues.values();
+        let messages = self.messages.iter();
+        exchanges
+            .map(|known| known.record.clone())
+            .chain(queues.map(|known| known.record.1.clone()))
+            .chain(self.bindings.keys().map(|binding| binding.record()))
+            .chain(messages.map(|((queue, place), known)| enqueued(*queue, *place, &known.record)))
+    }
+
+    pub(crate) fn queue_name(&self, id: QueueId) -> Option<Arc<str>> {
+        self.queues
+            .get(&id)
+            .map(|queue| Arc::clone(&queue.record.0))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+
+    /// Bytes in memory beside the messages, which a vhost has too.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let live = self.messages.len() + self.bindings.len() + self.queues.len();
+        let keys: usize = self.extents.values().map(|extent| extent.keys.len()).sum();
+        live * COUNTING_MEMORY_BYTES + keys * KEY_MEMORY_BYTES
+    }
+
+    fn count<R>(&mut self, batch: u64, record: R, bytes: u64, key: Key) -> Counting<R> {
+        let bytes = bytes + RECORD_BYTES;
+        self.bytes += bytes;
+        let extent = self.extents.entry(batch).or_default();
+        extent.live += 1;
+        extent.keys.push(key);
+        Counting {
+            record,
+            batch,
+            bytes,
+        }
+    }
+
+    fn forget_some<R>(&mut self, counting: Option<Counting<R>>) {
+        if let Some(Counting { batch, bytes, .. }) = counting {
+            self.forget(batch, bytes);
+        }
+    }
+
+    fn forget(&mut self, batch: u64, bytes: u64) {
+        self.bytes -= bytes;
+        if let Some(extent) = self.extents.get_mut(&batch) {
+            extent.live -= 1;
+            if extent.live == 0 {
+                extent.keys = Vec::new();
+            }
+        }
+    }
+
+    fn bind(&mut self, batch: u64, record: &Record) {
+        if let Some(binding) = binding(record) {
+            let binding = Arc::new(binding);
+            let counting = self.count(batch, (), 0, Key::Binding(Arc::clone(&binding)));
+            let before = self.bindings.insert(binding, counting);
+            self.forget_some(before);
+        }
+    }
+
+    fn delete_queue(&mut self, id: QueueId, name: Option<&Arc<str>>) {
+        self.purge(id);
+        let queue = self.queues.remove(&id);
+        let known = queue.as_ref().map(|queue| Arc::clone(&queue.record.0));
+        self.forget_some(queue);
+        if let Some(name) = known.or_else(|| name.cloned()) {
+            let to_it = Destination::Queue(name);
+            self.forget_bindings(|binding| binding.destination == to_it);
+        }
+    }
+
+    fn purge(&mut self, queue: QueueId) {
+        let of_queue = self.messages.range((queue, i64::MIN)..=(queue, i64::MAX));
+        let places: Vec<_> = of_queue.map(|(key, _)| *key).collect();
+        for place in places {
+            let gone = self.messages.remove(&place);
+            self.forget_some(gone);
+        }
+    }
+
+    fn forget_bindings(&mut self, is_gone: impl Fn(&Binding) -> bool) {
+        let gone: Vec<_> = self
+            .bindings
+            .extract_if(|binding, _| is_gone(binding))
+            .collect();
+        for (_, counting) in gone {
+            self.forget(counting.batch, counting.bytes);
+        }
+    }
+
+    /// A record that counts, if it was written in that batch last.
+    fn find(&self, key: &Key, batch: u64) -> Option<(Record, u64)> {
+        let (record, of, bytes) = match key {
+            Key::Exchange(name) => {
+                let known = self.exchanges.get(name)?;
+                (known.record.clone(), known.batch, known.bytes)
+            }
+            Key::Queue(id) => {
+                let known = self.queues.get(id)?;
+                (known.record.1.clone(), known.batch, known.bytes)
+            }
+            Key::Binding(binding) => {
+                let known = self.bindings.get(binding)?;
+                (binding.record(), known.batch, known.bytes)
+            }
+            Key::Message(queue, place) => {
+                let known = self.messages.get(&(*queue, *place))?;
+                let record = enqueued(*queue, *place, &known.record);
+                (record, known.batch, known.bytes)
+            }
+        };
+        (of == batch).then_some((record, bytes))
+    }
+}
+
+impl Binding {
+    fn record(&self) -> Record {
+        Record::Bound {
+            source: Arc::clone(&self.source),
+            destination: self.destination.clone(),
+            routing_key: Arc::clone(&self.routing_key),
+            arguments: self.arguments.clone(),
+        }
+    }
+}
+
+fn binding(record: &Record) -> Option<Binding> {
+    let (Record::Bound {
+        source,
+        destination,
+        routing_key,
+        arguments,
+    }
+    | Record::Unbound {
+        source,
+        destination,
+        routing_key,
+        arguments,
+    }) = record
+    else {
+        return None;
+    };
+    Some(Binding {
+        source: Arc::clone(source),
+        destination: destination.clone(),
+        routing_key: Arc::clone(routing_key),
+        arguments: arguments.clone(),
+    })
+}
+
+fn enqueued(queue: QueueId, place: i64, message: &StoredMessage) -> Record {
+    Record::Enqueued {
+        queue,
+        place,
+        message: message.clone(),
+    }
+}

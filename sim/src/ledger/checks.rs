@@ -1,0 +1,116 @@
+//! What must hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crosstie_ledger::{Config, Ledger, News, Sequence};
+use crosstie_queues::Record;
+
+use super::log::Log;
+use super::node::{Node, number};
+
+/// What was published, confirmed, taken, and what has ever been in the log.
+#[derive(Default)]
+pub(super) struct Ledgers {
+    /// Every entry that the log has taken, read when it did.
+    pub reference: Option<Ledger>,
+    pub in_log: BTreeSet<u64>,
+    /// Confirmed messages, and the queue that each was published to.
+    pub confirmed: BTreeMap<u64, usize>,
+    /// Taken by some client, or in a queue that one purged or deleted.
+    pub gone: BTreeSet<u64>,
+}
+
+impl Ledgers {
+    /// The log has taken an entry.
+    pub(super) fn note(&mut self, sequence: Sequence, entry: &[u8]) -> Result<(), String> {
+        let reference = self
+            .reference
+            .get_or_insert_with(|| Ledger::new(Config::default()));
+        let news = reference.handle_entry(sequence, entry);
+        let news = news.map_err(|broken| format!("entry {sequence:?}: {broken}"))?;
+        if let News::Records(records) = news {
+            for record in records {
+                if let Record::Enqueued { message, .. } = record {
+                    self.in_log.insert(number(message.content.body()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A message is confirmed.
+    pub(super) fn confirm(&mut self, message: u64, queue: Option<usize>) -> Result<(), String> {
+        let Some(queue) = queue else { return Ok(()) };
+        // One that was taken before it was written needs to be in no log.
+        if !self.in_log.contains(&message) && !self.gone.contains(&message) {
+            return Err(format!("{message} is confirmed, and was never in the log"));
+        }
+        self.confirmed.insert(message, queue);
+        Ok(())
+    }
+
+    /// A node owns the vhost: what was confirmed is there, in its order, and the vhost has as many.
+    pub(super) fn check_owner(&self, node: &Node) -> Result<(), String> {
+        // Its acknowledgement came so late that somebody else owns the vhost by now, and confirms.
+        let epoch = self.reference.as_ref().map(|log| log.status().epoch);
+        if epoch != Some(node.ledger.status().epoch) {
+            return Ok(());
+        }
+        let mut queues: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        let mut names = BTreeMap::new();
+        for record in node.ledger.records() {
+            match record {
+                Record::QueueDeclared { id, name, .. } => {
+                    names.insert(id.0, name);
+                }
+                Record::Enqueued { queue, message, .. } => {
+                    let messages = queues.entry(queue.0).or_default();
+                    messages.push(number(message.content.body()));
+                }
+                _ => {}
+            }
+        }
+        if let Some(unordered) = queues.values().find(|messages| !messages.is_sorted()) {
+            return Err(format!("out of their order: {unordered:?}"));
+        }
+        let there: BTreeSet<u64> = queues.values().flatten().copied().collect();
+        let mut confirmed = self.confirmed.keys();
+        let lost =
+            confirmed.find(|message| !there.contains(message) && !self.gone.contains(message));
+        if let Some(lost) = lost {
+            return Err(format!("{lost} was confirmed, and is lost: {queues:?}"));
+        }
+        for queue in node.vhost.queues() {
+            let id = names.iter().find(|(_, name)| ***name == *queue.name);
+            let kept = id.and_then(|(id, _)| queues.get(id)).map_or(0, Vec::len);
+            if queue.messages_ready != kept {
+                let (name, found) = (&queue.name, queue.messages_ready);
+                return Err(format!("{name} has {found} messages, the ledger {kept}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A log that was cleaned says what it would say if it never was.
+    pub(super) fn check_log(&self, log: &Log) -> Result<(), String> {
+        let Some(reference) = &self.reference else {
+            return Ok(());
+        };
+        let mut fresh = Ledger::new(Config::default());
+        for (sequence, entry) in &log.entries {
+            let read = fresh.handle_entry(Sequence(*sequence), entry);
+            read.map_err(|broken| format!("the log's entry {sequence}: {broken}"))?;
+        }
+        let (found, expected) = (described(&fresh), described(reference));
+        match found == expected {
+            true => Ok(()),
+            false => Err(format!("after cleaning {found:?}, expected {expected:?}")),
+        }
+    }
+}
+
+pub(super) fn described(ledger: &Ledger) -> Vec<String> {
+    let mut records: Vec<String> = ledger.records().map(|r| format!("{r:?}")).collect();
+    records.sort();
+    records
+}

@@ -1,0 +1,229 @@
+//! One node: a vhost, its ledger, and a client that publishes and consumes there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crosstie_amqp::method::{
+    BasicAck, BasicGet, BasicReject, ConfirmSelect, QueueDeclare, QueueDelete, QueuePurge,
+};
+use crosstie_amqp::{BasicProperties, Method, Properties, Table};
+use crosstie_auth::Permissions;
+use crosstie_ledger::{Config, Ledger};
+use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
+
+/// What the client was sent.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Publications, by their number on the channel.
+    pub confirmed: Vec<(u64, bool)>,
+    /// A message, by `basic.get`, and its tag.
+    pub got: Option<(u64, u64)>,
+}
+
+pub(super) struct Node {
+    /// Another one after each crash.
+    pub incarnation: u64,
+    pub ledger: Ledger,
+    pub vhost: Vhost<u32>,
+    pub seen: Seen,
+    pub channel: Option<ChannelKey>,
+    /// Publications that are not confirmed, by their number on the channel.
+    pub unconfirmed: BTreeMap<u64, u64>,
+    pub published: u64,
+    /// What the log had when the node began was restored.
+    pub is_shadow: bool,
+}
+
+pub(super) const QUEUES: [&str; 3] = ["q0", "q1", "q2"];
+
+impl Node {
+    pub(super) fn new(incarnation: u64, config: Config) -> Self {
+        Self {
+            incarnation,
+            ledger: Ledger::new(config),
+            vhost: Vhost::new(VhostConfig::named("/"), incarnation),
+            seen: Seen::default(),
+            channel: None,
+            unconfirmed: BTreeMap::new(),
+            published: 0,
+            is_shadow: false,
+        }
+    }
+
+    /// The log was read to its end for the first time.
+    pub(super) fn begin_shadow(&mut self, now: Time) {
+        self.is_shadow = true;
+        for record in self.ledger.records() {
+            self.vhost.restore(now, record);
+        }
+    }
+
+    /// The node owns the vhost: its client comes.
+    pub(super) fn open(&mut self, now: Time) -> Result<(), String> {
+        self.vhost.restored(now, &mut self.seen);
+        let client = Client {
+            user: "simulated".into(),
+            permissions: Arc::new(Permissions::all()),
+            consumer_cancel_notify: true,
+            is_impersonator: false,
+        };
+        let connection = self.vhost.open_connection(1, client);
+        let channel = self.vhost.open_channel(connection, 1);
+        self.channel = Some(channel.map_err(|fault| fault.text)?);
+        self.say(now, &ConfirmSelect { no_wait: false }.into())
+    }
+
+    pub(super) fn declare(&mut self, now: Time, queue: &str) -> Result<(), String> {
+        let method = QueueDeclare {
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            no_wait: false,
+            arguments: Table::default(),
+        };
+        self.say(now, &method.into())
+    }
+
+    pub(super) fn delete(&mut self, now: Time, queue: &str) -> Result<(), String> {
+        let method = QueueDelete {
+            queue,
+            if_unused: false,
+            if_empty: false,
+            no_wait: false,
+        };
+        self.say(now, &method.into())
+    }
+
+    pub(super) fn purge(&mut self, now: Time, queue: &str) -> Result<(), String> {
+        self.say(
+            now,
+            &QueuePurge {
+                queue,
+                no_wait: false,
+            }
+            .into(),
+        )
+    }
+
+    /// Takes a queue's first message: it is acknowledged, or goes back. Which it was.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        queue: &str,
+        is_kept: bool,
+    ) -> Result<Option<u64>, String> {
+        let no_ack = false;
+        self.say(now, &BasicGet { queue, no_ack }.into())?;
+        let Some((message, delivery_tag)) = self.seen.got.take() else {
+            return Ok(None);
+        };
+        let requeue = true;
+        match is_kept {
+            true => self.say(
+                now,
+                &BasicReject {
+                    delivery_tag,
+                    requeue,
+                }
+                .into(),
+            )?,
+            false => {
+                let multiple = false;
+                self.say(
+                    now,
+                    &BasicAck {
+                        delivery_tag,
+                        multiple,
+                    }
+                    .into(),
+                )?;
+            }
+        }
+        Ok((!is_kept).then_some(message))
+    }
+
+    /// Publishes a message, as long as it is told.
+    pub(super) fn publish(&mut self, now: Time, queue: &str, message: u64, bytes: usize) {
+        let Some(channel) = self.channel else { return };
+        let mut properties = Vec::new();
+        let persistent = BasicProperties {
+            delivery_mode: Some(2),
+            ..BasicProperties::default()
+        };
+        persistent.write(&mut properties);
+        let mut body = message.to_string().into_bytes();
+        body.resize(bytes.max(body.len()), b' ');
+        self.published += 1;
+        self.unconfirmed.insert(self.published, message);
+        let properties = Properties::from_checked_bytes(&properties);
+        // A queue that is not there is no fault: the message goes nowhere, and is confirmed.
+        let publication = crosstie_amqp::method::BasicPublish {
+            exchange: "",
+            routing_key: queue,
+            mandatory: false,
+            immediate: false,
+        };
+        let _ = self.vhost.publish(
+            now,
+            channel,
+            &publication,
+            properties,
+            &body,
+            &mut self.seen,
+        );
+    }
+
+    fn say(&mut self, now: Time, method: &Method<'_>) -> Result<(), String> {
+        let Some(channel) = self.channel else {
+            return Ok(());
+        };
+        self.vhost
+            .handle(now, channel, method, &mut self.seen)
+            .map_err(|fault| fault.text)
+    }
+}
+
+/// Which message it is.
+pub(super) fn number(body: &[u8]) -> u64 {
+    let text = str::from_utf8(body).unwrap_or_default();
+    text.trim_end().parse().unwrap_or_default()
+}
+
+impl Outbox<u32> for Seen {
+    fn send(&mut self, _: &u32, _: u16, method: &Method<'_>) {
+        match method {
+            Method::BasicAck(ack) => self.confirmed.push((ack.delivery_tag, ack.multiple)),
+            Method::BasicGetEmpty(_) => self.got = None,
+            _ => {}
+        }
+    }
+
+    fn send_content(
+        &mut self,
+        to: &u32,
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        self.send_owed(to, channel, method, properties, body)
+    }
+
+    fn send_owed(
+        &mut self,
+        _: &u32,
+        _: u16,
+        method: &Method<'_>,
+        _: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        if let Method::BasicGetOk(ok) = method {
+            self.got = Some((number(body), ok.delivery_tag));
+        }
+        Ok(())
+    }
+
+    fn close_channel(&mut self, _: &u32, _: u16, _: &Fault) {}
+}

@@ -1,0 +1,375 @@
+//! One run: three nodes, a log, and what happens to them.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use crosstie_ledger::{Broken, Config, Effect, News, Owner, Role, Sequence};
+use crosstie_queues::{Record, Time};
+
+use super::checks::{Ledgers, described};
+use super::log::{Arrival, Log};
+use super::node::{Node, QUEUES};
+use crate::{Chance, Failure};
+
+const NODES: usize = 3;
+
+/// Small, so that all of it happens in a short run.
+const CONFIG: Config = Config {
+    part_bytes_max: 300,
+    batch_bytes_max: 1500,
+    log_bytes_min: 6000,
+    purge_bytes_min: 1500,
+    acknowledgement_ms: 200,
+    retry_ms: 100,
+};
+
+/// Three nodes and their log, from a seed.
+pub struct LedgerRun {
+    seed: u64,
+    chance: Chance,
+    now_ms: u64,
+    has_faults: bool,
+    nodes: Vec<Node>,
+    log: Log,
+    /// When what arrives, where, and for which of its lives.
+    arrivals: Vec<(u64, usize, u64, Arrival)>,
+    ledgers: Ledgers,
+    incarnation: u64,
+    message: u64,
+    /// The queue of each message.
+    queues: Vec<usize>,
+    kinds: BTreeSet<String>,
+    steps: Vec<String>,
+}
+
+impl LedgerRun {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            chance: Chance::new(seed),
+            now_ms: 0,
+            has_faults: true,
+            nodes: (1..=NODES as u64).map(|n| Node::new(n, CONFIG)).collect(),
+            log: Log::default(),
+            arrivals: Vec::new(),
+            ledgers: Ledgers::default(),
+            incarnation: NODES as u64,
+            message: 0,
+            queues: vec![0],
+            kinds: BTreeSet::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Plays so many steps, and then without faults until all is well; what has happened.
+    pub fn run(mut self, operations: usize) -> Result<BTreeSet<String>, Failure> {
+        match self.play(operations) {
+            Ok(()) => Ok(self.kinds),
+            Err(text) => Err(Failure {
+                seed: self.seed,
+                text,
+                log: self.steps,
+            }),
+        }
+    }
+
+    fn play(&mut self, operations: usize) -> Result<(), String> {
+        for _ in 0..operations {
+            let place = self.chance.below(NODES);
+            self.act(place)?;
+            self.now_ms += self.chance.below(12) as u64;
+            self.pass()?;
+            if self.chance.one_in(25) {
+                self.ledgers.check_log(&self.log)?;
+            }
+        }
+        self.has_faults = false;
+        for round in 0..2000 {
+            self.now_ms += 10;
+            self.pass()?;
+            for place in 0..NODES {
+                self.follow(place, usize::MAX)?;
+            }
+            let epochs = self.nodes.iter().map(|node| node.ledger.status().epoch);
+            let epoch = epochs.max().unwrap_or_default();
+            for node in &mut self.nodes {
+                node.ledger.handle_rival(Time(self.now_ms), epoch);
+            }
+            if round % 100 == 50 && !self.has_owner() {
+                self.claim(0)?;
+            }
+        }
+        self.check_end()
+    }
+
+    fn has_owner(&self) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|node| node.ledger.role() == Role::Owning)
+    }
+
+    /// All that waited is there, everybody has the same, and what was not confirmed is of those that crashed.
+    fn check_end(&mut self) -> Result<(), String> {
+        let mut owners = self.nodes.iter();
+        let owner = owners.find(|node| node.ledger.role() == Role::Owning);
+        let owner = owner.ok_or("nobody owns the vhost")?;
+        if !owner.ledger.is_settled() || !owner.unconfirmed.is_empty() {
+            return Err(format!("{:?} are not confirmed", owner.unconfirmed));
+        }
+        let expected = described(&owner.ledger);
+        for node in &self.nodes {
+            if described(&node.ledger) != expected {
+                return Err("a follower has something else".to_owned());
+            }
+        }
+        if self.log.purges > 0 {
+            self.kinds.insert("purged".to_owned());
+        }
+        self.ledgers.check_log(&self.log)
+    }
+
+    /// Something happens at a node.
+    fn act(&mut self, place: usize) -> Result<(), String> {
+        let (choice, count) = (self.chance.below(100), self.chance.below(5));
+        let role = self.nodes[place].ledger.role();
+        self.steps
+            .push(format!("{} node {place} {role:?} {choice}", self.now_ms));
+        match (choice, role) {
+            (0, _) => {
+                self.kinds.insert(format!("crash {role:?}"));
+                self.restart(place);
+                Ok(())
+            }
+            (1..6, Role::Following) => self.claim(place),
+            (_, Role::Following) => self.follow(place, count),
+            (_, Role::Owning) => self.use_vhost(place, choice),
+            _ => Ok(()),
+        }
+    }
+
+    fn restart(&mut self, place: usize) {
+        self.incarnation += 1;
+        self.nodes[place] = Node::new(self.incarnation, CONFIG);
+    }
+
+    /// A follower reads some entries.
+    fn follow(&mut self, place: usize, count: usize) -> Result<(), String> {
+        let now = Time(self.now_ms);
+        let node = &mut self.nodes[place];
+        if node.ledger.role() != Role::Following {
+            return Ok(());
+        }
+        let entries = self.log.behind(node.ledger.status().sequence);
+        let is_end = entries.len() <= count;
+        for (sequence, entry) in entries.into_iter().take(count) {
+            let news = match node.ledger.handle_entry(sequence, &entry) {
+                Err(Broken::Missing) => {
+                    self.kinds.insert("behind".to_owned());
+                    self.restart(place);
+                    return Ok(());
+                }
+                news => news.map_err(|broken| format!("node {place}: {broken}"))?,
+            };
+            if let (News::Records(records), true) = (news, node.is_shadow) {
+                for record in records {
+                    node.vhost.restore(now, record);
+                }
+            }
+        }
+        if is_end && !node.is_shadow {
+            node.begin_shadow(now);
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, place: usize) -> Result<(), String> {
+        self.follow(place, usize::MAX)?;
+        let node = &mut self.nodes[place];
+        if !node.is_shadow {
+            return Ok(());
+        }
+        let owner = Owner {
+            node: format!("n{place}").into(),
+            address: "".into(),
+            incarnation: node.incarnation,
+        };
+        node.ledger.claim(Time(self.now_ms), &owner, self.seed + 1);
+        self.drain(place)
+    }
+
+    /// The client of an owner does something.
+    fn use_vhost(&mut self, place: usize, choice: usize) -> Result<(), String> {
+        let now = Time(self.now_ms);
+        let queue = self.chance.below(QUEUES.len());
+        let name = QUEUES[queue];
+        let node = &mut self.nodes[place];
+        match choice {
+            0..50 => {
+                self.message += 1;
+                self.queues.push(queue);
+                let bytes = if choice == 1 { 900 } else { 20 };
+                node.declare(now, name)?;
+                node.publish(now, name, self.message, bytes);
+            }
+            50..80 => {
+                node.declare(now, name)?;
+                if let Some(taken) = node.take(now, name, choice < 55)? {
+                    self.ledgers.gone.insert(taken);
+                }
+            }
+            80..82 => {
+                node.declare(now, name)?;
+                match choice {
+                    80 => node.purge(now, name)?,
+                    _ => node.delete(now, name)?,
+                }
+                let published = (1..=self.message).filter(|n| self.queues[*n as usize] == queue);
+                self.ledgers.gone.extend(published);
+            }
+            _ => {}
+        }
+        self.drain(place)
+    }
+
+    /// What has arrived by now, and what is due.
+    fn pass(&mut self) -> Result<(), String> {
+        loop {
+            let now_ms = self.now_ms;
+            let due = self.arrivals.iter().enumerate();
+            let due = due.filter(|(_, (at, ..))| *at <= now_ms);
+            let Some((first, _)) = due.min_by_key(|(_, (at, ..))| *at) else {
+                break;
+            };
+            let (_, place, incarnation, arrival) = self.arrivals.swap_remove(first);
+            self.arrive(place, incarnation, arrival)?;
+        }
+        for place in 0..NODES {
+            self.nodes[place].ledger.handle_timeout(Time(self.now_ms));
+            self.drain(place)?;
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, place: usize, incarnation: u64, arrival: Arrival) -> Result<(), String> {
+        let now = Time(self.now_ms);
+        let back = match arrival {
+            Arrival::Append { after, entry } => match self.log.append(after, &entry) {
+                Some(sequence) => {
+                    self.ledgers.note(sequence, &entry)?;
+                    Some(Arrival::Appended(sequence))
+                }
+                None => Some(Arrival::Refused(after)),
+            },
+            Arrival::Read { after } => Some(Arrival::End(self.log.behind(after))),
+            Arrival::Purge(to) => {
+                self.log.purge(to);
+                Some(Arrival::Purged(to))
+            }
+            arrival => {
+                let node = &mut self.nodes[place];
+                if node.incarnation == incarnation {
+                    match arrival {
+                        Arrival::Appended(sequence) => node.ledger.handle_appended(now, sequence),
+                        Arrival::Refused(after) => node.ledger.handle_refused(now, after),
+                        Arrival::Purged(to) => node.ledger.handle_purged(now, to),
+                        Arrival::End(entries) => {
+                            let entries = entries.iter().map(|(at, entry)| (*at, &**entry));
+                            node.ledger.handle_end(now, entries);
+                        }
+                        _ => {}
+                    }
+                    self.drain(place)?;
+                }
+                None
+            }
+        };
+        if let Some(back) = back {
+            if matches!(back, Arrival::Refused(_)) && self.has_faults && self.chance.one_in(3) {
+                self.send(place, incarnation, back.clone());
+            }
+            self.send(place, incarnation, back);
+        }
+        Ok(())
+    }
+
+    /// Something is under way, or lost.
+    fn send(&mut self, place: usize, incarnation: u64, arrival: Arrival) {
+        if self.has_faults && self.chance.one_in(12) {
+            return;
+        }
+        let late = self.has_faults && self.chance.one_in(10);
+        let delay = 1 + self.chance.below(if late { 500 } else { 15 }) as u64;
+        let at = self.now_ms + delay;
+        self.arrivals.push((at, place, incarnation, arrival));
+    }
+
+    /// What an input has led to.
+    fn drain(&mut self, place: usize) -> Result<(), String> {
+        let now = Time(self.now_ms);
+        loop {
+            let node = &mut self.nodes[place];
+            let incarnation = node.incarnation;
+            let journal = node.vhost.journal();
+            let (records, position) = (mem::take(&mut journal.records), journal.position);
+            if !records.is_empty() {
+                self.note_submitted(&records);
+                self.nodes[place].ledger.submit(now, records, position);
+            }
+            let node = &mut self.nodes[place];
+            node.vhost.flush_confirms(&mut node.seen);
+            let confirmed = mem::take(&mut node.seen.confirmed);
+            for (tag, multiple) in confirmed {
+                let from = if multiple { 0 } else { tag };
+                let rest = node.unconfirmed.split_off(&(tag + 1));
+                let mut told = mem::replace(&mut node.unconfirmed, rest);
+                let kept = told.split_off(&from);
+                node.unconfirmed.extend(told);
+                for message in kept.into_values() {
+                    let queue = self.queues.get(message as usize).copied();
+                    self.ledgers.confirm(message, queue)?;
+                    self.kinds.insert("confirmed".to_owned());
+                }
+            }
+            let Some(effect) = node.ledger.next_effect() else {
+                return Ok(());
+            };
+            let name = format!("{effect:?}");
+            let name = name.split([' ', '(']).next().unwrap_or_default();
+            self.kinds.insert(name.to_owned());
+            match effect {
+                Effect::Append { after, entry } => {
+                    self.send(place, incarnation, Arrival::Append { after, entry });
+                }
+                Effect::Read { after } => self.send(place, incarnation, Arrival::Read { after }),
+                Effect::Purge { to } => self.purge(place, incarnation, to),
+                Effect::Owning => {
+                    self.ledgers.check_owner(node)?;
+                    node.open(now)?;
+                }
+                Effect::Committed(position) => {
+                    node.vhost.handle_committed(position, &mut node.seen);
+                }
+                Effect::Deposed => self.restart(place),
+                Effect::Broken(sequence, broken) => {
+                    return Err(format!("node {place}, entry {sequence:?}: {broken}"));
+                }
+            }
+        }
+    }
+
+    /// A purge is lost sometimes; then it is tried again.
+    fn purge(&mut self, place: usize, incarnation: u64, to: Sequence) {
+        if self.has_faults && self.chance.one_in(4) {
+            self.nodes[place].ledger.handle_not_purged();
+            return;
+        }
+        let at = self.now_ms + 1 + self.chance.below(60) as u64;
+        self.arrivals
+            .push((at, place, incarnation, Arrival::Purge(to)));
+    }
+
+    fn note_submitted(&mut self, records: &[Record]) {
+        let is_long = records.len() > 1;
+        self.kinds
+            .insert(if is_long { "several" } else { "one" }.to_owned());
+    }
+}

@@ -1,0 +1,26 @@
+//! Plays many seeds of nodes that share a vhost's log.
+
+mod seeds_played;
+
+use crosstie_sim::ledger::LedgerRun;
+
+#[test]
+fn nothing_confirmed_is_lost_and_a_deposed_owner_confirms_nothing() {
+    seeds_played::play(600, &EXPECTED, |seed, operations| {
+        LedgerRun::new(seed).run(operations)
+    });
+}
+
+const EXPECTED: [&str; 11] = [
+    "Append",
+    "Committed",
+    "Deposed",
+    "Owning",
+    "Purge",
+    "Read",
+    "behind",
+    "confirmed",
+    "crash Claiming",
+    "crash Owning",
+    "purged",
+];
