@@ -56,10 +56,12 @@ def node(start_router) -> Router:
         judged("user", authorizer_timeout_ms=60_000),
         judged("quick", authorizer_timeout_ms=200),
         judged("apart", authorizer_cache="session"),
+        judged("near", authorizer_cache="uri"),
+        judged("far", authorizer_cache="uri", authorizer_cache_bytes_max=4_096),
         judged("looped", "com.example.loop"),
         judged("brief", "com.example.authorize_briefly"),
     ]
-    names = ["backend", "user", "quick", "apart", "looped", "brief"]
+    names = ["backend", "user", "quick", "apart", "near", "far", "looped", "brief"]
     ticket = {"ticket": {"type": "static", "principals": {"joe": {"ticket": "x", "role": "user"}}}}
     transports = [transport(name) for name in names]
     transports += [transport("ticket", ticket), config.universal("tcp", config.tcp())]
@@ -354,6 +356,40 @@ def test_what_is_kept(node, authorizer):
             say(authorizer, {"allow": True, "cache": True})
             session.hear(PUBLISHED)
             session.publish("com.example.a")
+
+
+def test_what_is_kept_by_uri_is_kept_for_other_roles(node, authorizer):
+    with join(node, "near") as near, join(node, "far") as far, join(node, "apart") as apart:
+        near.ask(PUBLISH, {"acknowledge": True}, "com.example.a")
+        say(authorizer, {"allow": True, "cache": True})
+        near.hear(PUBLISHED)
+        far.publish("com.example.a")
+        apart.ask(PUBLISH, {"acknowledge": True}, "com.example.a")
+        say(authorizer, False)
+        assert apart.hear(ERROR)[4] == NOT_AUTHORIZED
+
+
+def test_what_is_kept_is_bounded_and_on_the_account(start_router):
+    """A session asks about as many URIs as it likes, all of which its authorizer lets be kept."""
+    bound = 20_000
+    roles = [config.role("backend"), judged("user", authorizer_cache_bytes_max=bound)]
+    transports = [transport(each) for each in ("backend", "user")]
+    transports.append(config.universal("tcp", config.tcp()))
+    realms = [{"name": "realm1", "roles": roles}]
+    node = start_router(config.node(realms, transports))
+    kept = lambda: node.metric("held_bytes", kind="kept")  # noqa: E731
+    with join(node, "user") as peer, join(node, "backend") as authorizer:
+        authorizer.register(AUTHORIZER)
+        for number in range(100):
+            peer.ask(PUBLISH, {"acknowledge": True}, f"com.{'x' * 900}.n{number}")
+            say(authorizer, {"allow": True, "cache": True})
+            peer.hear(PUBLISHED)
+        assert bound / 2 < kept() <= bound
+        assert node.metric("realm_decision_bytes") == kept()
+        assert 10 < node.metric("realm_decisions") < 22
+        authorizer.ask(CALL, {}, "crosstie.authorizer.invalidate")
+        authorizer.hear(RESULT)
+        assert kept() == 0
 
 
 def test_large_messages_are_judged_too(node, authorizer):

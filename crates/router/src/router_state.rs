@@ -174,16 +174,7 @@ impl RouterState {
         });
         let link = link.map(Arc::new);
         let config = realm_config(realm, &self.realm_limits);
-        let added = Arc::new(SharedRealm::new(
-            realm,
-            config,
-            seed(),
-            number,
-            Arc::clone(&self.session_messages),
-            self.is_private,
-            Arc::downgrade(self),
-            link,
-        ));
+        let added = Arc::new(SharedRealm::new(realm, config, seed(), number, self, link));
         realms.insert(realm.name.clone(), Arc::clone(&added));
         drop(realms);
         added.join_fabric();

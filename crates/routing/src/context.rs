@@ -187,9 +187,13 @@ impl<H> Context<'_, H> {
             id: session.id,
             identity: &session.identity,
         };
+        let before = self.roles.decision_bytes();
         let judged = self
             .roles
             .judge_otherwise(self.now, session.role, &asker, subject);
+        if self.roles.decision_bytes() != before {
+            self.out.keep(self.roles.decision_bytes());
+        }
         let Subject { action, uri, .. } = *subject;
         let (cause, fault) = match judged {
             Judged::Allowed(disclose) => return Ok(disclose),

@@ -26,6 +26,9 @@ pub trait Outbox<H> {
     /// asked for it, as its subscriptions do.
     fn hold(&mut self, _session: &H, _delta: isize) {}
 
+    /// The realm keeps so many bytes that are no session's own: what its authorizers have decided.
+    fn keep(&mut self, _bytes: usize) {}
+
     /// A session is out of the realm, whichever way: for whoever keeps account of them.
     fn left(&mut self, _session: &H, _id: SessionId, _identity: &Identity) {}
 

@@ -266,6 +266,7 @@ impl<H> Realm<H> {
         let session = self.sessions.remove(index);
         if session.keeps_role() {
             self.roles.release(session.role);
+            out.keep(self.roles.decision_bytes());
         }
         let room = session.calls.capacity();
         let held = calls_bytes(room) + session.authextra_bytes() as isize;

@@ -62,6 +62,7 @@ impl<H> Realm<H> {
             taking_out.place_next = usize::MAX;
             if let Some(role) = taking_out.role.take() {
                 self.roles.remove(role);
+                out.keep(self.roles.decision_bytes());
             }
             return None;
         }

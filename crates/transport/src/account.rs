@@ -32,6 +32,8 @@ pub enum Kind {
     Input,
     /// What other layers remember for a peer ([`Connection::hold`]).
     State,
+    /// What they remember for nobody in particular ([`crate::Kept`]).
+    Kept,
 }
 
 /// What one connection owes.
@@ -79,7 +81,13 @@ thread_local! {
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Queued, Self::Shared, Self::Input, Self::State];
+    pub const ALL: [Self; 5] = [
+        Self::Queued,
+        Self::Shared,
+        Self::Input,
+        Self::State,
+        Self::Kept,
+    ];
 
     /// Its name in the metrics.
     pub fn name(self) -> &'static str {
@@ -88,6 +96,7 @@ impl Kind {
             Self::Shared => "shared",
             Self::Input => "input",
             Self::State => "state",
+            Self::Kept => "kept",
         }
     }
 }

@@ -22,6 +22,7 @@ mod debt;
 pub mod descriptors;
 mod end;
 mod flush;
+mod kept;
 mod ledger;
 mod listener;
 mod mailbox;
@@ -45,6 +46,7 @@ pub use cork::{
     appended_bytes, is_line_long, is_much_appended, relieve, thread_number, uncork, uncork_all,
     uncork_few,
 };
+pub use kept::Kept;
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use mailbox::{Portion, Taken, Taker};
 pub use meter::{Meter, sent_bytes_unmetered};

@@ -127,7 +127,8 @@ impl Decisions {
 
 fn whose(asker: &Asker<'_>, authorizer: &Authorizer) -> String {
     match authorizer.cache.scope {
-        CacheScope::Role => String::new(),
+        // There is one role that is asked about.
+        CacheScope::Uri | CacheScope::Role => String::new(),
         CacheScope::Authid => asker.authid.to_owned(),
         CacheScope::Session => asker.name.to_string(),
     }

@@ -440,9 +440,15 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     config.roles.push(staff);
     let mut authorizer = Authorizer::new("simulated.authorize");
     authorizer.cache = CacheOptions {
-        scope: chance.pick(&[CacheScope::Role, CacheScope::Authid, CacheScope::Session]),
+        scope: chance.pick(&[
+            CacheScope::Uri,
+            CacheScope::Role,
+            CacheScope::Authid,
+            CacheScope::Session,
+        ]),
         expiry_ms: chance.pick(&[0, 100]),
         entries_max: chance.pick(&[2, 1_000]),
+        ..CacheOptions::default()
     };
     config.roles.push(Role::asking("asked", authorizer));
     config

@@ -204,11 +204,12 @@ impl Builder<'_> {
     }
 }
 
-const AUTHORIZER_KEYS: [&str; 4] = [
+const AUTHORIZER_KEYS: [&str; 5] = [
     "authorizer_timeout_ms",
     "authorizer_cache",
     "authorizer_cache_ms",
     "authorizer_cache_entries_max",
+    "authorizer_cache_bytes_max",
 ];
 
 fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
@@ -216,6 +217,7 @@ fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
         let number = role.integer(key);
         number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
     };
+    let bound = |key| role.integer(key).map_or(0, size);
     Authorizer {
         procedure: procedure.to_owned(),
         timeout_ms: number("authorizer_timeout_ms"),
@@ -223,11 +225,12 @@ fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
             scope: match role.text("authorizer_cache") {
                 Some("authid") => CacheScope::Authid,
                 Some("session") => CacheScope::Session,
+                Some("uri") => CacheScope::Uri,
                 _ => CacheScope::Role,
             },
             expiry_ms: number("authorizer_cache_ms"),
-            entries_max: usize::try_from(number("authorizer_cache_entries_max"))
-                .unwrap_or(usize::MAX),
+            entries_max: bound("authorizer_cache_entries_max"),
+            bytes_max: bound("authorizer_cache_bytes_max"),
         },
     }
 }

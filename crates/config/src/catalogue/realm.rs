@@ -214,7 +214,8 @@ pub(crate) static ROLE: Table = Table {
             "authorizer_cache",
             Kind::OneOf(&AUTHORIZER_CACHE),
             "For whom a decision counts that it lets be kept: for all sessions with the role, as on \
-             Crossbar.io, for those with the same authid, or for that session alone.",
+             Crossbar.io, for those with the same authid, for that session alone, or (`uri`) for all \
+             sessions of all roles with the same authorizer of which the same is said.",
         )
         .fallback(Fallback::Text("role"))
         .own(),
@@ -232,6 +233,13 @@ pub(crate) static ROLE: Table = Table {
              time. 0 keeps none.",
         )
         .fallback(Fallback::Integer(10_000))
+        .own(),
+        key(
+            "authorizer_cache_bytes_max",
+            integer(4_096, 1_073_741_824),
+            "The same of their bytes, roughly; they count for `queue_bytes_total_max`.",
+        )
+        .fallback(Fallback::Integer(4_194_304))
         .own(),
         key(
             "allow-by-default",
@@ -318,7 +326,7 @@ static ROLE_LIMITS: Table = Table {
 
 static AUTHORIZER_CACHE: Words = Words {
     path: "realms[].roles[].authorizer_cache",
-    words: &["role", "authid", "session"],
+    words: &["role", "authid", "session", "uri"],
 };
 
 static ROLE_MATCH: Words = Words {

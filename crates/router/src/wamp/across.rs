@@ -8,7 +8,6 @@ use crosstie_transport::Connection;
 use crosstie_wamp::{Payload, Serializer};
 use parking_lot::MutexGuard;
 
-use crate::counters::counters;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::outbox::RealmOutbox;
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
@@ -48,7 +47,7 @@ impl SharedRealm {
         for (publication, encodings) in publications.iter().zip(&mut encodings) {
             let link = self.link.as_deref();
             let own = self.messages.own();
-            let mut outbox = RealmOutbox::new(encodings, counters(), own, of_sessions, link);
+            let mut outbox = RealmOutbox::new(encodings, own, of_sessions, link, &self.kept);
             let is_wanted = realm.handle_publication(now, publication, &mut outbox);
             overdelivered += u64::from(!is_wanted);
             if realm.steps() > STEPS_PER_TURN_MAX {

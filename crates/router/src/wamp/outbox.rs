@@ -6,9 +6,10 @@ use crosstie_routing::{
     Action, CloseReason, Denial, Identity, Note, Outbox, Pattern, Position, Publication, Question,
     RefusalCause, Refused, RoleLimit, Uncrossed,
 };
+use crosstie_transport::Kept;
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
-use crate::counters::{Counter, Counters};
+use crate::counters::{Counter, Counters, counters};
 use crate::link::Link;
 use crate::origin;
 use crate::wamp::message_counts::{Direction, Messages};
@@ -33,6 +34,7 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     pub(crate) denied: Option<Box<Denied>>,
     /// The way to other nodes.
     link: Option<&'a Link>,
+    kept: &'a Kept,
     /// What an authorizer is to be asked about the present message.
     pub(crate) asked: Option<Box<Question>>,
 }
@@ -59,14 +61,14 @@ pub(crate) struct Denied {
 impl<'a, 'p> RealmOutbox<'a, 'p> {
     pub(crate) fn new(
         encodings: &'a mut PayloadEncodings<'p>,
-        counters: &'a Counters,
         messages: &'a Messages,
         (session_messages, discloses_address): (&'a Messages, bool),
         link: Option<&'a Link>,
+        kept: &'a Kept,
     ) -> Self {
         Self {
             encodings,
-            counters,
+            counters: counters(),
             messages,
             session_messages,
             discloses_address,
@@ -74,6 +76,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             left: Vec::new(),
             denied: None,
             link,
+            kept,
             asked: None,
         }
     }
@@ -137,6 +140,10 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
 
     fn hold(&mut self, session: &Peer, delta: isize) {
         session.connection.hold(delta);
+    }
+
+    fn keep(&mut self, bytes: usize) {
+        self.kept.set(bytes);
     }
 
     fn left(&mut self, session: &Peer, id: SessionId, identity: &Identity) {

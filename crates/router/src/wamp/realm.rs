@@ -10,7 +10,7 @@ use crosstie_routing::{
     ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
     RealmCounts, Role, SessionKey, Time, Verdict, Violation, welcome_details,
 };
-use crosstie_transport::Connection;
+use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -61,6 +61,8 @@ pub(crate) struct SharedRealm {
     router: Weak<RouterState>,
     /// Where it has others of its name on other nodes.
     pub(crate) link: Option<Arc<Link>>,
+    /// What is kept of what authorizers have said. Written under the lock of `realm`.
+    pub(super) kept: Kept,
     pub(crate) judged: Judged,
     pub(super) rates: Rates,
     /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
@@ -105,9 +107,7 @@ impl SharedRealm {
         config: RealmConfig,
         seed: u64,
         number: u32,
-        session_messages: Arc<Messages>,
-        is_quiet: bool,
-        router: Weak<RouterState>,
+        router: &Arc<RouterState>,
         link: Option<Arc<Link>>,
     ) -> Self {
         let started = SystemTime::now();
@@ -123,17 +123,18 @@ impl SharedRealm {
             discloses_router: model.discloses_router,
             meta_api: model.meta_api,
             has_history: !model.history.is_empty(),
-            router,
+            router: Arc::downgrade(router),
             link,
+            kept: Kept::new(&router.limits.account),
             judged: Judged::default(),
             rates: Rates::default(),
             killed: Mutex::default(),
-            is_quiet,
+            is_quiet: router.is_private,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
             realm: Mutex::new(realm),
             messages: RealmMessages::new(),
-            session_messages,
+            session_messages: Arc::clone(&router.session_messages),
             start: Instant::now(),
             timer: Timer::new(Timer::NEVER),
         }
@@ -418,7 +419,7 @@ impl SharedRealm {
     ) -> R {
         let of_sessions = (&*self.session_messages, self.discloses_router);
         let (own, link) = (self.messages.own(), self.link.as_deref());
-        let mut outbox = RealmOutbox::new(encodings, counters(), own, of_sessions, link);
+        let mut outbox = RealmOutbox::new(encodings, own, of_sessions, link, &self.kept);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);

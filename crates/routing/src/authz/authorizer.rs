@@ -8,8 +8,9 @@ use std::iter;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::caches::{CachePlace, Caches};
 use super::permission::Disclose;
-use super::question::{Asker, Authorizer, Given, Question, Subject};
+use super::question::{Asker, Authorizer, CacheOptions, Given, Question, Subject};
 use super::verdict::{RefusalCause, Verdict};
 use crate::Time;
 use crate::random::Random;
@@ -22,30 +23,34 @@ pub(crate) enum Judged {
     Unknown(Box<Question>),
 }
 
-/// An authorizer with what it said.
+/// A role's authorizer.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) procedure: Arc<str>,
     timeout_ms: u64,
-    pub(super) cache: Cache,
+    options: CacheOptions,
+    /// What it has said.
+    pub(super) cache: CachePlace,
 }
 
 impl Asked {
-    pub(super) fn new(authorizer: &Authorizer, random: &mut Random) -> Self {
+    pub(super) fn new(authorizer: &Authorizer, caches: &mut Caches, random: &mut Random) -> Self {
+        let procedure: Arc<str> = authorizer.procedure.as_str().into();
         Self {
-            procedure: authorizer.procedure.as_str().into(),
+            cache: caches.begin(&procedure, authorizer.cache, random),
+            procedure,
             timeout_ms: authorizer.timeout_ms,
-            cache: Cache::new(authorizer.cache, random),
+            options: authorizer.cache,
         }
     }
 
     pub(super) fn judge(
-        &mut self,
+        &self,
         now: Time,
         asker: &Asker<'_>,
         subject: &Subject<'_>,
         given: Option<&Given>,
-        hits: &mut u64,
+        caches: &mut Caches,
     ) -> Judged {
         let mut answers = iter::successors(given, |given| given.question.earlier.as_deref());
         let answer = answers.find(|given| given.question.is_about(asker, subject));
@@ -57,17 +62,22 @@ impl Asked {
                 };
             }
             Some((question, Verdict::Decided(decision))) => {
-                if decision.cache && question.epoch == self.cache.epoch {
-                    self.cache.keep(now, asker, subject, *decision);
+                if decision.cache && question.epoch == caches.epoch(self.cache) {
+                    let expires = match self.options.expiry_ms {
+                        0 => Time(u64::MAX),
+                        expiry_ms => now.after_ms(expiry_ms),
+                    };
+                    let keep = |cache: &mut Cache| cache.keep(expires, asker, subject, *decision);
+                    caches.change(self.cache, keep);
                 }
                 *decision
             }
-            None => match self.cache.find(now, asker, subject) {
-                Some(decision) => {
-                    *hits += 1;
-                    decision
+            None => match caches.find(self.cache, now, asker, subject) {
+                Some(decision) => decision,
+                None => {
+                    let epoch = caches.epoch(self.cache);
+                    return Judged::Unknown(Box::new(self.question(asker, subject, given, epoch)));
                 }
-                None => return Judged::Unknown(Box::new(self.question(asker, subject, given))),
             },
         };
         match decision.allow {
@@ -81,6 +91,7 @@ impl Asked {
         asker: &Asker<'_>,
         subject: &Subject<'_>,
         earlier: Option<&Given>,
+        epoch: u64,
     ) -> Question {
         Question {
             procedure: Arc::clone(&self.procedure),
@@ -91,7 +102,7 @@ impl Asked {
             uri: subject.uri.to_owned(),
             match_policy: subject.match_policy,
             earlier: earlier.map(|given| Box::new(given.clone())),
-            epoch: self.cache.epoch,
+            epoch,
         }
     }
 }

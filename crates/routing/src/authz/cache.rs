@@ -15,7 +15,7 @@ use crate::Time;
 use crate::identity::SessionKey;
 use crate::random::Random;
 
-/// The decisions that one role's authorizer has let be kept.
+/// The decisions that an authorizer has let be kept, of one role or of several.
 #[derive(Debug)]
 pub(super) struct Cache {
     options: CacheOptions,
@@ -46,7 +46,8 @@ struct Entry {
 /// Those for whom a decision counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Whose<T> {
-    Role,
+    /// All who are judged by this cache.
+    All,
     Authid(T),
     Session(SessionKey),
 }
@@ -98,11 +99,11 @@ impl Cache {
         Some(decision)
     }
 
-    /// Keeps a decision in place of the one before, and for want of room in place of the one that has not
+    /// Keeps a decision in place of the one before, and for want of room in place of those that have not
     /// been used for the longest time.
     pub(super) fn keep(
         &mut self,
-        now: Time,
+        expires: Time,
         asker: &Asker<'_>,
         subject: &Subject<'_>,
         decision: Decision,
@@ -112,14 +113,17 @@ impl Cache {
         if let Some(place) = self.by_hash.get(&hash) {
             self.remove(*place);
         }
-        if self.entries.len() >= self.options.entries_max && self.oldest != NONE {
-            self.remove(self.oldest);
-        }
-        if self.options.entries_max == 0 {
+        let bytes = ENTRY_BYTES + subject.uri.len();
+        if self.options.entries_max == 0 || bytes > self.options.bytes_max {
             return;
         }
+        while self.entries.len() >= self.options.entries_max
+            || self.bytes + bytes > self.options.bytes_max
+        {
+            self.remove(self.oldest);
+        }
         let whose = match whose {
-            Whose::Role => Whose::Role,
+            Whose::All => Whose::All,
             Whose::Authid(_) => Whose::Authid(Arc::clone(&asker.identity.authid)),
             Whose::Session(key) => Whose::Session(key),
         };
@@ -130,14 +134,11 @@ impl Cache {
             match_policy: subject.match_policy,
             uri: subject.uri.into(),
             decision,
-            expires: match self.options.expiry_ms {
-                0 => Time(u64::MAX),
-                expiry_ms => now.after_ms(expiry_ms),
-            },
+            expires,
             newer: NONE,
             older: NONE,
         }) as u32;
-        self.bytes += ENTRY_BYTES + subject.uri.len();
+        self.bytes += bytes;
         self.by_hash.insert(hash, place);
         self.link(place);
     }
@@ -150,7 +151,7 @@ impl Cache {
             let of_authid = match (&entry.whose, authid) {
                 (Whose::Authid(known), Some(authid)) => &**known == authid,
                 // Nobody knows any more whether they were made for that authid.
-                (Whose::Role | Whose::Session(_), Some(_)) | (_, None) => true,
+                (Whose::All | Whose::Session(_), Some(_)) | (_, None) => true,
             };
             of_authid && uri.is_none_or(|uri| &*entry.uri == uri)
         };
@@ -158,6 +159,13 @@ impl Cache {
         let meant: Vec<_> = meant.map(|(place, _)| place as u32).collect();
         meant.iter().for_each(|place| self.remove(*place));
         meant.len()
+    }
+
+    /// Has room for what another role may keep, too.
+    pub(super) fn widen(&mut self, options: CacheOptions) {
+        let own = &mut self.options;
+        own.entries_max = own.entries_max.max(options.entries_max);
+        own.bytes_max = own.bytes_max.max(options.bytes_max);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -172,6 +180,7 @@ impl Cache {
     /// Asserts that the list, the map and the table say the same. Walks everything.
     pub(super) fn check_invariants(&self) {
         assert!(self.entries.len() <= self.options.entries_max);
+        assert!(self.bytes <= self.options.bytes_max);
         assert_eq!(self.entries.len(), self.by_hash.len());
         let (mut place, mut newer, mut seen, mut bytes) = (self.newest, NONE, 0, 0);
         while place != NONE {
@@ -188,7 +197,7 @@ impl Cache {
 
     fn whose<'a>(&self, asker: &Asker<'a>) -> Whose<&'a str> {
         match self.options.scope {
-            CacheScope::Role => Whose::Role,
+            CacheScope::Uri | CacheScope::Role => Whose::All,
             CacheScope::Authid => Whose::Authid(&asker.identity.authid),
             CacheScope::Session => Whose::Session(asker.key),
         }
@@ -235,7 +244,7 @@ impl Entry {
         let same = match (&self.whose, whose) {
             (Whose::Authid(known), Whose::Authid(authid)) => **known == **authid,
             (Whose::Session(known), Whose::Session(key)) => known == key,
-            (Whose::Role, Whose::Role) => true,
+            (Whose::All, Whose::All) => true,
             _ => false,
         };
         same && self.action == subject.action

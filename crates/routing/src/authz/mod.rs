@@ -7,6 +7,7 @@
 
 mod authorizer;
 mod cache;
+mod caches;
 mod crossbar_order;
 mod permission;
 mod question;
@@ -14,6 +15,7 @@ mod role_limits;
 mod verdict;
 
 pub(crate) use self::authorizer::Judged;
+pub use self::caches::Decisions;
 pub use self::permission::{Action, Allow, Disclose, Permission};
 pub(crate) use self::question::{Asker, Subject};
 pub use self::question::{Authorizer, CacheOptions, CacheScope, Question};
@@ -26,6 +28,8 @@ use crosstie_wamp::MatchPolicy;
 use slab::Slab;
 
 use self::authorizer::Asked;
+use self::cache::Cache;
+use self::caches::Caches;
 use self::crossbar_order::CrossbarOrder;
 use self::permission::Grant;
 use self::question::Given;
@@ -122,8 +126,8 @@ pub(crate) struct Roles {
     rules: Slab<Rules>,
     /// What an authorizer has said about the present message.
     given: Option<Box<Given>>,
-    /// Decisions that were found kept.
-    hits: u64,
+    /// What authorizers have let be kept.
+    caches: Caches,
 }
 
 #[derive(Debug)]
@@ -156,19 +160,20 @@ enum Otherwise {
 
 impl Roles {
     pub(crate) fn new(roles: &[Role], random: &mut Random) -> Self {
-        let mut rules = Slab::with_capacity(roles.len());
-        for role in roles {
-            rules.insert(Rules::new(role, random));
-        }
-        Self {
-            rules,
+        let mut all = Self {
+            rules: Slab::with_capacity(roles.len()),
             given: None,
-            hits: 0,
+            caches: Caches::default(),
+        };
+        for role in roles {
+            all.insert(role, random);
         }
+        all
     }
 
     pub(crate) fn insert(&mut self, role: &Role, random: &mut Random) {
-        self.rules.insert(Rules::new(role, random));
+        let rules = Rules::new(role, &mut self.caches, random);
+        self.rules.insert(rules);
     }
 
     /// Has nobody find a role any more; sessions that have it keep it.
@@ -179,7 +184,7 @@ impl Roles {
     /// Forgets a role that no session has any more, now or when nobody needs to know of it.
     pub(crate) fn remove(&mut self, role: RoleIndex) {
         match self.rules[role.0 as usize].keepers {
-            0 => drop(self.rules.remove(role.0 as usize)),
+            0 => self.forget(role),
             _ => self.rules[role.0 as usize].is_over = true,
         }
     }
@@ -194,7 +199,14 @@ impl Roles {
         let rules = &mut self.rules[role.0 as usize];
         rules.keepers -= 1;
         if rules.keepers == 0 && rules.is_over {
-            self.rules.remove(role.0 as usize);
+            self.forget(role);
+        }
+    }
+
+    fn forget(&mut self, role: RoleIndex) {
+        let rules = self.rules.remove(role.0 as usize);
+        if let Some(Otherwise::Asked(asked)) = rules.otherwise {
+            self.caches.end(asked.cache);
         }
     }
 
@@ -255,10 +267,10 @@ impl Roles {
                 .iter()
                 .filter(|(_, s)| s.role == role && s.keeps_role());
             assert_eq!(keepers.count(), rules.keepers, "{}", rules.name);
-            if let Some(Otherwise::Asked(asked)) = rules.otherwise.as_ref() {
-                asked.cache.check_invariants();
-            }
         }
+        let roles = self.rules.iter().map(|(_, rules)| rules);
+        let caches = roles.filter_map(|rules| rules.asked().map(|asked| asked.cache));
+        self.caches.check_invariants(&caches.collect::<Vec<_>>());
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<RoleIndex> {
@@ -308,7 +320,7 @@ impl Roles {
             },
             Some(Otherwise::Asked(asked)) => {
                 let given = self.given.as_deref();
-                asked.judge(now, asker, subject, given, &mut self.hits)
+                asked.judge(now, asker, subject, given, &mut self.caches)
             }
         }
     }
@@ -325,10 +337,8 @@ impl Roles {
 
     /// The procedure that is asked what sessions of a role may do.
     pub(crate) fn authorizer(&self, role: RoleIndex) -> Option<&Arc<str>> {
-        match self.rules[role.0 as usize].otherwise.as_ref()? {
-            Otherwise::Asked(asked) => Some(&asked.procedure),
-            Otherwise::Crossbar(_) => None,
-        }
+        let asked = self.rules[role.0 as usize].asked()?;
+        Some(&asked.procedure)
     }
 
     /// Takes decisions out that are kept: of a role or all, about a URI or all, for an authid or all; how
@@ -340,13 +350,14 @@ impl Roles {
         authid: Option<&str>,
     ) -> Option<(usize, usize)> {
         let mut found = role.is_none().then_some((0, 0));
-        for (_, rules) in &mut self.rules {
+        for (_, rules) in &self.rules {
             if role.is_none_or(|name| &*rules.name == name)
-                && let Some(Otherwise::Asked(asked)) = rules.otherwise.as_mut()
+                && let Some(asked) = rules.asked()
             {
                 let (forgotten, seen) = found.get_or_insert_default();
-                *seen += asked.cache.len();
-                *forgotten += asked.cache.forget(uri, authid);
+                *seen += self.caches.len(asked.cache);
+                let forget = |cache: &mut Cache| cache.forget(uri, authid);
+                *forgotten += self.caches.change(asked.cache, forget);
             }
         }
         found
@@ -354,35 +365,21 @@ impl Roles {
 
     /// What is kept of what authorizers have decided.
     pub(crate) fn decisions(&self) -> Decisions {
-        let mut decisions = Decisions {
-            hits: self.hits,
-            ..Decisions::default()
-        };
-        for (_, rules) in &self.rules {
-            if let Some(Otherwise::Asked(asked)) = rules.otherwise.as_ref() {
-                decisions.count += asked.cache.len();
-                decisions.bytes += asked.cache.bytes();
-            }
-        }
-        decisions
+        self.caches.decisions()
+    }
+
+    /// Bytes of that, roughly.
+    pub(crate) fn decision_bytes(&self) -> usize {
+        self.caches.bytes()
     }
 }
 
-/// Decisions of authorizers that are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Decisions {
-    pub count: usize,
-    pub bytes: usize,
-    /// How often one was found instead of asking, since the realm was started.
-    pub hits: u64,
-}
-
 impl Rules {
-    fn new(role: &Role, random: &mut Random) -> Self {
+    fn new(role: &Role, caches: &mut Caches, random: &mut Random) -> Self {
         let mut by_uri = PatternMap::new(random.hash_keys());
         let otherwise = match (&role.authorizer, role.role_match) {
             (Some(authorizer), _) => {
-                let asked = Asked::new(authorizer, random);
+                let asked = Asked::new(authorizer, caches, random);
                 Some(Otherwise::Asked(Box::new(asked)))
             }
             (None, RoleMatch::Crossbar) => {
@@ -417,6 +414,14 @@ impl Rules {
             permissions: permissions.to_vec(),
             otherwise,
             limited: Limited::of(role.limits, random),
+        }
+    }
+
+    /// Who is asked, if somebody is.
+    fn asked(&self) -> Option<&Asked> {
+        match self.otherwise.as_ref()? {
+            Otherwise::Asked(asked) => Some(asked),
+            Otherwise::Crossbar(_) => None,
         }
     }
 

@@ -25,11 +25,15 @@ pub struct CacheOptions {
     pub expiry_ms: u64,
     /// Beyond, the decision goes that has not been used for the longest time.
     pub entries_max: usize,
+    /// The same of their bytes, roughly.
+    pub bytes_max: usize,
 }
 
 /// Whom a decision that is kept counts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheScope {
+    /// All sessions of all roles with the same authorizer of which that is said.
+    Uri,
     /// All sessions of the role, as in Crossbar.io.
     #[default]
     Role,
@@ -58,6 +62,7 @@ impl Default for CacheOptions {
             scope: CacheScope::default(),
             expiry_ms: 0,
             entries_max: 10_000,
+            bytes_max: 4 * 1024 * 1024,
         }
     }
 }

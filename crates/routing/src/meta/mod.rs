@@ -303,7 +303,11 @@ impl<H> Realm<H> {
                 remove_member(broker, &mut context, arguments)?;
                 Value::Null
             }
-            Procedure::ForgetDecisions => self.forget_decisions(arguments)?,
+            Procedure::ForgetDecisions => {
+                let forgotten = self.forget_decisions(arguments)?;
+                out.keep(self.roles.decision_bytes());
+                forgotten
+            }
             Procedure::Events => return self.events(now, from, arguments, out),
         };
         Ok(Answer::Now(value))

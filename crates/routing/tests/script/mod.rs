@@ -77,6 +77,8 @@ struct Recorder {
     closed: Vec<char>,
     /// Bytes that the realm holds for each.
     held: HashMap<char, isize>,
+    /// Bytes that it keeps for nobody in particular.
+    kept: usize,
 }
 
 impl Outbox<char> for Recorder {
@@ -123,6 +125,10 @@ impl Outbox<char> for Recorder {
         *self.held.entry(*session).or_default() += delta;
     }
 
+    fn keep(&mut self, bytes: usize) {
+        self.kept = bytes;
+    }
+
     fn ask(&mut self, session: &char, question: Question) {
         self.asked = Some((*session, question));
     }
@@ -158,6 +164,7 @@ impl Player {
                 refusing: HashMap::new(),
                 closed: Vec::new(),
                 held: HashMap::new(),
+                kept: 0,
             },
             sessions: HashMap::new(),
             labels: HashMap::new(),
@@ -413,7 +420,7 @@ impl Player {
         Ok(())
     }
 
-    /// `authorizer ROLE PROCEDURE [scope=…] [expiry_ms=…] [entries_max=…]`
+    /// `authorizer ROLE PROCEDURE [scope=…] [expiry_ms=…] [entries_max=…] [bytes_max=…]`
     fn authorizer(&mut self, rest: &str) -> Result<(), String> {
         let mut words = rest.splitn(3, ' ');
         let (Some(name), Some(procedure)) = (words.next(), words.next()) else {
@@ -426,8 +433,10 @@ impl Player {
                 ("scope", "role") => authorizer.cache.scope = CacheScope::Role,
                 ("scope", "authid") => authorizer.cache.scope = CacheScope::Authid,
                 ("scope", "session") => authorizer.cache.scope = CacheScope::Session,
+                ("scope", "uri") => authorizer.cache.scope = CacheScope::Uri,
                 ("expiry_ms", _) => authorizer.cache.expiry_ms = number()?,
                 ("entries_max", _) => authorizer.cache.entries_max = number()? as usize,
+                ("bytes_max", _) => authorizer.cache.bytes_max = number()? as usize,
                 _ => return Err(format!("no such setting: {key}={value}")),
             }
         }
@@ -630,6 +639,11 @@ impl Player {
 
     fn expect_counts(&mut self, rest: &str) -> Result<(), String> {
         let counts = self.realm().counts();
+        let decision_bytes = self.realm().decisions().bytes;
+        if self.out.kept != decision_bytes {
+            let kept = self.out.kept;
+            return Err(format!("{decision_bytes} B are kept, and {kept} were said"));
+        }
         for (key, value) in pairs(rest) {
             let held = match key {
                 "sessions" => counts.sessions,
