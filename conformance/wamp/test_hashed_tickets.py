@@ -46,4 +46,4 @@ def test_who_derives_keys_stands_behind_who_serves(start_router):
         logins = [pool.submit(log_in, number) for number in range(8)]
         assert {login.result(PATIENCE_S) for login in logins} == {WELCOME}
     # They are kept for a while, for whoever comes next.
-    await_true("it is seen", lambda: niceness(node.process.pid, "keys") == {5}, PATIENCE_S)
+    await_true("it is seen", lambda: niceness(node.process.pid, "keys") == {19}, PATIENCE_S)

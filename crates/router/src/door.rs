@@ -8,11 +8,10 @@ use crosstie_auth::wamp::{Cause, Method};
 use crosstie_auth::{Guess, Guesses, Origin};
 use crosstie_transport::{Connection, PeerAddress};
 use parking_lot::Mutex;
-use rustix::process::nice;
-use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::Semaphore;
+use tokio::runtime::Handle;
 
 use crate::audit::Audit;
+use crate::deriving::Deriving;
 use crate::wamp::elsewhere::{Outcome, Slot};
 
 /// What all handshakes of a router have in common.
@@ -25,12 +24,9 @@ pub(crate) struct Door {
     /// How often issuers' keys were fetched, and could not be.
     keys_fetched: AtomicU64,
     keys_failed: AtomicU64,
-    /// Where there are timers, and threads for what takes its time.
+    /// Where there are timers.
     keeper: Handle,
-    /// Threads for what keeps a core busy, behind those that serve; none where the system gives none.
-    slow: Option<Runtime>,
-    /// So that handshakes that wait for keys take neither all cores nor memory without bound.
-    workers: Arc<Semaphore>,
+    deriving: Deriving,
     audit: Option<Arc<Audit>>,
 }
 
@@ -47,12 +43,6 @@ pub(crate) struct Refused<'r> {
     pub(crate) method: Option<Method>,
 }
 
-/// What a thread has that is to run behind others; 0 is what they have, and 19 the least that there is.
-const SLOW_NICENESS: i32 = 5;
-
-/// For so long a thread of those is kept for the next key.
-const SLOW_IDLE: Duration = Duration::from_secs(10);
-
 /// A handshake's place among those that are not done.
 pub(crate) struct Place(Arc<AtomicUsize>);
 
@@ -60,6 +50,7 @@ impl Door {
     pub(crate) fn new(
         pending_max: usize,
         delay_max: Duration,
+        handshake_timeout: Duration,
         keeper: Handle,
         audit: Option<Arc<Audit>>,
     ) -> Self {
@@ -73,8 +64,7 @@ impl Door {
             keys_fetched: AtomicU64::new(0),
             keys_failed: AtomicU64::new(0),
             keeper,
-            slow: slow_threads(),
-            workers: Arc::new(Semaphore::new(workers_max())),
+            deriving: Deriving::new(handshake_timeout),
             audit,
         }
     }
@@ -175,26 +165,9 @@ impl Door {
     pub(crate) fn fill_with(
         &self,
         slot: &Arc<Slot>,
-        work: impl FnOnce() -> Outcome + Send + 'static,
+        work: impl Fn() -> Outcome + Send + Sync + 'static,
     ) {
-        let slot = Arc::downgrade(slot);
-        let workers = Arc::clone(&self.workers);
-        let slow = self.slow.as_ref().map_or(&self.keeper, Runtime::handle);
-        let slow = slow.clone();
-        self.keeper.spawn(async move {
-            // It is never closed.
-            let Ok(turn) = workers.acquire_owned().await else {
-                return;
-            };
-            // Whose client has gone meanwhile is not worked for.
-            let Some(slot) = slot.upgrade() else {
-                return;
-            };
-            slow.spawn_blocking(move || {
-                slot.fill(work());
-                drop(turn);
-            });
-        });
+        self.deriving.fill_with(&self.keeper, slot, work);
     }
 
     pub(crate) fn keeper(&self) -> &Handle {
@@ -203,36 +176,6 @@ impl Door {
 
     fn now_ms(&self) -> u64 {
         self.start.elapsed().as_millis() as u64
-    }
-}
-
-/// Half of the cores, since the others serve.
-fn workers_max() -> usize {
-    let cores = std::thread::available_parallelism();
-    cores.map_or(1, |cores| cores.get().div_ceil(2))
-}
-
-/// Threads that the system lets run when those that serve have nothing to do, or nearly so: a key that takes a
-/// tenth of a second to be derived is then not what somebody else's message waits for.
-fn slow_threads() -> Option<Runtime> {
-    let runtime = Builder::new_current_thread()
-        .thread_name("keys")
-        .thread_keep_alive(SLOW_IDLE)
-        .max_blocking_threads(workers_max())
-        .on_thread_start(|| {
-            // Without it they are as others.
-            let _ = nice(SLOW_NICENESS);
-        })
-        .build();
-    runtime.ok()
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        // Nobody waits for keys any more, and this may be a thread that must not wait.
-        if let Some(slow) = self.slow.take() {
-            slow.shutdown_background();
-        }
     }
 }
 

@@ -24,6 +24,7 @@ mod certificate;
 mod cookies;
 mod counters;
 mod denials;
+mod deriving;
 mod door;
 mod error;
 mod fabric;

@@ -128,6 +128,7 @@ impl RouterState {
             door: Arc::new(Door::new(
                 limits.handshakes_pending_max,
                 limits.login_delay_max,
+                limits.handshake_timeout,
                 keeper,
                 options.audit.clone(),
             )),

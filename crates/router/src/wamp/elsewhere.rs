@@ -33,6 +33,15 @@ impl Slot {
         })
     }
 
+    /// One that no connection waits for.
+    #[cfg(test)]
+    pub(crate) fn of_nobody() -> Arc<Self> {
+        Arc::new(Self {
+            connection: Weak::new(),
+            outcome: Mutex::new(None),
+        })
+    }
+
     /// Puts the outcome there, unless there was one, and has the connection go on.
     pub(crate) fn fill(&self, outcome: Outcome) {
         let mut place = self.outcome.lock();
