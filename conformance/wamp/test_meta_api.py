@@ -155,7 +155,7 @@ def test_who_comes_and_goes(link, open_):
     assert details["serializer"] == link.serializer
     session.subscribe("wamp.session.on_leave")
     other.leave()
-    assert session.next("published")["args"] == [other.id, details["authid"], "anonymous"]
+    assert session.next("published")["args"] == [other.id]
 
 
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
@@ -195,7 +195,7 @@ def test_events_and_their_order(router, serializer):
     ):
         assert told() == (f"wamp.{what}.on_{verb}", [peer.id, id_])
         assert told() == (f"wamp.{what}.on_delete", [peer.id, id_])
-    assert told() == ("wamp.session.on_leave", [peer.id, peer.authid, "anonymous"])
+    assert told() == ("wamp.session.on_leave", [peer.id])
 
 
 def test_whoever_subscribes_to_its_own_coming_is_answered_first(router):
@@ -356,6 +356,21 @@ def test_it_is_announced_where_it_is(start_router, is_on):
             assert peer.hear(RESULT)[3] == [1]
         else:
             assert peer.hear(ERROR)[4] == "wamp.error.no_such_procedure"
+
+
+def test_who_has_left_is_told_of_as_specified_where_that_is_configured(start_router):
+    realm = {
+        "name": "realm1",
+        "options": {"on_leave": "specified"},
+        "roles": [config.role("anonymous", config.permission("*", subscribe=True))],
+    }
+    router = start_router(config.node([realm], [config.universal("tcp", config.tcp())]))
+    with joined(router) as watcher:
+        watcher.subscribe("wamp.session.on_leave")
+        with joined(router) as peer:
+            peer.say(GOODBYE, {}, "wamp.close.normal")
+            peer.hear(GOODBYE)
+        assert watcher.hear(EVENT)[4] == [peer.id, peer.authid, "anonymous"]
 
 
 def test_arguments_that_are_too_long_are_not_read(router):

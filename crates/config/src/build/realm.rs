@@ -57,8 +57,8 @@ impl Builder<'_> {
                 _ => EmptyEligible::Nobody,
             },
             on_leave: match options.text("on_leave") {
-                Some("crossbar") => OnLeave::Crossbar,
-                _ => OnLeave::Specified,
+                Some("specified") => OnLeave::Specified,
+                _ => OnLeave::Crossbar,
             },
             discloses_router: options.boolean("disclose_router"),
             meta_api: options.boolean("enable_meta_api"),

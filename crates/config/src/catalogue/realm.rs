@@ -106,10 +106,11 @@ static REALM_OPTIONS: Table = Table {
         key(
             "on_leave",
             Kind::OneOf(&ON_LEAVE),
-            "What `wamp.session.on_leave` says of a session that has left: its id, its authid and its authrole, as the \
-             specification has it, or, as on Crossbar.io, its id alone, for handlers that take one argument.",
+            "What `wamp.session.on_leave` says of a session that has left: its id alone, as on Crossbar.io, or, as the \
+             specification has it, its id, its authid and its authrole. Handlers in Python that were written for the \
+             one fail with the other.",
         )
-        .fallback(Fallback::Text("specified"))
+        .fallback(Fallback::Text("crossbar"))
         .own(),
         key(
             "disclose_router",
@@ -164,7 +165,7 @@ static EMPTY_ELIGIBLE: Words = Words {
 
 static ON_LEAVE: Words = Words {
     path: "realms[].options.on_leave",
-    words: &["specified", "crossbar"],
+    words: &["crossbar", "specified"],
 };
 
 static DISCLOSE_ME: Words = Words {
