@@ -40,6 +40,7 @@ def router(tmp_path_factory, backend: Backend) -> Iterator[Router]:
             "forwarded_port": 8443,
             "forwarded_proto": "https",
         },
+        "mine": {**there, "path": "/inner/app", "rewrite_answers": True},
         "few": {**there, "requests_max": 2},
         "hasty": {**there, "timeout": 1},
         "gone": {**there, "port": gone},
@@ -108,6 +109,29 @@ def test_what_the_server_is_told(site: Http, backend: Backend):
 def test_where_requests_go(site: Http, backend: Backend, asked: str, expected: str):
     assert site.get(asked).status == 200
     assert backend.got[0].line == f"GET {expected} HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("path", "location", "cookie"),
+    [
+        ("/mine/x", "/mine/login?next=1", "a=1; Path=/mine; HttpOnly"),
+        # As Crossbar.io has it.
+        ("/app/x", None, "a=1; Domain=127.0.0.1; Path=/inner/app; HttpOnly"),
+    ],
+)
+def test_answers_lead_to_where_clients_are(
+    site: Http, backend: Backend, path: str, location: str | None, cookie: str
+):
+    there = f"http://127.0.0.1:{backend.port}/inner/app/login?next=1"
+    given = "a=1; Domain=127.0.0.1; Path=/inner/app; HttpOnly"
+    backend.answer = lambda _got: (
+        f"HTTP/1.1 302 Found\r\nLocation: {there}\r\nSet-Cookie: {given}\r\n"
+        "Content-Length: 0\r\n\r\n"
+    ).encode()
+    answer = site.get(path)
+    assert answer.status == 302
+    said = dict(answer.headers)
+    assert (said["location"], said["set-cookie"]) == (location or there, cookie)
 
 
 def test_paths_lead_nowhere_else(site: Http, backend: Backend):

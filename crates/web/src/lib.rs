@@ -10,6 +10,7 @@ pub mod coding;
 pub mod condition;
 pub mod forward;
 pub mod http2;
+pub mod leading;
 pub mod longpoll;
 pub mod path;
 pub mod range;

@@ -376,6 +376,7 @@ fn reverse_proxy(service: View<'_>) -> ReverseProxy {
         path: text(service, "path"),
         forwarded_port: port("forwarded_port"),
         forwarded_proto: text(service, "forwarded_proto"),
+        rewrites_answers: service.boolean("rewrite_answers"),
         requests_max: bound(service, "requests_max"),
         timeout: seconds(service, "timeout").unwrap_or_default(),
     }

@@ -1,7 +1,9 @@
 //! Web services that others serve: sessions, servers behind, programs. Long and flat.
 
 use super::connecting::CONNECTING_ENDPOINT;
-use super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key};
+use super::form::{
+    Fallback, Key, Kind, NO, Rule, TYPE, Table, Words, integer, integer_or_zero, key,
+};
 use super::options::WEBSOCKET_OPTIONS;
 use super::transport::{AUTH_KEY, COOKIE_KEY, DEBUG, SERIALIZERS_KEY, URL};
 use super::web_files::SERVICE_ID;
@@ -140,6 +142,14 @@ pub(super) static REVERSE_PROXY: Table = Table {
             "What the server is told of how the client asked (`X-Forwarded-Proto`).",
         )
         .fallback(Fallback::Text("http")),
+        key(
+            "rewrite_answers",
+            Kind::Boolean,
+            "Whether what an answer says of the server's own address and path (`Location`, `Domain` and `Path` of \
+             `Set-Cookie`) becomes what its clients know it by.",
+        )
+        .fallback(NO)
+        .own(),
         REQUESTS_MAX.fallback(Fallback::Integer(256)),
         TIMEOUT,
     ],

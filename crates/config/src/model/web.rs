@@ -223,6 +223,8 @@ pub struct ReverseProxy {
     pub path: String,
     pub forwarded_port: u16,
     pub forwarded_proto: String,
+    /// Answers lead to the service's own path where they would lead to the server's.
+    pub rewrites_answers: bool,
     /// At a time; as many more wait.
     pub requests_max: usize,
     /// How long the server may say nothing.

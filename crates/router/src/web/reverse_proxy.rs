@@ -5,6 +5,7 @@ use std::io;
 use crosstie_config::ReverseProxy as Model;
 use crosstie_transport::PeerAddress;
 use crosstie_web::forward::{Client, forward, target};
+use crosstie_web::leading::{Names, rewrite};
 use hyper::Response;
 use hyper::header::{HOST, HeaderValue};
 
@@ -20,6 +21,7 @@ pub(crate) struct ReverseProxy {
     path: String,
     forwarded_port: u16,
     forwarded_proto: String,
+    rewrites_answers: bool,
 }
 
 impl ReverseProxy {
@@ -52,6 +54,7 @@ impl ReverseProxy {
             path: model.path.clone(),
             forwarded_port: model.forwarded_port,
             forwarded_proto: model.forwarded_proto.clone(),
+            rewrites_answers: model.rewrites_answers,
         })
     }
 
@@ -74,7 +77,17 @@ impl ReverseProxy {
             proto: &self.forwarded_proto,
         };
         forward(request.headers_mut(), &self.host, client);
-        self.backend.ask(request, &target, &asked.connection).await
+        let answering = self.backend.ask(request, &target, &asked.connection);
+        let mut answer = answering.await;
+        if self.rewrites_answers {
+            let names = Names {
+                host: self.host.to_str().unwrap_or_default(),
+                path: &self.path,
+                base: &asked.base,
+            };
+            rewrite(answer.headers_mut(), names);
+        }
+        answer
     }
 }
 
