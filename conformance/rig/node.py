@@ -21,6 +21,14 @@ from rig.waiting import DEADLINE_S, await_true
 STANDARD = re.compile(r"\S+ \[(\w+) +(\d+)\] ?(.*)")
 
 
+def management(directory: Path) -> Controller:
+    """Join the management realm of the node in a directory."""
+    known = json.loads((directory / "node.pid").read_text())
+    path = re.search(r"unix:/*(/[^:]*)", known["management"])
+    assert path, known
+    return Controller.unix(Path(path[1])).sit_down("crossbar")
+
+
 @dataclass
 class Said:
     """One line of the node's log; lines of other forms are RAW."""
@@ -87,10 +95,7 @@ class Node:
 
     def management(self) -> Controller:
         """Join the management realm."""
-        known = json.loads((self.directory / "node.pid").read_text())
-        path = re.search(r"unix:/*(/[^:]*)", known["management"])
-        assert path, known
-        return Controller.unix(Path(path[1])).sit_down("crossbar")
+        return management(self.directory)
 
     def join(self, path: str = "node.sock", realm: str = "realm1") -> Controller:
         """Join a realm over a Unix socket in the node's directory."""

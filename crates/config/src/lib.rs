@@ -20,6 +20,7 @@ mod convert;
 mod definitions;
 mod earlier;
 mod files;
+mod joint_circle;
 mod model;
 mod near;
 mod part;
@@ -42,6 +43,7 @@ use crosstie_auth::wamp::{Method, Methods, PrincipalsFile};
 pub use convert::convert;
 pub use definitions::NoDefinitions;
 pub use files::{Files, NamedFiles};
+pub use joint_circle::joints_in_a_circle;
 pub use model::{
     Admin, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
     AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, Cgi, ChildEnvironment,
@@ -64,8 +66,8 @@ pub use model::{
 pub use model::{Fabric, NatsUrl};
 pub use model::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use part::{
-    component_from_json, realm_from_json, rlink_from_json, role_from_json, transport_from_json,
-    worker_from_json,
+    component_from_json, joint_from_json, realm_from_json, rlink_from_json, role_from_json,
+    transport_from_json, worker_from_json,
 };
 pub use problem::{Problem, Severity, Source, render};
 pub use tree::{Format, Span};

@@ -7,10 +7,10 @@
 
 use crate::build::Builder;
 use crate::catalogue::{
-    CONTAINER_COMPONENT, Kind, REALM, RLINK, ROLE, ROUTER_COMPONENT, TRANSPORT, WORKER,
+    CONTAINER_COMPONENT, JOINT, Kind, REALM, RLINK, ROLE, ROUTER_COMPONENT, TRANSPORT, WORKER,
 };
 use crate::check;
-use crate::model::{Component, Json, RLink, Realm, Role, Transport, Worker};
+use crate::model::{Component, Joint, Json, RLink, Realm, Role, Transport, Worker};
 use crate::problem::{Problem, Severity, failed};
 use crate::tree::{self, Format, Node, Span, Value};
 use crate::view::{View, view_of};
@@ -41,6 +41,14 @@ pub fn realm_from_json(json: &Json) -> Result<Realm, String> {
 pub fn rlink_from_json(id: &str, json: &Json) -> Result<RLink, String> {
     part(json, &Kind::Object(&RLINK), "a link", |builder, view| {
         builder.rlink(view, id.to_owned())
+    })
+}
+
+/// A joint, as in a router worker's `joints`. Whether the worker has its realm, role, vhost and user is not known here,
+/// nor whether it leads back to itself by others.
+pub fn joint_from_json(id: &str, json: &Json) -> Result<Joint, String> {
+    part(json, &Kind::Tagged(&JOINT), "a joint", |builder, view| {
+        builder.joint(view, id.to_owned())
     })
 }
 

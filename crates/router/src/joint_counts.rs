@@ -7,6 +7,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+use crate::joint_state::JointState;
+
 /// A joint's counters, by its id.
 pub(crate) struct JointCounts {
     pub(crate) id: String,
@@ -52,7 +54,7 @@ impl JointCounts {
         self.counts[what as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn counted(&self, what: Count) -> u64 {
+    pub(crate) fn counted(&self, what: Count) -> u64 {
         self.counts[what as usize].load(Ordering::Relaxed)
     }
 }
@@ -62,12 +64,13 @@ type Labels<const N: usize> = [(&'static str, String); N];
 /// Tells of joints, by their workers.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
-    workers: impl Iterator<Item = (&'w str, Vec<Arc<JointCounts>>)>,
+    workers: impl Iterator<Item = (&'w str, Vec<Arc<JointState>>)>,
 ) {
     let messages: Family<Labels<3>, Counter> = Family::default();
     let restarts: Family<Labels<2>, Counter> = Family::default();
     for (worker, joints) in workers {
         for joint in joints {
+            let joint = &joint.counts;
             let of_joint = [("worker", worker.to_owned()), ("joint", joint.id.clone())];
             for outcome in [Count::Passed, Count::Refused, Count::Dropped] {
                 let [worker, joint_id] = of_joint.clone();

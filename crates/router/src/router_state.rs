@@ -19,7 +19,7 @@ use crate::amqp::Broker;
 use crate::counters::{Counter, counters};
 use crate::denials::Denials;
 use crate::door::Door;
-use crate::joint_counts::JointCounts;
+use crate::joint_state::JointState;
 use crate::link::Link;
 use crate::listen::MakeHttp;
 use crate::overview::Overview;
@@ -74,7 +74,7 @@ pub(crate) struct RouterState {
     pub(crate) hosting: Hosting,
     /// Set once, if at all.
     amqp: OnceLock<Arc<Broker>>,
-    joints: Mutex<Vec<Arc<JointCounts>>>,
+    joints: Mutex<Vec<Arc<JointState>>>,
     /// As many as a configuration ever named.
     requests: Mutex<Vec<Arc<RequestCounts>>>,
     pub(crate) rlinks: RLinks,
@@ -241,9 +241,9 @@ impl RouterState {
     }
 
     /// Notes a joint; whether there was none of its id.
-    pub(crate) fn add_joint(&self, joint: Arc<JointCounts>) -> bool {
+    pub(crate) fn add_joint(&self, joint: Arc<JointState>) -> bool {
         let mut joints = self.joints.lock();
-        if joints.iter().any(|known| known.id == joint.id) {
+        if joints.iter().any(|known| known.joint.id == joint.joint.id) {
             return false;
         }
         joints.push(joint);
@@ -251,8 +251,15 @@ impl RouterState {
     }
 
     /// Its joints, in the order in which they were started.
-    pub(crate) fn joints(&self) -> Vec<Arc<JointCounts>> {
+    pub(crate) fn joints(&self) -> Vec<Arc<JointState>> {
         self.joints.lock().clone()
+    }
+
+    /// Takes out a joint, if there is one of that id.
+    pub(crate) fn take_joint(&self, id: &str) -> Option<Arc<JointState>> {
+        let mut joints = self.joints.lock();
+        let at = joints.iter().position(|known| known.joint.id == id)?;
+        Some(joints.remove(at))
     }
 
     /// The counters of a service or component, which are there from the first time on that they are asked for.

@@ -1,10 +1,11 @@
 //! Joints of WAMP and AMQP: what they need of their worker, and that none leads back to itself.
 
-use crosstie_joints::{AmqpPlace, Body, Circle, End, Exception, Exceptions, Template, Uris};
+use crosstie_joints::{Body, Exception, Exceptions, Template};
 use crosstie_wamp::MatchPolicy;
 
 use super::names::Names;
 use super::{Builder, bound, milliseconds};
+use crate::joint_circle::circle;
 use crate::model::{
     Amqp, ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget, Realm,
     TargetToProcedure, TopicToExchange,
@@ -36,7 +37,7 @@ impl Builder<'_> {
         joints
     }
 
-    fn joint(&mut self, object: View<'_>, id: String) -> Joint {
+    pub(crate) fn joint(&mut self, object: View<'_>, id: String) -> Joint {
         let kind = match object.text("type") {
             Some("procedure-to-target") => {
                 JointKind::ProcedureToTarget(self.procedure_to_target(object))
@@ -219,81 +220,14 @@ impl Builder<'_> {
 
     /// What one joint puts in another one may take out, and so on, until it comes back.
     fn check_circles(&mut self, joints: &[Joint], spans: &[Span]) {
-        let mut circle = Circle::default();
-        for joint in joints {
-            let (from, to) = ends(joint);
-            circle.add(from, to);
+        if let Some((first, message)) = circle(joints) {
+            self.problems.push(Problem::error(spans[first], message));
         }
-        let found = circle.find();
-        let Some(&first) = found.first() else { return };
-        let names: Vec<_> = found.iter().map(|&at| quoted(&joints[at].id)).collect();
-        let message = match names.as_slice() {
-            [one] => format!("the joint {one} leads back to itself"),
-            _ => format!(
-                "the joints {} lead back to the first of them: what goes in there could go round",
-                names.join(", ")
-            ),
-        };
-        self.problems.push(Problem::error(spans[first], message));
     }
 
     fn error(&mut self, object: View<'_>, name: &str, message: String) {
         let at = object.span_of(name);
         self.problems.push(Problem::error(at, message));
-    }
-}
-
-/// Where a joint's messages come in, and where they go out.
-fn ends(joint: &Joint) -> (End, End) {
-    let wamp = |is_call, uris| End::Wamp {
-        realm: joint.realm.clone(),
-        is_call,
-        uris,
-    };
-    let amqp = |is_call, exchange: &str, keys| End::Amqp {
-        place: AmqpPlace {
-            vhost: joint.vhost.clone(),
-            exchange: exchange.to_owned(),
-            keys,
-        },
-        is_call,
-    };
-    let taken = |uri: &str, match_policy| match match_policy {
-        MatchPolicy::Exact => Uris::Exact(uri.to_owned()),
-        MatchPolicy::Prefix => Uris::Prefix(uri.to_owned()),
-        MatchPolicy::Wildcard => Uris::Wildcard(uri.to_owned()),
-    };
-    // By their topics; a server's own queue is one of its topic's.
-    let topic = |target: &JointTarget| vec![target.topic.clone()];
-    match &joint.kind {
-        JointKind::ProcedureToTarget(one) => (
-            wamp(true, taken(&one.procedure, one.match_policy)),
-            amqp(true, &one.target.exchange, topic(&one.target)),
-        ),
-        JointKind::TargetToProcedure(one) => (
-            amqp(true, &one.target.exchange, topic(&one.target)),
-            wamp(true, Uris::Made(one.procedure.clone())),
-        ),
-        JointKind::TopicToExchange(one) => {
-            let keys = match (one.routing_key.literal(), &*one.exchange.kind) {
-                (Some(key), "direct" | "topic") => vec![key.to_owned()],
-                _ => Vec::new(),
-            };
-            (
-                wamp(false, taken(&one.topic, one.match_policy)),
-                amqp(false, &one.exchange.name, keys),
-            )
-        }
-        JointKind::ExchangeToTopic(one) => {
-            let keys = match &*one.exchange.kind {
-                "direct" | "topic" => one.binding_keys.clone(),
-                _ => Vec::new(),
-            };
-            (
-                amqp(false, &one.exchange.name, keys),
-                wamp(false, Uris::Made(one.topic.clone())),
-            )
-        }
     }
 }
 

@@ -35,6 +35,7 @@ mod worker;
 pub(crate) use amqp::AMQP;
 pub(crate) use auth::AUTH;
 pub use form::{Fallback, Key, Kind, Table, Tagged, Words};
+pub(crate) use joint::JOINT;
 pub use node::CONFIG;
 pub(crate) use realm::{REALM, ROLE};
 pub(crate) use rlink::RLINK;

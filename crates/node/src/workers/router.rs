@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crosstie_config::{
-    Amqp, Component, Endpoint, Json, Limits, RLink, Realm, Role, RouterWorker, Transport,
+    Amqp, Component, Endpoint, Joint, Json, Limits, RLink, Realm, Role, RouterWorker, Transport,
     TransportKind,
 };
 use crosstie_router::{Router, RouterOptions, StartError, StartFault};
@@ -72,8 +72,7 @@ impl RunningRouter {
             self.start_amqp(&worker.id, amqp)?;
         }
         for joint in &worker.joints {
-            self.router.start_joint(joint)?;
-            info!("Router '{}': joint '{}' started", worker.id, joint.id);
+            self.start_joint(&worker.id, joint)?;
         }
         for transport in &worker.transports {
             match moving.contains(&transport.id.as_str()) {
@@ -89,6 +88,12 @@ impl RunningRouter {
         for realm in &worker.realms {
             self.start_rlinks(&worker.id, realm)?;
         }
+        Ok(())
+    }
+
+    pub(crate) fn start_joint(&self, worker: &str, joint: &Joint) -> Result<(), StartError> {
+        self.router.start_joint(joint)?;
+        info!("Router '{worker}': joint '{}' started", joint.id);
         Ok(())
     }
 

@@ -26,8 +26,9 @@ use std::time::{Duration, Instant};
 
 use crosstie_config::{self as model, JointKind};
 
-use crate::error::{StartError, StartFault};
-use crate::joint_counts::{Count, JointCounts};
+use crate::error::{StartError, StartFault, StopError};
+use crate::joint_counts::Count;
+use crate::joint_state::{JointState, JointStatus};
 use crate::router::Router;
 use setting::Setting;
 
@@ -49,22 +50,48 @@ impl Router {
         }
         let runtime = self.workers.aside_handle();
         let runtime = runtime.map_err(|e| failed(StartFault::Io(e)))?;
-        let counts = JointCounts::new(&joint.id);
-        if !self.state.add_joint(Arc::clone(&counts)) {
+        let joint = JointState::new(joint.clone());
+        if !self.state.add_joint(Arc::clone(&joint)) {
             return Err(failed(StartFault::AlreadyRunning));
         }
-        let setting = Setting::new(&self.state, joint.clone(), counts, runtime.clone());
+        let setting = Setting::new(&self.state, joint, runtime.clone());
         runtime.spawn(keep(setting));
         Ok(())
     }
+
+    /// Stops a joint: it leaves its realm and its vhost. What it had not done with is back in its queues, and who waits
+    /// for an answer is told that there is none.
+    pub fn stop_joint(&self, id: &str) -> Result<(), StopError> {
+        let joint = self.state.take_joint(id);
+        let joint = joint.ok_or_else(|| StopError {
+            what: self.of_worker("joint", id),
+        })?;
+        joint.stop();
+        Ok(())
+    }
+
+    /// The joints, in the order in which they were started.
+    pub fn joints(&self) -> Vec<JointStatus> {
+        let joints = self.state.joints();
+        joints.iter().map(|joint| joint.status()).collect()
+    }
 }
 
-/// Has a joint at work until its router ends.
+/// Has a joint at work until it is stopped, or its router ends.
 async fn keep(setting: Arc<Setting>) {
+    tokio::select! {
+        () = keep_beginning(&setting) => {}
+        () = setting.known.stopped() => {}
+    }
+    // Its connection is gone with the future; calls that are still answered would keep its session.
+    setting.place.leave("the joint was stopped");
+}
+
+async fn keep_beginning(setting: &Arc<Setting>) {
     let mut wait = WAIT_MIN;
     loop {
         let begun = Instant::now();
-        let Err(why) = run(&setting).await;
+        let Err(why) = run(setting).await;
         if setting.state.is_stopping() {
             return;
         }
@@ -72,6 +99,7 @@ async fn keep(setting: Arc<Setting>) {
             wait = WAIT_MIN;
         }
         setting.counts.count(Count::Restarts);
+        setting.known.note_trouble(&why);
         tracing::warn!(
             "Joint '{}' begins anew in {} ms: {why}",
             setting.joint.id,

@@ -99,19 +99,23 @@ pub(super) async fn run(
         reply_queue,
     };
     let server = Arc::new(server);
-    let why = loop {
+    let _unanswered = Unanswered(waiting);
+    loop {
         let invocation = tokio::select! {
-            why = link.ended() => break why,
+            why = link.ended() => return Err(why),
             invocation = invocations.next() => invocation,
         };
-        let Some(invocation) = invocation else {
-            break "its session has ended".to_owned();
-        };
-        server.serve(invocation);
-    };
-    // Whoever waits is told that there will be no answer.
-    waiting.calls.lock().clear();
-    Err(why)
+        server.serve(invocation.ok_or("its session has ended")?);
+    }
+}
+
+/// Whoever still waits at the end is told that there will be no answer.
+struct Unanswered(Arc<Waiting>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        self.0.calls.lock().clear();
+    }
 }
 
 struct Server {

@@ -14,6 +14,7 @@ use super::incoming::{Delivery, Incoming};
 use super::link::Link;
 use crate::amqp::resident::Residence;
 use crate::joint_counts::{Count, JointCounts};
+use crate::joint_state::JointState;
 use crate::router_state::RouterState;
 use crate::wamp::resident::{Manner, Place, Rooms};
 
@@ -23,6 +24,8 @@ pub(super) struct Setting {
     pub(super) joint: model::Joint,
     pub(super) place: Place,
     pub(super) counts: Arc<JointCounts>,
+    /// As others see it.
+    pub(super) known: Arc<JointState>,
     pub(super) runtime: Handle,
 }
 
@@ -38,10 +41,10 @@ const QUEUE_EXPIRES_MS: i32 = 1_800_000;
 impl Setting {
     pub(super) fn new(
         state: &Arc<RouterState>,
-        joint: model::Joint,
-        counts: Arc<JointCounts>,
+        known: Arc<JointState>,
         runtime: Handle,
     ) -> Arc<Self> {
+        let joint = known.joint.clone();
         let manner = Manner {
             identity: Identity {
                 authid: joint.id.as_str().into(),
@@ -60,7 +63,8 @@ impl Setting {
             state: Arc::clone(state),
             place: Place::new(rooms, &joint.realm, manner),
             joint,
-            counts,
+            counts: Arc::clone(&known.counts),
+            known,
             runtime,
         })
     }
@@ -95,6 +99,7 @@ impl Setting {
 
     /// Says that the joint is there.
     pub(super) fn say_ready(&self) {
+        self.known.note_ready();
         tracing::info!("Joint '{}' is there", self.joint.id);
     }
 

@@ -1,8 +1,8 @@
-//! Procedures of router workers: realms, roles and transports, started and stopped while it runs.
+//! Procedures of router workers: realms, roles, transports, links and joints, started and stopped while it runs.
 
-use crosstie_config::{Json, RLinkEndpoint};
+use crosstie_config::{JointKind, Json, RLinkEndpoint};
 use crosstie_router::{
-    RLinkStatus, RealmStatus, RoleStatus, StartError, StartFault, TransportStatus,
+    JointStatus, RLinkStatus, RealmStatus, RoleStatus, StartError, StartFault, TransportStatus,
 };
 use serde_json::json;
 use tracing::info;
@@ -14,7 +14,7 @@ use crate::management::request::{Answer, Call};
 use crate::node::Node;
 use crate::workers::router::{RunningRealm, RunningRouter};
 
-pub(super) static PROCEDURES: [Procedure; 16] = [
+pub(super) static PROCEDURES: [Procedure; 20] = [
     now("crossbar.worker..get_router_realms", realms),
     now("crossbar.worker..get_router_realm", realm),
     now("crossbar.worker..start_router_realm", start_realm),
@@ -31,6 +31,10 @@ pub(super) static PROCEDURES: [Procedure; 16] = [
     now("crossbar.worker..get_router_realm_link", link),
     now("crossbar.worker..start_router_realm_link", start_link),
     now("crossbar.worker..stop_router_realm_link", stop_link),
+    now("crossbar.worker..get_router_joints", joints),
+    now("crossbar.worker..get_router_joint", joint),
+    now("crossbar.worker..start_router_joint", start_joint),
+    now("crossbar.worker..stop_router_joint", stop_joint),
 ];
 
 fn realms(node: &mut Node, call: &Call) -> Answer {
@@ -247,6 +251,51 @@ fn links_of(node: &Node, call: &Call) -> Result<Vec<RLinkStatus>, Refusal> {
     Ok(links)
 }
 
+fn joints(node: &mut Node, call: &Call) -> Answer {
+    let joints = router(node, call)?.router.joints().into_iter();
+    Ok(joints.map(|status| status.joint.id).collect())
+}
+
+fn joint(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(0, "joint_id")?;
+    let mut joints = router(node, call)?.router.joints().into_iter();
+    let status = joints.find(|status| status.joint.id == id);
+    Ok(about_joint(&status.ok_or_else(|| no_such_joint(&id))?))
+}
+
+fn start_joint(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(0, "joint_id")?;
+    let definition: Json = call.required(1, "joint_config")?;
+    let invalid = |problems: &str| errors::invalid_configuration(problems);
+    let joint = crosstie_config::joint_from_json(&id, &definition)
+        .map_err(|problems| invalid(&problems))?;
+    let worker = call.worker.as_str();
+    let router = starting_router(node, call)?;
+    let running = router.router.joints().into_iter();
+    let mut beside: Vec<_> = running.map(|status| status.joint).collect();
+    if beside.iter().all(|other| other.id != id) {
+        beside.push(joint.clone());
+        if let Some(why) = crosstie_config::joints_in_a_circle(&beside) {
+            return Err(invalid(&why));
+        }
+    }
+    router.start_joint(worker, &joint).map_err(start_failed)?;
+    let details = json!({"id": id, "realm": joint.realm, "vhost": joint.vhost});
+    node.tell_of_router(worker, "joint_started", details.clone());
+    Ok(details)
+}
+
+fn stop_joint(node: &mut Node, call: &Call) -> Answer {
+    let id: String = call.required(0, "joint_id")?;
+    let worker = call.worker.as_str();
+    let stopped = router(node, call)?.router.stop_joint(&id);
+    stopped.map_err(|_| no_such_joint(&id))?;
+    info!("Router '{worker}': joint '{id}' stopped");
+    let details = json!({"id": id});
+    node.tell_of_router(worker, "joint_stopped", details.clone());
+    Ok(details)
+}
+
 fn about_realm(realm: &RunningRealm, status: &RealmStatus) -> Json {
     let roles: Vec<_> = realm.roles.iter().map(|role| role.id.as_str()).collect();
     json!({
@@ -312,6 +361,31 @@ fn about_link(status: &RLinkStatus) -> Json {
     })
 }
 
+fn about_joint(status: &JointStatus) -> Json {
+    let joint = &status.joint;
+    let kind = match &joint.kind {
+        JointKind::ProcedureToTarget(_) => "procedure-to-target",
+        JointKind::TargetToProcedure(_) => "target-to-procedure",
+        JointKind::TopicToExchange(_) => "topic-to-exchange",
+        _ => "exchange-to-topic",
+    };
+    json!({
+        "id": joint.id,
+        "type": kind,
+        "realm": joint.realm,
+        "role": joint.role,
+        "vhost": joint.vhost,
+        "user": joint.user,
+        "started": date(status.started),
+        "connected": status.is_there,
+        "trouble": status.trouble,
+        "passed": status.passed,
+        "refused": status.refused,
+        "dropped": status.dropped,
+        "restarts": status.restarts,
+    })
+}
+
 pub(super) fn router<'a>(node: &'a Node, call: &Call) -> Result<&'a RunningRouter, Refusal> {
     let id = call.worker.as_str();
     let worker = node.worker(id).ok_or_else(|| no_such_worker(id))?;
@@ -362,6 +436,10 @@ fn no_such_role(id: &str, realm: &str) -> Refusal {
 
 fn no_such_transport(id: &str) -> Refusal {
     errors::no_such_object(&format!("there is no transport '{id}'"))
+}
+
+fn no_such_joint(id: &str) -> Refusal {
+    errors::no_such_object(&format!("there is no joint '{id}'"))
 }
 
 fn no_such_link(id: &str) -> Refusal {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::reply::Failed;
 use super::room::{NotLetIn, Rooms};
-use super::session::{Manner, Resident};
+use super::session::{Manner, Resident, send};
 
 /// A realm, and how a session is there.
 pub(crate) struct Place {
@@ -60,6 +60,15 @@ impl Place {
                 // The router has gone, and nobody comes any more.
                 return std::future::pending().await;
             }
+        }
+    }
+
+    /// Has the session that is there leave, if one is.
+    pub(crate) fn leave(&self, why: &str) {
+        let resident = self.resident.lock().take();
+        if let Some(resident) = resident {
+            resident.end(why);
+            send();
         }
     }
 
