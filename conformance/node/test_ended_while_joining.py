@@ -1,0 +1,91 @@
+"""Sessions whose realm or role ends while they join: when challenged, and when asked about."""
+
+from __future__ import annotations
+
+import pytest
+from node.test_node import answer, start_node  # noqa: F401
+from rig import config
+from rig.rawsocket import RawSocket
+from rig.session import ABORT, HELLO, INVOCATION, ROLES, WELCOME, YIELD
+
+AUTHENTICATE, CHALLENGE = 5, 4
+PROCEDURE = "com.example.authenticate"
+OF = "crossbar.worker.worker1."
+
+
+@pytest.fixture
+def started(start_node):  # noqa: F811
+    """A node with a realm to join, and another in which a procedure says who may."""
+    static = {"type": "static", "principals": {"joe": {"ticket": "x", "role": "user"}}}
+    asked = {"type": "dynamic", "authenticator": PROCEDURE, "authenticator-realm": "auth"}
+    # By their places the roles are called role1, role2.
+    realms = [
+        {"name": "realm1", "roles": [config.role("user"), config.role("other")]},
+        {"name": "auth", "roles": [config.role("anonymous")]},
+    ]
+    transports = [
+        {"type": "rawsocket", "endpoint": config.unix(f"{name}.sock"), **more}
+        for name, more in {
+            "static": {"auth": {"ticket": static}},
+            "asked": {"auth": {"ticket": asked}},
+            "open": {},
+        }.items()
+    ]
+    started = start_node(config.node(realms, transports))
+    started.says("^Ready")
+    return started
+
+
+def connect(started, name: str) -> RawSocket:
+    """Connect to one of its transports."""
+    return RawSocket.unix(started.directory / f"{name}.sock").shake_hands()
+
+
+def challenged(started, name: str) -> RawSocket:
+    """Say HELLO, and be challenged."""
+    peer = connect(started, name)
+    peer.say(HELLO, "realm1", {"roles": ROLES, "authmethods": ["ticket"], "authid": "joe"})
+    peer.hear(CHALLENGE)
+    return peer
+
+
+ENDS = [
+    (("stop_router_realm_role", "realm1", "role1"), "wamp.error.no_such_role"),
+    (("stop_router_realm", "realm1"), "wamp.error.no_such_realm"),
+]
+
+
+@pytest.mark.parametrize(("end", "reason"), ENDS)
+def test_what_ends_during_a_challenge(started, end, reason):
+    with challenged(started, "static") as peer:
+        procedure, *arguments = end
+        answer(started, OF + procedure, *arguments)
+        peer.say(AUTHENTICATE, "x", {})
+        assert peer.hear(ABORT)[2] == reason
+
+
+@pytest.mark.parametrize(("end", "reason"), ENDS)
+def test_what_ends_while_somebody_is_asked(started, end, reason):
+    with connect(started, "open").join("auth") as authenticator:
+        authenticator.register(PROCEDURE)
+        with challenged(started, "asked") as peer:
+            peer.say(AUTHENTICATE, "x", {})
+            invocation = authenticator.hear(INVOCATION)
+            procedure, *arguments = end
+            answer(started, OF + procedure, *arguments)
+            authenticator.say(YIELD, invocation[1], {}, ["user"])
+            assert peer.hear(ABORT)[2] == reason
+
+
+def test_who_asks_ends_while_somebody_waits(started):
+    with connect(started, "open").join("auth") as authenticator:
+        authenticator.register(PROCEDURE)
+        with challenged(started, "asked") as peer:
+            peer.say(AUTHENTICATE, "x", {})
+            authenticator.hear(INVOCATION)
+            answer(started, OF + "stop_router_realm", "auth")
+            peer.hear(ABORT)
+            # The router serves on, and others come in.
+            with challenged(started, "static") as other:
+                other.say(AUTHENTICATE, "x", {})
+                other.hear(WELCOME)
