@@ -16,6 +16,8 @@ pub enum Broken {
     Chain,
     /// Entries before it were not read: the log was purged meanwhile, and is to be read from its front again.
     Missing,
+    /// The log ends before an entry that it has acknowledged.
+    Shorter,
     /// Of another log.
     Foreign,
     /// A field in it ends too late, or is none.
@@ -29,6 +31,7 @@ impl fmt::Display for Broken {
             Self::Checksum => f.write_str("it is not as it was written (checksum)"),
             Self::Chain => f.write_str("it does not follow the one before it"),
             Self::Missing => f.write_str("there are entries before it that were not read"),
+            Self::Shorter => f.write_str("what is behind it was acknowledged, and is not there"),
             Self::Foreign => f.write_str("it is of another log"),
             Self::Body => f.write_str("a field in it is none"),
         }

@@ -74,15 +74,20 @@ impl Ledger {
         }
     }
 
-    /// The log's end, from behind the last acknowledged entry on: what it was asked for by
-    /// [`Effect::Read`].
+    /// The log's end, from behind the entry `after` that [`Effect::Read`] named on, and the number of its last entry,
+    /// which may have been purged.
     pub fn handle_end<'e>(
         &mut self,
         now: Time,
+        (after, last): (Sequence, Sequence),
         entries: impl IntoIterator<Item = (Sequence, &'e [u8])>,
     ) {
         if self.reading_since.take().is_none() || self.role == Role::Deposed {
             return;
+        }
+        // It had been acknowledged when it was asked.
+        if last < after {
+            return self.end(Effect::Broken(last, Broken::Shorter));
         }
         for (sequence, entry) in entries {
             let known = sequence.0 <= self.acknowledged;
@@ -271,6 +276,11 @@ impl Ledger {
             Ok(_) => Effect::Deposed,
             Err(broken) => Effect::Broken(sequence, broken),
         };
+        self.end(effect);
+    }
+
+    /// Nothing is appended or committed any more.
+    fn end(&mut self, effect: Effect) {
         self.role = Role::Deposed;
         self.waiting.clear();
         self.pending.clear();

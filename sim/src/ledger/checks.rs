@@ -14,6 +14,8 @@ pub(super) struct Ledgers {
     /// Every entry that the log has taken, read when it did.
     pub reference: Option<Ledger>,
     pub in_log: BTreeSet<u64>,
+    /// How often each message, by its queue and place, was delivered in vain, as the log says.
+    deliveries: BTreeMap<(u64, i64), u32>,
     /// Confirmed messages, and the queue that each was published to.
     pub confirmed: BTreeMap<u64, usize>,
     /// Taken by some client, or in a queue that one purged or deleted.
@@ -30,8 +32,23 @@ impl Ledgers {
         let news = news.map_err(|broken| format!("entry {sequence:?}: {broken}"))?;
         if let News::Records(records) = news {
             for record in records {
-                if let Record::Enqueued { message, .. } = record {
-                    self.in_log.insert(number(message.content.body()));
+                match record {
+                    Record::Enqueued {
+                        queue,
+                        place,
+                        message,
+                    } => {
+                        self.in_log.insert(number(message.content.body()));
+                        self.deliveries.insert((queue.0, place), message.deliveries);
+                    }
+                    Record::Returned {
+                        queue,
+                        place,
+                        deliveries,
+                    } => {
+                        self.deliveries.insert((queue.0, place), deliveries);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -100,6 +117,17 @@ impl Ledgers {
         for (sequence, entry) in &log.entries {
             let read = fresh.handle_entry(Sequence(*sequence), entry);
             read.map_err(|broken| format!("the log's entry {sequence}: {broken}"))?;
+        }
+        for record in fresh.records() {
+            if let Record::Enqueued {
+                queue,
+                place,
+                message,
+            } = &record
+                && self.deliveries.get(&(queue.0, *place)) != Some(&message.deliveries)
+            {
+                return Err(format!("it was delivered otherwise: {record:?}"));
+            }
         }
         let (found, expected) = (described(&fresh), described(reference));
         match found == expected {

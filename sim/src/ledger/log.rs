@@ -15,11 +15,20 @@ pub(super) struct Log {
 /// Something that arrives, for a node as it was when it was sent.
 #[derive(Clone, Debug)]
 pub(super) enum Arrival {
-    Append { after: Sequence, entry: Arc<[u8]> },
+    Append {
+        after: Sequence,
+        entry: Arc<[u8]>,
+    },
     Appended(Sequence),
     Refused(Sequence),
-    Read { after: Sequence },
-    End(Vec<(Sequence, Arc<[u8]>)>),
+    Read {
+        after: Sequence,
+    },
+    End {
+        after: Sequence,
+        last: Sequence,
+        entries: Vec<(Sequence, Arc<[u8]>)>,
+    },
     Purge(Sequence),
     Purged(Sequence),
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crosstie_amqp::method::{
-    BasicAck, BasicGet, BasicReject, ConfirmSelect, QueueDeclare, QueueDelete, QueuePurge,
+    BasicAck, BasicGet, BasicReject, ConfirmSelect, ExchangeDeclare, ExchangeDelete, QueueBind,
+    QueueDeclare, QueueDelete, QueuePurge,
 };
-use crosstie_amqp::{BasicProperties, Method, Properties, Table};
+use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
 use crosstie_ledger::{Config, Ledger};
 use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
@@ -35,6 +36,8 @@ pub(super) struct Node {
 }
 
 pub(super) const QUEUES: [&str; 3] = ["q0", "q1", "q2"];
+
+const EXCHANGE: &str = "x";
 
 impl Node {
     pub(super) fn new(incarnation: u64, config: Config) -> Self {
@@ -73,17 +76,46 @@ impl Node {
         self.say(now, &ConfirmSelect { no_wait: false }.into())
     }
 
+    /// Declares a queue; the last of them counts deliveries.
     pub(super) fn declare(&mut self, now: Time, queue: &str) -> Result<(), String> {
+        let arguments = match queue == QUEUES[2] {
+            true => TableBuf::new().with("x-queue-type", Value::LongString(b"quorum")),
+            false => TableBuf::new(),
+        };
         let method = QueueDeclare {
             queue,
-            passive: false,
             durable: true,
-            exclusive: false,
-            auto_delete: false,
-            no_wait: false,
-            arguments: Table::default(),
+            arguments: arguments.as_table(),
+            ..QueueDeclare::default()
         };
         self.say(now, &method.into())
+    }
+
+    /// Binds a queue to an exchange, which is declared.
+    pub(super) fn bind(&mut self, now: Time, queue: &str, routing_key: &str) -> Result<(), String> {
+        let declare = ExchangeDeclare {
+            exchange: EXCHANGE,
+            kind: "direct",
+            durable: true,
+            ..ExchangeDeclare::default()
+        };
+        self.say(now, &declare.into())?;
+        let bind = QueueBind {
+            queue,
+            exchange: EXCHANGE,
+            routing_key,
+            ..QueueBind::default()
+        };
+        self.say(now, &bind.into())
+    }
+
+    /// Deletes the exchange, with its bindings.
+    pub(super) fn delete_exchange(&mut self, now: Time) -> Result<(), String> {
+        let delete = ExchangeDelete {
+            exchange: EXCHANGE,
+            ..ExchangeDelete::default()
+        };
+        self.say(now, &delete.into())
     }
 
     pub(super) fn delete(&mut self, now: Time, queue: &str) -> Result<(), String> {

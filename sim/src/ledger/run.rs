@@ -225,6 +225,11 @@ impl LedgerRun {
                 let published = (1..=self.message).filter(|n| self.queues[*n as usize] == queue);
                 self.ledgers.gone.extend(published);
             }
+            82..86 => {
+                node.declare(now, name)?;
+                node.bind(now, name, QUEUES[choice % 3])?;
+            }
+            86 => node.delete_exchange(now)?,
             _ => {}
         }
         self.drain(place)
@@ -259,7 +264,11 @@ impl LedgerRun {
                 }
                 None => Some(Arrival::Refused(after)),
             },
-            Arrival::Read { after } => Some(Arrival::End(self.log.behind(after))),
+            Arrival::Read { after } => Some(Arrival::End {
+                after,
+                last: Sequence(self.log.last),
+                entries: self.log.behind(after),
+            }),
             Arrival::Purge(to) => {
                 self.log.purge(to);
                 Some(Arrival::Purged(to))
@@ -271,9 +280,13 @@ impl LedgerRun {
                         Arrival::Appended(sequence) => node.ledger.handle_appended(now, sequence),
                         Arrival::Refused(after) => node.ledger.handle_refused(now, after),
                         Arrival::Purged(to) => node.ledger.handle_purged(now, to),
-                        Arrival::End(entries) => {
+                        Arrival::End {
+                            after,
+                            last,
+                            entries,
+                        } => {
                             let entries = entries.iter().map(|(at, entry)| (*at, &**entry));
-                            node.ledger.handle_end(now, entries);
+                            node.ledger.handle_end(now, (after, last), entries);
                         }
                         _ => {}
                     }

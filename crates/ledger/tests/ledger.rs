@@ -1,0 +1,290 @@
+//! A ledger beside a log that does as it is told.
+
+use std::mem;
+use std::sync::Arc;
+
+use crosstie_amqp::Properties;
+use crosstie_ledger::{Broken, Config, Effect, Ledger, News, Owner, Role, Sequence};
+use crosstie_queues::{MessageContent, Position, QueueId, Record, StoredMessage, Time};
+
+type Entry = Arc<[u8]>;
+
+const NOW: Time = Time(1000);
+
+const CONFIG: Config = Config {
+    part_bytes_max: 100,
+    batch_bytes_max: 1000,
+    log_bytes_min: 4000,
+    purge_bytes_min: 1000,
+    acknowledgement_ms: 2000,
+    retry_ms: 1000,
+};
+
+fn owner(node: &str) -> Owner {
+    Owner {
+        node: node.into(),
+        address: "10.0.0.1:5672".into(),
+        incarnation: 7,
+    }
+}
+
+fn enqueued(place: i64, body_bytes: usize) -> Record {
+    let properties = Properties::EMPTY.bytes();
+    let body = vec![b'x'; body_bytes];
+    Record::Enqueued {
+        queue: QueueId(1),
+        place,
+        message: StoredMessage {
+            content: Arc::new(MessageContent::new("", "q", properties, &body)),
+            expires_at: None,
+            deliveries: 0,
+        },
+    }
+}
+
+fn dequeued(place: i64) -> Record {
+    Record::Dequeued {
+        queue: QueueId(1),
+        place,
+    }
+}
+
+fn effects(ledger: &mut Ledger) -> Vec<Effect> {
+    std::iter::from_fn(|| ledger.next_effect()).collect()
+}
+
+/// The only effect, an append.
+fn append(ledger: &mut Ledger) -> (Sequence, Entry) {
+    match &effects(ledger)[..] {
+        [Effect::Append { after, entry }] => (*after, Arc::clone(entry)),
+        other => panic!("expected an append: {other:?}"),
+    }
+}
+
+/// Lets the log take everything; what else there was to be done.
+fn settle(ledger: &mut Ledger, log: &mut Vec<Entry>) -> Vec<Effect> {
+    let mut others = Vec::new();
+    while let Some(effect) = ledger.next_effect() {
+        match effect {
+            Effect::Append { after, entry } => {
+                assert_eq!(after.0, log.len() as u64);
+                log.push(entry);
+                ledger.handle_appended(NOW, Sequence(log.len() as u64));
+            }
+            other => others.push(other),
+        }
+    }
+    others
+}
+
+/// An owner of an empty log.
+fn owning() -> (Ledger, Vec<Entry>) {
+    let mut ledger = Ledger::new(CONFIG);
+    let mut log = Vec::new();
+    ledger.claim(NOW, &owner("a"), 99);
+    assert_eq!(settle(&mut ledger, &mut log), [Effect::Owning]);
+    (ledger, log)
+}
+
+/// A follower of all of it.
+fn follow(log: &[Entry]) -> Result<(Ledger, Vec<News>), Broken> {
+    let mut ledger = Ledger::new(CONFIG);
+    let mut news = Vec::new();
+    for (sequence, entry) in (1..).zip(log) {
+        news.push(ledger.handle_entry(Sequence(sequence), entry)?);
+    }
+    Ok((ledger, news))
+}
+
+#[test]
+fn a_batch_of_several_parts_is_whole_with_the_last() {
+    let (mut ledger, mut log) = owning();
+    let record = enqueued(1, 350);
+    ledger.submit(NOW, vec![record.clone()], Position(5));
+    let committed = settle(&mut ledger, &mut log);
+    assert_eq!(committed, [Effect::Committed(Position(5))]);
+    let (follower, news) = follow(&log).expect("a log");
+    let expected = [
+        News::Owned(owner("a")),
+        News::Nothing,
+        News::Nothing,
+        News::Nothing,
+        News::Nothing,
+        News::Records(vec![record.clone()]),
+    ];
+    assert_eq!(news[..news.len() - 1], expected[..news.len() - 1]);
+    assert_eq!(news.last(), expected.last());
+    assert_eq!(follower.records().collect::<Vec<_>>(), [record]);
+}
+
+#[test]
+fn a_batch_that_its_owner_could_not_complete_never_was() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 350)], Position(5));
+    let (_, part) = append(&mut ledger);
+    log.push(part);
+    let (mut next, _) = follow(&log).expect("a log");
+    next.claim(NOW, &owner("b"), 98);
+    assert_eq!(settle(&mut next, &mut log), [Effect::Owning]);
+    next.submit(NOW, vec![enqueued(2, 3)], Position(1));
+    settle(&mut next, &mut log);
+    let (follower, _) = follow(&log).expect("a log");
+    assert_eq!(follower.records().collect::<Vec<_>>(), [enqueued(2, 3)]);
+    assert_eq!(follower.status().owner, Some(owner("b")));
+    assert_eq!(follower.status().epoch, 2);
+}
+
+#[test]
+fn an_octet_changed_anywhere_is_noticed() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 20)], Position(1));
+    settle(&mut ledger, &mut log);
+    for index in 0..log.len() {
+        for place in 0..log[index].len() {
+            let mut changed = log.clone();
+            let mut entry = changed[index].to_vec();
+            entry[place] ^= 1;
+            changed[index] = entry.into();
+            assert!(follow(&changed).is_err(), "entry {index}, octet {place}");
+        }
+    }
+}
+
+#[test]
+fn entries_that_are_missing_or_of_another_log_are_noticed() {
+    let (mut ledger, mut log) = owning();
+    for place in 1..4 {
+        ledger.submit(NOW, vec![enqueued(place, 3)], Position(place as u64));
+        settle(&mut ledger, &mut log);
+    }
+    let (mut other, mut others) = (Ledger::new(CONFIG), Vec::new());
+    other.claim(NOW, &owner("a"), 100);
+    settle(&mut other, &mut others);
+    other.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    settle(&mut other, &mut others);
+
+    let (mut follower, _) = follow(&log[..2]).expect("a log");
+    let missed = follower.handle_entry(Sequence(4), &log[3]);
+    assert_eq!(missed, Err(Broken::Missing));
+    let mixed = [&log[..1], &others[1..2]].concat();
+    assert_eq!(follow(&mixed).err(), Some(Broken::Foreign));
+    let out_of_order = [&log[..1], &log[2..3]].concat();
+    assert_eq!(follow(&out_of_order).err(), Some(Broken::Chain));
+}
+
+#[test]
+fn what_is_not_acknowledged_is_looked_for_and_sent_again_if_it_is_not_there() {
+    let (mut ledger, log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    let sent = append(&mut ledger);
+    let due = ledger
+        .next_timeout()
+        .expect("an acknowledgement is waited for");
+    assert_eq!(due, Time(NOW.0 + CONFIG.acknowledgement_ms));
+    ledger.handle_timeout(Time(due.0 - 1));
+    assert_eq!(effects(&mut ledger), []);
+    ledger.handle_timeout(due);
+    let after = Sequence(log.len() as u64);
+    assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
+    // It is not there: the same again.
+    ledger.handle_end(due, (after, after), []);
+    assert_eq!(append(&mut ledger), sent);
+    ledger.handle_refused(due, after);
+    assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
+    // It is there after all.
+    let last = Sequence(after.0 + 1);
+    ledger.handle_end(due, (after, last), [(last, &*sent.1)]);
+    assert_eq!(effects(&mut ledger), [Effect::Committed(Position(1))]);
+    assert!(ledger.is_settled());
+}
+
+#[test]
+fn who_was_deposed_writes_and_confirms_nothing_more() {
+    let (mut ledger, mut log) = owning();
+    let (mut next, _) = follow(&log).expect("a log");
+    next.claim(NOW, &owner("b"), 1);
+    settle(&mut next, &mut log);
+
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    let (after, _) = append(&mut ledger);
+    ledger.handle_refused(NOW, after);
+    assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
+    ledger.handle_end(NOW, (after, Sequence(2)), [(Sequence(2), &*log[1])]);
+    assert_eq!(effects(&mut ledger), [Effect::Deposed]);
+    assert_eq!(ledger.role(), Role::Deposed);
+    ledger.submit(NOW, vec![enqueued(2, 3)], Position(2));
+    ledger.handle_appended(NOW, Sequence(2));
+    ledger.handle_timeout(Time(u64::MAX));
+    assert_eq!(effects(&mut ledger), []);
+}
+
+#[test]
+fn a_log_that_lost_what_it_had_acknowledged_is_given_up() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    settle(&mut ledger, &mut log);
+    ledger.submit(NOW, vec![enqueued(2, 3)], Position(2));
+    let (after, _) = append(&mut ledger);
+    ledger.handle_refused(NOW, after);
+    assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
+    ledger.handle_end(NOW, (after, Sequence(1)), []);
+    let broken = Effect::Broken(Sequence(1), Broken::Shorter);
+    assert_eq!(effects(&mut ledger), [broken]);
+}
+
+#[test]
+fn an_idle_owner_hears_of_another_one() {
+    let (mut ledger, _) = owning();
+    ledger.handle_rival(NOW, 1);
+    assert_eq!(effects(&mut ledger), []);
+    ledger.handle_rival(NOW, 2);
+    let after = Sequence(1);
+    assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
+}
+
+#[test]
+fn a_message_that_came_and_went_is_not_written_and_is_told_in_its_turn() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    let (_, first) = append(&mut ledger);
+    // While that is under way.
+    ledger.submit(NOW, vec![enqueued(2, 3)], Position(2));
+    ledger.submit(NOW, vec![dequeued(2)], Position(3));
+    assert_eq!(effects(&mut ledger), []);
+    log.push(first);
+    ledger.handle_appended(NOW, Sequence(2));
+    let committed = [1, 3].map(|position| Effect::Committed(Position(position)));
+    assert_eq!(effects(&mut ledger), committed);
+    assert!(ledger.is_settled());
+}
+
+#[test]
+fn a_long_log_is_cleaned_and_says_the_same() {
+    let (mut ledger, mut log) = owning();
+    // What stays, and then much that goes.
+    let staying: Vec<_> = (0..5).map(|place| enqueued(place, 10)).collect();
+    ledger.submit(NOW, staying.clone(), Position(1));
+    let mut purged = 0;
+    for round in 10..200 {
+        ledger.submit(NOW, vec![enqueued(round, 60)], Position(2));
+        let mut others = settle(&mut ledger, &mut log);
+        ledger.submit(NOW, vec![dequeued(round)], Position(3));
+        others.extend(settle(&mut ledger, &mut log));
+        for effect in mem::take(&mut others) {
+            if let Effect::Purge { to } = effect {
+                purged = to.0;
+                ledger.handle_purged(NOW, to);
+            }
+        }
+    }
+    let status = ledger.status();
+    assert!(purged > 300, "up to {purged}");
+    assert!(status.log_bytes < 3 * CONFIG.log_bytes_min, "{status:?}");
+    let mut fresh = Ledger::new(CONFIG);
+    for (sequence, entry) in (1..).zip(&log).skip(purged as usize) {
+        let read = fresh.handle_entry(Sequence(sequence), entry);
+        assert!(read.is_ok(), "{sequence}: {read:?}");
+    }
+    assert_eq!(fresh.records().collect::<Vec<_>>(), staying);
+    assert_eq!(ledger.records().collect::<Vec<_>>(), staying);
+}
