@@ -16,6 +16,8 @@ pub(crate) enum Excess {
     Connections,
     /// `address_connections_max`.
     Address,
+    /// `connections_per_second_max` of the listener.
+    Rate,
     /// The last descriptors are not for sessions.
     Descriptors,
 }
@@ -26,6 +28,7 @@ impl Excess {
         match self {
             Self::Connections => "connections_max",
             Self::Address => "address_connections_max",
+            Self::Rate => "connections_per_second_max",
             Self::Descriptors => "descriptors",
         }
     }
@@ -35,6 +38,7 @@ impl Excess {
         match self {
             Self::Connections => "there are as many connections as are allowed",
             Self::Address => "there are as many connections from this address as are allowed",
+            Self::Rate => "more connections come in a second than are allowed",
             Self::Descriptors => "there are as many connections as there are descriptors for",
         }
     }
@@ -87,6 +91,9 @@ impl Admitted {
             } else if of_address > 0 && !router.is_private {
                 counters().count(Counter::ConnectionsRefusedOfAddress);
                 Some(Excess::Address)
+            } else if listening.is_too_fast() {
+                counters().count(Counter::ConnectionsRefusedForRate);
+                Some(Excess::Rate)
             } else if room > Room::Enough {
                 counters().count(Counter::ConnectionsRefusedForDescriptors);
                 Some(Excess::Descriptors)

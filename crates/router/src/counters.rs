@@ -19,6 +19,7 @@ pub(crate) enum Counter {
     ConnectionsRefused,
     ConnectionsRefusedOfAddress,
     ConnectionsRefusedForDescriptors,
+    ConnectionsRefusedForRate,
     PageConnectionsRefused,
     HttpConnectionsRested,
     AcceptsFailed,
@@ -50,11 +51,14 @@ pub(crate) enum Counter {
     SessionsSlowed,
     RecordedEventsEvicted,
     EventsNotRecorded,
+    EventsDroppedOldest,
+    SessionsClosedForSlowness,
+    PublishersHeldBack,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 39] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 43] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -90,6 +94,11 @@ impl Counter {
             Self::ConnectionsRefusedForDescriptors,
             "connections_refused_for_descriptors",
             "Connections turned away because the last descriptors are not for them",
+        ),
+        (
+            Self::ConnectionsRefusedForRate,
+            "connections_refused_for_rate",
+            "Connections turned away because more come in a second than their listener takes",
         ),
         (
             Self::PageConnectionsRefused,
@@ -214,27 +223,27 @@ impl Counter {
         (
             Self::AuthidSessionsRefused,
             "authid_sessions_refused",
-            "Sessions that were not let in because their authid has as many as its role allows",
+            "Sessions that were not let in because their authid has as many as its role or realm allows",
         ),
         (
             Self::RoleSubscriptionsRefused,
             "role_subscriptions_refused",
-            "Subscriptions that were refused at a bound of a role",
+            "Subscriptions that were refused at a bound of a role, realm or listener",
         ),
         (
             Self::RoleRegistrationsRefused,
             "role_registrations_refused",
-            "Registrations that were refused at a bound of a role",
+            "Registrations that were refused at a bound of a role, realm or listener",
         ),
         (
             Self::RoleCallsRefused,
             "role_calls_refused",
-            "Calls that were refused at a bound of a role",
+            "Calls that were refused at a bound of a role, realm or listener",
         ),
         (
             Self::SessionsSlowed,
             "sessions_slowed",
-            "Pauses of sessions that sent faster than their role allows",
+            "Pauses of sessions that sent faster than they may",
         ),
         (
             Self::RecordedEventsEvicted,
@@ -245,6 +254,21 @@ impl Counter {
             Self::EventsNotRecorded,
             "events_not_recorded",
             "Events that have more bytes alone than all histories may have",
+        ),
+        (
+            Self::EventsDroppedOldest,
+            "events_dropped_oldest",
+            "Events that waited for a slow session and went for newer ones",
+        ),
+        (
+            Self::SessionsClosedForSlowness,
+            "sessions_closed_for_slowness",
+            "Sessions closed because they took events more slowly than they came, where their bounds say so",
+        ),
+        (
+            Self::PublishersHeldBack,
+            "publishers_held_back",
+            "Pauses of publishers that waited for a slow session",
         ),
     ];
 }

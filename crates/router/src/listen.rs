@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::Methods;
 use crosstie_config::{self as model, Allowed, Page, RawSocket, TransportKind, WebSocket};
+use crosstie_routing::RoleLimits;
 use crosstie_transport::descriptors::is_shortage;
 use crosstie_transport::tls;
 use crosstie_transport::{
@@ -29,6 +30,7 @@ use crate::report;
 use crate::router_state::RouterState;
 use crate::tls_files::tls_of;
 use crate::wamp::live_methods::LiveMethods;
+use crate::wamp::rate::Allowance;
 use crate::wamp::supervision::Supervision;
 
 /// What all connections of one listener share.
@@ -57,6 +59,10 @@ pub(crate) struct Listening {
     /// Pages that took time to render.
     pub(crate) rendered: Mutex<Rendered>,
     pub(crate) connections_max: usize,
+    /// How fast they may come.
+    connection_rate: Option<Mutex<Allowance>>,
+    /// What their sessions may have.
+    pub(crate) session_limits: RoleLimits,
     stopping: AtomicBool,
     /// It stops; its last connection has ended.
     stopped: Notify,
@@ -214,6 +220,7 @@ impl Listening {
             Some(amqp) => Arc::new(amqp.limits(&router.limits)),
             None => Arc::clone(&router.limits),
         };
+        let rate = transport.limits.connections_per_second_max;
         let http = web_of(&transport.kind).map(|web| (router.make_http)(web, &router, directory));
         let http = http.transpose()?;
         let protocols = http.as_ref().map_or(&[][..], |_| HTTP);
@@ -236,6 +243,8 @@ impl Listening {
             page_connections_max,
             rendered: Mutex::default(),
             connections_max: transport.connections_max.unwrap_or(usize::MAX),
+            connection_rate: rate.map(|rate| Mutex::new(Allowance::new(rate, Instant::now()))),
+            session_limits: transport.limits.each,
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),
@@ -269,6 +278,8 @@ impl Listening {
             page_connections_max,
             rendered: Mutex::default(),
             connections_max: usize::MAX,
+            connection_rate: None,
+            session_limits: RoleLimits::default(),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),
@@ -316,6 +327,12 @@ impl Listening {
     pub(crate) fn count_in(&self) -> (usize, usize) {
         let here = self.connections.fetch_add(1, Ordering::Relaxed);
         (here, self.router.count_in())
+    }
+
+    /// Whether connections come faster than they may.
+    pub(crate) fn is_too_fast(&self) -> bool {
+        let rate = self.connection_rate.as_ref();
+        rate.is_some_and(|rate| !rate.lock().try_take(Instant::now()))
     }
 
     /// Counts a connection out.

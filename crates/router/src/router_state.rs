@@ -362,8 +362,24 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         history: realm.history.clone(),
         call_queues: realm.call_queues.clone(),
         roles: realm.roles.clone(),
-        limits: limits.clone(),
+        limits: limits_of(realm, limits),
+        session_limits: realm.limits.each,
     }
+}
+
+/// The node's bounds of a realm, or the realm's own where they are smaller.
+fn limits_of(realm: &model::Realm, limits: &Limits) -> Limits {
+    let own = &realm.limits;
+    let mut limits = limits.clone();
+    for (max, own) in [
+        (&mut limits.sessions_max, own.sessions_max),
+        (&mut limits.realm_subscriptions_max, own.subscriptions_max),
+        (&mut limits.realm_registrations_max, own.registrations_max),
+        (&mut limits.realm_calls_max, own.calls_pending_max),
+    ] {
+        *max = own.unwrap_or(*max).min(*max);
+    }
+    limits
 }
 
 /// What a realm's random ids follow from. Ids need to be unlikely to meet, not to be secret, so

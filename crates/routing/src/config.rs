@@ -3,7 +3,7 @@
 use crosstie_wamp::MatchPolicy;
 use crosstie_wamp::uri::UriCheck;
 
-use crate::{Limits, Role};
+use crate::{Limits, Role, RoleLimits};
 
 /// Everything that distinguishes one realm from another.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct RealmConfig {
     /// The roles that sessions can have at first; a session of another role cannot join.
     pub roles: Vec<Role>,
     pub limits: Limits,
+    /// What holds for each session, whatever its role, beside those. Sessions of the realm are counted by `limits`.
+    pub session_limits: RoleLimits,
     /// What is recorded of what is published, each topic or pattern once.
     pub history: Vec<Recording>,
     /// For which registrations calls wait that find no callee free, each procedure or pattern once.
@@ -68,6 +70,7 @@ impl RealmConfig {
             meta_api: true,
             roles: vec![Role::everything("anonymous")],
             limits: Limits::default(),
+            session_limits: RoleLimits::default(),
             history: Vec::new(),
             call_queues: Vec::new(),
         }

@@ -54,14 +54,15 @@ impl RoleBound {
 }
 
 impl<H> Context<'_, H> {
-    /// The bound of a session's role, or the realm's where that is the smaller one.
+    /// The bound of a session's role or listener, or the realm's where that is the smaller one.
     pub(crate) fn role_bound(
         &self,
         from: SessionIndex,
         limit: RoleLimit,
         realm_max: usize,
     ) -> RoleBound {
-        let limits = self.roles.limits(self.sessions[from].role);
+        let session = &self.sessions[from];
+        let limits = session.limits(self.roles.limits(session.role));
         let role_max = match limit {
             RoleLimit::Subscriptions => limits.subscriptions_max,
             RoleLimit::Registrations => limits.registrations_max,

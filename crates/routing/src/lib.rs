@@ -49,6 +49,7 @@ mod fault;
 mod features;
 mod identity;
 mod join_error;
+mod limiting;
 mod limits;
 mod meta;
 mod nodes;
@@ -69,7 +70,7 @@ mod wildcard;
 pub use across::{Pattern, Position, Publication, Uncrossed};
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
-    Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, Verdict,
+    Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, SlowConsumer, Verdict,
 };
 pub use config::{
     CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, OnLeave, RealmConfig, Recording,

@@ -45,7 +45,7 @@ impl<H> Realm<H> {
     /// An empty realm. Ids, hash keys and the `random` invocation policy follow from `seed`.
     pub fn new(config: RealmConfig, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let roles = Roles::new(&config.roles, &mut random);
+        let roles = Roles::new(&config.roles, config.session_limits, &mut random);
         let mut broker = Broker::new(&mut random);
         let dealer = Dealer::new(&config.call_queues, &mut random);
         let events = broker.record(&config.history, config.meta_api);

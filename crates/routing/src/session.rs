@@ -16,7 +16,7 @@ use crate::identity::{Identity, SessionIndex, SessionKey};
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::testaments::Testaments;
-use crate::{ClientFeatures, RequestIdCheck, Time, Violation};
+use crate::{ClientFeatures, RequestIdCheck, RoleLimits, Time, Violation};
 
 /// One session in the realm.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ pub(crate) struct Rare {
     pub(crate) testaments: Testaments,
     /// What its authentication said of it beside its identity, in CBOR; empty where that was nothing.
     pub(crate) authextra: Box<[u8]>,
+    /// What it may have because of the way by which it came.
+    pub(crate) limits: Option<Box<RoleLimits>>,
 }
 
 impl<H> Session<H> {
@@ -69,10 +71,18 @@ impl<H> Session<H> {
                 unfinished,
                 testaments,
                 authextra,
+                limits,
             } = &**rare;
-            unfinished.is_empty() && testaments.is_empty() && authextra.is_empty()
+            let is_free = limits.is_none() && authextra.is_empty();
+            is_free && unfinished.is_empty() && testaments.is_empty()
         };
         self.rare.take_if(is_empty);
+    }
+
+    /// What it may have: what its role says, and the way by which it came.
+    pub(crate) fn limits(&self, of_role: RoleLimits) -> RoleLimits {
+        let own = self.rare.as_ref().and_then(|rare| rare.limits.as_deref());
+        own.map_or(of_role, |own| of_role.least(*own))
     }
 
     /// Bytes of what is kept of its authentication until it is gone.

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::end::End;
 use crate::out::{Out, Phase};
+use crate::overflow::{Item, Queued};
 use crate::queue::SHARED_BYTES_MIN;
 use crate::{ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork};
 
@@ -91,6 +92,9 @@ impl Connection {
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), Refused<E>> {
         let mut out = self.out.lock();
+        if out.keeps(false, &self.limits) {
+            return self.keep_written(&mut out, write);
+        }
         out.check(&self.limits)?;
         self.check_items()?;
         if out.queued_bytes() >= queued_bytes_max {
@@ -114,9 +118,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Queues bytes that other connections send too.
-    pub fn append_shared(self: &Arc<Self>, bytes: &Bytes) -> Result<(), Refused<()>> {
+    /// Queues an event, whose bytes other connections send too.
+    pub fn append_shared(self: &Arc<Self>, bytes: &Bytes) -> Result<Queued, Refused<()>> {
         let mut out = self.out.lock();
+        if out.keeps(true, &self.limits) {
+            return self.keep(&mut out, Item::Whole(bytes.clone()), true);
+        }
         out.check(&self.limits)?;
         self.check_items()?;
         out.queue.append_shared(bytes);
@@ -129,7 +136,7 @@ impl Connection {
             false => cork::note_appended_shared(bytes.len()),
         }
         self.cork(&mut out, true);
-        Ok(())
+        Ok(out.queued(&self.limits))
     }
 
     /// Queues one item: `own` bytes, into which each of `parts` belongs at its place, in order; other
@@ -139,8 +146,11 @@ impl Connection {
         own: &[u8],
         parts: &[(usize, &Bytes)],
         is_event: bool,
-    ) -> Result<(), Refused<()>> {
+    ) -> Result<Queued, Refused<()>> {
         let mut out = self.out.lock();
+        if out.keeps(is_event, &self.limits) {
+            return self.keep(&mut out, Item::parts(own, parts), is_event);
+        }
         out.check(&self.limits)?;
         self.check_items()?;
         let before = out.queue.len();
@@ -153,7 +163,7 @@ impl Connection {
         cork::note_appended(own.len());
         cork::note_appended_shared(appended - own.len());
         self.cork(&mut out, is_event);
-        Ok(())
+        Ok(out.queued(&self.limits))
     }
 
     /// Puts bytes that this and other connections are going to send on their account, once
@@ -192,6 +202,7 @@ impl Connection {
         if out.phase != Phase::Open {
             return;
         }
+        out.forget_kept();
         let before = out.queue.len();
         let _ = out.queue.append(|bytes| {
             write(bytes);
@@ -213,7 +224,7 @@ impl Connection {
         out.close(&self.limits);
         self.note_debt_paid(&mut out);
         // A paused reader learns of the end.
-        let reader = out.reader.take();
+        let reader = out.take_reader();
         drop(out);
         self.end.shut_down();
         reader.into_iter().for_each(|reader| reader.wake());
@@ -232,7 +243,7 @@ impl Connection {
         self.note_received(clock::now_s());
         out.renew_input(clock::now_s());
         self.reading_paused.store(false, Ordering::Relaxed);
-        let reader = out.reader.take();
+        let reader = out.take_reader();
         drop(out);
         reader.into_iter().for_each(|reader| reader.wake());
     }
@@ -251,7 +262,7 @@ impl Connection {
         if !self.is_reading_paused() || out.phase == Phase::Closed {
             return Poll::Ready(());
         }
-        out.reader = Some(Box::new(cx.waker().clone()));
+        out.await_reading(cx.waker());
         Poll::Pending
     }
 
@@ -345,7 +356,7 @@ impl Connection {
         if is_sent || out.phase == Phase::Closed {
             return Poll::Ready(());
         }
-        out.waiter = Some(Box::new(cx.waker().clone()));
+        out.await_sent(cx.waker());
         Poll::Pending
     }
 
@@ -404,7 +415,7 @@ impl Connection {
 
     /// Sees to it that this thread flushes the connection. A reply does not stand in the line of
     /// a fan-out, this thread's or another's; an event does.
-    fn cork(self: &Arc<Self>, out: &mut Out, is_event: bool) {
+    pub(crate) fn cork(self: &Arc<Self>, out: &mut Out, is_event: bool) {
         // While somebody is sending, that somebody takes these bytes too.
         if out.sending {
             return;

@@ -167,6 +167,7 @@ impl Connection {
     fn next_batch(&self) -> Option<Batch<'_>> {
         let mut out = self.out.lock();
         out.note_in_flight(&Queue::default());
+        out.refill(&self.limits);
         let stage = self.stage();
         let mut batch = Batch {
             queue: Queue::default(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::account::{Account, Debt, Kind};
 use crate::ledger::{Coming, Ledger};
+use crate::overflow::Own;
 use crate::queue::Queue;
 
 /// The bounds of every connection of a listener.
@@ -54,6 +55,8 @@ pub(crate) struct Out {
     state_bytes: usize,
     /// What else is on the account. Boxed, because an idle connection owes little.
     ledger: Option<Box<Ledger>>,
+    /// What its receiver has for itself, if it has something.
+    pub(crate) own: Option<Box<Own>>,
     /// Somebody has the duty to send until nothing is left.
     pub(crate) sending: bool,
     /// The stage may have something to say by itself.
@@ -67,11 +70,17 @@ pub(crate) struct Out {
     /// The stage has been told that nothing more is sent.
     pub(crate) farewell_said: bool,
     pub(crate) phase: Phase,
-    /// The task that waits until nothing is left to send. Boxed, like `reader`, because few connections ever
-    /// have one.
-    pub(crate) waiter: Option<Box<Waker>>,
-    /// The reader, while it is paused and waits.
-    pub(crate) reader: Option<Box<Waker>>,
+    /// Boxed, because few connections ever have one.
+    wakers: Option<Box<Wakers>>,
+}
+
+/// Tasks that wait for something of a connection.
+#[derive(Default)]
+struct Wakers {
+    /// The one that waits until nothing is left to send.
+    waiter: Option<Waker>,
+    /// The reader, while it is paused.
+    reader: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -92,7 +101,7 @@ impl Out {
         if self.phase != Phase::Open {
             return Err(Refused::Gone);
         }
-        if self.queued_bytes() >= limits.queue_bytes_max
+        if self.queued_bytes() >= self.queue_bytes_max(limits)
             || (self.blocked && limits.account.is_shut_for(self.debt().bytes()))
         {
             return Err(Refused::Full);
@@ -109,7 +118,7 @@ impl Out {
         appended: usize,
     ) -> Result<bool, Refused<E>> {
         let queued = self.queued_bytes();
-        if queued > limits.queue_bytes_max && queued > appended {
+        if queued > self.queue_bytes_max(limits) && queued > appended {
             self.queue.truncate(appended);
             return Err(Refused::Full);
         }
@@ -149,6 +158,7 @@ impl Out {
         self.rest = Some(Box::new(rest));
         self.blocked = true;
         self.charge(limits);
+        self.wake_held_back(limits);
     }
 
     /// What is queued waits until somebody takes it, of a mailbox.
@@ -166,6 +176,7 @@ impl Out {
         self.taken_at_s = now_s;
         self.ledger.get_or_insert_default().taken_bytes += taken;
         self.charge(limits);
+        self.wake_held_back(limits);
     }
 
     /// What was to be sent waits for the sender's next turn. The socket took `taken` bytes before.
@@ -196,15 +207,41 @@ impl Out {
             ledger.shared_in_flight_bytes = 0;
             self.close_ledger();
         }
-        if let Some(waiter) = self.waiter.take() {
+        if let Some(waiter) = self.take_waker(|wakers| &mut wakers.waiter) {
             waiter.wake();
         }
+        self.wake_held_back(limits);
+    }
+
+    /// Has a task be woken when nothing is left to send.
+    pub(crate) fn await_sent(&mut self, waker: &Waker) {
+        self.wakers.get_or_insert_default().waiter = Some(waker.clone());
+    }
+
+    /// Has the reader be woken when it may read.
+    pub(crate) fn await_reading(&mut self, waker: &Waker) {
+        self.wakers.get_or_insert_default().reader = Some(waker.clone());
+    }
+
+    /// The reader, if it waits.
+    pub(crate) fn take_reader(&mut self) -> Option<Waker> {
+        self.take_waker(|wakers| &mut wakers.reader)
+    }
+
+    fn take_waker(&mut self, of: fn(&mut Wakers) -> &mut Option<Waker>) -> Option<Waker> {
+        let wakers = self.wakers.as_mut()?;
+        let taken = of(wakers).take();
+        if wakers.waiter.is_none() && wakers.reader.is_none() {
+            self.wakers = None;
+        }
+        taken
     }
 
     /// Forgets all that waits, for good.
     pub(crate) fn close(&mut self, limits: &ConnectionLimits) {
         self.phase = Phase::Closed;
         self.queue.clear();
+        self.forget_kept();
         self.unfiltered = None;
         self.rest = None;
         self.in_flight_bytes = 0;
@@ -315,20 +352,23 @@ impl Out {
     pub(crate) fn queued_bytes(&self) -> usize {
         let boxed = [&self.unfiltered, &self.rest];
         let boxed_bytes: usize = boxed.into_iter().flatten().map(|queue| queue.len()).sum();
-        self.queue.len() + boxed_bytes + self.in_flight_bytes
+        let kept_bytes = self.own.as_ref().map_or(0, |own| own.kept.len());
+        self.queue.len() + boxed_bytes + self.in_flight_bytes + kept_bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.unfiltered.is_none() && self.rest.is_none()
+        let has_kept = self.own.as_ref().is_some_and(|own| !own.kept.is_empty());
+        self.queue.is_empty() && self.unfiltered.is_none() && self.rest.is_none() && !has_kept
     }
 
-    fn charge(&mut self, limits: &ConnectionLimits) {
+    pub(crate) fn charge(&mut self, limits: &ConnectionLimits) {
         let boxed = [&self.unfiltered, &self.rest].into_iter().flatten();
         let (mut queued, mut shared) = (self.queue.own_bytes(), self.queue.shared_bytes());
         for queue in boxed {
             queued += queue.own_bytes();
             shared += queue.shared_bytes();
         }
+        queued += self.own.as_ref().map_or(0, |own| own.kept.held());
         let ledger = self.ledger.get_or_insert_default();
         queued += self.in_flight_bytes - ledger.shared_in_flight_bytes;
         ledger.shared_bytes = shared + ledger.shared_in_flight_bytes;

@@ -71,6 +71,7 @@ impl Builder<'_> {
             });
         }
         realms.push(Realm {
+            limits: Default::default(),
             name: REALM.to_owned(),
             ..self.realm(View::empty(&catalogue::REALM))
         });

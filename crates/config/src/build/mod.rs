@@ -19,6 +19,7 @@ mod principals;
 mod realm;
 mod references;
 mod rlink;
+mod session_limits;
 mod store;
 mod transport;
 mod web;

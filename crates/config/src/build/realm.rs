@@ -1,7 +1,8 @@
 //! Realms, roles and permissions.
 
-use crosstie_routing::{Authorizer, CacheOptions, CacheScope, RoleLimits, WILDCARD_COMPONENTS_MAX};
+use crosstie_routing::{Authorizer, CacheOptions, CacheScope, WILDCARD_COMPONENTS_MAX};
 
+use super::session_limits::{realm_limits, session_limits};
 use super::{Builder, Names, size};
 use crate::model::{
     Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
@@ -66,6 +67,7 @@ impl Builder<'_> {
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
             call_queues: self.call_queues(realm),
+            limits: realm_limits(realm.section("limits")),
             rlinks: self.rlinks(realm, &roles),
             roles,
         }
@@ -94,7 +96,7 @@ impl Builder<'_> {
         if role.boolean("allow-by-default") {
             let Some(decides) = decides else {
                 return Role {
-                    limits: role_limits(role),
+                    limits: session_limits(role.section("limits")),
                     ..Role::everything(name)
                 };
             };
@@ -116,7 +118,7 @@ impl Builder<'_> {
                 _ => RoleMatch::Specific,
             },
             authorizer,
-            limits: role_limits(role),
+            limits: session_limits(role.section("limits")),
             ..Role::new(name, self.permissions(role))
         }
     }
@@ -233,21 +235,6 @@ fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
             bytes_max: bound("authorizer_cache_bytes_max"),
         },
     }
-}
-
-fn role_limits(role: View<'_>) -> RoleLimits {
-    let view = role.section("limits");
-    let number = |key| view.integer(key).map(size);
-    let rate = |key| view.integer(key).and_then(|n| u32::try_from(n).ok());
-    let mut limits = RoleLimits::default();
-    limits.sessions_max = number("sessions_max");
-    limits.authid_sessions_max = number("authid_sessions_max");
-    limits.subscriptions_max = number("subscriptions_max");
-    limits.registrations_max = number("registrations_max");
-    limits.calls_max = number("calls_pending_max");
-    limits.messages_per_second_max = rate("messages_per_second_max");
-    limits.bytes_per_second_max = rate("bytes_per_second_max");
-    limits
 }
 
 /// The starred form in WAMP's own: one star at the end is a prefix, any others are wildcards.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crosstie_auth::wamp::Methods;
 
+use super::session_limits::listener_limits;
 use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Allowed, Deflate, Endpoint, Page, Ping, RawSocket, Realm, Serializer, Testee, TesteeKind,
-    Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket, Realm, Serializer, Testee,
+    TesteeKind, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
 };
 use crate::problem::Problem;
 use crate::view::View;
@@ -57,6 +58,12 @@ impl Builder<'_> {
         Transport {
             id,
             connections_max: transport.integer("max_connections").map(size),
+            limits: match transport.text("type") {
+                Some("rawsocket" | "universal" | "web" | "websocket") => {
+                    listener_limits(transport.section("limits"))
+                }
+                _ => ListenerLimits::default(),
+            },
             allowed_hosts: match transport.text("type") {
                 // A configuration that names origins has thought of everybody who reaches the listener.
                 Some("universal" | "web" | "websocket") => {
@@ -86,6 +93,7 @@ impl Builder<'_> {
                 TesteeKind::WebSocket(websocket_testee(transport)),
             ),
             connections_max: transport.integer("max_connections").map(size),
+            limits: ListenerLimits::default(),
             pages: Vec::new(),
             allowed_hosts: Allowed::All,
         }

@@ -25,6 +25,7 @@ pub mod refused;
 mod rlink;
 mod rule;
 mod scram;
+mod session_limits;
 mod store;
 mod transport;
 mod web;

@@ -5,6 +5,7 @@ use super::form::{
     Fallback, Kind, NO, Rule, Table, Words, YES, integer, integer_or_zero, key, list,
 };
 use super::rlink::RLINK;
+use super::session_limits::{REALM_LIMITS, ROLE_LIMITS};
 use super::store::REALM_STORE;
 
 pub(crate) static REALM: Table = Table {
@@ -36,6 +37,14 @@ pub(crate) static REALM: Table = Table {
             "The realm is one with those of its name on [other nodes](fabric.md): events go to all of them.",
         )
         .otherwise("the realm is this node's alone")
+        .own(),
+        key(
+            "limits",
+            Kind::Object(&REALM_LIMITS),
+            "What the realm's [sessions](authorization.md#limits) may have, where that is less than the node's `limits` let \
+             everybody have.",
+        )
+        .otherwise("the node's `limits` alone")
         .own(),
         key(
             "store",
@@ -262,65 +271,6 @@ pub(crate) static ROLE: Table = Table {
             "What sessions with the role may have, where that is less than the node's `limits` let everybody have.",
         )
         .otherwise("the node's `limits` alone")
-        .own(),
-    ],
-};
-
-static ROLE_LIMITS: Table = Table {
-    path: "realms[].roles[].limits",
-    name: "a role's limits",
-    keys: &[
-        key(
-            "sessions_max",
-            integer(1, 100_000_000),
-            "Sessions with the role. One more is sent ABORT with `crosstie.error.role_sessions_max`.",
-        )
-        .otherwise("no such bound")
-        .own(),
-        key(
-            "authid_sessions_max",
-            integer(1, 100_000_000),
-            "Sessions with the role that have the same authid. One more is sent ABORT with \
-             `crosstie.error.authid_sessions_max`.",
-        )
-        .otherwise("no such bound")
-        .own(),
-        key(
-            "subscriptions_max",
-            integer_or_zero(1, 100_000_000),
-            "Subscriptions of one session; one more is refused with `crosstie.error.subscriptions_max`.",
-        )
-        .otherwise("the node's")
-        .own(),
-        key(
-            "registrations_max",
-            integer_or_zero(1, 100_000_000),
-            "Registrations of one session; one more is refused with `crosstie.error.registrations_max`.",
-        )
-        .otherwise("the node's")
-        .own(),
-        key(
-            "calls_pending_max",
-            integer_or_zero(1, 100_000_000),
-            "Calls of one session that wait for their answer; one more is refused with \
-             `crosstie.error.calls_max`.",
-        )
-        .otherwise("the node's")
-        .own(),
-        key(
-            "messages_per_second_max",
-            integer(1, 1_000_000_000),
-            "Messages that one session may send in a second. A second's worth may come at once; then the session is \
-             read no faster, and loses nothing.",
-        )
-        .otherwise("no such bound")
-        .own(),
-        key(
-            "bytes_per_second_max",
-            integer(1, 1_000_000_000),
-            "Likewise the bytes of its messages. No message holds a session up for more than 10 seconds.",
-        )
-        .otherwise("no such bound")
         .own(),
     ],
 };

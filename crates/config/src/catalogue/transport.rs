@@ -9,6 +9,7 @@ use super::form::{
 };
 use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
 use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
+use super::session_limits::LISTENER_LIMITS_KEY;
 use super::web::{UNIVERSAL_WEB, WEB_TRANSPORT};
 
 pub(crate) static TRANSPORT: Tagged = Tagged {
@@ -87,6 +88,7 @@ pub(super) static RAWSOCKET_TRANSPORT: Table = Table {
         TRANSPORT_ID,
         ENDPOINT_KEY,
         MAX_CONNECTIONS,
+        LISTENER_LIMITS_KEY,
         SERIALIZERS_KEY,
         AUTH_KEY,
         key(
@@ -107,6 +109,7 @@ pub(super) static WEBSOCKET_TRANSPORT: Table = Table {
         TRANSPORT_ID,
         ENDPOINT_KEY,
         MAX_CONNECTIONS,
+        LISTENER_LIMITS_KEY,
         URL,
         SERIALIZERS_KEY,
         AUTH_KEY,
@@ -179,6 +182,7 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
         TRANSPORT_ID,
         ENDPOINT_KEY,
         MAX_CONNECTIONS,
+        LISTENER_LIMITS_KEY,
         key(
             "rawsocket",
             Kind::Object(&UNIVERSAL_RAWSOCKET),

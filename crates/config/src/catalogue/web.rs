@@ -5,6 +5,7 @@ use super::form::{
     Fallback, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, integer_or_zero, key,
 };
 use super::http_bridge::{CALLER, PUBLISHER, WEBHOOK};
+use super::session_limits::LISTENER_LIMITS_KEY;
 use super::transport::{ALLOWED_HOSTS, MAX_CONNECTIONS, PAGES_KEY, TRANSPORT_ID};
 use super::web_files::{ARCHIVE, CGI, JSON, NODE_INFO, NONE, REDIRECT, STATIC};
 use super::web_other::{
@@ -19,6 +20,7 @@ pub(super) static WEB_TRANSPORT: Table = Table {
         TRANSPORT_ID,
         key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required(),
         MAX_CONNECTIONS.own(),
+        LISTENER_LIMITS_KEY,
         key("paths", paths(), PATHS_ABOUT).required(),
         key("options", Kind::Object(&WEB_OPTIONS), "How HTTP is spoken.")
             .otherwise("all of their defaults"),

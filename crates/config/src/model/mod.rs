@@ -36,8 +36,9 @@ pub use joint::{
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use rlink::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
-    Allowed, Cookie, CookieStore, Deflate, Endpoint, Page, Ping, RawSocket, TcpEndpoint, Testee,
-    TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Allowed, Cookie, CookieStore, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket,
+    TcpEndpoint, Testee, TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions,
+    WebSocketTestee,
 };
 pub use web::{
     Cgi, FileSource, HttpBridge, HttpBridgeOptions, LongPoll, RequestKey, ReverseProxy, Web,
@@ -106,6 +107,7 @@ pub struct Realm {
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,
+    pub limits: RealmLimits,
     /// None where the realm is this node's alone.
     pub fabric: Option<Fabric>,
     /// What is recorded of what is published.
@@ -114,6 +116,18 @@ pub struct Realm {
     pub call_queues: Vec<crosstie_routing::CallQueue>,
     /// To realms of other routers.
     pub rlinks: Vec<RLink>,
+}
+
+/// What a realm may have, where that is less than what the node lets any have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RealmLimits {
+    pub sessions_max: Option<usize>,
+    /// Of all sessions together, as the next two.
+    pub subscriptions_max: Option<usize>,
+    pub registrations_max: Option<usize>,
+    pub calls_pending_max: Option<usize>,
+    /// Of each session.
+    pub each: crosstie_routing::RoleLimits,
 }
 
 /// The unit of a call's `timeout`.

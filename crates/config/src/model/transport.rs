@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_auth::wamp::Methods;
+use crosstie_routing::RoleLimits;
 
 use super::{AmqpTransport, Serializer, Web, WebPaths, WebService};
 
@@ -16,10 +17,19 @@ pub struct Transport {
     pub kind: TransportKind,
     /// Only `limits.sessions_max` bounds it where not said.
     pub connections_max: Option<usize>,
+    pub limits: ListenerLimits,
     /// The pages for plain HTTP requests.
     pub pages: Vec<Page>,
     /// The names by which browsers may reach it, ports apart.
     pub allowed_hosts: Allowed,
+}
+
+/// What those who come by a listener may have, where that is less than what the node lets anybody have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenerLimits {
+    pub connections_per_second_max: Option<u32>,
+    /// Of each session.
+    pub each: RoleLimits,
 }
 
 /// Which names a browser may say: those of pages' origins, or of the host that it means to reach.

@@ -1,6 +1,9 @@
 //! What a realm says of a message that it was given.
 
+use std::sync::Arc;
+
 use crosstie_routing::{Question, Realm, Violation};
+use crosstie_transport::Connection;
 
 use crate::wamp::outbox::RealmOutbox;
 use crate::wamp::peer::Peer;
@@ -12,6 +15,8 @@ pub(crate) struct Handled {
     pub(crate) steps: u32,
     /// What an authorizer is to be asked first: nothing has been done.
     pub(crate) asked: Option<Box<Question>>,
+    /// A receiver for whom its sender is to wait.
+    pub(crate) slow: Option<Arc<Connection>>,
 }
 
 impl Handled {
@@ -25,6 +30,7 @@ impl Handled {
             outcome,
             steps: realm.take_steps(),
             asked: outbox.asked.take(),
+            slow: outbox.slow.take(),
         }
     }
 }

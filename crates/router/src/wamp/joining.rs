@@ -357,7 +357,7 @@ impl Session {
             Ok(key) => {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
-                self.has_rate = realm.begin_rate(key, &identity.authrole);
+                self.begin_limits(&realm, key);
                 if let Some(extra) = kept {
                     self.keep_extra(&realm, key, extra);
                 }

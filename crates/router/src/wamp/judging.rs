@@ -192,42 +192,12 @@ impl Session {
         source: Option<&Bytes>,
     ) -> ControlFlow<()> {
         self.add_steps(handled.steps);
+        if let Some(slow) = handled.slow {
+            self.hold_back(slow);
+        }
         match handled.asked {
             None => self.handled(handled.outcome),
             Some(question) => self.ask(bytes, source, *question),
-        }
-    }
-
-    /// Charges the session with a message; where it is too fast, it is not read for a while.
-    #[cold]
-    pub(super) fn charge(&mut self, now: Instant, bytes: usize) {
-        let State::Joined { realm, key } = &self.state else {
-            return;
-        };
-        let pause = realm.rates.take(*key, now, bytes);
-        // Whoever waits already is not read anyway, and has its debt with the next message.
-        if pause.is_zero() || self.waits() {
-            return;
-        }
-        counters().count(Counter::SessionsSlowed);
-        let slot = Slot::new(&self.peer.connection);
-        let door = &self.listening.router.door;
-        door.fill_after(pause, &slot, Outcome::Elapsed);
-        realm.rates.pause(*key, slot);
-        self.halt = Halt::Slowed;
-    }
-
-    /// The pause is over, if it is; otherwise its peer has gone.
-    pub(super) fn end_pause(&mut self) -> ControlFlow<()> {
-        self.halt = Halt::No;
-        let State::Joined { realm, key } = &self.state else {
-            return ControlFlow::Continue(());
-        };
-        let slot = realm.rates.slot(*key);
-        let is_over = slot.is_some_and(|slot| slot.take().is_some());
-        match is_over || !realm.has(*key) {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
         }
     }
 }

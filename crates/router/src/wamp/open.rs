@@ -108,7 +108,7 @@ impl Open {
     }
 
     pub(super) fn limit_messages(&mut self) {
-        let bytes_max = self.message_bytes_max as usize;
+        let bytes_max = self.message_bytes_max.min(self.session.message_bytes_max) as usize;
         let hello_max = if self.joined {
             bytes_max
         } else {

@@ -6,12 +6,13 @@ use crosstie_routing::{
     Action, CloseReason, Denial, Identity, Note, Outbox, Pattern, Position, Publication, Question,
     RefusalCause, Refused, RoleLimit, Uncrossed,
 };
-use crosstie_transport::Kept;
+use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
 use crate::counters::{Counter, Counters, counters};
 use crate::link::Link;
 use crate::origin;
+use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::{Frame, Peer, Wire};
@@ -37,6 +38,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     kept: &'a Kept,
     /// What an authorizer is to be asked about the present message.
     pub(crate) asked: Option<Box<Question>>,
+    /// A receiver of the present message that takes events too slowly, and whose publishers wait for it.
+    pub(crate) slow: Option<Arc<Connection>>,
 }
 
 /// A session that is out of the realm.
@@ -78,6 +81,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             link,
             kept,
             asked: None,
+            slow: None,
         }
     }
 }
@@ -112,8 +116,18 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 Ok(frame) => frame.append_to(&peer.connection),
             };
             match sent {
-                Ok(()) => self.messages.count_alone(Direction::Sent, event.kind()),
-                Err(refused) => self.counters.count(dropped(refused)),
+                Ok(queued) => {
+                    self.messages.count_alone(Direction::Sent, event.kind());
+                    if queued == Queued::Slowly {
+                        self.slow = Some(Arc::clone(&peer.connection));
+                    }
+                }
+                Err(refused) => {
+                    self.counters.count(dropped(refused));
+                    if refused == Refused::Full {
+                        end_if_slow(peer);
+                    }
+                }
             }
         }
     }
@@ -224,6 +238,20 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
 
 /// Why a session is aborted that an answer could not be queued for.
 const QUEUE_FULL: &str = "crosstie.error.queue_bytes_max";
+
+/// Ends a session that an event found too slow, where that is what its bounds say. The realm hears of it when the
+/// connection has ended.
+#[cold]
+fn end_if_slow(peer: &Peer) {
+    if peer.connection.overflow() == Overflow::Disconnect && !peer.connection.is_closed() {
+        counters().count(Counter::SessionsClosedForSlowness);
+        EndReason::QueueFull.note(&peer.connection);
+        peer.say_last(SLOW_CONSUMER, "an event found your queue full");
+    }
+}
+
+/// Why a session is aborted that takes events too slowly.
+const SLOW_CONSUMER: &str = "crosstie.error.slow_consumer";
 
 fn dropped(refused: Refused) -> Counter {
     match refused {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crosstie_routing::Refused;
-use crosstie_transport::{Connection, Refused as Unqueued};
+use crosstie_transport::{Connection, Queued, Refused as Unqueued};
 use crosstie_wamp::codec;
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
 use crosstie_wamp::{Message, Payload, Serializer, Value};
@@ -41,7 +41,8 @@ impl Peer {
             return self
                 .wire
                 .write_around(message, payload)?
-                .append_to(&self.connection);
+                .append_to(&self.connection)
+                .map(drop);
         }
         self.connection
             .append(|out| self.wire.write(message, encodings, out))
@@ -94,7 +95,7 @@ impl Frame {
     }
 
     /// Queues it.
-    pub(crate) fn append_to(&self, connection: &Arc<Connection>) -> Result<(), Refused> {
+    pub(crate) fn append_to(&self, connection: &Arc<Connection>) -> Result<Queued, Refused> {
         let appended = match self {
             Self::Whole(bytes) => connection.append_shared(bytes),
             Self::Around {

@@ -1,4 +1,4 @@
-//! How fast a session may send, where its role says so: it is read no faster.
+//! How fast a session may send, where its role, its realm or its listener says so: it is read no faster.
 //!
 //! An allowance of a second's messages and bytes is filled as time passes. What a message takes beyond it is a debt,
 //! and nothing of the session is read before that is paid: nothing is lost, and the client's own
@@ -19,15 +19,16 @@ pub(super) enum Halt {
     No,
     /// A message of it is judged.
     Judged,
-    /// It has been faster than its role allows.
+    /// It has been faster than it may be, or a receiver is too slow for it.
     Slowed,
 }
 
-/// Those of a realm's sessions whose role has one; others pay nothing for that.
+/// Those of a realm's sessions that have one; others pay nothing for that.
 #[derive(Default)]
 pub(crate) struct Rates(Mutex<HashMap<SessionKey, Rate>>);
 
 /// What is kept of a session that has a rate.
+#[derive(Default)]
 struct Rate {
     messages: Option<Allowance>,
     bytes: Option<Allowance>,
@@ -36,7 +37,7 @@ struct Rate {
 }
 
 /// So much of something in a second.
-struct Allowance {
+pub(crate) struct Allowance {
     per_second: f64,
     /// What may be taken at once; below 0 it is owed.
     left: f64,
@@ -71,7 +72,7 @@ impl Rate {
 }
 
 impl Allowance {
-    fn new(per_second: u32, now: Instant) -> Self {
+    pub(crate) fn new(per_second: u32, now: Instant) -> Self {
         let per_second = f64::from(per_second);
         Self {
             per_second,
@@ -80,12 +81,26 @@ impl Allowance {
         }
     }
 
-    fn take(&mut self, now: Instant, taken: f64) -> Duration {
+    /// Takes one, if it is there.
+    pub(crate) fn try_take(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        let is_there = self.left >= 1.0;
+        if is_there {
+            self.left -= 1.0;
+        }
+        is_there
+    }
+
+    fn fill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
         self.filled = self.filled.max(now);
+        self.left = (self.left + passed * self.per_second).min(self.per_second);
+    }
+
+    fn take(&mut self, now: Instant, taken: f64) -> Duration {
+        self.fill(now);
         let most_owed = -self.per_second * PAUSE_MAX.as_secs_f64();
-        let filled = (self.left + passed * self.per_second).min(self.per_second);
-        self.left = (filled - taken).max(most_owed);
+        self.left = (self.left - taken).max(most_owed);
         match self.left < 0.0 {
             true => Duration::from_secs_f64(-self.left / self.per_second),
             false => Duration::ZERO,
@@ -117,9 +132,7 @@ impl Rates {
 
     /// Keeps what ends a session's pause.
     pub(super) fn pause(&self, session: SessionKey, slot: Arc<Slot>) {
-        if let Some(rate) = self.0.lock().get_mut(&session) {
-            rate.slot = Some(slot);
-        }
+        self.0.lock().entry(session).or_default().slot = Some(slot);
     }
 
     /// What ends its pause, if there is one.

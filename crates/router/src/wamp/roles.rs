@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
-use crosstie_routing::{Role, SessionKey, TakingOut};
+use crosstie_routing::{Role, TakingOut};
 use crosstie_wamp::Payload;
 
 use crate::wamp::end_reason::EndReason;
@@ -95,14 +95,6 @@ impl SharedRealm {
         let roles = self.roles.lock();
         let mut roles = roles.iter().map(|started| &started.role);
         roles.any(|role| role.authorizer.is_some() && role.name == authrole)
-    }
-
-    /// Keeps how fast a session may send that has joined; whether its role says so.
-    pub(super) fn begin_rate(&self, session: SessionKey, authrole: &str) -> bool {
-        let roles = self.roles.lock();
-        let mut roles = roles.iter().map(|started| &started.role);
-        let found = roles.find(|role| role.name == authrole);
-        found.is_some_and(|role| self.rates.begin(session, role.limits))
     }
 
     /// Says GOODBYE to sessions that were taken out.

@@ -12,8 +12,7 @@ use crosstie_config::LoneSurrogates;
 use crosstie_routing::{Refused, SessionKey, Violation, error};
 use crosstie_transport::Budget;
 use crosstie_wamp::codec::{self, DecodeError};
-use crosstie_wamp::framing::websocket::CloseFrame;
-use crosstie_wamp::framing::{Framing, FramingError, batched, rawsocket};
+use crosstie_wamp::framing::{Framing, FramingError, batched};
 use crosstie_wamp::{Dict, Message, Payload, Value};
 
 use crate::counters::{Counter, counters};
@@ -40,8 +39,11 @@ pub(crate) struct Session {
     silent_topics: Cell<u8>,
     /// Whether nothing more is handled before something has happened.
     pub(super) halt: Halt,
-    /// Its role says how fast it may send.
-    pub(super) has_rate: bool,
+    /// Something says how fast it may send, or how long its messages may be.
+    pub(super) is_limited: bool,
+    /// Its connection has bounds of its own.
+    pub(super) is_bounded: bool,
+    pub(super) message_bytes_max: u32,
     /// What its messages took of the present turn.
     steps: u32,
 }
@@ -85,7 +87,9 @@ impl Session {
             refusals: 0,
             silent_topics: Cell::new(0),
             halt: Halt::No,
-            has_rate: false,
+            is_limited: false,
+            is_bounded: false,
+            message_bytes_max: u32::MAX,
             steps: 0,
         }
     }
@@ -113,13 +117,16 @@ impl Session {
         source: Option<&Bytes>,
         now: Instant,
     ) -> ControlFlow<()> {
-        let (serializer, has_rate) = (self.peer.wire.serializer, self.has_rate);
+        let (serializer, is_limited) = (self.peer.wire.serializer, self.is_limited);
+        if is_limited && bytes.len() > self.message_bytes_max as usize {
+            return self.abort_too_long(bytes.len());
+        }
         let flow = match codec::decode(serializer, bytes, &self.listening.decoding) {
             Ok(message) => self.handle(&message, bytes, source, now),
             Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
             Err(e) => self.message_fault(bytes, &e),
         };
-        if has_rate {
+        if is_limited {
             self.charge(now, bytes.len());
         }
         flow
@@ -325,33 +332,14 @@ impl Session {
         self.abort(error::PROTOCOL_VIOLATION, &text)
     }
 
-    /// Answers a ping.
-    pub(crate) fn pong(&self, payload: &[u8]) -> ControlFlow<()> {
-        // A ping may be longer than what its sender takes itself; it then stays without answer.
-        let pong_bytes = payload.len() + rawsocket::PREFIX_LENGTH;
-        if !rawsocket::fits(pong_bytes, self.peer.wire.message_bytes_max as usize) {
-            return ControlFlow::Continue(());
-        }
-        // A peer that pings without reading its pongs loses some of them, and nothing else.
-        self.append(|framing, out| framing.pong(payload, out));
-        ControlFlow::Continue(())
-    }
-
-    /// Answers a WebSocket's Close.
-    pub(crate) fn answer_close(&self, close: CloseFrame<'_>, echo: bool) -> ControlFlow<()> {
-        match close.code {
-            Some(code) if echo => self.say_close(code, close.reason),
-            _ => self.say_close(1000, ""),
-        }
-    }
-
     /// Takes the session out of its realm; to be called once the connection is gone. Whether it
     /// was in one until now.
     pub(crate) fn leave(&mut self, why: EndReason) -> bool {
         match mem::replace(&mut self.state, State::Closed(None)) {
             State::Joined { realm, key } => {
                 self.halt = Halt::No;
-                if mem::take(&mut self.has_rate) {
+                self.message_bytes_max = u32::MAX;
+                if mem::take(&mut self.is_limited) {
                     realm.rates.forget(key);
                 }
                 self.forget_judged(&realm, key);
@@ -433,13 +421,13 @@ impl Session {
     }
 
     /// Says the last frame of a WebSocket; a RawSocket has none.
-    fn say_close(&self, code: u16, reason: &str) -> ControlFlow<()> {
+    pub(super) fn say_close(&self, code: u16, reason: &str) -> ControlFlow<()> {
         self.append(|framing, out| framing.close(code, reason, out));
         ControlFlow::Break(())
     }
 
     /// Queues a frame that is no message; a full queue goes without it.
-    fn append(&self, write: impl FnOnce(Framing, &mut Vec<u8>)) {
+    pub(super) fn append(&self, write: impl FnOnce(Framing, &mut Vec<u8>)) {
         let framing = self.peer.wire.framing;
         let _ = self.peer.connection.append(|out| {
             write(framing, out);

@@ -19,7 +19,7 @@ pub use self::caches::Decisions;
 pub use self::permission::{Action, Allow, Disclose, Permission};
 pub(crate) use self::question::{Asker, Subject};
 pub use self::question::{Authorizer, CacheOptions, CacheScope, Question};
-pub use self::role_limits::{RoleLimit, RoleLimits};
+pub use self::role_limits::{RoleLimit, RoleLimits, SlowConsumer};
 pub use self::verdict::{Decision, RefusalCause, Verdict};
 
 use std::sync::Arc;
@@ -124,6 +124,8 @@ pub(crate) struct RoleIndex(u32);
 #[derive(Debug)]
 pub(crate) struct Roles {
     rules: Slab<Rules>,
+    /// What holds for all of them.
+    everybody: Option<Box<Limited>>,
     /// What an authorizer has said about the present message.
     given: Option<Box<Given>>,
     /// What authorizers have let be kept.
@@ -159,9 +161,10 @@ enum Otherwise {
 }
 
 impl Roles {
-    pub(crate) fn new(roles: &[Role], random: &mut Random) -> Self {
+    pub(crate) fn new(roles: &[Role], everybody: RoleLimits, random: &mut Random) -> Self {
         let mut all = Self {
             rules: Slab::with_capacity(roles.len()),
+            everybody: Limited::of(everybody, random),
             given: None,
             caches: Caches::default(),
         };
@@ -217,6 +220,9 @@ impl Roles {
         if let Some(limited) = &mut rules.limited {
             limited.joined(&identity.authid);
         }
+        if let Some(everybody) = &mut self.everybody {
+            everybody.joined(&identity.authid);
+        }
     }
 
     /// A session that has the role has left.
@@ -226,21 +232,26 @@ impl Roles {
         if let Some(limited) = &mut rules.limited {
             limited.left(&identity.authid);
         }
+        if let Some(everybody) = &mut self.everybody {
+            everybody.left(&identity.authid);
+        }
     }
 
     /// Whether one more may join with the role.
     pub(crate) fn check_room(&self, role: RoleIndex, who: &Identity) -> Result<(), JoinError> {
         let rules = &self.rules[role.0 as usize];
-        match &rules.limited {
-            None => Ok(()),
-            Some(limited) => limited.check_room(rules.sessions, who),
-        }
+        let limits = [&rules.limited, &self.everybody];
+        let mut limits = limits.into_iter().flatten();
+        limits.try_for_each(|limited| limited.check_room(rules.sessions, who))
     }
 
-    /// The bounds of a role.
+    /// The bounds of a role, with those of all.
     pub(crate) fn limits(&self, role: RoleIndex) -> RoleLimits {
-        let limited = self.rules[role.0 as usize].limited.as_ref();
-        limited.map(|limited| limited.limits).unwrap_or_default()
+        let limits = |limited: &Option<Box<Limited>>| {
+            let limited = limited.as_ref();
+            limited.map(|limited| limited.limits).unwrap_or_default()
+        };
+        limits(&self.rules[role.0 as usize].limited).least(limits(&self.everybody))
     }
 
     /// How many sessions have the role.

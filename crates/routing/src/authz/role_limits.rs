@@ -1,4 +1,4 @@
-//! What sessions of a role may have, where that is less than what the realm lets anybody have.
+//! What sessions may have, where their role, their realm or the listener that they came by says less than the node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use crate::identity::Identity;
 use crate::join_error::JoinError;
 use crate::random::Random;
 
-/// Bounds of a role. One that is not there is the realm's alone; of two the smaller counts.
+/// Bounds of sessions, as a role has them, a realm for all its roles, or a listener. One that is not there is
+/// somebody else's; of several the smallest counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoleLimits {
-    /// Sessions with the role; one more is refused at [`crate::Realm::join`].
+    /// Sessions with the role; one more is refused at [`crate::Realm::join`]. A realm's are in [`crate::Limits`].
     pub sessions_max: Option<usize>,
-    /// Sessions with the role that have the same authid.
+    /// Sessions with the role, or in the realm, that have the same authid.
     pub authid_sessions_max: Option<usize>,
     /// Of one session, as in [`crate::Limits`].
     pub subscriptions_max: Option<usize>,
@@ -23,9 +24,57 @@ pub struct RoleLimits {
     /// no faster is for the session's owner.
     pub messages_per_second_max: Option<u32>,
     pub bytes_per_second_max: Option<u32>,
+    /// Bytes of one message from the session, and bytes that may wait for it: likewise for its owner to see to.
+    pub message_bytes_max: Option<usize>,
+    pub queue_bytes_max: Option<usize>,
+    /// What becomes of events that the session is too slow for. Here the first that says so counts: the role, the
+    /// realm, the listener.
+    pub slow_consumer: Option<SlowConsumer>,
 }
 
-/// A bound of a role that somebody has reached.
+/// What becomes of events for a session that takes them more slowly than they come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowConsumer {
+    /// What finds no room is dropped.
+    #[default]
+    DropNew,
+    /// The oldest that wait are dropped for it.
+    DropOldest,
+    /// The session is ended.
+    Disconnect,
+    /// Publishers are held back before there is no room.
+    BackPressure,
+}
+
+impl RoleLimits {
+    /// The smaller ones of both; what is no number is `self`'s where that says it.
+    pub fn least(self, other: Self) -> Self {
+        Self {
+            sessions_max: least(self.sessions_max, other.sessions_max),
+            authid_sessions_max: least(self.authid_sessions_max, other.authid_sessions_max),
+            subscriptions_max: least(self.subscriptions_max, other.subscriptions_max),
+            registrations_max: least(self.registrations_max, other.registrations_max),
+            calls_max: least(self.calls_max, other.calls_max),
+            messages_per_second_max: least(
+                self.messages_per_second_max,
+                other.messages_per_second_max,
+            ),
+            bytes_per_second_max: least(self.bytes_per_second_max, other.bytes_per_second_max),
+            message_bytes_max: least(self.message_bytes_max, other.message_bytes_max),
+            queue_bytes_max: least(self.queue_bytes_max, other.queue_bytes_max),
+            slow_consumer: self.slow_consumer.or(other.slow_consumer),
+        }
+    }
+}
+
+fn least<N: Ord>(one: Option<N>, other: Option<N>) -> Option<N> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A bound of a role, realm or listener that somebody has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoleLimit {
@@ -34,7 +83,7 @@ pub enum RoleLimit {
     Calls,
 }
 
-/// The bounds of a role, and what it has to count for them.
+/// The bounds of a role or realm, and what it has to count for them.
 #[derive(Debug)]
 pub(super) struct Limited {
     pub(super) limits: RoleLimits,
@@ -43,7 +92,7 @@ pub(super) struct Limited {
 }
 
 impl Limited {
-    /// `None` for a role without bounds, whose sessions need not be counted.
+    /// `None` where there are no bounds, and sessions need not be counted.
     pub(super) fn of(limits: RoleLimits, random: &mut Random) -> Option<Box<Self>> {
         if limits == RoleLimits::default() {
             return None;

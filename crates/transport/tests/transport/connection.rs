@@ -34,7 +34,7 @@ fn every_threads_bytes_arrive_once_and_in_order() {
                 for number in 0..RECORDS {
                     let bytes = record(thread, number);
                     let appended = if number % 3 == 0 {
-                        connection.append_shared(&Bytes::from(bytes))
+                        connection.append_shared(&Bytes::from(bytes)).map(drop)
                     } else {
                         append(&connection, &bytes)
                     };
@@ -87,7 +87,7 @@ proptest! {
                 let bytes = pattern(length);
                 expected.extend_from_slice(&bytes);
                 let appended = if is_shared {
-                    connection.append_shared(&Bytes::from(bytes))
+                    connection.append_shared(&Bytes::from(bytes)).map(drop)
                 } else {
                     append(&connection, &bytes)
                 };
@@ -119,7 +119,10 @@ fn a_full_queue_refuses_until_it_is_drained() {
         assert!((queued..queued + 20_000).contains(&charged), "{charged}");
         assert_eq!(connection.debt().bytes(), charged);
         let shared = Bytes::from(pattern(2000));
-        assert_eq!(connection.append_shared(&shared), Err(Refused::Full));
+        assert_eq!(
+            connection.append_shared(&shared).map(drop),
+            Err(Refused::Full)
+        );
         assert_eq!(
             connection.queued_bytes(),
             queued,

@@ -66,7 +66,9 @@ fn a_filter_is_for_what_is_appended_later() {
                 let appended = if index % 2 == 0 {
                     append(&connection, &bytes)
                 } else {
-                    connection.append_shared(&Bytes::from(bytes.clone()))
+                    connection
+                        .append_shared(&Bytes::from(bytes.clone()))
+                        .map(drop)
                 };
                 assert_eq!(appended, Ok(()));
                 expected.extend(doubled(&bytes));

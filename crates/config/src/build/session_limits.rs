@@ -1,0 +1,63 @@
+//! What sessions may have: of a role, of a realm, of a listener.
+
+use crosstie_routing::{RoleLimits, SlowConsumer};
+
+use crate::model::{ListenerLimits, RealmLimits};
+use crate::view::View;
+
+/// The bounds of a role, or those of a realm's sessions.
+pub(super) fn session_limits(view: View<'_>) -> RoleLimits {
+    let mut limits = of_each(view);
+    limits.sessions_max = view.integer("sessions_max").map(size);
+    limits.authid_sessions_max = view.integer("authid_sessions_max").map(size);
+    limits
+}
+
+/// The bounds of one session, whoever has them.
+fn of_each(view: View<'_>) -> RoleLimits {
+    let number = |key| view.integer(key).map(size);
+    let mut limits = RoleLimits::default();
+    limits.subscriptions_max = number("subscriptions_max");
+    limits.registrations_max = number("registrations_max");
+    limits.calls_max = number("calls_pending_max");
+    limits.messages_per_second_max = rate(view, "messages_per_second_max");
+    limits.bytes_per_second_max = rate(view, "bytes_per_second_max");
+    limits.message_bytes_max = number("message_bytes_max");
+    limits.queue_bytes_max = number("queue_bytes_max");
+    limits.slow_consumer = match view.text("slow_consumer") {
+        Some("drop-oldest") => Some(SlowConsumer::DropOldest),
+        Some("disconnect") => Some(SlowConsumer::Disconnect),
+        Some("back-pressure") => Some(SlowConsumer::BackPressure),
+        Some(_) => Some(SlowConsumer::DropNew),
+        None => None,
+    };
+    limits
+}
+
+/// The bounds of a realm, of which sessions are counted in all.
+pub(super) fn realm_limits(view: View<'_>) -> RealmLimits {
+    let number = |key| view.integer(key).map(size);
+    let mut each = session_limits(view);
+    RealmLimits {
+        sessions_max: each.sessions_max.take(),
+        subscriptions_max: number("realm_subscriptions_max"),
+        registrations_max: number("realm_registrations_max"),
+        calls_pending_max: number("realm_calls_pending_max"),
+        each,
+    }
+}
+
+pub(super) fn listener_limits(view: View<'_>) -> ListenerLimits {
+    ListenerLimits {
+        connections_per_second_max: rate(view, "connections_per_second_max"),
+        each: of_each(view),
+    }
+}
+
+fn size(number: i64) -> usize {
+    number.try_into().unwrap_or(usize::MAX)
+}
+
+fn rate(view: View<'_>, key: &str) -> Option<u32> {
+    view.integer(key).and_then(|n| u32::try_from(n).ok())
+}

@@ -1,0 +1,66 @@
+//! A connection whose receiver has bounds of its own.
+
+use std::future;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::out::Out;
+use crate::overflow::{Bounds, Item, Overflow, Queued};
+use crate::{Connection, Refused};
+
+impl Connection {
+    #[cold]
+    pub(crate) fn keep_written<E>(
+        self: &Arc<Self>,
+        out: &mut Out,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), Refused<E>> {
+        let mut bytes = Vec::new();
+        write(&mut bytes).map_err(Refused::Writer)?;
+        self.keep(out, Item::Whole(bytes.into()), false).map(drop)
+    }
+
+    /// Keeps an item while the socket is full: whoever sends takes it then.
+    #[cold]
+    pub(crate) fn keep<E>(
+        self: &Arc<Self>,
+        out: &mut Out,
+        item: Item,
+        is_event: bool,
+    ) -> Result<Queued, Refused<E>> {
+        out.keep(item, is_event, &self.limits)?;
+        self.note_debt(out);
+        self.cork(out, is_event);
+        Ok(Queued::Freely)
+    }
+
+    /// Has the receiver have bounds of its own, or none any more.
+    pub fn bound(&self, bounds: Option<Bounds>) {
+        let is_mailbox = self.as_mailbox().is_some();
+        let bounds = bounds.map(|mut bounds| {
+            if is_mailbox && bounds.overflow == Overflow::DropOldest {
+                bounds.overflow = Overflow::DropNew;
+            }
+            bounds
+        });
+        self.out.lock().bound(bounds);
+    }
+
+    /// What becomes of events for which there is no room.
+    pub fn overflow(&self) -> Overflow {
+        self.out.lock().overflow()
+    }
+
+    /// Waits until less than a quarter of what may wait does, or nothing is taken any more.
+    pub async fn eased(&self) {
+        future::poll_fn(|cx| {
+            let mut out = self.out.lock();
+            if out.is_eased(&self.limits) {
+                return Poll::Ready(());
+            }
+            out.await_ease(cx.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+}

@@ -1,0 +1,136 @@
+//! What waits for a receiver that has bounds of its own.
+
+use std::task::Waker;
+
+use crate::out::{ConnectionLimits, Out, Phase, Refused};
+use crate::overflow::{Bounds, Item, Overflow, Own, Queued};
+
+impl Out {
+    /// Has the receiver have bounds of its own, or none any more.
+    pub(crate) fn bound(&mut self, bounds: Option<Bounds>) {
+        match (&mut self.own, bounds) {
+            (Some(own), Some(bounds)) => own.bounds = bounds,
+            (own @ None, Some(bounds)) => *own = Some(Box::new(Own::of(bounds))),
+            // What is kept is still to be sent.
+            (Some(own), None) if !own.kept.is_empty() => own.bounds.overflow = Overflow::DropNew,
+            (own, None) => *own = None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn queue_bytes_max(&self, limits: &ConnectionLimits) -> usize {
+        match &self.own {
+            None => limits.queue_bytes_max,
+            Some(own) => own.bounds.queue_bytes_max.min(limits.queue_bytes_max),
+        }
+    }
+
+    pub(crate) fn overflow(&self) -> Overflow {
+        let own = self.own.as_ref();
+        own.map_or_else(Overflow::default, |own| own.bounds.overflow)
+    }
+
+    /// Whether an event, or any item, is to be kept by itself.
+    #[inline]
+    pub(crate) fn keeps(&self, is_event: bool, limits: &ConnectionLimits) -> bool {
+        match &self.own {
+            None => false,
+            Some(own) => {
+                // What has no place among the kept cannot make room: it may have half.
+                let is_wanted =
+                    || self.blocked || self.queued_bytes() > self.queue_bytes_max(limits) / 2;
+                let is_dropped = is_event && own.bounds.overflow == Overflow::DropOldest;
+                !own.kept.is_empty() || (is_dropped && is_wanted())
+            }
+        }
+    }
+
+    /// Keeps an item behind the full socket.
+    #[cold]
+    pub(crate) fn keep<E>(
+        &mut self,
+        item: Item,
+        is_event: bool,
+        limits: &ConnectionLimits,
+    ) -> Result<(), Refused<E>> {
+        if self.phase != Phase::Open {
+            return Err(Refused::Gone);
+        }
+        if limits.account.is_shut_for(self.debt().bytes()) {
+            return Err(Refused::Full);
+        }
+        let excess = self.queued_bytes() + item.len();
+        let excess = excess.saturating_sub(self.queue_bytes_max(limits));
+        let Some(own) = &mut self.own else {
+            return Err(Refused::Full);
+        };
+        if excess > 0 {
+            if !is_event || own.kept.len() < excess {
+                return Err(Refused::Full);
+            }
+            (own.bounds.count_dropped)(own.kept.drop_oldest(excess));
+            if self.queued_bytes() + item.len() > self.queue_bytes_max(limits) {
+                return Err(Refused::Full);
+            }
+        }
+        if let Some(own) = &mut self.own {
+            own.kept.push(item, is_event);
+        }
+        self.charge(limits);
+        Ok(())
+    }
+
+    /// What is kept is the next to be sent.
+    #[inline]
+    pub(crate) fn refill(&mut self, limits: &ConnectionLimits) {
+        let bytes_max = self.queue_bytes_max(limits) / 4;
+        if let Some(own) = &mut self.own
+            && self.rest.is_none()
+            && self.unfiltered.is_none()
+            && self.queue.is_empty()
+        {
+            own.kept.refill(&mut self.queue, bytes_max);
+        }
+    }
+
+    /// Forgets what is kept: the connection ends.
+    pub(crate) fn forget_kept(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.kept = Default::default();
+        }
+    }
+
+    /// How what was appended last waits.
+    #[inline]
+    pub(crate) fn queued(&self, limits: &ConnectionLimits) -> Queued {
+        match self.overflow() {
+            Overflow::HoldBack if self.queued_bytes() > self.queue_bytes_max(limits) / 2 => {
+                Queued::Slowly
+            }
+            _ => Queued::Freely,
+        }
+    }
+
+    /// Whether so little waits that who was held back may go on.
+    pub(crate) fn is_eased(&self, limits: &ConnectionLimits) -> bool {
+        self.phase != Phase::Open || self.queued_bytes() <= self.queue_bytes_max(limits) / 4
+    }
+
+    /// Has `waker` be woken when that is so.
+    pub(crate) fn await_ease(&mut self, waker: &Waker) {
+        match &mut self.own {
+            Some(own) => own.waiting.push(waker.clone()),
+            None => waker.wake_by_ref(),
+        }
+    }
+
+    pub(crate) fn wake_held_back(&mut self, limits: &ConnectionLimits) {
+        let has_waiting = self.own.as_ref().is_some_and(|own| !own.waiting.is_empty());
+        if has_waiting
+            && self.is_eased(limits)
+            && let Some(own) = &mut self.own
+        {
+            own.waiting.drain(..).for_each(Waker::wake);
+        }
+    }
+}
