@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from rig.node import Node
 from rig.rawsocket import RawSocket
 from rig.session import ABORT, HELLO, ROLES, WELCOME
 from wamp.test_authentication import AUTHENTICATE, CHALLENGE, signature
+from wamp.test_logging_in import KEY, PUBLIC_KEY
+from wamp.test_scram import PASSWORD, PRINCIPALS
 
 
 def node(auth: dict, **options: object) -> dict:
@@ -94,6 +97,41 @@ def test_a_secret_comes_from_a_function_that_takes_its_time(started):
     for authid in ("nobody", "unknown"):
         with begin(started, "wampcra", authid) as peer:
             peer.hear(ABORT)
+
+
+# The method, what the client knows, and what the function answers.
+KNOWN = [
+    ("anonymous", "", {"role": "user", "authid": "joe"}),
+    ("ticket", "hunter2", "user"),
+    ("wampcra", "secret1", {"secret": "secret1", "role": "user"}),
+    ("scram", PASSWORD, PRINCIPALS["joe"]),
+    ("cryptosign", KEY, {"pubkey": PUBLIC_KEY, "role": "user"}),
+]
+
+
+def test_autobahn_logs_in_by_every_method(start_node, new_session):
+    answers = {method: answer for method, _, answer in KNOWN}
+    auth = {method: function("logins.known", config=answers) for method in answers}
+    configuration = node(auth)
+    configuration["workers"][0]["transports"] = [
+        config.universal(
+            "unix",
+            config.unix("node.sock"),
+            rawsocket={"auth": auth},
+            websocket={"ws": {"auth": auth}},
+        )
+    ]
+    started = start_node(configuration)
+    started.says("^Ready")
+    place = {"over": "unix", "path": str(started.directory / "node.sock")}
+    place |= {"serializer": "cbor", "url": "ws://localhost/ws"}
+    for kind, client in itertools.product(("rs", "ws"), ("asyncio", "twisted")):
+        for method, secret, _ in KNOWN:
+            auth = {"method": method, "authid": "joe", "secret": secret}
+            more = {} if method == "anonymous" else {"auth": auth}
+            details = new_session(client).open({**place, "kind": kind}, **more).details
+            assert (details["authid"], details["authrole"]) == ("joe", "user")
+            assert (details["authmethod"], details["authprovider"]) == (method, "function")
 
 
 def test_a_client_that_comes_first_waits(start_node):

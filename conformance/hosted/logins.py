@@ -41,6 +41,11 @@ async def users(config, _controller):
     return authenticate
 
 
+def known(config, _controller):
+    """Return one that answers by the method that it is asked about."""
+    return lambda _realm, _authid, details: config[details["authmethod"]]
+
+
 def nonsense(_config, _controller):
     """Return what cannot be called."""
     return "nonsense"
