@@ -1,6 +1,6 @@
 //! What can be done to a realm in one step.
 
-use crosstie_routing::{ClientFeatures, Refused, Verdict};
+use crosstie_routing::{ClientFeatures, Refused, Verdict, error};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, PublishOptions,
     RegisterOptions, RegistrationId, RequestId, Serializer, SubscribeOptions, SubscriptionId,
@@ -123,6 +123,8 @@ pub enum Request {
     },
     Error {
         invocation: u64,
+        /// Another callee is to be asked.
+        is_unavailable: bool,
         payload: u64,
     },
     /// A CALL of the meta API.
@@ -135,7 +137,15 @@ pub enum Request {
 }
 
 /// The error that simulated callees fail with.
-pub(crate) const CALLEE_ERROR: &str = "com.simulated.error";
+const CALLEE_ERROR: &str = "com.simulated.error";
+
+/// What callees say of a call.
+pub(crate) fn callee_error(is_unavailable: bool) -> &'static str {
+    match is_unavailable {
+        true => error::UNAVAILABLE,
+        false => CALLEE_ERROR,
+    }
+}
 
 impl Request {
     /// Shows the message that this is.
@@ -229,11 +239,15 @@ impl Request {
                 },
                 payload,
             },
-            Self::Error { invocation, .. } => Message::Error {
+            Self::Error {
+                invocation,
+                is_unavailable,
+                ..
+            } => Message::Error {
                 request_type: MessageType::Invocation,
                 request: RequestId(*invocation),
                 details: Vec::new(),
-                error: CALLEE_ERROR.into(),
+                error: callee_error(*is_unavailable).into(),
                 payload,
             },
             Self::Nonsense => Message::Unregistered {

@@ -11,7 +11,7 @@ fn the_realm_sends_what_the_model_expects() {
     });
 }
 
-const EXPECTED: [&str; 39] = [
+const EXPECTED: [&str; 40] = [
     "Closed",
     "Event",
     "Event, retained",
@@ -51,4 +51,5 @@ const EXPECTED: [&str; 39] = [
     "wamp.error.procedure_exists_with_different_invocation_policy",
     "wamp.error.testament_error",
     "wamp.error.timeout",
+    "wamp.error.unavailable",
 ];

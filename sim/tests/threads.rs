@@ -336,6 +336,7 @@ impl Worker {
             }
             let last = if self.chance.one_in(4) {
                 Request::Error {
+                    is_unavailable: false,
                     invocation,
                     payload: 2,
                 }

@@ -55,6 +55,8 @@ pub mod error {
     /// Crossbar.io's, for which the specification has none.
     pub const TESTAMENT_ERROR: &str = "wamp.error.testament_error";
     pub const TIMEOUT: &str = "wamp.error.timeout";
+    /// A callee's: another one is to be asked.
+    pub const UNAVAILABLE: &str = "wamp.error.unavailable";
     pub const WILDCARD_SHAPES_MAX: &str = "crosstie.error.wildcard_shapes_max";
     /// Not an error of anybody's: the reason of a revoked registration, as Crossbar.io says it.
     pub const UNREGISTERED: &str = "wamp.error.unregistered";

@@ -17,6 +17,7 @@ pub enum ClientFeature {
     CalleeProgressiveCallInvocations,
     CalleeProgressiveCallResults,
     CalleeCallCanceling,
+    CalleeCallReroute,
     CalleeCallTimeout,
     CalleeRegistrationRevocation,
     SubscriberSubscriptionRevocation,
@@ -27,11 +28,12 @@ pub enum ClientFeature {
 
 impl ClientFeature {
     /// Every feature, in the order of its bits.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::CallerProgressiveCallInvocations,
         Self::CalleeProgressiveCallInvocations,
         Self::CalleeProgressiveCallResults,
         Self::CalleeCallCanceling,
+        Self::CalleeCallReroute,
         Self::CalleeCallTimeout,
         Self::CalleeRegistrationRevocation,
         Self::SubscriberSubscriptionRevocation,
@@ -47,6 +49,7 @@ impl ClientFeature {
             Self::CalleeProgressiveCallInvocations => ("callee", "progressive_call_invocations"),
             Self::CalleeProgressiveCallResults => ("callee", "progressive_call_results"),
             Self::CalleeCallCanceling => ("callee", "call_canceling"),
+            Self::CalleeCallReroute => ("callee", "call_reroute"),
             Self::CalleeCallTimeout => ("callee", "call_timeout"),
             Self::CalleeRegistrationRevocation => ("callee", "registration_revocation"),
             Self::SubscriberSubscriptionRevocation => ("subscriber", "subscription_revocation"),
@@ -178,8 +181,9 @@ const BROKER_FEATURES: [&str; 8] = [
     "subscriber_blackwhite_listing",
 ];
 
-const DEALER_FEATURES: [&str; 11] = [
+const DEALER_FEATURES: [&str; 12] = [
     "call_canceling",
+    "call_reroute",
     "call_timeout",
     "caller_identification",
     "pattern_based_registration",

@@ -23,8 +23,8 @@ pub struct Limits {
     /// Bytes of the attributes that a progressive call keeps of its first CALL (`ppt_*`, `enc_*`,
     /// `_*`) to pass them on with each part; more are `crosstie.error.call_options_bytes_max`.
     pub call_options_bytes_max: usize,
-    /// Bytes of one call that is kept whole, which is while it waits; a longer one is
-    /// `crosstie.error.kept_call_bytes_max`.
+    /// Bytes of one call that is kept whole, which is while it waits, where a longer one is
+    /// `crosstie.error.kept_call_bytes_max`, and while it may go to another callee.
     pub kept_call_bytes_max: usize,
     /// Bytes of all calls that are kept; beyond, a call is `crosstie.error.kept_calls_bytes_max`. The
     /// last quarter is for callers that have less than their share.

@@ -27,20 +27,25 @@ impl Model {
             .collect()
     }
 
-    /// The orders in which the callees may be asked; several when chance decides.
-    pub(super) fn attempts(&self, group: &[Entry]) -> Vec<Vec<Entry>> {
+    /// The orders in which the callees may be asked that were not; several when chance decides.
+    pub(super) fn attempts(&self, group: &[Entry], tried: &[u64]) -> Vec<Vec<Entry>> {
         let from = |start: usize| -> Vec<Entry> {
             group
                 .iter()
                 .cycle()
                 .skip(start)
                 .take(group.len())
+                .filter(|entry| !tried.contains(&entry.order))
                 .cloned()
                 .collect()
         };
         match group[0].invoke {
             InvocationPolicy::Single | InvocationPolicy::First => vec![from(0)],
-            InvocationPolicy::Last => vec![group.iter().rev().cloned().collect()],
+            InvocationPolicy::Last => {
+                let mut all = from(0);
+                all.reverse();
+                vec![all]
+            }
             InvocationPolicy::RoundRobin => {
                 let last = self.turns.iter().find(|(id, _)| *id == group[0].id);
                 let last = last.map_or(0, |(_, order)| *order);

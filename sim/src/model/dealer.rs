@@ -4,35 +4,11 @@ use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::judging::ASKED;
+use super::open_call::Call;
 use super::queue::NewCall;
+use super::rerouting::keep;
 use super::{Entry, Model};
-use crate::operation::CALLEE_ERROR;
 use crate::{Kind, Name, Sent};
-
-/// An open call.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) caller: Name,
-    pub(crate) request: u64,
-    pub(crate) callee: Name,
-    pub(crate) invocation: u64,
-    pub(crate) receive_progress: bool,
-    disclosed: bool,
-    /// The order number of a callee with a bound on its invocations.
-    pub(super) slot: Option<u64>,
-    interrupted: bool,
-    /// The next part's INVOCATION, while more parts may come.
-    pub(crate) next_part: Option<Sent>,
-    timeout_ms: u64,
-    /// When the callee last gave a sign of life.
-    since_ms: u64,
-}
-
-impl Call {
-    pub(super) fn deadline_ms(&self) -> Option<u64> {
-        (self.timeout_ms > 0).then(|| self.since_ms + self.timeout_ms)
-    }
-}
 
 impl Model {
     pub(super) fn register(
@@ -183,7 +159,7 @@ impl Model {
         from: Name,
         invocation: u64,
         progress: bool,
-        outcome: Result<u64, u64>,
+        outcome: Result<u64, (u64, &'static str)>,
     ) -> bool {
         let place = self
             .calls
@@ -196,6 +172,7 @@ impl Model {
         let callee = self.calls[place].disclosed.then(|| self.member(from).id);
         if progress {
             self.calls[place].since_ms = self.now_ms;
+            self.calls[place].kept = None;
         }
         let sent = match outcome {
             Ok(_) if progress && !self.calls[place].receive_progress => return false,
@@ -205,10 +182,10 @@ impl Model {
                 callee,
                 payload,
             },
-            Err(payload) => Sent::Error {
+            Err((payload, uri)) => Sent::Error {
                 kind: "CALL",
                 request,
-                uri: CALLEE_ERROR.to_owned(),
+                uri: uri.to_owned(),
                 payload: Some(payload),
             },
         };
@@ -216,8 +193,8 @@ impl Model {
             self.end(place);
         }
         match (self.reply(caller, sent), outcome) {
-            (Err(Refused::Unrepresentable(_)), Err(_)) => {
-                self.refuse(caller, "CALL", request, CALLEE_ERROR);
+            (Err(Refused::Unrepresentable(_)), Err((_, uri))) => {
+                self.refuse(caller, "CALL", request, uri);
             }
             (Err(Refused::Unrepresentable(_)), Ok(_)) if progress => {
                 self.abandon(place, error::INVALID_ARGUMENT);
@@ -339,6 +316,7 @@ impl Model {
             disclosed,
             payload,
             since_ms: self.now_ms,
+            tried: Vec::new(),
         };
         if self.is_awaited(first.born) || group.iter().all(|entry| self.is_busy(entry)) {
             return self.wait(&group[0], new);
@@ -355,7 +333,7 @@ impl Model {
             ..
         } = *new;
         let (options, procedure) = (&new.options, &new.procedure);
-        let attempts = self.attempts(group);
+        let attempts = self.attempts(group, &new.tried);
         let chosen = attempts
             .iter()
             .map(|order| self.choose(order, options.progress))
@@ -392,6 +370,7 @@ impl Model {
             next_part: options.progress.then(|| first_part.clone()),
             timeout_ms,
             since_ms: new.since_ms,
+            kept: keep(group, new, &chosen, features),
         });
         self.member_mut(chosen.member).invocation_last = invocation;
         let _ = self.deliver(chosen.member, first_part);
@@ -461,7 +440,7 @@ impl Model {
         understands && self.deliver(call.callee, interrupt).is_ok()
     }
 
-    fn end(&mut self, place: usize) -> Call {
+    pub(super) fn end(&mut self, place: usize) -> Call {
         let call = self.calls.remove(place);
         if call.next_part.is_some() {
             self.member_mut(call.caller).unfinished.push(call.request);

@@ -9,7 +9,9 @@ mod dealer;
 mod judging;
 mod matching;
 mod meta;
+mod open_call;
 mod queue;
+mod rerouting;
 mod retained;
 mod testaments;
 mod waiting;
@@ -17,8 +19,8 @@ mod waiting;
 use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions};
 
-use self::dealer::Call;
 use self::judging::{ASKED, Decisions};
+use self::open_call::Call;
 use self::queue::{Queue, Waiting};
 use self::retained::RetainedEvent;
 use crate::{Kind, Name, Operation, Refusing, Request, Sent};
@@ -83,7 +85,7 @@ pub(crate) struct Entry {
     pub(crate) uri: String,
     pub(crate) id: u64,
     order: u64,
-    invoke: InvocationPolicy,
+    pub(crate) invoke: InvocationPolicy,
     forward_timeout: bool,
     disclosed: bool,
     /// 0 means no bound.
@@ -304,8 +306,9 @@ impl Model {
             } => return self.answer(from, *invocation, *progress, Ok(*payload)),
             Request::Error {
                 invocation,
+                is_unavailable,
                 payload,
-            } => return self.answer(from, *invocation, false, Err(*payload)),
+            } => return self.fail(from, *invocation, *is_unavailable, *payload),
             Request::Nonsense => return true,
             Request::Cancel { request, mode } => self.cancel(from, *request, *mode),
             Request::Publish {

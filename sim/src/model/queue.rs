@@ -14,6 +14,8 @@ pub(crate) struct NewCall {
     pub(super) disclosed: bool,
     pub(super) payload: u64,
     pub(super) since_ms: u64,
+    /// The order numbers of callees that it was given to before.
+    pub(super) tried: Vec<u64>,
 }
 
 /// A call without a callee yet.

@@ -5,10 +5,7 @@ use crosstie_routing::{
     Disclose, DiscloseMe, EmptyEligible, Limits, Permission, RealmConfig, RefusalCause,
     RequestIdCheck, Role, RoleMatch, Verdict,
 };
-use crosstie_wamp::{
-    CallOptions, ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
-    SessionId, SubscribeOptions,
-};
+use crosstie_wamp::{ID_MAX, MatchPolicy, PublishOptions, Receivers, SessionId, SubscribeOptions};
 
 use super::Simulation;
 use super::draw_meta::{TOPICS, call_queues, role_limits};
@@ -236,113 +233,6 @@ impl Simulation {
         }
     }
 
-    fn draw_register(&mut self, from: Name) -> Request {
-        let (match_policy, procedure) = self.draw_pattern();
-        let invoke = self.chance.pick(&[
-            InvocationPolicy::Single,
-            InvocationPolicy::First,
-            InvocationPolicy::Last,
-            InvocationPolicy::RoundRobin,
-            InvocationPolicy::RoundRobin,
-            InvocationPolicy::Random,
-        ]);
-        let chance = &mut self.chance;
-        let options = RegisterOptions {
-            match_policy,
-            invoke,
-            forward_timeout: chance.one_in(2),
-            concurrency: chance.pick(&[0, 0, 1, 2]),
-            force_reregister: chance.one_in(8),
-            unsupported: None,
-        };
-        Request::Register {
-            request: self.draw_id(from),
-            options,
-            procedure,
-        }
-    }
-
-    fn draw_call(&mut self, from: Name) -> Request {
-        let request = self.draw_id(from);
-        let announced = self
-            .model
-            .member(from)
-            .features
-            .has(ClientFeature::CallerProgressiveCallInvocations);
-        let chance = &mut self.chance;
-        let options = CallOptions {
-            timeout_ms: if chance.one_in(2) {
-                chance.below(200) as u64
-            } else {
-                0
-            },
-            receive_progress: chance.one_in(2),
-            progress: chance.one_in(3) && (announced || chance.one_in(20)),
-            disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
-            passthru: None,
-            unsupported: None,
-        };
-        let procedure = chance.pick(&URIS).to_owned();
-        Request::Call {
-            request,
-            options,
-            procedure,
-            payload: self.next_payload(),
-        }
-    }
-
-    /// A CALL that continues one, in time or late.
-    fn draw_next_part(&mut self, from: Name) -> Request {
-        let open = self.model.calls.iter();
-        let open = open.filter(|call| call.caller == from && call.next_part.is_some());
-        let ended = self.model.member(from).unfinished.iter().copied();
-        let ids: Vec<u64> = open.map(|call| call.request).chain(ended).collect();
-        let Some(request) = self.chance.pick_any(&ids) else {
-            return self.draw_call(from);
-        };
-        let options = CallOptions {
-            progress: !self.chance.one_in(3),
-            ..CallOptions::default()
-        };
-        Request::Call {
-            request,
-            options,
-            procedure: "a".to_owned(),
-            payload: self.next_payload(),
-        }
-    }
-
-    fn draw_answer(&mut self, from: Name) -> Request {
-        let served = self.model.calls.iter().filter(|call| call.callee == from);
-        let ids: Vec<u64> = served.map(|call| call.invocation).collect();
-        let last = self.model.member(from).invocation_last as usize;
-        let stray = if self.chance.one_in(60) {
-            last + 1
-        } else {
-            self.chance.below(last + 1)
-        };
-        let mut invocation = stray.max(1) as u64;
-        if let Some(id) = self.chance.pick_any(&ids)
-            && !self.chance.one_in(10)
-        {
-            invocation = id;
-        } else if stray == 0 {
-            return self.draw_call(from);
-        }
-        let payload = self.next_payload();
-        if self.chance.one_in(5) {
-            return Request::Error {
-                invocation,
-                payload,
-            };
-        }
-        Request::Yield {
-            invocation,
-            progress: self.chance.one_in(2),
-            payload,
-        }
-    }
-
     pub(super) fn draw_pattern(&mut self) -> (MatchPolicy, String) {
         let (policy, uris) = match self.chance.below(3) {
             0 => (MatchPolicy::Prefix, &PREFIXES[..]),
@@ -353,7 +243,7 @@ impl Simulation {
     }
 
     /// A request id: the next one, but for a few.
-    fn draw_id(&mut self, from: Name) -> u64 {
+    pub(super) fn draw_id(&mut self, from: Name) -> u64 {
         let next = self.model.member(from).request_last + 1;
         if self.chance.one_in(150) {
             1 + self.chance.below(next as usize + 3) as u64

@@ -1,6 +1,7 @@
 //! Draws operations, gives them to the realm and to the model, and compares.
 
 mod draw;
+mod draw_calls;
 mod draw_meta;
 mod recorder;
 

@@ -279,13 +279,14 @@ pub(super) static LIMITS: Table = Table {
             "kept_call_bytes_max",
             integer(1_024, 1 << 24),
             "Bytes of one call that [waits for a callee](calls.md#calls-that-wait), with its options and 512 more; to \
-             keep a longer one is an error.",
+             keep a longer one is an error. Likewise of one that may \
+             [go to the next callee](calls.md#calls-that-go-to-the-next-callee); a longer one may not.",
         )
         .fallback(Fallback::Integer(1 << 20)),
         key(
             "kept_calls_bytes_max",
             integer(4_096, 1 << 40),
-            "Bytes of all calls of a realm that wait, counted likewise; beyond, a call is an error. The last quarter is \
+            "Bytes of all calls of a realm that are kept, counted likewise; beyond, a call that has to wait is an error. The last quarter is \
              for sessions that have less than their share, the bound divided by the sessions.",
         )
         .fallback(Fallback::Integer(16 << 20)),

@@ -11,7 +11,7 @@ use super::Dealer;
 use super::calls::Call;
 use super::new_call::{too_long, unrepresentable};
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::{Fault, error as uris};
 use crate::identity::SessionIndex;
 use crate::{Refused, Violation};
 
@@ -64,6 +64,7 @@ impl Dealer {
             return was_sent(context, from, invocation, MessageType::Yield);
         };
         self.calls.restart_timeout(key, context.now);
+        self.forget_rerouting(context, key);
         let call = &self.calls[key];
         // A caller that did not ask for progress could take this for its result.
         if !call.receive_progress {
@@ -100,6 +101,10 @@ impl Dealer {
         // Clients close a connection that brings them an error without a proper name.
         if let Some(reason) = uri::check(error, UriCheck::Loose) {
             return Err(Violation::new(format!("ERROR {error:?}: {reason}")));
+        }
+        if error == uris::UNAVAILABLE && self.is_rerouted(context, key) {
+            self.reroute(context, key);
+            return Ok(());
         }
         let call = self.end(context, key);
         // Nor may a callee speak with the router's voice: what it says about the call, it says

@@ -193,6 +193,7 @@ impl Dealer {
             disclosed,
             payload,
             since: context.now,
+            tried: &[],
         };
         if self.registrations[registration].calls_wait_max > 0
             && self.waiting.has(self.registrations[registration].id)
@@ -217,7 +218,7 @@ impl Dealer {
         if let Some(progressive) = rare.progressive.take() {
             context.hold(call.caller, -progressive.bytes());
         }
-        call.rare.take_if(|rare| rare.slot.is_none());
+        call.rare.take_if(|rare| rare.is_empty());
     }
 
     /// A CALL with the id of an open call: the next part of a progressive one. It goes to the

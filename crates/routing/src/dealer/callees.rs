@@ -19,6 +19,8 @@ pub(super) struct Callee {
     pub(super) forward_timeout: bool,
     /// Its callers are told who it is.
     pub(super) is_disclosed: bool,
+    /// It may say of a call that another callee is to be asked.
+    pub(super) may_reroute: bool,
     /// Invocations that it serves at a time; 0 means as many as come.
     pub(super) concurrency: u32,
     /// Those that it serves now, counted where there is a bound.
@@ -29,6 +31,11 @@ impl Callee {
     /// Whether it may be given one more invocation.
     pub(super) fn is_free(&self) -> bool {
         self.concurrency == 0 || self.in_flight < self.concurrency
+    }
+
+    /// Whether its calls have something that most have not.
+    pub(super) fn is_rare(&self) -> bool {
+        (self.concurrency != 0) | self.may_reroute
     }
 }
 

@@ -9,6 +9,7 @@ use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::callees::Slot;
+use super::kept::{Kept, Rerouting};
 use crate::Time;
 use crate::identity::SessionIndex;
 use crate::random::Random;
@@ -51,6 +52,19 @@ pub(super) struct Rare {
     pub(super) slot: Option<Slot>,
     /// What the INVOCATIONs to come need; there while the caller's last CALL has not come.
     pub(super) progressive: Option<Progressive>,
+    /// There while its callee may have another one asked.
+    pub(super) rerouting: Option<Rerouting>,
+}
+
+impl Rare {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self {
+            slot,
+            progressive,
+            rerouting,
+        } = self;
+        slot.is_none() && progressive.is_none() && rerouting.is_none()
+    }
 }
 
 /// A progressive call's INVOCATION as it began: the options of its first CALL hold for all
@@ -230,6 +244,14 @@ impl Calls {
         self.slab
             .iter()
             .filter_map(|(_, call)| call.rare.as_deref()?.slot.as_ref())
+    }
+
+    /// What is kept of calls that another callee may be asked about, and for whom.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (SessionIndex, &Kept)> {
+        self.slab.iter().filter_map(|(_, call)| {
+            let rerouting = call.rare.as_deref()?.rerouting.as_ref()?;
+            Some((call.caller, &*rerouting.kept))
+        })
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.

@@ -156,6 +156,9 @@ impl Dealer {
             self.registrations.release(slot);
             self.waiting.stir(slot.registration);
         }
+        if let Some(rerouting) = &rare.rerouting {
+            self.release_kept(context, call.caller, &rerouting.kept);
+        }
         if let Some(progressive) = &rare.progressive {
             context.hold(call.caller, -progressive.bytes());
             if has_caller {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crosstie_wamp::{CallOptions, Payload, RequestId, Serializer};
+use crosstie_wamp::{CallOptions, Payload, RegistrationId, RequestId, Serializer};
 
 use super::new_call::NewCall;
 use crate::Time;
@@ -26,6 +26,15 @@ pub(super) struct Kept {
     pub(super) since: Time,
     /// What it counts for against the bounds.
     pub(super) bytes: usize,
+}
+
+/// What is needed to ask another callee about an open call.
+#[derive(Debug)]
+pub(super) struct Rerouting {
+    pub(super) registration: RegistrationId,
+    pub(super) kept: Box<Kept>,
+    /// The callees that were asked, with the present one.
+    pub(super) tried: Vec<u64>,
 }
 
 /// The bytes of all kept CALLs, and of each caller's.
@@ -105,6 +114,7 @@ impl Kept {
                 kwargs,
             },
             since: self.since,
+            tried: &[],
         }
     }
 }

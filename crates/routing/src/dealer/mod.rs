@@ -5,6 +5,7 @@
 //!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what (callees.rs: in turn)
 //!                │      ▲                    calls.rs           what is open between whom
 //!                └─► waiting.rs              kept.rs            CALLs that are kept whole
+//!                                            rerouting.rs       … for the next callee
 //!   CANCEL, time, someone left ──► end.rs
 //!                │
 //!  RESULT ◄── answer.rs ◄── YIELD, ERROR
@@ -23,6 +24,7 @@ mod kept;
 mod new_call;
 mod placing;
 mod registrations;
+mod rerouting;
 mod starting;
 mod waiting;
 
@@ -160,7 +162,8 @@ impl Dealer {
         self.registrations.check_invariants(sessions, &self.calls);
         self.calls.check_invariants(sessions);
         self.waiting.check_invariants();
-        self.keeping.check_invariants(self.waiting.kept());
+        let kept = self.waiting.kept().chain(self.calls.kept());
+        self.keeping.check_invariants(kept);
         for id in self.waiting.blocked() {
             let Some(key) = self.registrations.of_id(id) else {
                 assert!(self.registrations.has_ended(), "calls wait for nobody");

@@ -17,6 +17,8 @@ pub(super) struct NewCall<'m> {
     pub(super) payload: Payload<'m>,
     /// When it came: the time of one that has waited counts from then.
     pub(super) since: Time,
+    /// The numbers of callees that it was given to, and that had another one asked.
+    pub(super) tried: &'m [u64],
 }
 
 /// What became of a call that was to be given to a callee.

@@ -6,14 +6,14 @@ use super::Dealer;
 use super::callees::{Callee, Slot, Turns};
 use super::calls::{Call, Progressive, Rare, calls_bytes};
 use super::new_call::{NewCall, Placed, too_long, unrepresentable};
-use super::registrations::{Registration, RegistrationKey};
+use super::registrations::RegistrationKey;
 use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
 use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
-const CALLEES_TRIED_MAX: usize = 8;
+pub(super) const CALLEES_TRIED_MAX: usize = 8;
 
 impl Dealer {
     /// Offers a call to the callees of a registration, in their order. Nearly always the first one takes it: what
@@ -31,7 +31,10 @@ impl Dealer {
         };
         let (place, mut refused) = (turns.place(0), None);
         let callee = callees[place];
-        if callee.is_free() && !context.sessions[callee.session].closing {
+        if callee.is_free()
+            && !context.sessions[callee.session].closing
+            && !new.tried.contains(&callee.number)
+        {
             match self.invoke(context, registration, callee, &new) {
                 Ok(()) => {
                     self.registrations.invoked(registration, place);
@@ -43,9 +46,10 @@ impl Dealer {
         self.place_after(context, registration, turns, refused, new)
     }
 
-    /// The same for a call that has waited.
+    /// The same for a call that was kept.
     #[cold]
-    pub(super) fn place_waited<H>(
+    #[inline(never)]
+    pub(super) fn place_kept<H>(
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
@@ -84,7 +88,10 @@ impl Dealer {
             }
             let place = turns.place(attempt);
             let callee = self.registrations[registration].callees[place];
-            if !callee.is_free() || context.sessions[callee.session].closing {
+            if !callee.is_free()
+                || context.sessions[callee.session].closing
+                || new.tried.contains(&callee.number)
+            {
                 continue;
             }
             match self.invoke(context, registration, callee, &new) {
@@ -171,15 +178,51 @@ impl Dealer {
         call.receive_progress = options.receive_progress;
         call.discloses_callee = callee.is_disclosed;
         call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
-        if callee.concurrency > 0 || options.progress {
+        if callee.is_rare() || options.progress {
             let told = (forwarded, receive_progress);
-            call.rare = Some(rare(context, registration, callee, *new, told));
+            call.rare = self.rare(context, key, callee, *new, told);
         }
         let more = self.calls.insert(call, new.since, context.sessions);
         if more > 0 {
             context.hold(new.from, calls_bytes(more));
         }
         Ok(())
+    }
+
+    /// What few calls have: a bound of their callee, parts to come, a callee that may have another one asked.
+    #[cold]
+    #[inline(never)]
+    fn rare<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        callee: Callee,
+        new: NewCall<'_>,
+        (timeout_ms, receive_progress): (u64, bool),
+    ) -> Option<Box<Rare>> {
+        let registration = &self.registrations[key];
+        let slot = (callee.concurrency > 0).then_some(Slot {
+            registration: registration.id,
+            callee: callee.number,
+        });
+        let is_pattern = registration.match_policy != MatchPolicy::Exact;
+        let progressive = new.options.progress.then(|| Progressive {
+            registration: registration.id,
+            procedure: is_pattern.then(|| new.procedure.into()),
+            disclosed: new.disclosed,
+            timeout_ms,
+            receive_progress,
+            passthru: new.options.passthru.clone(),
+        });
+        if let Some(progressive) = &progressive {
+            context.hold(new.from, progressive.bytes());
+        }
+        let rare = Rare {
+            slot,
+            progressive,
+            rerouting: self.rerouting(context, key, callee, new),
+        };
+        (!rare.is_empty()).then(|| Box::new(rare))
     }
 }
 
@@ -188,35 +231,6 @@ enum Uninvoked {
     Refused(Refused),
     /// It does not support what the call asks of it.
     Unsupported(Fault),
-}
-
-/// What is kept of a call that is progressive, or whose callee has a bound on its invocations.
-#[cold]
-#[inline(never)]
-fn rare<H>(
-    context: &mut Context<'_, H>,
-    registration: &Registration,
-    callee: Callee,
-    new: NewCall<'_>,
-    (timeout_ms, receive_progress): (u64, bool),
-) -> Box<Rare> {
-    let slot = (callee.concurrency > 0).then_some(Slot {
-        registration: registration.id,
-        callee: callee.number,
-    });
-    let is_pattern = registration.match_policy != MatchPolicy::Exact;
-    let progressive = new.options.progress.then(|| Progressive {
-        registration: registration.id,
-        procedure: is_pattern.then(|| new.procedure.into()),
-        disclosed: new.disclosed,
-        timeout_ms,
-        receive_progress,
-        passthru: new.options.passthru.clone(),
-    });
-    if let Some(progressive) = &progressive {
-        context.hold(new.from, progressive.bytes());
-    }
-    Box::new(Rare { slot, progressive })
 }
 
 /// The shorter of two times, where 0 means for ever.

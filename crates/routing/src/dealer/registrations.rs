@@ -147,12 +147,14 @@ impl Registrations {
         let is_new = known.is_none();
         let key = known.unwrap_or_else(|| self.create(context.now, options, procedure));
         self.callee_last += 1;
+        let features = context.sessions[from].features;
         let registration = &mut self.slab[key.0 as usize];
         registration.callees.enter(Callee {
             session: from,
             number: self.callee_last,
             forward_timeout: options.forward_timeout,
             is_disclosed: disclose.callee,
+            may_reroute: features.has(ClientFeature::CalleeCallReroute),
             concurrency: options.concurrency,
             in_flight: 0,
         });

@@ -1,0 +1,113 @@
+//! Calls that another callee is asked about, because the first one said that it is not available (WAMP advanced
+//! profile, "Call Re-Routing").
+//!
+//! The CALL is kept for as long as its callee may say so: that callee has announced `call_reroute`, and shares the
+//! registration. A callee is asked once, and so many of them at most. What cannot be kept is given to one callee alone.
+
+use crosstie_wamp::{MessageType, RegistrationId};
+
+use super::callees::Callee;
+use super::kept::Rerouting;
+use super::new_call::{NewCall, Placed};
+use super::placing::{CALLEES_TRIED_MAX, bounded};
+use super::registrations::RegistrationKey;
+use super::{CallKey, Dealer};
+use crate::ClientFeature;
+use crate::context::Context;
+use crate::fault::{Fault, error};
+
+impl Dealer {
+    /// What is kept of a call that `callee` is asked about, if another one may be after it.
+    pub(super) fn rerouting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        callee: Callee,
+        new: NewCall<'_>,
+    ) -> Option<Rerouting> {
+        let registration = &self.registrations[key];
+        let is_last = new.tried.len() + 1 >= registration.callees.len().min(CALLEES_TRIED_MAX);
+        // Its parts would have to be kept with it.
+        if !callee.may_reroute || is_last || new.options.progress {
+            return None;
+        }
+        let registration = registration.id;
+        Some(Rerouting {
+            registration,
+            kept: self.keep(context, &new).ok()?,
+            tried: [new.tried, &[callee.number]].concat(),
+        })
+    }
+
+    /// Whether it is for the dealer that a callee is not available, and not for the caller. A callee that was asked to
+    /// stop has stopped.
+    pub(super) fn is_rerouted<H>(&self, context: &Context<'_, H>, key: CallKey) -> bool {
+        let call = &self.calls[key];
+        let features = context.sessions[call.callee].features;
+        features.has(ClientFeature::CalleeCallReroute) && !call.interrupted
+    }
+
+    /// Gives a call to the next callee that may serve it.
+    pub(super) fn reroute<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
+        let mut call = self.calls.remove(key, context.sessions);
+        let rare = call.rare.as_mut();
+        let rerouting = rare.and_then(|rare| rare.rerouting.take());
+        self.end_rare(context, &call, true);
+        let fault = match rerouting {
+            None => none_available(),
+            Some(rerouting) => {
+                self.release_kept(context, call.caller, &rerouting.kept);
+                let mut new = rerouting.kept.as_new(call.caller, call.request);
+                new.tried = &rerouting.tried;
+                match self.place_elsewhere(context, rerouting.registration, new) {
+                    Ok(()) => return,
+                    Err(fault) => fault,
+                }
+            }
+        };
+        context.refuse(call.caller, MessageType::Call, call.request, &fault);
+    }
+
+    fn place_elsewhere<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        registration: RegistrationId,
+        new: NewCall<'_>,
+    ) -> Result<(), Fault> {
+        // The realm has not kept the time of a callee that keeps it itself.
+        let unit = context.config.call_timeout_unit;
+        let asked_ms = unit.milliseconds(new.options.timeout_ms);
+        let timeout_ms = bounded(asked_ms, context.config.limits.call_timeout_ms_max);
+        if timeout_ms > 0 && new.since.after_ms(timeout_ms) <= context.now {
+            let text = "no callee was available before the call's time was over";
+            return Err(Fault::new(error::TIMEOUT, text));
+        }
+        let Some(key) = self.registrations.of_id(registration) else {
+            return Err(none_available());
+        };
+        match self.place_kept(context, key, new) {
+            Placed::Invoked => Ok(()),
+            Placed::Busy | Placed::Left => Err(none_available()),
+            Placed::Failed(fault) => Err(fault),
+        }
+    }
+
+    /// A callee that has answered in part answers whole.
+    pub(super) fn forget_rerouting<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
+        let call = &mut self.calls[key];
+        let Some(rare) = &mut call.rare else {
+            return;
+        };
+        let Some(rerouting) = rare.rerouting.take() else {
+            return;
+        };
+        call.rare.take_if(|rare| rare.is_empty());
+        let caller = call.caller;
+        self.release_kept(context, caller, &rerouting.kept);
+    }
+}
+
+fn none_available() -> Fault {
+    let text = "no callee of the procedure is available for this call";
+    Fault::new(error::NO_AVAILABLE_CALLEE, text)
+}
