@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 from rig import config
 from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.session import (
+    CALL,
+    ERROR,
     EVENT,
     GOODBYE,
     HELLO,
+    INVOCATION,
     PUBLISH,
     PUBLISHED,
+    REGISTER,
+    REGISTERED,
+    RESULT,
     ROLES,
     SUBSCRIBE,
     SUBSCRIBED,
+    UNREGISTER,
+    UNREGISTERED,
     WELCOME,
+    YIELD,
 )
 from rig.waiting import await_true
 
+FEATURES = (
+    "call_canceling",
+    "call_timeout",
+    "progressive_call_results",
+    "progressive_call_invocations",
+)
+ABLE = ROLES | {role: {"features": dict.fromkeys(FEATURES, True)} for role in ("caller", "callee")}
+
 
 class Session:
-    """A session that publishes and subscribes, by RawSocket."""
+    """A session of any role, by RawSocket."""
 
     def __init__(self, node: Router, realm: str = "realm1", transport: str = "tcp"):
         self.peer = RawSocket.tcp(node.address(transport)).shake_hands()
-        self.peer.say(HELLO, realm, {"roles": ROLES})
+        self.peer.say(HELLO, realm, {"roles": ABLE})
         self.id = self.peer.hear(WELCOME)[1]
         self._request = 0
 
@@ -58,6 +78,72 @@ class Session:
     def event(self) -> list:
         """Return the next event."""
         return self.peer.hear(EVENT)
+
+    def tell_register(self, procedure: str, **options: object) -> None:
+        """Register without waiting."""
+        self._request += 1
+        self.peer.say(REGISTER, self._request, options, procedure)
+
+    def register(self, procedure: str, **options: object) -> int:
+        """Register, wait until that is so, and return the registration."""
+        self.tell_register(procedure, **options)
+        return self.peer.hear(REGISTERED)[2]
+
+    def not_registered(self, procedure: str, **options: object) -> str:
+        """Register in vain, and return why."""
+        self.tell_register(procedure, **options)
+        return self.peer.hear(ERROR)[4]
+
+    def unregister(self, registration: int) -> None:
+        """Unregister, and wait until that is so."""
+        self._request += 1
+        self.peer.say(UNREGISTER, self._request, registration)
+        self.peer.hear(UNREGISTERED)
+
+    def call(self, procedure: str, *args: object, **options: object) -> int:
+        """Call without waiting, and return the request."""
+        self._request += 1
+        self.peer.say(CALL, self._request, options, procedure, list(args))
+        return self._request
+
+    def call_on(self, request: int, procedure: str, *args: object, **options: object) -> None:
+        """Send the next part of a call."""
+        self.peer.say(CALL, request, options, procedure, list(args))
+
+    def result(self) -> list:
+        """Return the next result."""
+        return self.peer.hear(RESULT)
+
+    def refused(self, procedure: str, *args: object) -> str:
+        """Call in vain, and return why."""
+        self.call(procedure, *args)
+        return self.peer.hear(ERROR)[4]
+
+    def invocation(self) -> list:
+        """Return the next invocation."""
+        return self.peer.hear(INVOCATION)
+
+    def answer(self, invocation: list, *results: object, **options: object) -> None:
+        """Answer an invocation."""
+        self.peer.say(YIELD, invocation[1], options, list(results))
+
+    def fail(self, invocation: list, error: str, *args: object) -> None:
+        """Answer an invocation with an error."""
+        self.peer.say(ERROR, INVOCATION, invocation[1], {}, error, list(args))
+
+    def serve(self, name: str) -> None:
+        """Answer everything with that name, until it is closed."""
+
+        def answer() -> None:
+            with contextlib.suppress(OSError, AssertionError):
+                while True:
+                    self.answer(self.invocation(), name)
+
+        threading.Thread(target=answer, daemon=True).start()
+
+    def is_sent_away(self) -> bool:
+        """Wait for what a session is told that loses a registration."""
+        return self.peer.hear_any()[0] in (GOODBYE, UNREGISTERED)
 
     def close(self) -> None:
         """Leave."""

@@ -90,7 +90,7 @@ def test_tls_is_verified(nats, start, session, tmp_path: Path) -> None:
         ({"nats": {"urls": ["nats://u:p@a:1"]}}, "credentials"),
         ({"nats": {"urls": ["nats://a:0"]}}, "expected nats://host:port"),
         ({"nats": {"urls": ["nats://a:1"]}, "single": "fast"}, "single"),
-        ({"nats": {"urls": ["nats://a:1"]}, "locality": "spread"}, "locality"),
+        ({"nats": {"urls": ["nats://a:1"]}, "locality": "near"}, "prefer"),
         ({"nats": {"urls": ["nats://a:1"]}, "detached": "wait"}, "refuse"),
         ({}, "nats"),
     ],

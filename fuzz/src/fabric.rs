@@ -1,6 +1,7 @@
 //! What nodes are told by NATS, and what they tell each other.
 
-use crosstie_fabric::{Detached, Engine, Frame, Member, Options, Refused, Subjects, event};
+use crosstie_fabric::crossing::{self, Came};
+use crosstie_fabric::{Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, event};
 use crosstie_nats::{Decoded, Limits, Operation, decode, nkey};
 use crosstie_routing::Time;
 
@@ -71,8 +72,13 @@ pub fn frame(input: &[u8]) {
         local_prefixes: Vec::new(),
     });
     member.attach(Time(1), ("server", 1_024), &mut Nowhere);
+    if let Ok(frame) = Frame::decode(bytes)
+        && let Ok(came) = crossing::read(&frame)
+    {
+        said_again(&frame, &came);
+    }
     let taken = member.handle_message(Time(2), (subject, bytes), &mut Nowhere);
-    if let Ok(Some(came)) = taken {
+    if let Ok(Some(Input::Event(came))) = taken {
         // What was taken can be said again, and is the same.
         let publication = came.publication().expect("it is an event");
         let head = Frame::decode(bytes).expect("it was one").head;
@@ -85,6 +91,19 @@ pub fn frame(input: &[u8]) {
         assert_eq!(read.publisher, publication.publisher);
         assert_eq!(read.payload, publication.payload);
     }
+}
+
+/// What a realm says to another one's, said again, is the same.
+fn said_again(frame: &Frame<'_>, came: &Came<'_>) {
+    let crossing = came.crossing().expect("it was read whole");
+    let mut once = Vec::new();
+    crossing::write(&frame.head, 7, &crossing, &mut once);
+    let again = Frame::decode(&once).expect("it is a frame");
+    let came = crossing::read(&again).expect("it was one before");
+    let crossing = came.crossing().expect("it was read whole");
+    let mut twice = Vec::new();
+    crossing::write(&again.head, 7, &crossing, &mut twice);
+    assert_eq!(once, twice);
 }
 
 /// Examples of frames on their subjects.

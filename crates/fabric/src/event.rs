@@ -9,7 +9,7 @@ use crosstie_routing::Publication;
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Disclosed, Message, PublicationId, PublishOptions, RequestId, SessionId};
 
-use crate::fields::{self, Field};
+use crate::fields::{self, Field, Fields};
 use crate::{Frame, Head, Refusal};
 
 /// An event that has come.
@@ -46,9 +46,7 @@ impl Event<'_> {
 pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
     head.write(out);
     if let Some(publisher) = &publication.publisher {
-        fields::put(Field::Publisher, &publisher.session.0.to_be_bytes(), out);
-        fields::put(Field::PublisherAuthid, publisher.authid.as_bytes(), out);
-        fields::put(Field::PublisherAuthrole, publisher.authrole.as_bytes(), out);
+        put_disclosed(publisher, out);
     }
     fields::end(out);
     let options = publication.options;
@@ -69,17 +67,29 @@ pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
 /// Reads the event in a frame.
 pub fn read<'f>(frame: &Frame<'f>) -> Result<Event<'f>, Refusal> {
     let fields = &frame.fields;
-    let publisher = match fields.find(Field::Publisher) {
-        None => None,
-        Some(_) => Some(Disclosed {
-            session: SessionId(fields.number(Field::Publisher)?),
-            authid: Cow::Borrowed(fields.text(Field::PublisherAuthid)?),
-            authrole: Cow::Borrowed(fields.text(Field::PublisherAuthrole)?),
-        }),
-    };
+    let publisher = disclosed(fields)?;
     let decoded = codec::decode(frame.head.serializer, frame.rest, &Limits::default());
     match decoded {
         Ok(message @ Message::Publish { .. }) => Ok(Event { publisher, message }),
         _ => Err(Refusal::Event),
     }
+}
+
+/// Appends who publishes or calls.
+pub(crate) fn put_disclosed(who: &Disclosed<'_>, out: &mut Vec<u8>) {
+    fields::put(Field::Publisher, &who.session.0.to_be_bytes(), out);
+    fields::put(Field::PublisherAuthid, who.authid.as_bytes(), out);
+    fields::put(Field::PublisherAuthrole, who.authrole.as_bytes(), out);
+}
+
+/// The same of a frame, if it says.
+pub(crate) fn disclosed<'f>(fields: &Fields<'f>) -> Result<Option<Disclosed<'f>>, Refusal> {
+    if fields.find(Field::Publisher).is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Disclosed {
+        session: SessionId(fields.number(Field::Publisher)?),
+        authid: Cow::Borrowed(fields.text(Field::PublisherAuthid)?),
+        authrole: Cow::Borrowed(fields.text(Field::PublisherAuthrole)?),
+    }))
 }

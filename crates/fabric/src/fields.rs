@@ -7,7 +7,7 @@ use crate::Refusal;
 /// Which field it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// Of an event's publisher: the session.
+    /// Of an event's publisher, or of a caller: the session.
     Publisher = 1,
     PublisherAuthid = 2,
     PublisherAuthrole = 3,
@@ -19,6 +19,21 @@ pub(crate) enum Field {
     Number = 6,
     /// The nodes that are to answer it.
     Asked = 7,
+    /// Of what is said in a pair: the number of its receiver's side.
+    Pair = 8,
+    /// In the agreement on a pair: the number of the sender's side.
+    Side = 9,
+    /// In a heartbeat: nodes, the numbers of their sides, and what was said to each last.
+    Said = 10,
+    /// Of a registration: how it matches, as in `MatchPolicy::ALL`, and its procedure.
+    Match = 11,
+    Procedure = 12,
+    /// How its callees share it, as in `InvocationPolicy::ALL`.
+    Policy = 13,
+    /// Callees, claim, first and last of a node's part.
+    Part = 14,
+    /// Nodes that could not serve a call.
+    Tried = 15,
 }
 
 const LENGTH_BYTES: usize = 4;
@@ -58,6 +73,13 @@ impl<'f> Fields<'f> {
     pub(crate) fn text(&self, field: Field) -> Result<&'f str, Refusal> {
         let found = self.find(field).ok_or(Refusal::Field)?;
         str::from_utf8(found).map_err(|_| Refusal::Field)
+    }
+
+    pub(crate) fn octet(&self, field: Field) -> Result<u8, Refusal> {
+        match self.find(field) {
+            Some([octet]) => Ok(*octet),
+            _ => Err(Refusal::Field),
+        }
     }
 
     pub(crate) fn number(&self, field: Field) -> Result<u64, Refusal> {

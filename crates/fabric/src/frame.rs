@@ -34,16 +34,42 @@ pub enum Kind {
     Barrier,
     /// The answer.
     Passed,
+    /// Two nodes agree on what is between them: the number of the sender's side, and what it knows of the other's.
+    Pair,
+    /// What a realm says to another node's, see [`crosstie_routing::Crossing`]; counted up from 1 in each pair.
+    Call,
+    Continue,
+    Cancel,
+    Result,
+    Error,
+    Bounce,
+    Offer,
+    Withdraw,
+    Revoke,
+    Ask,
+    Known,
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 18] = [
         Self::Event,
         Self::Hello,
         Self::Heartbeat,
         Self::Leave,
         Self::Barrier,
         Self::Passed,
+        Self::Pair,
+        Self::Call,
+        Self::Continue,
+        Self::Cancel,
+        Self::Result,
+        Self::Error,
+        Self::Bounce,
+        Self::Offer,
+        Self::Withdraw,
+        Self::Revoke,
+        Self::Ask,
+        Self::Known,
     ];
 
     fn code(self) -> u8 {
@@ -63,6 +89,18 @@ impl Kind {
             Self::Leave => "leave",
             Self::Barrier => "barrier",
             Self::Passed => "passed",
+            Self::Pair => "pair",
+            Self::Call => "call",
+            Self::Continue => "continue",
+            Self::Cancel => "cancel",
+            Self::Result => "result",
+            Self::Error => "error",
+            Self::Bounce => "bounce",
+            Self::Offer => "offer",
+            Self::Withdraw => "withdraw",
+            Self::Revoke => "revoke",
+            Self::Ask => "ask",
+            Self::Known => "known",
         }
     }
 }
@@ -77,7 +115,7 @@ pub struct Head {
     pub epoch: u32,
     /// Its sender: a number that it drew when it was started.
     pub incarnation: u64,
-    /// Counts its sender's events in the epoch; 0 of anything else.
+    /// Counts its sender's events in the epoch, or what it said in a pair; 0 of anything else.
     pub sequence: u64,
 }
 

@@ -5,7 +5,7 @@
 //!
 //! - [`Frame`]: the form of what is said, with a head of 24 octets;
 //! - [`Subjects`]: URIs and patterns as subjects, and back;
-//! - [`event`]: an event in a frame;
+//! - [`event`]: an event in a frame, [`crossing`]: what a realm says to another node's;
 //! - [`Member`]: one node in the realm. It says who it is, knows who else is there, wants what is subscribed to
 //!   here, and tells from when on others know that.
 //!
@@ -15,12 +15,15 @@
 //! 2. [`Member::handle_message`] for what came under its subscriptions, [`Member::handle_pong`] for each answer to
 //!    [`Engine::ping`].
 //! 3. [`Member::interest`] and [`Member::publish`] for what the realm says.
-//! 4. [`Member::handle_tick`] some four times a second. Where it says that the link is silent, the connection is to
+//! 4. [`Member::cross`] for what the realm says to another node's. Before the realm is given a crossing that came, and
+//!    after each tick, it is given [`Member::take_changes`], in the same order and under the same lock.
+//! 5. [`Member::handle_tick`] some four times a second. Where it says that the link is silent, the connection is to
 //!    be closed.
-//! 5. After each of them [`Member::in_force`] may have grown, and is the realm's to know.
+//! 6. After each of them [`Member::in_force`] may have grown, and is the realm's to know.
 //!
 //! Never: a socket, a clock, an engine's name.
 
+pub mod crossing;
 mod engine;
 pub mod event;
 mod fields;
@@ -28,11 +31,13 @@ mod frame;
 mod interests;
 mod member;
 mod neighbours;
+mod pair;
 mod refusal;
 mod subjects;
 
 pub use engine::{Engine, Refused};
 pub use frame::{Frame, HEAD_BYTES, Head, Kind, VERSION};
-pub use member::{Counts, Detached, Member, Options, State, Ticked, To};
+pub use member::{Change, Counts, Detached, Input, Member, Options, State, Ticked, To};
+pub use pair::Cause;
 pub use refusal::Refusal;
 pub use subjects::{SUBJECT_BYTES_MAX, Subjects};

@@ -1,15 +1,18 @@
 //! One node of a realm, as the others know it.
 
 mod barrier;
+mod pairs;
 mod saying;
 
-use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
+use crosstie_routing::{NeighbourKey, Pattern, Position, Publication, Time, Uncrossed};
 
+use crate::crossing::Came;
 use crate::engine::{Engine, Refused};
 use crate::event::{self, Event};
 use crate::fields::Field;
 use crate::interests::Interests;
 use crate::neighbours::Neighbours;
+use crate::pair::Cause;
 use crate::{Frame, Head, Kind, Refusal, Subjects};
 
 use barrier::Barriers;
@@ -81,6 +84,22 @@ pub struct Counts {
     pub barrier_us: u64,
     /// Times that it was attached.
     pub attachments: u64,
+    /// Times that what was between this node and another began anew, by cause in the order of [`Cause::ALL`].
+    pub resets: [u64; Cause::ALL.len()],
+}
+
+/// What has come, for the realm.
+#[derive(Debug)]
+pub enum Input<'f> {
+    Event(Event<'f>),
+    Crossing(NeighbourKey, Came<'f>),
+}
+
+/// Who is there for the realm, or not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Joined(NeighbourKey),
+    Left(NeighbourKey),
 }
 
 /// One node of a realm.
@@ -103,6 +122,9 @@ pub struct Member {
     /// When the server last answered.
     answered: Time,
     counts: Counts,
+    /// The number of the side that was begun last.
+    side_last: u64,
+    changes: Vec<Change>,
     /// Kept for their room.
     frame: Vec<u8>,
     subject: String,
@@ -141,6 +163,8 @@ impl Member {
             beat: Time(0),
             answered: Time(0),
             counts: Counts::default(),
+            side_last: 0,
+            changes: Vec::new(),
             frame: Vec::with_capacity(NOTE_BYTES),
             subject: String::new(),
         }
@@ -174,6 +198,7 @@ impl Member {
     pub fn detach(&mut self) {
         self.state = State::Detached;
         self.ticked = None;
+        self.end_pairs();
         self.barriers
             .give_up(self.options.detached == Detached::Serve);
     }
@@ -191,7 +216,7 @@ impl Member {
         now: Time,
         (subject, frame): (&str, &'f [u8]),
         engine: &mut dyn Engine,
-    ) -> Result<Option<Event<'f>>, Refusal> {
+    ) -> Result<Option<Input<'f>>, Refusal> {
         self.counts.received_bytes += frame.len() as u64;
         let taken = self.take(now, subject, frame, engine);
         if let Err(refusal) = &taken {
@@ -210,7 +235,9 @@ impl Member {
 
     /// Does what is due; to be called some four times a second.
     pub fn handle_tick(&mut self, now: Time, engine: Option<&mut dyn Engine>) -> Ticked {
-        self.neighbours.handle_tick(now);
+        for silent in self.neighbours.handle_tick(now) {
+            self.end_pair(silent, Cause::Silent);
+        }
         let (Some(engine), Some(ticked)) = (engine, self.ticked.replace(now)) else {
             self.ticked = None;
             self.interests.handle_tick(now, None);
@@ -351,14 +378,20 @@ impl Member {
         subject: &str,
         bytes: &'f [u8],
         engine: &mut dyn Engine,
-    ) -> Result<Option<Event<'f>>, Refusal> {
+    ) -> Result<Option<Input<'f>>, Refusal> {
         let frame = Frame::decode(bytes)?;
         let head = frame.head;
         self.counts.received[head.kind as usize] += 1;
         if head.incarnation == self.options.incarnation {
             return Ok(None);
         }
-        let neighbour = self.neighbours.hear(now, &head)?;
+        let (_, is_anew) = self.neighbours.hear(now, &head)?;
+        if is_anew {
+            self.end_pair(head.incarnation, Cause::Epoch);
+        }
+        let Some(neighbour) = self.neighbours.find(head.incarnation) else {
+            return Ok(None);
+        };
         let fields = &frame.fields;
         match head.kind {
             Kind::Event => {
@@ -374,15 +407,20 @@ impl Member {
                 if !is_its {
                     return Err(Refusal::Event);
                 }
-                return Ok(Some(event));
+                return Ok(Some(Input::Event(event)));
             }
             Kind::Hello | Kind::Heartbeat => {
                 neighbour.know(fields.text(Field::Node)?, fields.text(Field::Server)?);
+                self.judge_pair(&frame, engine);
                 if head.kind == Kind::Hello {
                     self.say(Kind::Heartbeat, To::Node(head.incarnation), None, engine);
                 }
             }
-            Kind::Leave => self.neighbours.leave(head.incarnation),
+            Kind::Leave => {
+                self.end_pair(head.incarnation, Cause::Left);
+                self.neighbours.leave(head.incarnation);
+            }
+            Kind::Pair => self.agree(&frame, engine)?,
             Kind::Barrier => {
                 let number = fields.number(Field::Number)?;
                 let own = self.options.incarnation;
@@ -397,6 +435,8 @@ impl Member {
                     self.settle_barrier(now, engine);
                 }
             }
+            // All others are what realms say to each other.
+            _ => return self.hear(&frame, engine),
         }
         Ok(None)
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crosstie_routing::Time;
 
+use crate::pair::Pair;
 use crate::{Head, Refusal};
 
 /// Nodes that are taken for some: an engine's client may draw as many numbers as it likes.
@@ -34,6 +35,7 @@ pub(crate) struct Neighbour {
     epoch: u32,
     /// Of its last event.
     sequence: u64,
+    pub(crate) pair: Pair,
 }
 
 impl Neighbour {
@@ -64,8 +66,12 @@ fn cut(text: &str) -> &str {
 }
 
 impl Neighbours {
-    /// The sender of a frame, who lives.
-    pub(crate) fn hear(&mut self, now: Time, head: &Head) -> Result<&mut Neighbour, Refusal> {
+    /// The sender of a frame, who lives; whether it has another connection than before.
+    pub(crate) fn hear(
+        &mut self,
+        now: Time,
+        head: &Head,
+    ) -> Result<(&mut Neighbour, bool), Refusal> {
         let is_full = self.by_incarnation.len() >= NEIGHBOURS_MAX;
         if is_full && !self.by_incarnation.contains_key(&head.incarnation) {
             return Err(Refusal::Neighbours);
@@ -79,27 +85,44 @@ impl Neighbours {
             heard: now,
             epoch: head.epoch,
             sequence: 0,
+            pair: Pair::default(),
         });
         neighbour.heard = now;
         neighbour.is_suspected = false;
-        if head.epoch > neighbour.epoch {
+        let is_anew = head.epoch > neighbour.epoch;
+        if is_anew {
             neighbour.epoch = head.epoch;
             neighbour.sequence = 0;
         }
-        Ok(neighbour)
+        Ok((neighbour, is_anew))
+    }
+
+    pub(crate) fn find(&mut self, incarnation: u64) -> Option<&mut Neighbour> {
+        self.by_incarnation.get_mut(&incarnation)
+    }
+
+    /// All that have been heard.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Neighbour)> {
+        self.by_incarnation.iter().map(|(number, n)| (*number, n))
     }
 
     pub(crate) fn leave(&mut self, incarnation: u64) {
         self.by_incarnation.remove(&incarnation);
     }
 
-    /// Suspects and forgets who has said nothing.
-    pub(crate) fn handle_tick(&mut self, now: Time) {
+    /// Suspects and forgets who has said nothing; those who are suspected from now on.
+    pub(crate) fn handle_tick(&mut self, now: Time) -> Vec<u64> {
         self.by_incarnation
             .retain(|_, neighbour| neighbour.heard.after_ms(FORGOTTEN_MS) > now);
-        for neighbour in self.by_incarnation.values_mut() {
-            neighbour.is_suspected = neighbour.heard.after_ms(SUSPECTED_MS) <= now;
+        let mut suspected = Vec::new();
+        for (incarnation, neighbour) in &mut self.by_incarnation {
+            let is_silent = neighbour.heard.after_ms(SUSPECTED_MS) <= now;
+            if is_silent && !neighbour.is_suspected {
+                suspected.push(*incarnation);
+            }
+            neighbour.is_suspected = is_silent;
         }
+        suspected
     }
 
     pub(crate) fn is_active(&self, incarnation: u64) -> bool {

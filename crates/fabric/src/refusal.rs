@@ -11,16 +11,19 @@ pub enum Refusal {
     Field,
     /// An event that is no PUBLISH, or not on the subject of its topic.
     Event,
+    /// What a pair says is no message of its kind.
+    Crossing,
     /// More nodes than are taken for some.
     Neighbours,
 }
 
 impl Refusal {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Frame,
         Self::Kind,
         Self::Field,
         Self::Event,
+        Self::Crossing,
         Self::Neighbours,
     ];
 
@@ -31,6 +34,7 @@ impl Refusal {
             Self::Kind => "kind",
             Self::Field => "field",
             Self::Event => "event",
+            Self::Crossing => "crossing",
             Self::Neighbours => "neighbours_max",
         }
     }

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crosstie_config as model;
-use crosstie_fabric::{Counts, Detached, Engine, Member, Options, Refused, State, Ticked};
+use crosstie_fabric::{Change, Counts, Detached, Engine, Member, Options, Refused, State, Ticked};
 use crosstie_nats::encode;
-use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
+use crosstie_routing::{
+    Crossing, NeighbourKey, Pattern, Position, Publication, Refused as Uncalled, Time, Uncrossed,
+};
 use crosstie_transport::Connection;
 use parking_lot::{Condvar, Mutex};
 
@@ -21,12 +23,18 @@ pub(crate) struct Link {
     start: Instant,
     /// Events that no subscription matched.
     overdelivered: AtomicU64,
+    /// Other nodes' registrations that were not taken.
+    offers_refused: AtomicU64,
+    /// What other nodes know this one by.
+    pub(crate) incarnation: u64,
 }
 
 struct Inner {
     member: Member,
     /// There while the member is attached.
     wire: Option<Arc<Connection>>,
+    /// Bytes that the realm holds for other nodes, on the account of the connection.
+    held: isize,
     /// Nothing is dialled any more.
     is_stopped: bool,
     server: String,
@@ -41,8 +49,11 @@ pub(crate) struct Seen {
     pub(crate) nodes: Vec<String>,
     pub(crate) suspected: usize,
     pub(crate) interests: usize,
+    /// Nodes that calls go to and come from.
+    pub(crate) pairs: usize,
     pub(crate) counts: Counts,
     pub(crate) overdelivered: u64,
+    pub(crate) offers_refused: u64,
 }
 
 /// The member's words as NATS has them.
@@ -106,12 +117,15 @@ impl Link {
             inner: Mutex::new(Inner {
                 member,
                 wire: None,
+                held: 0,
                 is_stopped: false,
                 server: String::new(),
             }),
             attached: Condvar::new(),
             start: Instant::now(),
             overdelivered: AtomicU64::new(0),
+            offers_refused: AtomicU64::new(0),
+            incarnation,
         }
     }
 
@@ -125,6 +139,30 @@ impl Link {
         self.with(|member, engine, now| member.interest(now, pattern, begins, engine))
     }
 
+    /// Likewise, to one other node.
+    pub(crate) fn cross(&self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Uncalled> {
+        self.with(|member, engine, _| member.cross(to, crossing, engine))
+    }
+
+    /// The realm holds so many bytes more for other nodes, or less.
+    pub(crate) fn hold(&self, delta: isize) {
+        let mut inner = self.inner.lock();
+        inner.held += delta;
+        if let Some(wire) = &inner.wire {
+            wire.hold(delta);
+        }
+    }
+
+    /// Who is there for the realm since this was last asked, or not any more; to be asked under the realm's lock,
+    /// before it is given what has come.
+    pub(crate) fn take_changes(&self) -> Vec<Change> {
+        self.inner.lock().member.take_changes()
+    }
+
+    pub(crate) fn has_changes(&self) -> bool {
+        self.inner.lock().member.has_changes()
+    }
+
     /// There is a connection, to a server of that name that takes messages of so many bytes.
     pub(crate) fn attach(
         &self,
@@ -133,6 +171,7 @@ impl Link {
     ) {
         let now = self.now();
         let mut inner = self.inner.lock();
+        wire.hold(inner.held);
         inner.wire = Some(Arc::clone(wire));
         name.clone_into(&mut inner.server);
         inner
@@ -143,7 +182,9 @@ impl Link {
     /// There is none any more; up to which position nobody waits.
     pub(crate) fn detach(&self) -> Position {
         let mut inner = self.inner.lock();
-        inner.wire = None;
+        if let Some(wire) = inner.wire.take() {
+            wire.hold(-inner.held);
+        }
         inner.server.clear();
         inner.member.detach();
         inner.member.in_force()
@@ -201,6 +242,10 @@ impl Link {
         self.overdelivered.fetch_add(events, Ordering::Relaxed);
     }
 
+    pub(crate) fn note_offer_refused(&self) {
+        self.offers_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Waits until it is attached, so long at most; whether it is.
     pub(crate) fn await_attached(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
@@ -233,8 +278,10 @@ impl Link {
                 .collect(),
             suspected: inner.member.suspected(),
             interests: inner.member.interests(),
+            pairs: inner.member.pairs(),
             counts: *inner.member.counts(),
             overdelivered: self.overdelivered.load(Ordering::Relaxed),
+            offers_refused: self.offers_refused.load(Ordering::Relaxed),
         }
     }
 

@@ -361,7 +361,7 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
         let Some(link) = &realm.link else {
             continue;
         };
-        let seen = link.seen();
+        let (seen, counts) = (link.seen(), realm.counts());
         let state = match seen.state {
             State::Attached => format!("on NATS server {}", escaped(&seen.server)),
             State::Joining => format!("joining on NATS server {}", escaped(&seen.server)),
@@ -370,16 +370,18 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
         let nodes: Vec<_> = seen.nodes.iter().map(|node| escaped(node)).collect();
         let _ = write!(
             rows,
-            "<tr><td>{}<td>{}<td>{state}<td>{}",
+            "<tr><td>{}<td>{}<td>{state}<td>{}<td>{}<td>{}",
             escaped(&router.id),
             escaped(realm.name()),
-            nodes.join("<br>")
+            nodes.join("<br>"),
+            counts.registrations_elsewhere,
+            counts.calls_across
         );
     }
     match rows.is_empty() {
         true => rows,
         false => format!(
-            "<h2>Other nodes</h2><div><table><tr><th>router<th>realm<th>state<th>nodes{rows}</table></div>"
+            "<h2>Other nodes</h2><div><table><tr><th>router<th>realm<th>state<th>nodes<th>their registrations<th>open calls{rows}</table></div>"
         ),
     }
 }

@@ -1,6 +1,8 @@
 //! What a realm shares with others of its name on other nodes: events, and what it wants to be sent.
 
-use crosstie_wamp::{Disclosed, MatchPolicy, Payload, PublicationId, PublishOptions};
+use crosstie_wamp::{
+    Disclosed, InvocationPolicy, MatchPolicy, Message, Payload, PublicationId, PublishOptions,
+};
 
 /// An event on its way from the node where it was published to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,4 +35,78 @@ pub enum Uncrossed {
     Detached,
     /// What is between the nodes does not take so much.
     TooLong,
+}
+
+/// Names another node to the realm: what it drew at its start, and the number of what is between both, which is
+/// another one whenever something between them was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NeighbourKey {
+    pub incarnation: u64,
+    pub pair: u64,
+}
+
+/// Which callees serve the calls of a node's clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locality {
+    /// Those of all nodes, as the registration's policy says.
+    #[default]
+    Spread,
+    /// Those of the same node, where there are any.
+    Prefer,
+}
+
+/// What two nodes say to each other, in order and without a gap.
+///
+/// A call has the number that the caller's node gave it: in `Call`, `Continue` and `Cancel` towards the callee's node,
+/// in `Result`, `Error` and `Bounce` back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Crossing<'m> {
+    /// Callees of the other node are to be called; the message is a CALL.
+    Call(Called<'m>),
+    /// A CALL again: the next part of a progressive call.
+    Continue(&'m Message<'m>),
+    /// A CANCEL.
+    Cancel(&'m Message<'m>),
+    /// A RESULT.
+    Result(&'m Message<'m>),
+    /// An ERROR for a CALL.
+    Error(&'m Message<'m>),
+    /// No callee has been invoked, and none can be: the call as it came.
+    Bounce(Called<'m>),
+    /// The sender's callees of a procedure or pattern.
+    Offer(Offer<'m>),
+    /// It has none any more.
+    Withdraw(Pattern<'m>),
+    /// The receiver's callees of it are to lose it: somebody takes it over.
+    Revoke(Pattern<'m>),
+    /// What was said before is to be known.
+    Ask(u64),
+    /// The answer.
+    Known(u64),
+}
+
+/// A call between nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called<'m> {
+    /// The registration that was found for it.
+    pub registration: Pattern<'m>,
+    pub caller: Option<Disclosed<'m>>,
+    /// Nodes that could not serve it.
+    pub tried: &'m [u64],
+    /// A CALL.
+    pub message: &'m Message<'m>,
+}
+
+/// A node's part in a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer<'m> {
+    pub registration: Pattern<'m>,
+    pub policy: InvocationPolicy,
+    pub callees: u32,
+    /// When the node's first callee came, in numbers that are counted up over all nodes: of two parts that cannot
+    /// be beside each other the earlier one stays.
+    pub claim: u64,
+    /// The same of the first and the last callee that it has.
+    pub first: u64,
+    pub last: u64,
 }

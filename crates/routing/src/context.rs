@@ -5,11 +5,13 @@ use crosstie_wamp::{
     Dict, MatchPolicy, Message, MessageType, Payload, RequestId, Serializer, Unsupported, uri,
 };
 
+use crate::across::Crossing;
 use crate::authz::{Asker, Judged, Roles, Subject};
 use crate::events::{MetaEvents, is_under};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
 use crate::identity::SessionIndex;
+use crate::party::Party;
 use crate::random::Random;
 use crate::session::{Session, Sessions};
 use crate::wildcard::WILDCARD_COMPONENTS_MAX;
@@ -302,8 +304,11 @@ impl<H> Context<'_, H> {
     }
 
     /// Notes bytes that are held for a session, or no more.
-    pub(crate) fn hold(&mut self, session: SessionIndex, delta: isize) {
-        self.out.hold(&self.sessions[session].handle, delta);
+    pub(crate) fn hold(&mut self, party: impl Into<Party>, delta: isize) {
+        match party.into().session() {
+            Some(session) => self.out.hold(&self.sessions[session].handle, delta),
+            None => self.out.hold_across(delta),
+        }
     }
 
     /// Whether a session that has so many of what the realm has `all` of, and at most `all_max`, may
@@ -328,10 +333,39 @@ impl<H> Context<'_, H> {
         outcome
     }
 
+    /// Sends what a caller waits for, wherever it is.
+    #[inline]
+    pub(crate) fn answer(&mut self, to: Party, message: &Message<'_>) -> Result<(), Refused> {
+        match to.session() {
+            Some(session) => self.reply(session, message),
+            None => self.answer_across(to, message),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn answer_across(&mut self, to: Party, message: &Message<'_>) -> Result<(), Refused> {
+        let crossing = match message {
+            Message::Result { .. } => Crossing::Result(message),
+            _ => Crossing::Error(message),
+        };
+        self.cross(to, &crossing)
+    }
+
+    /// Says something to another node.
+    pub(crate) fn cross(&mut self, to: Party, crossing: &Crossing<'_>) -> Result<(), Refused> {
+        let neighbours = &self.sessions.neighbours;
+        let neighbour = to.neighbour().map(|index| &neighbours[index]);
+        match neighbour.filter(|neighbour| !neighbour.closing) {
+            Some(neighbour) => self.out.cross(neighbour.key, crossing),
+            None => Err(Refused::Gone),
+        }
+    }
+
     /// Answers a request with an ERROR.
     pub(crate) fn refuse(
         &mut self,
-        to: SessionIndex,
+        to: impl Into<Party>,
         request_type: MessageType,
         request: RequestId,
         fault: &Fault,
@@ -353,7 +387,7 @@ impl<H> Context<'_, H> {
         };
         // Full closes the session, Gone is gone; a text of ours fits every serializer, and a
         // peer that takes messages only shorter than this one has nothing to be told.
-        let _ = self.reply(to, &error);
+        let _ = self.answer(to.into(), &error);
     }
 }
 

@@ -41,6 +41,7 @@ mod authz;
 mod broker;
 mod config;
 mod context;
+mod counts;
 mod dealer;
 mod decline;
 mod dispatch;
@@ -49,12 +50,15 @@ mod fault;
 mod features;
 mod identity;
 mod join_error;
+mod keys;
 mod limiting;
 mod limits;
 mod meta;
+mod neighbours;
 mod nodes;
 mod outbox;
 mod overlap;
+mod party;
 mod pattern;
 mod random;
 mod rare_set;
@@ -67,7 +71,9 @@ mod time;
 mod weight;
 mod wildcard;
 
-pub use across::{Pattern, Position, Publication, Uncrossed};
+pub use across::{
+    Called, Crossing, Locality, NeighbourKey, Offer, Pattern, Position, Publication, Uncrossed,
+};
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, SlowConsumer, Verdict,
@@ -76,13 +82,14 @@ pub use config::{
     CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, OnLeave, RealmConfig, Recording,
     RequestIdCheck,
 };
+pub use counts::RealmCounts;
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};
 pub use identity::{Identity, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;
 pub use outbox::{CloseReason, Denial, Note, Outbox, Refused};
-pub use realm::{Realm, RealmCounts, SessionView};
+pub use realm::{Realm, SessionView};
 pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

@@ -2,13 +2,58 @@
 
 use crosstie_wamp::{MatchPolicy, SubscriptionId};
 
-use crate::{Outbox, Position, Publication, Realm, Time};
+use crate::across::Crossing;
+use crate::fault::error;
+use crate::{Locality, NeighbourKey, Outbox, Position, Publication, Realm, Time};
+
+/// What a session is told that has lost a registration and does not understand UNREGISTERED.
+const EVICTED: &str = "a procedure that it had registered is another node's";
 
 impl<H> Realm<H> {
     /// From now on there may be others of the realm's name, which its outbox leads to: it tells that outbox
     /// ([`Outbox::interest`]) what is wanted, and what is published ([`Outbox::publish_across`]).
-    pub fn join_fabric(&mut self, out: &mut dyn Outbox<H>) {
+    /// `own` is what they know this node by.
+    pub fn join_fabric(&mut self, own: u64, locality: Locality, out: &mut dyn Outbox<H>) {
         self.broker.join_fabric(out);
+        self.dealer.join_fabric(own, locality);
+    }
+
+    /// Another node is there: it is told which procedures are served here, and asked to serve calls.
+    pub fn join_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
+        self.sessions.neighbours.join(key);
+        self.work(now, self.steps_at_once_max, out);
+    }
+
+    /// Another node has gone, or what was between it and this one is lost: all calls between both end, now or in the
+    /// course of [`Realm::work`], and what it serves is found no more.
+    pub fn leave_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
+        let (_, dealer, mut context) = self.split(now, out);
+        dealer.leave_neighbour(&mut context, key);
+        self.work(now, self.steps_at_once_max, out);
+    }
+
+    /// Takes what another node has said, in the order in which it did. Of one that has left it is ignored.
+    pub fn handle_crossing(
+        &mut self,
+        now: Time,
+        from: NeighbourKey,
+        crossing: &Crossing<'_>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(from) = self.sessions.neighbours.find(from) else {
+            return;
+        };
+        let (_, dealer, mut context) = self.split(now, out);
+        dealer.handle_crossing(&mut context, from, crossing);
+        for session in self.dealer.take_evicted() {
+            if self.sessions[session].is_in() {
+                let reason = error::UNREGISTERED;
+                self.end_with_goodbye(session, reason, Some(EVICTED), out);
+            }
+        }
+        if self.has_backlog() {
+            self.work(now, self.steps_at_once_max, out);
+        }
     }
 
     /// Takes an event that was published on another node; whether a subscription matched it.

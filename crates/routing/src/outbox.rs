@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{Dict, Message, SessionId};
 
-use crate::across::{Pattern, Position, Publication, Uncrossed};
+use crate::across::{Crossing, NeighbourKey, Pattern, Position, Publication, Uncrossed};
 use crate::{Action, Identity, Question, RefusalCause, RoleLimit};
 
 /// The way out of a realm. The caller of the realm implements it.
@@ -58,6 +58,14 @@ pub trait Outbox<H> {
     fn interest(&mut self, _pattern: Pattern<'_>, _begins: bool) -> Position {
         Position(0)
     }
+
+    /// Says something to one of the realm's other nodes, after everything that was said to it before.
+    fn cross(&mut self, _to: NeighbourKey, _crossing: &Crossing<'_>) -> Result<(), Refused> {
+        Err(Refused::Gone)
+    }
+
+    /// The realm holds so many bytes more for its other nodes than before, or less.
+    fn hold_across(&mut self, _delta: isize) {}
 }
 
 /// Something that a session may not do.
@@ -83,6 +91,8 @@ pub enum Note {
     HistoryEvicted,
     /// An event has more bytes than all that are recorded may have, and is not.
     HistoryNotKept,
+    /// Another node's part in a registration was not taken: it is malformed, or one too many.
+    OfferRefused,
     /// Somebody was refused something at a bound of its role.
     RoleLimit(RoleLimit),
 }

@@ -16,8 +16,8 @@ use crate::meta::Killing;
 use crate::random::Random;
 use crate::session::Sessions;
 use crate::{
-    ClientFeatures, Decisions, Identity, JoinError, Outbox, Question, RealmConfig, Role,
-    SessionKey, Time, Verdict, Violation,
+    ClientFeatures, Decisions, Identity, JoinError, Outbox, Question, RealmConfig, RealmCounts,
+    Role, SessionKey, Time, Verdict, Violation,
 };
 
 /// One realm. `H` is how its owner names a session to its [`Outbox`].
@@ -206,6 +206,7 @@ impl<H> Realm<H> {
             && self.killings.is_empty()
             && !self.dealer.has_stirred())
             || self.broker.may_enter()
+            || self.dealer.has_backlog_across(&self.sessions)
     }
 
     /// Does a part of what is left to be done, of so many steps or a few more: for sessions that have
@@ -230,7 +231,9 @@ impl<H> Realm<H> {
             let left = self.steps_between_events(steps_max - self.steps);
             let (leaving, may_start) = (self.leaving.front().copied(), self.killings.is_empty());
             let (broker, dealer, mut context) = self.split(now, out);
-            if dealer.handle_timeout(&mut context, left) || broker.enter_waiting(&mut context, left)
+            if dealer.handle_timeout(&mut context, left)
+                || broker.enter_waiting(&mut context, left)
+                || dealer.work_across(&mut context, left)
             {
                 continue;
             }
@@ -330,22 +333,6 @@ impl<H> Realm<H> {
     /// The handles of all sessions.
     pub fn handles(&self) -> impl Iterator<Item = &H> {
         self.sessions.joined().map(|(_, session)| &session.handle)
-    }
-
-    /// How much the realm holds.
-    pub fn counts(&self) -> RealmCounts {
-        RealmCounts {
-            sessions: self.sessions.len(),
-            subscriptions: self.broker.subscriptions(),
-            registrations: self.dealer.registrations(),
-            calls: self.dealer.calls(),
-            calls_waiting: self.dealer.calls_waiting(),
-            kept_bytes: self.dealer.kept_bytes(),
-            retained_events: self.broker.retained().events(),
-            retained_bytes: self.broker.retained().bytes(),
-            recorded_events: self.broker.recorded().0,
-            recorded_bytes: self.broker.recorded().1,
-        }
     }
 
     /// What is kept of what authorizers have decided.
@@ -453,26 +440,4 @@ pub struct SessionView<'r, H> {
     pub registrations: usize,
     /// Calls that it made and that wait for their last answer.
     pub calls: usize,
-}
-
-/// What a realm holds at the moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RealmCounts {
-    pub sessions: usize,
-    /// Different (topic, matching policy) pairs.
-    pub subscriptions: usize,
-    /// Different (procedure, matching policy) pairs.
-    pub registrations: usize,
-    /// Calls without their last answer.
-    pub calls: usize,
-    /// Those of them that no callee has been found for.
-    pub calls_waiting: usize,
-    /// Bytes of calls that are kept whole.
-    pub kept_bytes: usize,
-    pub retained_events: usize,
-    /// Bytes of the retained events, with their topics and lists.
-    pub retained_bytes: usize,
-    /// Of histories.
-    pub recorded_events: usize,
-    pub recorded_bytes: usize,
 }

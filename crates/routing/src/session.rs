@@ -11,8 +11,10 @@ use slab::Slab;
 
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
-use crate::dealer::{CallKey, RegistrationKey};
 use crate::identity::{Identity, SessionIndex, SessionKey};
+use crate::keys::{CallKey, RegistrationKey};
+use crate::neighbours::Neighbours;
+use crate::party::Party;
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::testaments::Testaments;
@@ -184,6 +186,8 @@ pub(crate) struct Sessions<H> {
     generation_last: u32,
     /// Those that have been welcomed and have not left.
     welcomed: usize,
+    /// The realm's other nodes, who call and are called as sessions are.
+    pub(crate) neighbours: Neighbours,
 }
 
 impl<H> Sessions<H> {
@@ -194,6 +198,25 @@ impl<H> Sessions<H> {
             doomed: Vec::new(),
             generation_last: 0,
             welcomed: 0,
+            neighbours: Neighbours::default(),
+        }
+    }
+
+    /// The open calls that somebody made.
+    #[inline]
+    pub(crate) fn calls_of(&mut self, party: Party) -> &mut Vec<CallKey> {
+        match party.neighbour() {
+            None => &mut self.slab[party.place()].calls,
+            Some(neighbour) => &mut self.neighbours[neighbour].calls,
+        }
+    }
+
+    /// The open calls that somebody serves.
+    #[inline]
+    pub(crate) fn invocations_of(&mut self, party: Party) -> &mut Vec<CallKey> {
+        match party.neighbour() {
+            None => &mut self.slab[party.place()].invocations,
+            Some(neighbour) => &mut self.neighbours[neighbour].invocations,
         }
     }
 

@@ -21,6 +21,8 @@ pub enum MatchPolicy {
 }
 
 impl MatchPolicy {
+    pub const ALL: [Self; 3] = [Self::Exact, Self::Prefix, Self::Wildcard];
+
     /// The word on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -48,6 +50,14 @@ pub enum InvocationPolicy {
 }
 
 impl InvocationPolicy {
+    pub const ALL: [Self; 5] = [
+        Self::Single,
+        Self::First,
+        Self::Last,
+        Self::RoundRobin,
+        Self::Random,
+    ];
+
     /// The word on the wire.
     pub fn name(self) -> &'static str {
         match self {

@@ -5,8 +5,10 @@
 //! else: their order stays, none comes twice, before SUBSCRIBED or after UNSUBSCRIBED, and all is well again when the
 //! faults are over.
 
+mod calls;
 mod engine;
 mod node;
 mod run;
 
+pub use calls::Calls;
 pub use run::{Run, Setting};

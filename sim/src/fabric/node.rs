@@ -1,11 +1,13 @@
 //! One node: a realm with its sessions, and the member that it is for others.
 
-use crosstie_fabric::{Detached, Engine, Member, Options};
+use crosstie_fabric::{Change, Detached, Engine, Input, Member, Options, Ticked};
 use crosstie_routing::{
-    ClientFeatures, CloseReason, Identity, Outbox, Pattern, Position, Publication, Realm,
-    RealmConfig, Refused, SessionKey, Time, Uncrossed,
+    ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox, Pattern,
+    Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
 };
-use crosstie_wamp::{Message, PublicationId, SubscriptionId};
+use crosstie_wamp::{
+    Message, MessageType, PublicationId, RegistrationId, RequestId, SubscriptionId,
+};
 
 use super::engine::{Client, Told};
 use crate::Name;
@@ -17,12 +19,24 @@ pub(super) enum Heard {
     Unsubscribed,
     Published(PublicationId),
     Event(SubscriptionId, PublicationId),
+    Registered(RequestId, RegistrationId),
+    Unregistered(RequestId),
+    Revoked(RegistrationId),
+    /// With the number that is its argument.
+    Invocation(RequestId, u64),
+    Interrupt(RequestId),
+    /// With the number that is its argument, and whether it is a progressive one.
+    Result(RequestId, u64, bool),
+    Error(MessageType, RequestId, String),
+    Goodbye,
 }
 
 pub(super) struct Node {
     pub(super) realm: Realm<Name>,
     pub(super) member: Member,
     pub(super) heard: Vec<(Name, Heard)>,
+    /// What the realm holds for other nodes.
+    pub(super) held: isize,
 }
 
 /// The realm's outbox, which leads to the member as the router's does.
@@ -31,6 +45,7 @@ struct Out<'n> {
     member: &'n mut Member,
     client: Option<&'n mut Client>,
     heard: &'n mut Vec<(Name, Heard)>,
+    held: &'n mut isize,
 }
 
 impl Outbox<Name> for Out<'_> {
@@ -44,6 +59,33 @@ impl Outbox<Name> for Out<'_> {
                 ..
             } => Heard::Event(*subscription, *publication),
             Message::Published { publication, .. } => Heard::Published(*publication),
+            Message::Registered {
+                request,
+                registration,
+            } => Heard::Registered(*request, *registration),
+            Message::Unregistered {
+                request,
+                revoked: None,
+            } => Heard::Unregistered(*request),
+            Message::Unregistered {
+                revoked: Some(revoked),
+                ..
+            } => Heard::Revoked(revoked.id),
+            Message::Invocation {
+                request, payload, ..
+            } => Heard::Invocation(*request, number(payload.args)),
+            Message::Interrupt { request, .. } => Heard::Interrupt(*request),
+            Message::Result {
+                request,
+                details,
+                payload,
+            } => Heard::Result(*request, number(payload.args), details.progress),
+            Message::Error {
+                request_type,
+                request,
+                error,
+                ..
+            } => Heard::Error(*request_type, *request, error.to_string()),
             other => panic!("nobody is told {other:?}"),
         };
         self.heard.push((*to, heard));
@@ -64,6 +106,20 @@ impl Outbox<Name> for Out<'_> {
         let client = self.client.as_deref_mut();
         self.member
             .publish(publication, client.map(|client| client as &mut dyn Engine))
+    }
+
+    fn cross(&mut self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Refused> {
+        let client = self.client.as_deref_mut();
+        let engine = client.map(|client| client as &mut dyn Engine);
+        self.member.cross(to, crossing, engine)
+    }
+
+    fn hold_across(&mut self, delta: isize) {
+        *self.held += delta;
+    }
+
+    fn goodbye(&mut self, session: &Name, _: &str, _: Option<&str>) {
+        self.heard.push((*session, Heard::Goodbye));
     }
 
     fn interest(&mut self, pattern: Pattern<'_>, begins: bool) -> Position {
@@ -89,21 +145,22 @@ impl Node {
                 local_prefixes: Vec::new(),
             }),
             heard: Vec::new(),
+            held: 0,
         };
-        node.with(Time(0), None, |realm, out| realm.join_fabric(out));
+        node.with(Time(0), None, |realm, out| {
+            realm.join_fabric(incarnation, Locality::Spread, out)
+        });
         node
     }
 
-    pub(super) fn join(&mut self, now: Time, name: Name) -> SessionKey {
+    pub(super) fn join(&mut self, now: Time, name: Name, features: ClientFeatures) -> SessionKey {
         let identity = Identity {
             authid: "somebody".into(),
             authrole: "anonymous".into(),
             authmethod: "simulated".into(),
             authprovider: "simulated".into(),
         };
-        let joined = self
-            .realm
-            .join(now, name, identity, ClientFeatures::default());
+        let joined = self.realm.join(now, name, identity, features);
         joined.expect("anybody may join").0
     }
 
@@ -140,20 +197,53 @@ impl Node {
                 taken.expect("nodes say what nodes say")
             }
         };
-        let client = Some(client);
+        self.change(now, Some(&mut *client));
+        self.with(now, Some(&mut *client), |realm, out| match &event {
+            Some(Input::Event(event)) => {
+                if let Some(publication) = event.publication() {
+                    realm.handle_publication(now, &publication, out);
+                }
+            }
+            Some(Input::Crossing(from, came)) => {
+                let crossing = came.crossing().expect("it was read whole");
+                realm.handle_crossing(now, *from, &crossing, out);
+            }
+            None => {}
+        });
+        self.settle(now, Some(client));
+    }
+
+    /// Tells the realm who is there, and who is not any more.
+    fn change(&mut self, now: Time, client: Option<&mut Client>) {
+        let changes = self.member.take_changes();
         self.with(now, client, |realm, out| {
-            if let Some(publication) = event.as_ref().and_then(|event| event.publication()) {
-                realm.handle_publication(now, &publication, out);
+            for change in changes {
+                match change {
+                    Change::Joined(key) => realm.join_neighbour(now, key, out),
+                    Change::Left(key) => realm.leave_neighbour(now, key, out),
+                }
             }
         });
-        self.settle(now);
+    }
+
+    /// Some time has passed.
+    pub(super) fn tick(&mut self, now: Time, mut client: Option<&mut Client>) -> Ticked {
+        let engine = client.as_deref_mut();
+        let engine = engine.map(|client| client as &mut dyn Engine);
+        let ticked = self.member.handle_tick(now, engine);
+        self.settle(now, client);
+        ticked
     }
 
     /// Whoever waits for nothing any more is told so.
-    pub(super) fn settle(&mut self, now: Time) {
+    pub(super) fn settle(&mut self, now: Time, mut client: Option<&mut Client>) {
+        self.change(now, client.as_deref_mut());
         let reached = self.member.in_force();
-        self.with(now, None, |realm, out| {
+        self.with(now, client, |realm, out| {
             realm.handle_in_force(now, reached, out);
+            if realm.next_timeout().is_some_and(|due| due <= now) {
+                realm.handle_timeout(now, out);
+            }
             while realm.has_backlog() {
                 realm.work(now, 3, out);
             }
@@ -172,7 +262,14 @@ impl Node {
             member: &mut self.member,
             client,
             heard: &mut self.heard,
+            held: &mut self.held,
         };
         act(&mut self.realm, &mut out)
     }
+}
+
+/// The number that is the only argument.
+fn number(args: &[u8]) -> u64 {
+    let text = std::str::from_utf8(args).unwrap_or_default();
+    text.trim_matches(['[', ']']).parse().unwrap_or(0)
 }

@@ -5,7 +5,7 @@ mod checks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crosstie_fabric::Ticked;
-use crosstie_routing::{SessionKey, Time};
+use crosstie_routing::{ClientFeatures, SessionKey, Time};
 use crosstie_wamp::{
     MatchPolicy, Message, Payload, PublicationId, PublishOptions, RequestId, Serializer,
     SubscribeOptions, SubscriptionId,
@@ -166,9 +166,7 @@ impl Run {
                 continue;
             };
             let client = self.servers.clients.get_mut(&index);
-            let client = client.map(|client| client as &mut dyn crosstie_fabric::Engine);
-            let ticked = node.member.handle_tick(self.now, client);
-            node.settle(self.now);
+            let ticked = node.tick(self.now, client);
             self.hear(index);
             let is_cut = !self.servers.clients.contains_key(&index);
             if ticked == Ticked::Silent {
@@ -194,7 +192,7 @@ impl Run {
         self.servers.cut(index);
         if let Some(node) = self.nodes.get_mut(&index) {
             node.member.detach();
-            node.settle(self.now);
+            node.settle(self.now, None);
             self.hear(index);
         }
     }
@@ -224,7 +222,7 @@ impl Run {
             return;
         };
         self.name_last += 1;
-        let key = node.join(self.now, self.name_last);
+        let key = node.join(self.now, self.name_last, ClientFeatures::default());
         let session = Session {
             node: index,
             key,
@@ -406,6 +404,7 @@ impl Run {
                         "a publisher's events are in order"
                     );
                 }
+                other => panic!("nobody asked for {other:?}"),
             }
         }
     }

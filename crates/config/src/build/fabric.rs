@@ -24,6 +24,7 @@ impl Builder<'_> {
             credentials: nats.text("credentials").map(str::to_owned),
             ca_certificates: nats.texts("ca_certificates").map(str::to_owned).collect(),
             is_refused_detached: fabric.text("detached") == Some("refuse"),
+            is_own_preferred: fabric.text("locality") == Some("prefer"),
             local_prefixes: fabric.texts("local_prefixes").map(str::to_owned).collect(),
         }
     }

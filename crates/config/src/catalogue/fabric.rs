@@ -22,6 +22,14 @@ pub(super) static FABRIC: Table = Table {
         .fallback(Fallback::Text("serve"))
         .own(),
         key(
+            "locality",
+            Kind::OneOf(&LOCALITY),
+            "Who serves calls of a procedure that several nodes have callees of: `spread` has the registration's policy \
+             choose among all of them, `prefer` among those of the caller's node, where there are any.",
+        )
+        .fallback(Fallback::Text("spread"))
+        .own(),
+        key(
             "local_prefixes",
             list(&Kind::Text(Rule::NotEmpty)),
             "Topics that begin with one of these stay on their node.",
@@ -59,6 +67,11 @@ static NATS: Table = Table {
         .otherwise("those that the system trusts")
         .own(),
     ],
+};
+
+static LOCALITY: Words = Words {
+    path: "realms[].fabric.locality",
+    words: &["spread", "prefer"],
 };
 
 static DETACHED: Words = Words {

@@ -130,10 +130,10 @@ pub static KEYS: &[Place] = &[
     ),
     within(
         "realms[].fabric",
-        &[
-            later("locality", "calls do not go to other nodes"),
-            later("single", "registrations are each node's own"),
-        ],
+        &[later(
+            "single",
+            "of nodes that do not see each other each may have a callee",
+        )],
     ),
     within(
         "realms[].roles[].permissions[]",

@@ -9,6 +9,8 @@ pub struct Fabric {
     pub credentials: Option<String>,
     pub ca_certificates: Vec<String>,
     pub is_refused_detached: bool,
+    /// Calls go to callees of the caller's node, where there are any.
+    pub is_own_preferred: bool,
     pub local_prefixes: Vec<String>,
 }
 

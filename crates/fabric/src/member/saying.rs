@@ -87,6 +87,12 @@ impl Member {
         if matches!(kind, Kind::Hello | Kind::Heartbeat) {
             fields::put(Field::Node, self.options.node.as_bytes(), frame);
             fields::put(Field::Server, self.server.as_bytes(), frame);
+            let said = self.neighbours.all().flat_map(|(incarnation, neighbour)| {
+                let (side, said) = neighbour.pair.said();
+                [incarnation, side, said]
+            });
+            let said: Vec<_> = said.flat_map(u64::to_be_bytes).collect();
+            fields::put(Field::Said, &said, frame);
         }
         if let Some((number, asked)) = barrier {
             let asked: Vec<_> = asked.iter().flat_map(|asked| asked.to_be_bytes()).collect();
@@ -94,6 +100,12 @@ impl Member {
             fields::put(Field::Asked, &asked, frame);
         }
         fields::end(frame);
+        self.publish_note(kind, to, engine);
+    }
+
+    /// Sends the frame that was written.
+    pub(super) fn publish_note(&mut self, kind: Kind, to: To, engine: &mut dyn Engine) {
+        let frame = &self.frame;
         let sent = match to {
             To::All => engine.publish(self.subjects.all(), frame),
             To::Node(incarnation) => engine.publish(&self.subjects.of_node(incarnation), frame),

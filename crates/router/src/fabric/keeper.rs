@@ -95,6 +95,7 @@ async fn tick(link: Arc<Link>, realm: Arc<SharedRealm>) {
     while !link.is_stopped() {
         tokio::time::sleep(TICK).await;
         let reached = link.tick();
+        realm.handle_changes();
         if reached > told {
             told = reached;
             realm.handle_in_force(reached);
@@ -180,7 +181,9 @@ async fn serve(
     });
     uncork();
     let (said, why) = end.await.unwrap_or_default();
-    realm.handle_in_force(link.detach());
+    let reached = link.detach();
+    realm.handle_changes();
+    realm.handle_in_force(reached);
     uncork();
     said.unwrap_or(why)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crosstie_fabric::event::Event;
+use crosstie_fabric::Input;
 use crosstie_nats::{Decoded, Limits, Operation, decode, encode};
 use crosstie_routing::Position;
 use crosstie_transport::{Connection, Outcome, Protocol};
@@ -27,7 +27,7 @@ impl Protocol for Reading {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         let input = &*input;
         let (mut consumed, mut wanted) = (0, 0);
-        let mut events = Vec::new();
+        let mut inputs = Vec::new();
         let mut wrong = None;
         while consumed < input.len() {
             match decode(&input[consumed..], &self.limits) {
@@ -40,7 +40,7 @@ impl Protocol for Reading {
                     consumed: more,
                 }) => {
                     consumed += more;
-                    self.handle(operation, &mut events);
+                    self.handle(operation, &mut inputs);
                 }
                 Err(e) => {
                     wrong = Some(e);
@@ -48,10 +48,11 @@ impl Protocol for Reading {
                 }
             }
         }
-        if !events.is_empty() {
-            let overdelivered = self.realm.handle_across(&events, &self.connection);
+        if !inputs.is_empty() {
+            let overdelivered = self.realm.handle_across(&inputs, &self.connection);
             self.link.note_overdelivered(overdelivered);
         }
+        self.realm.handle_changes();
         let reached = self.link.with(|member, _, _| member.in_force());
         if reached > self.reached {
             self.reached = reached;
@@ -69,7 +70,7 @@ impl Protocol for Reading {
 }
 
 impl Reading {
-    fn handle<'i>(&mut self, operation: Operation<'i>, events: &mut Vec<Event<'i>>) {
+    fn handle<'i>(&mut self, operation: Operation<'i>, inputs: &mut Vec<Input<'i>>) {
         match operation {
             Operation::Message(message) => {
                 let came = (message.subject, message.payload);
@@ -78,7 +79,7 @@ impl Reading {
                     Some(member.handle_message(now, came, engine))
                 });
                 match taken {
-                    Some(Ok(Some(event))) => events.push(event),
+                    Some(Ok(Some(input))) => inputs.push(input),
                     Some(Err(refusal)) => tracing::debug!(
                         "Realm '{}': a message on '{}' is no frame of a node: {}",
                         self.link.realm,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crosstie_fabric::{Kind, Refusal, State};
+use crosstie_fabric::{Cause, Kind, Refusal, State};
+use crosstie_routing::RealmCounts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -28,22 +29,27 @@ struct Families {
     barriers: Counters<2>,
     barrier_seconds: Family<Labels<2>, Counter<f64, std::sync::atomic::AtomicU64>>,
     attachments: Counters<2>,
+    pairs: Gauges<2>,
+    calls: Gauges<2>,
+    registrations: Gauges<2>,
+    resets: Counters<3>,
+    offers_refused: Counters<2>,
 }
 
 /// Tells of links, by their workers.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
-    links: impl Iterator<Item = (&'w str, Arc<Link>)>,
+    links: impl Iterator<Item = (&'w str, Arc<Link>, RealmCounts)>,
 ) {
     let families = Families::default();
-    for (worker, link) in links {
-        families.add(worker, &link);
+    for (worker, link, counts) in links {
+        families.add(worker, &link, &counts);
     }
     families.register(registry);
 }
 
 impl Families {
-    fn add(&self, worker: &str, link: &Link) {
+    fn add(&self, worker: &str, link: &Link, held: &RealmCounts) {
         let seen = link.seen();
         let counts = &seen.counts;
         let of_link = || [("worker", worker.to_owned()), ("realm", link.realm.clone())];
@@ -56,6 +62,17 @@ impl Families {
         for (state, count) in [("active", seen.nodes.len()), ("suspected", seen.suspected)] {
             let neighbours = self.neighbours.get_or_create(&with("state", state));
             neighbours.set(count as i64);
+        }
+        for (family, count) in [
+            (&self.pairs, seen.pairs),
+            (&self.calls, held.calls_across),
+            (&self.registrations, held.registrations_elsewhere),
+        ] {
+            family.get_or_create(&of_link()).set(count as i64);
+        }
+        for (cause, count) in Cause::ALL.into_iter().zip(counts.resets) {
+            let labels = with("cause", cause.name());
+            self.resets.get_or_create(&labels).inc_by(count);
         }
         let interests = self.interests.get_or_create(&of_link());
         interests.set(seen.interests as i64);
@@ -82,6 +99,7 @@ impl Families {
             (&self.dropped, counts.dropped),
             (&self.barriers, counts.barriers),
             (&self.attachments, counts.attachments),
+            (&self.offers_refused, seen.offers_refused),
         ] {
             family.get_or_create(&of_link()).inc_by(count);
         }
@@ -115,5 +133,15 @@ impl Families {
         registry.register("fabric_barrier_seconds", help, self.barrier_seconds);
         let help = "Times that a server of NATS was reached";
         registry.register("fabric_attachments", help, self.attachments);
+        let help = "Other nodes that calls go to and come from";
+        registry.register("fabric_pairs", help, self.pairs);
+        let help = "Open calls between this node and others";
+        registry.register("fabric_calls", help, self.calls);
+        let help = "What other nodes have told of registrations";
+        registry.register("fabric_registrations", help, self.registrations);
+        let help = "Times that all calls with another node ended, by cause";
+        registry.register("fabric_pair_resets", help, self.resets);
+        let help = "Registrations of other nodes that were not taken";
+        registry.register("fabric_registrations_refused", help, self.offers_refused);
     }
 }

@@ -83,8 +83,10 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_calls_waiting(&mut registry, routers);
     register_decisions(&mut registry, routers);
     register_testees(&mut registry, routers);
-    let linked =
-        |(router, realm): (_, Arc<SharedRealm>)| Some((worker_id(router), realm.link.clone()?));
+    let linked = |(router, realm): (_, Arc<SharedRealm>)| {
+        let link = realm.link.clone()?;
+        Some((worker_id(router), link, realm.counts()))
+    };
     fabric::register(&mut registry, realms(routers).filter_map(linked));
     amqp::register_metrics(&mut registry, routers);
     let joints = routers.iter().map(|router| (&*router.id, router.joints()));

@@ -2,64 +2,77 @@
 
 use std::sync::Arc;
 
-use crosstie_fabric::event::Event;
-use crosstie_routing::Position;
+use crosstie_fabric::{Change, Input};
+use crosstie_routing::{Locality, Outbox, Position, Publication, Realm, Time};
 use crosstie_transport::Connection;
 use crosstie_wamp::{Payload, Serializer};
-use parking_lot::MutexGuard;
 
+use crate::link::Link;
 use crate::wamp::end_reason::EndReason;
-use crate::wamp::outbox::RealmOutbox;
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
-use crate::wamp::realm::{RECEIVERS_SEEN_MAX, SharedRealm, TRANSCODE_OUTSIDE_BYTES_MIN, next_turn};
-
-/// What is done of one read before others have the lock: about a tenth of a millisecond.
-const STEPS_PER_TURN_MAX: u32 = 1_024;
+use crate::wamp::peer::Peer;
+use crate::wamp::realm::{RECEIVERS_SEEN_MAX, SharedRealm, TRANSCODE_OUTSIDE_BYTES_MIN};
 
 impl SharedRealm {
     /// Tells other nodes what the realm wants, from now on.
     pub(crate) fn join_fabric(&self) {
-        if self.link.is_some() {
+        if let Some(link) = &self.link {
+            let locality = match link.settings.is_own_preferred {
+                true => Locality::Prefer,
+                false => Locality::Spread,
+            };
             let mut encodings = PayloadEncodings::new(Payload::EMPTY);
             self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
-                realm.join_fabric(outbox);
+                realm.join_fabric(link.incarnation, locality, outbox);
             });
         }
     }
 
-    /// Takes the events of one read, in their order, under one taking of the lock unless they are many; how many
-    /// of them no subscription matched.
-    pub(crate) fn handle_across(&self, events: &[Event<'_>], from: &Arc<Connection>) -> u64 {
-        let publications: Vec<_> = events.iter().filter_map(Event::publication).collect();
-        let mut encodings: Vec<_> = publications
-            .iter()
-            .map(|publication| PayloadEncodings::new(publication.payload))
-            .collect();
-        for (publication, encodings) in publications.iter().zip(&mut encodings) {
-            if publication.payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN {
-                self.prepare_from_across(publication.topic, from, encodings);
-            }
+    /// Tells the realm which other nodes are there, and which are not any more.
+    pub(crate) fn handle_changes(&self) {
+        let Some(link) = &self.link else {
+            return;
+        };
+        if !link.has_changes() {
+            return;
         }
         let now = self.now();
-        let of_sessions = (&*self.session_messages, self.discloses_router);
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
+            change(now, realm, link.take_changes(), outbox);
+        });
+    }
+
+    /// Takes what one read brought, in its order; how many events of it no subscription matched.
+    pub(crate) fn handle_across(&self, inputs: &[Input<'_>], from: &Arc<Connection>) -> u64 {
+        let now = self.now();
         let mut overdelivered = 0;
-        let mut realm = self.realm.lock();
-        for (publication, encodings) in publications.iter().zip(&mut encodings) {
-            let link = self.link.as_deref();
-            let own = self.messages.own();
-            let mut outbox = RealmOutbox::new(encodings, own, of_sessions, link, &self.kept);
-            let is_wanted = realm.handle_publication(now, publication, &mut outbox);
-            overdelivered += u64::from(!is_wanted);
-            if realm.steps() > STEPS_PER_TURN_MAX {
-                realm.take_steps();
-                MutexGuard::unlock_fair(realm);
-                realm = self.realm.lock();
+        for input in inputs {
+            let publication = match input {
+                Input::Event(event) => event.publication(),
+                Input::Crossing(..) => None,
+            };
+            let payload = match (input, &publication) {
+                (Input::Crossing(_, came), _) => came.payload(),
+                (Input::Event(_), Some(publication)) => publication.payload,
+                (Input::Event(_), None) => Payload::EMPTY,
+            };
+            let mut encodings = PayloadEncodings::new(payload);
+            if let Some(publication) = &publication
+                && publication.payload.len() >= TRANSCODE_OUTSIDE_BYTES_MIN
+            {
+                self.prepare_from_across(publication.topic, from, &mut encodings);
             }
+            let is_wanted = self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+                let changes = self.link.as_deref().map(Link::take_changes);
+                change(now, realm, changes.unwrap_or_default(), outbox);
+                let is_wanted = take(now, realm, input, publication.as_ref(), outbox);
+                // They are nobody's turn.
+                realm.take_steps();
+                is_wanted
+            });
+            overdelivered += u64::from(!is_wanted);
         }
-        realm.take_steps();
-        let next = next_turn(&realm);
-        drop(realm);
-        self.arm(next);
         overdelivered
     }
 
@@ -95,6 +108,35 @@ impl SharedRealm {
             if needed[serializer.index()] {
                 encodings.prepare(serializer, source);
             }
+        }
+    }
+}
+
+/// Gives one input to the realm; whether somebody wanted it.
+fn take(
+    now: Time,
+    realm: &mut Realm<Peer>,
+    input: &Input<'_>,
+    publication: Option<&Publication<'_>>,
+    out: &mut dyn Outbox<Peer>,
+) -> bool {
+    match (input, publication) {
+        (Input::Event(_), Some(publication)) => realm.handle_publication(now, publication, out),
+        (Input::Event(_), None) => false,
+        (Input::Crossing(from, came), _) => {
+            if let Some(crossing) = came.crossing() {
+                realm.handle_crossing(now, *from, &crossing, out);
+            }
+            true
+        }
+    }
+}
+
+fn change(now: Time, realm: &mut Realm<Peer>, changes: Vec<Change>, out: &mut dyn Outbox<Peer>) {
+    for change in changes {
+        match change {
+            Change::Joined(key) => realm.join_neighbour(now, key, out),
+            Change::Left(key) => realm.leave_neighbour(now, key, out),
         }
     }
 }

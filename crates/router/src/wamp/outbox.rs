@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crosstie_routing::{
-    Action, CloseReason, Denial, Identity, Note, Outbox, Pattern, Position, Publication, Question,
-    RefusalCause, Refused, RoleLimit, Uncrossed,
+    Action, CloseReason, Crossing, Denial, Identity, NeighbourKey, Note, Outbox, Pattern, Position,
+    Publication, Question, RefusalCause, Refused, RoleLimit, Uncrossed,
 };
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
@@ -141,6 +141,12 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
             Note::RoleLimit(RoleLimit::Subscriptions) => Counter::RoleSubscriptionsRefused,
             Note::RoleLimit(RoleLimit::Registrations) => Counter::RoleRegistrationsRefused,
             Note::RoleLimit(RoleLimit::Calls) => Counter::RoleCallsRefused,
+            Note::OfferRefused => {
+                if let Some(link) = self.link {
+                    link.note_offer_refused();
+                }
+                return;
+            }
             _ => return,
         };
         self.counters.add(counter, count as u64);
@@ -221,6 +227,17 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn interest(&mut self, pattern: Pattern<'_>, begins: bool) -> Position {
         let link = self.link.map(|link| link.interest(pattern, begins));
         link.unwrap_or_default()
+    }
+
+    fn cross(&mut self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Refused> {
+        let link = self.link.ok_or(Refused::Gone)?;
+        link.cross(to, crossing)
+    }
+
+    fn hold_across(&mut self, delta: isize) {
+        if let Some(link) = self.link {
+            link.hold(delta);
+        }
     }
 
     fn denied(&mut self, denial: &Denial<'_, Peer>) {

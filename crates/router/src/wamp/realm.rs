@@ -389,7 +389,7 @@ impl SharedRealm {
 
     /// Has the realm do something, then everything about it that needs no lock. Sessions leave it for
     /// the reason given, unless their queues were full.
-    fn enter<R>(
+    pub(super) fn enter<R>(
         &self,
         encodings: &mut PayloadEncodings<'_>,
         why: EndReason,
@@ -482,7 +482,7 @@ impl SharedRealm {
     }
 
     /// Sees to it that the timer looks no later than `next`.
-    pub(super) fn arm(&self, next: Option<Time>) {
+    fn arm(&self, next: Option<Time>) {
         if let Some(Time(next)) = next {
             self.timer.arm(next);
         }
@@ -527,7 +527,7 @@ impl SharedRealm {
 }
 
 /// When the realm has something to do by itself: at once, where something is left of an input.
-pub(super) fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
+fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
     match realm.has_backlog() {
         true => Some(Time(0)),
         false => realm.next_timeout(),

@@ -13,6 +13,7 @@ use super::new_call::{too_long, unrepresentable};
 use crate::context::Context;
 use crate::fault::{Fault, error as uris};
 use crate::identity::SessionIndex;
+use crate::keys::CallKey;
 use crate::{Refused, Violation};
 
 impl Dealer {
@@ -29,7 +30,10 @@ impl Dealer {
             return self.handle_progress(context, from, invocation, options, payload);
         }
         let sessions = &mut *context.sessions;
-        let Some(call) = self.calls.remove_answered(from, invocation, sessions) else {
+        let Some(call) = self
+            .calls
+            .remove_answered(from.into(), invocation, sessions)
+        else {
             return was_sent(context, from, invocation, MessageType::Yield);
         };
         if call.rare.is_some() {
@@ -44,7 +48,7 @@ impl Dealer {
             },
             payload,
         };
-        if let Err(refused) = context.reply(call.caller, &result) {
+        if let Err(refused) = context.answer(call.caller, &result) {
             refuse_result(context, &call, refused);
         }
         Ok(())
@@ -60,14 +64,15 @@ impl Dealer {
         options: &YieldOptions,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
-        let Some(key) = self.calls.of_callee(from, invocation) else {
+        let Some(key) = self.calls.of_callee(from.into(), invocation) else {
             return was_sent(context, from, invocation, MessageType::Yield);
         };
         self.calls.restart_timeout(key, context.now);
         self.forget_rerouting(context, key);
         let call = &self.calls[key];
         // A caller that did not ask for progress could take this for its result.
-        if !call.receive_progress {
+        // Another node waits as long as this one, and is told that there is progress.
+        if !call.receive_progress && call.caller.session().is_some() {
             return Ok(());
         }
         let result = Message::Result {
@@ -79,7 +84,7 @@ impl Dealer {
             },
             payload,
         };
-        if let Some(fault) = untold(context.reply(call.caller, &result)) {
+        if let Some(fault) = untold(context.answer(call.caller, &result)) {
             self.abandon(context, key, &fault);
         }
         Ok(())
@@ -95,7 +100,7 @@ impl Dealer {
         error: &str,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
-        let Some(key) = self.calls.of_callee(from, invocation) else {
+        let Some(key) = self.calls.of_callee(from.into(), invocation) else {
             return was_sent(context, from, invocation, MessageType::Error);
         };
         // Clients close a connection that brings them an error without a proper name.
@@ -106,6 +111,18 @@ impl Dealer {
             self.reroute(context, key);
             return Ok(());
         }
+        self.pass_error(context, key, (details, error), payload);
+        Ok(())
+    }
+
+    /// Ends a call with what its callee says of it.
+    pub(super) fn pass_error<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: CallKey,
+        (details, error): (&Dict, &str),
+        payload: Payload<'_>,
+    ) {
         let call = self.end(context, key);
         // Nor may a callee speak with the router's voice: what it says about the call, it says
         // in attributes of its own.
@@ -121,7 +138,7 @@ impl Dealer {
             error: error.into(),
             payload,
         };
-        if let Some(fault) = untold(context.reply(call.caller, &message(payload))) {
+        if let Some(fault) = untold(context.answer(call.caller, &message(payload))) {
             // Which error it was matters more than its arguments.
             let arguments = fault.arguments();
             let payload = Payload {
@@ -129,9 +146,8 @@ impl Dealer {
                 args: arguments.as_bytes(),
                 kwargs: &[],
             };
-            let _ = context.reply(call.caller, &message(payload));
+            let _ = context.answer(call.caller, &message(payload));
         }
-        Ok(())
     }
 }
 
@@ -186,7 +202,7 @@ fn is_passed_on(key: &str) -> bool {
 
 /// What the caller is told in place of a RESULT or ERROR that it could not be sent. One whose
 /// queue was full has been closed, and one that is gone needs nothing.
-fn untold(outcome: Result<(), Refused>) -> Option<Fault> {
+pub(super) fn untold(outcome: Result<(), Refused>) -> Option<Fault> {
     match outcome {
         Ok(()) | Err(Refused::Full | Refused::Gone) => None,
         Err(Refused::TooLong) => Some(too_long("caller")),

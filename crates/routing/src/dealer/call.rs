@@ -7,12 +7,13 @@ use crosstie_wamp::{
 };
 
 use super::Dealer;
-use super::calls::CallKey;
-use super::new_call::{NewCall, Placed, too_long, unrepresentable};
+use super::crossing::continue_across;
+use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
 use crate::authz::Action;
 use crate::context::{Context, deliver, is_own_procedure, none_left};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::keys::CallKey;
 use crate::session::Session;
 use crate::weight::dict_bytes;
 use crate::{ClientFeature, Refused, RoleLimit, Violation};
@@ -54,7 +55,7 @@ impl Dealer {
             ))));
         }
         if session.is_beyond(request)
-            || !self.continue_known(context, from, request, options, payload)?
+            || !self.continue_known(context, from, request, options, procedure, payload)?
         {
             context.take_request(from, request)?;
         } else {
@@ -90,10 +91,11 @@ impl Dealer {
         from: SessionIndex,
         request: RequestId,
         options: &CallOptions,
+        procedure: &str,
         payload: Payload<'_>,
     ) -> Result<bool, Violation> {
-        if let Some(key) = self.calls.of_caller(from, request) {
-            self.continue_call(context, key, options, payload)?;
+        if let Some(key) = self.calls.of_caller(from.into(), request) {
+            self.continue_call(context, key, options, procedure, payload)?;
             return Ok(true);
         }
         if self.waiting_call(from, request).is_some() {
@@ -113,7 +115,7 @@ impl Dealer {
         options: &CallOptions,
         fault: &Fault,
     ) -> Result<(), Violation> {
-        if let Some(key) = self.calls.of_caller(from, request) {
+        if let Some(key) = self.calls.of_caller(from.into(), request) {
             if !options.progress {
                 self.forget_progressive(context, key);
             }
@@ -175,22 +177,21 @@ impl Dealer {
         if has >= session.calls_max as usize {
             return Err(calls_max(context, from));
         }
-
         if options.progress {
             check_kept(options, context.config.limits.call_options_bytes_max)?;
         }
-
         let realm_max = context.config.limits.realm_calls_max;
         if !context.may_have_more(has, self.calls(), realm_max) {
             return Err(none_left(error::REALM_CALLS_MAX, "open calls", realm_max));
         }
 
         let new = NewCall {
-            from,
+            from: from.into(),
             request,
             options,
             procedure,
             disclosed,
+            stranger: None,
             payload,
             since: context.now,
             tried: &[],
@@ -223,11 +224,12 @@ impl Dealer {
 
     /// A CALL with the id of an open call: the next part of a progressive one. It goes to the
     /// same callee, whatever has become of the registration.
-    fn continue_call<H>(
+    pub(super) fn continue_call<H>(
         &mut self,
         context: &mut Context<'_, H>,
         key: CallKey,
         options: &CallOptions,
+        procedure: &str,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
         let call = &mut self.calls[key];
@@ -241,14 +243,17 @@ impl Dealer {
         // A callee that was asked to stop is not fed any more.
         let outcome = if call.interrupted {
             Ok(())
-        } else {
-            let caller = &context.sessions[call.caller];
+        } else if let Some(callee) = call.callee.session() {
+            let stranger = progressive.stranger.as_deref();
             let message = Message::Invocation {
                 request: call.invocation,
                 registration: progressive.registration,
                 details: InvocationDetails {
                     procedure: progressive.procedure.as_deref().map(Into::into),
-                    caller: progressive.disclosed.then(|| caller.disclosed()),
+                    caller: match progressive.disclosed {
+                        true => disclosed(context.sessions, call.caller, stranger),
+                        false => None,
+                    },
                     timeout_ms: progressive.timeout_ms,
                     receive_progress: progressive.receive_progress,
                     progress: options.progress,
@@ -259,7 +264,9 @@ impl Dealer {
                 },
                 payload,
             };
-            deliver(context.out, &context.sessions[call.callee], &message)
+            deliver(context.out, &context.sessions[callee], &message)
+        } else {
+            continue_across(context, call, options, procedure, payload)
         };
         if !options.progress {
             self.forget_progressive(context, key);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ahash::RandomState;
 use crosstie_collections::GrowingMap;
-use crosstie_wamp::{Dict, RegistrationId, RequestId};
+use crosstie_wamp::{Dict, Disclosed, RegistrationId, RequestId};
 use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
@@ -12,21 +12,19 @@ use super::callees::Slot;
 use super::kept::{Kept, Rerouting};
 use crate::Time;
 use crate::identity::SessionIndex;
+use crate::keys::CallKey;
+use crate::party::Party;
 use crate::random::Random;
 use crate::session::Sessions;
 use crate::weight::dict_bytes;
 
-/// An open call's place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct CallKey(u32);
-
 /// A call that a callee has been invoked for, and that has not been answered finally.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) caller: SessionIndex,
+    pub(super) caller: Party,
     /// The caller's id for it, in CALL and RESULT.
     pub(super) request: RequestId,
-    pub(super) callee: SessionIndex,
+    pub(super) callee: Party,
     /// The callee's id for it, in INVOCATION and YIELD.
     pub(super) invocation: RequestId,
     /// The caller takes progressive results.
@@ -75,6 +73,8 @@ pub(super) struct Progressive {
     /// Given when the registration is a pattern.
     pub(super) procedure: Option<Box<str>>,
     pub(super) disclosed: bool,
+    /// Who calls from another node, and is disclosed.
+    pub(super) stranger: Option<Box<Disclosed<'static>>>,
     pub(super) timeout_ms: u64,
     pub(super) receive_progress: bool,
     pub(super) passthru: Option<Box<Dict>>,
@@ -97,9 +97,9 @@ pub(crate) fn calls_bytes(room: usize) -> isize {
 
 impl Call {
     pub(super) fn new(
-        caller: SessionIndex,
+        caller: Party,
         request: RequestId,
-        callee: SessionIndex,
+        callee: Party,
         invocation: RequestId,
     ) -> Self {
         Self {
@@ -123,9 +123,9 @@ impl Call {
 pub(super) struct Calls {
     slab: Slab<Call>,
     /// Keyed, because callers choose their request ids.
-    by_request: GrowingMap<(SessionIndex, RequestId), CallKey, RandomState>,
+    by_request: GrowingMap<(Party, RequestId), CallKey, RandomState>,
     /// Not keyed: what is in it was counted up by the realm.
-    by_invocation: GrowingMap<(SessionIndex, RequestId), CallKey, FxBuildHasher>,
+    by_invocation: GrowingMap<(Party, RequestId), CallKey, FxBuildHasher>,
     deadlines: BTreeSet<(Time, CallKey)>,
 }
 
@@ -153,8 +153,8 @@ impl Calls {
         self.by_request.insert_new((call.caller, call.request), key);
         self.by_invocation
             .insert_new((call.callee, call.invocation), key);
-        call.place_at_callee = push(&mut sessions[call.callee].invocations, key);
-        let calls = &mut sessions[call.caller].calls;
+        call.place_at_callee = push(sessions.invocations_of(call.callee), key);
+        let calls = sessions.calls_of(call.caller);
         let room = calls.capacity();
         call.place_at_caller = push(calls, key);
         if call.timeout_ms > 0 {
@@ -169,7 +169,7 @@ impl Calls {
     #[inline]
     pub(super) fn remove_answered<H>(
         &mut self,
-        callee: SessionIndex,
+        callee: Party,
         invocation: RequestId,
         sessions: &mut Sessions<H>,
     ) -> Option<Call> {
@@ -191,11 +191,11 @@ impl Calls {
         if call.timeout_ms > 0 {
             self.deadlines.remove(&(call.deadline, key));
         }
-        let at_caller = &mut sessions[call.caller].calls;
+        let at_caller = sessions.calls_of(call.caller);
         if let Some(moved) = swap_remove(at_caller, call.place_at_caller) {
             self[moved].place_at_caller = call.place_at_caller;
         }
-        let at_callee = &mut sessions[call.callee].invocations;
+        let at_callee = sessions.invocations_of(call.callee);
         if let Some(moved) = swap_remove(at_callee, call.place_at_callee) {
             self[moved].place_at_callee = call.place_at_callee;
         }
@@ -214,12 +214,12 @@ impl Calls {
     }
 
     /// The open call that `caller` made with that id.
-    pub(super) fn of_caller(&self, caller: SessionIndex, request: RequestId) -> Option<CallKey> {
+    pub(super) fn of_caller(&self, caller: Party, request: RequestId) -> Option<CallKey> {
         self.by_request.get(&(caller, request)).copied()
     }
 
     /// The open call that `callee` was invoked for with that id.
-    pub(super) fn of_callee(&self, callee: SessionIndex, invocation: RequestId) -> Option<CallKey> {
+    pub(super) fn of_callee(&self, callee: Party, invocation: RequestId) -> Option<CallKey> {
         self.by_invocation.get(&(callee, invocation)).copied()
     }
 
@@ -250,7 +250,7 @@ impl Calls {
     pub(super) fn kept(&self) -> impl Iterator<Item = (SessionIndex, &Kept)> {
         self.slab.iter().filter_map(|(_, call)| {
             let rerouting = call.rare.as_deref()?.rerouting.as_ref()?;
-            Some((call.caller, &*rerouting.kept))
+            Some((call.caller.session()?, &*rerouting.kept))
         })
     }
 
@@ -263,29 +263,29 @@ impl Calls {
             let key = CallKey(index as u32);
             assert_eq!(self.of_caller(call.caller, call.request), Some(key));
             assert_eq!(self.of_callee(call.callee, call.invocation), Some(key));
-            assert_eq!(
-                sessions[call.caller].calls[call.place_at_caller as usize],
-                key
+            let (made, served, last) = (
+                calls_made(sessions, call.caller),
+                calls_served(sessions, call.callee),
+                invocation_last(sessions, call.callee),
             );
-            assert_eq!(
-                sessions[call.callee].invocations[call.place_at_callee as usize],
-                key
-            );
-            assert!(call.invocation.0 <= sessions[call.callee].invocation_last);
+            assert_eq!(made[call.place_at_caller as usize], key);
+            assert_eq!(served[call.place_at_callee as usize], key);
+            assert!(call.invocation.0 <= last);
             if call.timeout_ms > 0 {
                 assert!(self.deadlines.contains(&(call.deadline, key)));
                 deadlines += 1;
             }
         }
         assert_eq!(self.deadlines.len(), deadlines);
-        let made: usize = sessions
-            .iter()
-            .map(|(_, session)| session.calls.len())
-            .sum();
-        let served: usize = sessions
-            .iter()
-            .map(|(_, session)| session.invocations.len())
-            .sum();
+        let all = || sessions.iter().map(|(_, session)| session);
+        let neighbours = || sessions.neighbours.iter().map(|(_, neighbour)| neighbour);
+        let made: usize = all().map(|session| session.calls.len()).sum();
+        let made = made + neighbours().map(|node| node.calls.len()).sum::<usize>();
+        let served: usize = all().map(|session| session.invocations.len()).sum();
+        let served = served
+            + neighbours()
+                .map(|node| node.invocations.len())
+                .sum::<usize>();
         assert_eq!((made, served), (self.slab.len(), self.slab.len()));
     }
 }
@@ -314,4 +314,28 @@ fn push(list: &mut Vec<CallKey>, key: CallKey) -> u32 {
 fn swap_remove(list: &mut Vec<CallKey>, place: u32) -> Option<CallKey> {
     list.swap_remove(place as usize);
     list.get(place as usize).copied()
+}
+
+fn calls_made<H>(sessions: &Sessions<H>, party: Party) -> &[CallKey] {
+    match (party.session(), party.neighbour()) {
+        (Some(session), _) => &sessions[session].calls,
+        (None, Some(neighbour)) => &sessions.neighbours[neighbour].calls,
+        (None, None) => &[],
+    }
+}
+
+fn calls_served<H>(sessions: &Sessions<H>, party: Party) -> &[CallKey] {
+    match (party.session(), party.neighbour()) {
+        (Some(session), _) => &sessions[session].invocations,
+        (None, Some(neighbour)) => &sessions.neighbours[neighbour].invocations,
+        (None, None) => &[],
+    }
+}
+
+fn invocation_last<H>(sessions: &Sessions<H>, party: Party) -> u64 {
+    match (party.session(), party.neighbour()) {
+        (Some(session), _) => sessions[session].invocation_last,
+        (None, Some(neighbour)) => sessions.neighbours[neighbour].invocation_last,
+        (None, None) => 0,
+    }
 }

@@ -4,13 +4,15 @@
 
 use crosstie_wamp::{CancelMode, InterruptOptions, Message, MessageType, RequestId};
 
+use super::Dealer;
 use super::call::expect_continuations;
 use super::calls::Call;
-use super::{CallKey, Dealer};
+use super::crossing::cancel_across;
 use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::keys::CallKey;
 
 impl Dealer {
     /// CANCEL. One for a call that is not open is ignored: its RESULT was on the way.
@@ -25,12 +27,15 @@ impl Dealer {
         if let Some(key) = self.waiting_call(from, request) {
             return self.end_waiting(context, key, &fault);
         }
-        let Some(key) = self.calls.of_caller(from, request) else {
+        let Some(key) = self.calls.of_caller(from.into(), request) else {
             return;
         };
         match mode {
             CancelMode::Skip => {
-                self.end(context, key);
+                let call = self.end(context, key);
+                if call.callee.session().is_none() {
+                    interrupt(context, &call, CancelMode::Skip, error::CANCELED);
+                }
                 context.refuse(from, MessageType::Call, request, &fault);
             }
             CancelMode::KillNoWait => self.abandon(context, key, &fault),
@@ -161,8 +166,8 @@ impl Dealer {
         }
         if let Some(progressive) = &rare.progressive {
             context.hold(call.caller, -progressive.bytes());
-            if has_caller {
-                expect_continuations(&mut context.sessions[call.caller], call.request);
+            if has_caller && let Some(caller) = call.caller.session() {
+                expect_continuations(&mut context.sessions[caller], call.request);
             }
         }
     }
@@ -172,18 +177,21 @@ impl Dealer {
 pub(super) const STEPS_PER_CALL: u32 = 10;
 
 /// The last of a session's calls, at most so many.
-fn last_of(calls: &[CallKey], count_max: usize) -> Vec<CallKey> {
+pub(super) fn last_of(calls: &[CallKey], count_max: usize) -> Vec<CallKey> {
     calls[calls.len().saturating_sub(count_max)..].to_vec()
 }
 
 /// Sends INTERRUPT, if the callee understands it; whether it was sent.
-fn interrupt<H>(
+pub(super) fn interrupt<H>(
     context: &mut Context<'_, H>,
     call: &Call,
     mode: CancelMode,
     reason: &'static str,
 ) -> bool {
-    if !context.sessions[call.callee]
+    let Some(callee) = call.callee.session() else {
+        return cancel_across(context, call, mode);
+    };
+    if !context.sessions[callee]
         .features
         .has(ClientFeature::CalleeCallCanceling)
     {
@@ -196,5 +204,5 @@ fn interrupt<H>(
             reason: Some(reason.into()),
         },
     };
-    context.send(call.callee, &message).is_ok()
+    context.send(callee, &message).is_ok()
 }

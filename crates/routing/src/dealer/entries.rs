@@ -3,11 +3,12 @@
 use crosstie_wamp::{MatchPolicy, RegistrationId, Value};
 
 use super::Dealer;
-use super::registrations::{Registration, RegistrationKey};
+use super::registrations::Registration;
 use crate::context::Context;
 use crate::events::Entry;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::keys::RegistrationKey;
 use crate::meta::Entries;
 use crate::session::Session;
 
@@ -35,17 +36,21 @@ impl Entries for Dealer {
 
     fn of_session<H>(&self, session: &Session<H>) -> Vec<Entry<'_>> {
         let keys = session.registrations.some(usize::MAX).into_iter();
-        keys.map(|key| self.registrations[key].entry()).collect()
+        let all = keys.map(|key| &self.registrations[key]);
+        let here = all.filter(|registration| !registration.callees.is_empty());
+        here.map(Registration::entry).collect()
     }
 
     fn find(&self, id: u64) -> Option<Entry<'_>> {
         let key = self.registrations.of_id(RegistrationId(id))?;
-        Some(self.registrations[key].entry())
+        let registration = &self.registrations[key];
+        (!registration.callees.is_empty()).then(|| registration.entry())
     }
 
     fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64> {
         let key = self.registrations.value(policy, uri)?;
-        Some(self.registrations[key].id.0)
+        self.find(self.registrations[key].id.0)
+            .map(|entry| entry.id)
     }
 
     /// The registration that a call would reach; null if there is none.
@@ -53,7 +58,8 @@ impl Entries for Dealer {
         let exact = self.registrations.exact(uri);
         let best: Option<RegistrationKey> =
             exact.or_else(|| self.registrations.best_pattern(uri, steps));
-        best.map_or(Value::Null, |key| Value::from(self.registrations[key].id.0))
+        let best = best.and_then(|key| self.find(self.registrations[key].id.0));
+        best.map_or(Value::Null, |entry| Value::from(entry.id))
     }
 
     fn members(&self, id: u64) -> impl Iterator<Item = SessionIndex> {

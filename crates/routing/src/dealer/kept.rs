@@ -7,6 +7,7 @@ use crosstie_wamp::{CallOptions, Payload, RegistrationId, RequestId, Serializer}
 use super::new_call::NewCall;
 use crate::Time;
 use crate::identity::SessionIndex;
+use crate::party::Party;
 use crate::weight::dict_bytes;
 
 /// What a kept CALL takes in memory beside its bytes, roughly.
@@ -46,10 +47,10 @@ pub(super) struct Keeping {
 
 impl Keeping {
     /// Keeps a CALL.
-    pub(super) fn keep(&mut self, new: &NewCall<'_>) -> Box<Kept> {
+    pub(super) fn keep(&mut self, from: SessionIndex, new: &NewCall<'_>) -> Box<Kept> {
         let kept = Box::new(Kept::new(new));
         self.bytes += kept.bytes;
-        *self.of_callers.entry(new.from).or_default() += kept.bytes;
+        *self.of_callers.entry(from).or_default() += kept.bytes;
         kept
     }
 
@@ -100,14 +101,15 @@ impl Kept {
     }
 
     /// The call as it came from `from` with that id.
-    pub(super) fn as_new(&self, from: SessionIndex, request: RequestId) -> NewCall<'_> {
+    pub(super) fn as_new(&self, from: impl Into<Party>, request: RequestId) -> NewCall<'_> {
         let (args, kwargs) = self.payload.split_at(self.args_bytes);
         NewCall {
-            from,
+            from: from.into(),
             request,
             options: &self.options,
             procedure: &self.procedure,
             disclosed: self.disclosed,
+            stranger: None,
             payload: Payload {
                 serializer: self.serializer,
                 args,

@@ -14,14 +14,19 @@
 //! Every call that was given an invocation ends in exactly one final RESULT or ERROR to its
 //! caller, unless the caller itself has gone.
 
+mod across;
 mod answer;
 mod call;
 mod callees;
 mod calls;
+mod choosing;
+mod crossing;
+mod directory;
 mod end;
 mod entries;
 mod kept;
 mod new_call;
+mod parts;
 mod placing;
 mod registrations;
 mod rerouting;
@@ -29,16 +34,16 @@ mod starting;
 mod waiting;
 
 pub(crate) use self::call::Uncalled;
-pub(crate) use self::calls::{CallKey, calls_bytes};
+pub(crate) use self::calls::calls_bytes;
 pub(crate) use self::new_call::{too_long, unrepresentable};
-pub(crate) use self::registrations::RegistrationKey;
 
 use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};
 
+use self::across::Across;
 use self::callees::Callee;
 use self::calls::Calls;
 use self::kept::Keeping;
-use self::registrations::Registrations;
+use self::registrations::{Entered, Registrations};
 use self::waiting::Waiting;
 use crate::context::Context;
 use crate::fault::{Fault, error};
@@ -53,6 +58,8 @@ pub(crate) struct Dealer {
     calls: Calls,
     waiting: Waiting,
     keeping: Keeping,
+    /// Where the realm has others of its name on other nodes.
+    across: Option<Box<Across>>,
 }
 
 impl Dealer {
@@ -63,6 +70,7 @@ impl Dealer {
             calls: Calls::new(random),
             waiting: Waiting::default(),
             keeping: Keeping::default(),
+            across: None,
         }
     }
 
@@ -74,17 +82,24 @@ impl Dealer {
         options: &RegisterOptions,
         procedure: &str,
     ) {
-        let reply = match self.registrations.enter(context, from, options, procedure) {
-            Ok(registration) => Message::Registered {
-                request,
-                registration,
-            },
+        let entered = self
+            .check_line()
+            .and_then(|()| self.registrations.enter(context, from, options, procedure));
+        let Entered { id, waits } = match entered {
+            Ok(entered) => entered,
             Err(fault) => return context.refuse(from, MessageType::Register, request, &fault),
         };
-        if let Message::Registered { registration, .. } = reply {
-            self.waiting.stir(registration);
+        if let Some(number) = waits
+            && self.wait_for_others(context, from, request, Some((id, number)))
+        {
+            return;
         }
-        let _ = context.reply(from, &reply);
+        self.waiting.stir(id);
+        let registered = Message::Registered {
+            request,
+            registration: id,
+        };
+        let _ = context.reply(from, &registered);
     }
 
     /// Ends a registration. Calls that are open under it stay open until they are answered.
@@ -101,6 +116,10 @@ impl Dealer {
                 format!("this session has no registration {registration}"),
             );
             return context.refuse(from, MessageType::Unregister, request, &fault);
+        }
+        // Whoever is told it elsewhere may register the procedure there.
+        if self.check_line().is_ok() && self.wait_for_others(context, from, request, None) {
+            return;
         }
         let unregistered = Message::Unregistered {
             request,
@@ -124,9 +143,8 @@ impl Dealer {
         callee: SessionIndex,
         invocation: RequestId,
     ) -> Option<SessionIndex> {
-        self.calls
-            .of_callee(callee, invocation)
-            .map(|key| self.calls[key].caller)
+        let key = self.calls.of_callee(callee.into(), invocation)?;
+        self.calls[key].caller.session()
     }
 
     /// When the first timeout of a call is due.

@@ -1,19 +1,22 @@
 //! A CALL that opens a call, and what becomes of it.
 
-use crosstie_wamp::{CallOptions, Payload, RequestId};
+use crosstie_wamp::{CallOptions, Disclosed, Payload, RequestId};
 
 use crate::Time;
 use crate::fault::{Fault, error};
-use crate::identity::SessionIndex;
+use crate::party::Party;
+use crate::session::Sessions;
 
 /// A CALL that opens a call.
 #[derive(Clone, Copy)]
 pub(super) struct NewCall<'m> {
-    pub(super) from: SessionIndex,
+    pub(super) from: Party,
     pub(super) request: RequestId,
     pub(super) options: &'m CallOptions,
     pub(super) procedure: &'m str,
     pub(super) disclosed: bool,
+    /// Who calls, where that is a session of another node and disclosed.
+    pub(super) stranger: Option<&'m Disclosed<'m>>,
     pub(super) payload: Payload<'m>,
     /// When it came: the time of one that has waited counts from then.
     pub(super) since: Time,
@@ -29,6 +32,22 @@ pub(super) enum Placed {
     /// All who served the registration have left; it is gone now.
     Left,
     Failed(Fault),
+}
+
+/// What is told of a caller that is disclosed.
+pub(super) fn disclosed<'m, H>(
+    sessions: &'m Sessions<H>,
+    caller: Party,
+    stranger: Option<&'m Disclosed<'m>>,
+) -> Option<Disclosed<'m>> {
+    match caller.session() {
+        Some(session) => Some(sessions[session].disclosed()),
+        None => stranger.map(|stranger| Disclosed {
+            session: stranger.session,
+            authid: (&*stranger.authid).into(),
+            authrole: (&*stranger.authrole).into(),
+        }),
+    }
 }
 
 /// A payload longer than the peer of `receiver` takes.

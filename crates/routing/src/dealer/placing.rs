@@ -1,15 +1,15 @@
 //! A call's first INVOCATION: which callee takes it.
 
-use crosstie_wamp::{CallOptions, InvocationDetails, MatchPolicy, Message, RequestId};
+use crosstie_wamp::{CallOptions, Disclosed, InvocationDetails, MatchPolicy, Message, RequestId};
 
 use super::Dealer;
 use super::callees::{Callee, Slot, Turns};
 use super::calls::{Call, Progressive, Rare, calls_bytes};
-use super::new_call::{NewCall, Placed, too_long, unrepresentable};
-use super::registrations::RegistrationKey;
+use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
 use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
+use crate::keys::RegistrationKey;
 use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
@@ -20,6 +20,31 @@ impl Dealer {
     /// else there may be to do is out of line.
     #[inline(always)]
     pub(super) fn place<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        registration: RegistrationKey,
+        new: NewCall<'_>,
+    ) -> Placed {
+        match self.registrations[registration].across.is_none() {
+            true => self.place_among_own(context, registration, new),
+            false => self.place_anywhere(context, registration, new, &[]),
+        }
+    }
+
+    /// Offers it to those of this node.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn place_here<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        registration: RegistrationKey,
+        new: NewCall<'_>,
+    ) -> Placed {
+        self.place_among_own(context, registration, new)
+    }
+
+    #[inline(always)]
+    fn place_among_own<H>(
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
@@ -160,9 +185,10 @@ impl Dealer {
             registration: registration.id,
             details: InvocationDetails {
                 procedure: is_pattern.then(|| new.procedure.into()),
-                caller: new
-                    .disclosed
-                    .then(|| context.sessions[new.from].disclosed()),
+                caller: match new.disclosed {
+                    true => disclosed(context.sessions, new.from, new.stranger),
+                    false => None,
+                },
                 timeout_ms: forwarded,
                 receive_progress,
                 progress: options.progress,
@@ -174,7 +200,7 @@ impl Dealer {
             .map_err(Uninvoked::Refused)?;
 
         context.sessions[callee.session].invocation_last = invocation.0;
-        let mut call = Call::new(new.from, new.request, callee.session, invocation);
+        let mut call = Call::new(new.from, new.request, callee.session.into(), invocation);
         call.receive_progress = options.receive_progress;
         call.discloses_callee = callee.is_disclosed;
         call.timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
@@ -210,6 +236,7 @@ impl Dealer {
             registration: registration.id,
             procedure: is_pattern.then(|| new.procedure.into()),
             disclosed: new.disclosed,
+            stranger: new.stranger.map(|who| Box::new(owned(who))),
             timeout_ms,
             receive_progress,
             passthru: new.options.passthru.clone(),
@@ -243,7 +270,7 @@ pub(super) fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
 }
 
 /// What is left of a time that a callee keeps itself, in the unit that it was given in.
-fn left(timeout: u64, unit: CallTimeoutUnit, now: Time, since: Time) -> u64 {
+pub(super) fn left(timeout: u64, unit: CallTimeoutUnit, now: Time, since: Time) -> u64 {
     let waited_ms = (now.0 - since.0) / 1_000;
     if timeout == 0 || waited_ms == 0 {
         return timeout;
@@ -272,4 +299,12 @@ fn check_callee(features: ClientFeatures, options: &CallOptions) -> Result<(), F
         return missing("the callee does not support payload passthru mode");
     }
     Ok(())
+}
+
+fn owned(who: &Disclosed<'_>) -> Disclosed<'static> {
+    Disclosed {
+        session: who.session,
+        authid: who.authid.to_string().into(),
+        authrole: who.authrole.to_string().into(),
+    }
 }

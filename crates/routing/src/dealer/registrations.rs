@@ -1,29 +1,35 @@
 //! Who serves which procedure (WAMP advanced profile, "Pattern-based Registrations" and "Shared
 //! Registration").
 
+mod own_part;
+mod revoking;
+
+pub(super) use revoking::tell_revoked;
+
+use std::mem;
 use std::sync::Arc;
 
 use crosstie_collections::GrowingMap;
-use crosstie_wamp::{MatchPolicy, Message, RegisterOptions, RegistrationId, RequestId, Revoked};
+use crosstie_wamp::{InvocationPolicy, MatchPolicy, RegisterOptions, RegistrationId};
 use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::callees::{Callee, Callees, Slot, may_share};
 use super::calls::Calls;
+use super::directory::NUMBER_MIN;
+use super::parts::Parts;
 
+use crate::across::Pattern;
 use crate::authz::Action;
 use crate::context::{Context, is_own_procedure, none_left, reserved_uri};
 use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::keys::RegistrationKey;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
 use crate::{CallQueue, ClientFeature, RoleLimit, Time};
-
-/// A registration's place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct RegistrationKey(u32);
 
 /// One (procedure, matching policy), and the callees that share it.
 #[derive(Debug)]
@@ -31,13 +37,24 @@ pub(super) struct Registration {
     pub(super) id: RegistrationId,
     pub(super) procedure: Arc<str>,
     pub(super) match_policy: MatchPolicy,
-    /// Never empty.
+    /// Empty only where other nodes have callees, or one of this node is pending.
     pub(super) callees: Callees,
+    /// What other nodes have of it, and what they do not know of yet.
+    pub(super) across: Option<Box<Parts>>,
+    /// The number of the callee with which this node's part began.
+    pub(super) claim: u64,
     /// Who first registered it, and has the procedure on its account for as long as it stays.
     payer: Option<SessionIndex>,
     pub(super) created: Time,
     /// Calls that may wait for a callee that is free.
     pub(super) calls_wait_max: u32,
+}
+
+/// What became of a REGISTER.
+pub(super) struct Entered {
+    pub(super) id: RegistrationId,
+    /// Of the callee, where other nodes do not know of it yet.
+    pub(super) waits: Option<u64>,
 }
 
 impl Registration {
@@ -64,6 +81,10 @@ pub(super) struct Registrations {
     /// Ids are not used twice, so that a late INVOCATION cannot be taken for another procedure's.
     id_last: u64,
     callee_last: u64,
+    /// The node, as others know it.
+    pub(super) own: u64,
+    /// Registrations that this node has callees of.
+    own_count: usize,
     /// Sessions' parts in them, all together.
     held: usize,
     /// How many calls may wait for what is registered, by its URI or pattern.
@@ -86,19 +107,22 @@ impl Registrations {
             by_procedure: PatternMap::new(random.hash_keys()),
             by_id: GrowingMap::new(),
             id_last: 0,
-            callee_last: 0,
+            callee_last: NUMBER_MIN,
+            own: 0,
+            own_count: 0,
             held: 0,
         }
     }
 
-    /// Adds a callee; one that is there already has its options replaced.
+    /// Adds a callee; one that is there already has its options replaced. Where there are other nodes it is pending
+    /// until they know.
     pub(super) fn enter<H>(
         &mut self,
         context: &mut Context<'_, H>,
         from: SessionIndex,
         options: &RegisterOptions,
         procedure: &str,
-    ) -> Result<RegistrationId, Fault> {
+    ) -> Result<Entered, Fault> {
         let policy = options.match_policy;
         context.check_pattern(Action::Register, procedure, policy)?;
         if is_own_procedure(procedure) {
@@ -113,7 +137,7 @@ impl Registrations {
         let is_mine = |key: &RegistrationKey| context.sessions[from].registrations.contains(key);
         let is_again = !options.force_reregister && known.as_ref().is_some_and(is_mine);
         if let Some(key) = known.filter(|_| !options.force_reregister) {
-            may_share(self[key].callees.policy(), options.invoke, procedure)?;
+            may_share(self[key].policy(), options.invoke, procedure)?;
         }
         let registrations_max = context.config.limits.registrations_max;
         let registrations_max =
@@ -140,16 +164,17 @@ impl Registrations {
                 .check_room(policy, procedure, shapes_max)?;
         }
         if options.force_reregister
-            && let Some(key) = known.take()
+            && let Some(key) = known
         {
             self.revoke(context, key);
+            known = known.filter(|key| self.holds(*key));
         }
-        let is_new = known.is_none();
-        let key = known.unwrap_or_else(|| self.create(context.now, options, procedure));
+        let is_new = known.is_none_or(|key| !self[key].is_own());
+        let key =
+            known.unwrap_or_else(|| self.create(context.now, policy, options.invoke, procedure));
         self.callee_last += 1;
         let features = context.sessions[from].features;
-        let registration = &mut self.slab[key.0 as usize];
-        registration.callees.enter(Callee {
+        let callee = Callee {
             session: from,
             number: self.callee_last,
             forward_timeout: options.forward_timeout,
@@ -157,7 +182,18 @@ impl Registrations {
             may_reroute: features.has(ClientFeature::CalleeCallReroute),
             concurrency: options.concurrency,
             in_flight: 0,
-        });
+        };
+        let registration = &mut self.slab[key.0 as usize];
+        if is_new {
+            registration.begin(options.invoke, callee.number);
+        }
+        let waits = match is_again {
+            true => registration.replace(callee),
+            false => (context.sessions.neighbours.is_any_there()
+                || !registration.pending().is_empty())
+            .then_some(callee.number),
+        };
+        let id = registration.id;
         if !is_again {
             context.sessions[from].registrations.insert(key);
             self.held += 1;
@@ -167,12 +203,31 @@ impl Registrations {
                 bytes += registration.bytes();
             }
             context.hold(from, bytes);
-            let session = context.sessions[from].id;
-            context
-                .events
-                .entered(&REGISTRATION, session, &registration.entry(), is_new);
+            match waits {
+                Some(_) => registration
+                    .across
+                    .get_or_insert_default()
+                    .pending
+                    .push(callee),
+                None => self.let_in(context, key, callee),
+            }
+            self.tell_others(context, key);
         }
-        Ok(registration.id)
+        Ok(Entered { id, waits })
+    }
+
+    /// Counts on from what other nodes have counted.
+    pub(super) fn note_number(&mut self, number: u64) {
+        self.callee_last = self.callee_last.max(number);
+    }
+
+    /// Whether there is room for one more pattern.
+    pub(super) fn has_room<H>(&self, context: &Context<'_, H>, pattern: Pattern<'_>) -> bool {
+        let shapes_max = context.config.limits.wildcard_shapes_max;
+        let room = self
+            .by_procedure
+            .check_room(pattern.match_policy, pattern.topic, shapes_max);
+        room.is_ok()
     }
 
     /// Removes a callee; whether it was one.
@@ -212,21 +267,6 @@ impl Registrations {
         steps > 0
     }
 
-    /// Whether all who serve a registration have left; then it is gone, too.
-    #[cold]
-    pub(super) fn is_left<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        key: RegistrationKey,
-    ) -> bool {
-        let has_left = |callee: &Callee| context.sessions[callee.session].closing;
-        if !self[key].callees.iter().all(has_left) {
-            return false;
-        }
-        self.take_from_all(context, key);
-        true
-    }
-
     /// Whether any have ended that calls may wait for.
     #[inline]
     pub(super) fn has_ended(&self) -> bool {
@@ -234,12 +274,13 @@ impl Registrations {
     }
 
     pub(super) fn take_ended(&mut self) -> Vec<RegistrationId> {
-        std::mem::take(&mut self.ended)
+        mem::take(&mut self.ended)
     }
 
-    /// All of them.
+    /// All that this node has callees of.
     pub(super) fn all(&self) -> impl Iterator<Item = &Registration> {
-        self.slab.iter().map(|(_, registration)| registration)
+        let all = self.slab.iter().map(|(_, registration)| registration);
+        all.filter(|registration| !registration.callees.is_empty())
     }
 
     pub(super) fn of_id(&self, id: RegistrationId) -> Option<RegistrationKey> {
@@ -283,11 +324,18 @@ impl Registrations {
         }
     }
 
+    /// Those that this node has callees of.
     pub(super) fn len(&self) -> usize {
-        self.slab.len()
+        self.own_count
     }
 
-    fn create(&mut self, now: Time, options: &RegisterOptions, procedure: &str) -> RegistrationKey {
+    pub(super) fn create(
+        &mut self,
+        now: Time,
+        match_policy: MatchPolicy,
+        invoke: InvocationPolicy,
+        procedure: &str,
+    ) -> RegistrationKey {
         self.id_last += 1;
         let id = RegistrationId(self.id_last);
         let queue = self.queues.exact(procedure);
@@ -297,14 +345,15 @@ impl Registrations {
         let key = RegistrationKey(self.slab.insert(Registration {
             id,
             procedure: Arc::clone(&procedure),
-            match_policy: options.match_policy,
-            callees: Callees::new(options.invoke),
+            match_policy,
+            callees: Callees::new(invoke),
+            across: None,
+            claim: 0,
             payer: None,
             created: now,
             calls_wait_max: queue.unwrap_or(0),
         }) as u32);
-        self.by_procedure
-            .insert(options.match_policy, procedure, key);
+        self.by_procedure.insert(match_policy, procedure, key);
         self.by_id.insert(id, key);
         key
     }
@@ -315,7 +364,23 @@ impl Registrations {
         key: RegistrationKey,
         session: SessionIndex,
     ) {
+        self.remove_quietly(context, session, key);
+        self.tell_others(context, key);
+        if !self[key].is_own() && self[key].across.is_none() {
+            self.delete(key);
+        }
+    }
+
+    /// Ends a session's part in a registration, which may have nobody then.
+    pub(super) fn remove_quietly<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        session: SessionIndex,
+        key: RegistrationKey,
+    ) {
+        context.sessions[session].registrations.remove(&key);
         let registration = &mut self.slab[key.0 as usize];
+        let is_pending = registration.forget_pending(session);
         registration.callees.leave(session);
         let is_payer = registration.payer == Some(session);
         if is_payer {
@@ -323,11 +388,13 @@ impl Registrations {
         }
         let bytes = registration.bytes();
         let is_gone = registration.callees.is_empty();
-        let what = (registration.id.0, &*registration.procedure);
-        let id = context.sessions[session].id;
-        context.events.exited(&REGISTRATION, id, what, is_gone);
-        if is_gone {
-            self.delete(key);
+        if !is_pending {
+            let what = (registration.id.0, &*registration.procedure);
+            let id = context.sessions[session].id;
+            context.events.exited(&REGISTRATION, id, what, is_gone);
+        }
+        if is_gone && !is_pending {
+            self.note_gone(key);
         }
         self.refund(context, session, is_payer.then_some(bytes));
     }
@@ -343,66 +410,12 @@ impl Registrations {
         context.hold(session, -(CALLEE_BYTES + paid.unwrap_or(0)));
     }
 
-    fn delete(&mut self, key: RegistrationKey) -> Registration {
+    pub(super) fn delete(&mut self, key: RegistrationKey) -> Registration {
         let registration = self.slab.remove(key.0 as usize);
         self.by_procedure
             .remove(registration.match_policy, &registration.procedure);
         self.by_id.remove(&registration.id);
-        if registration.calls_wait_max > 0 {
-            self.ended.push(registration.id);
-        }
         registration
-    }
-
-    /// Takes a registration from all its callees, who are not told.
-    fn take_from_all<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        key: RegistrationKey,
-    ) -> Registration {
-        let registration = self.delete(key);
-        let mut left = registration.callees.len();
-        for callee in registration.callees.iter() {
-            left -= 1;
-            let what = (registration.id.0, &*registration.procedure);
-            let id = context.sessions[callee.session].id;
-            context.events.exited(&REGISTRATION, id, what, left == 0);
-            context.sessions[callee.session].registrations.remove(&key);
-            let is_payer = registration.payer == Some(callee.session);
-            self.refund(
-                context,
-                callee.session,
-                is_payer.then(|| registration.bytes()),
-            );
-        }
-        context.spend(registration.callees.len() as u32);
-        registration
-    }
-
-    /// Takes a registration from all its callees. Those who understand it are told; calls that are
-    /// open under it stay open until they are answered.
-    fn revoke<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
-        let registration = self.take_from_all(context, key);
-        for callee in registration.callees.iter() {
-            let reason = Some(error::UNREGISTERED);
-            tell_revoked(context, callee.session, registration.id, reason);
-        }
-    }
-
-    /// Takes a registration from one of its callees, as an UNREGISTER of its own would; whether it was
-    /// one.
-    pub(super) fn revoke_from<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        registration: RegistrationId,
-        callee: SessionIndex,
-        reason: Option<&str>,
-    ) -> bool {
-        let was_there = self.remove(context, callee, registration);
-        if was_there {
-            tell_revoked(context, callee, registration, reason);
-        }
-        was_there
     }
 
     /// Asserts that tables and sessions say the same. Walks everything.
@@ -423,36 +436,32 @@ impl Registrations {
             for callee in registration.callees.iter() {
                 assert!(sessions[callee.session].registrations.contains(&key));
             }
-            memberships += registration.callees.iter().count();
+            memberships += registration.callees.iter().count() + registration.pending().len();
+            assert!(registration.is_own() || !registration.elsewhere().is_empty());
+            assert!(
+                registration
+                    .across
+                    .as_deref()
+                    .is_none_or(|parts| !parts.is_empty())
+            );
+            for part in registration.elsewhere() {
+                let node = &sessions.neighbours[part.node];
+                assert!(node.offers.contains(&key));
+            }
         }
         let held: usize = sessions
             .iter()
             .map(|(_, session)| session.registrations.len())
             .sum();
         assert_eq!((held, self.held), (memberships, memberships));
+        assert_eq!(self.all().count(), self.own_count);
     }
 }
 
-/// Tells a callee what it has lost, if it understands it: another client would take the message for a
-/// violation.
-fn tell_revoked<H>(
-    context: &mut Context<'_, H>,
-    callee: SessionIndex,
-    registration: RegistrationId,
-    reason: Option<&str>,
-) {
-    let features = context.sessions[callee].features;
-    if !features.has(ClientFeature::CalleeRegistrationRevocation) {
-        return;
+impl std::ops::IndexMut<RegistrationKey> for Registrations {
+    fn index_mut(&mut self, key: RegistrationKey) -> &mut Registration {
+        &mut self.slab[key.0 as usize]
     }
-    let unregistered = Message::Unregistered {
-        request: RequestId(0),
-        revoked: Some(Revoked {
-            id: registration,
-            reason: reason.map(Into::into),
-        }),
-    };
-    let _ = context.reply(callee, &unregistered);
 }
 
 impl std::ops::Index<RegistrationKey> for Registrations {

@@ -6,15 +6,15 @@
 
 use crosstie_wamp::{MessageType, RegistrationId};
 
+use super::Dealer;
 use super::callees::Callee;
 use super::kept::Rerouting;
 use super::new_call::{NewCall, Placed};
 use super::placing::{CALLEES_TRIED_MAX, bounded};
-use super::registrations::RegistrationKey;
-use super::{CallKey, Dealer};
 use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};
+use crate::keys::{CallKey, RegistrationKey};
 
 impl Dealer {
     /// What is kept of a call that `callee` is asked about, if another one may be after it.
@@ -32,9 +32,11 @@ impl Dealer {
             return None;
         }
         let registration = registration.id;
+        // A call of another node is given to one callee alone.
+        let from = new.from.session()?;
         Some(Rerouting {
             registration,
-            kept: self.keep(context, &new).ok()?,
+            kept: self.keep(context, from, &new).ok()?,
             tried: [new.tried, &[callee.number]].concat(),
         })
     }
@@ -43,8 +45,10 @@ impl Dealer {
     /// stop has stopped.
     pub(super) fn is_rerouted<H>(&self, context: &Context<'_, H>, key: CallKey) -> bool {
         let call = &self.calls[key];
-        let features = context.sessions[call.callee].features;
-        features.has(ClientFeature::CalleeCallReroute) && !call.interrupted
+        let callee = call.callee.session();
+        let features = callee.map(|callee| context.sessions[callee].features);
+        features.is_some_and(|features| features.has(ClientFeature::CalleeCallReroute))
+            && !call.interrupted
     }
 
     /// Gives a call to the next callee that may serve it.

@@ -7,11 +7,12 @@ use super::end::STEPS_PER_CALL;
 use super::kept::{Kept, weight};
 use super::new_call::{NewCall, Placed};
 use super::placing::bounded;
-use super::registrations::RegistrationKey;
 use super::waiting::{WaitingCall, WaitingKey};
 use crate::context::{Context, none_left};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::keys::RegistrationKey;
+use crate::party::Party;
 
 impl Dealer {
     /// A call that no callee is free for waits, if calls of its registration do.
@@ -24,37 +25,39 @@ impl Dealer {
         new: NewCall<'_>,
     ) -> Result<(), Fault> {
         let registration = &self.registrations[key];
-        self.may_wait(key, &new)?;
+        let from = self.may_wait(key, &new)?;
         let id = registration.id;
-        let kept = self.keep(context, &new)?;
+        let kept = self.keep(context, from, &new)?;
         let timeout_ms = context
             .config
             .call_timeout_unit
             .milliseconds(new.options.timeout_ms);
         let timeout_ms = bounded(timeout_ms, context.config.limits.call_timeout_ms_max);
-        let call = WaitingCall::new(new.from, new.request, id, kept, timeout_ms);
+        let call = WaitingCall::new(from, new.request, id, kept, timeout_ms);
         self.waiting.insert(call);
         Ok(())
     }
 
-    fn may_wait(&self, key: RegistrationKey, new: &NewCall<'_>) -> Result<(), Fault> {
+    /// Who calls, if the call may wait.
+    fn may_wait(&self, key: RegistrationKey, new: &NewCall<'_>) -> Result<SessionIndex, Fault> {
         let registration = &self.registrations[key];
         let calls_max = registration.calls_wait_max as usize;
         let mut fault = registration.callees.all_busy();
-        if calls_max == 0 {
+        // Another node's caller waits there, or nowhere.
+        let Some(from) = new.from.session().filter(|_| calls_max > 0) else {
             return Err(fault);
-        }
+        };
         // Its further parts would have to wait with it.
         if new.options.progress {
             fault.text = format!("{}, and a progressive call does not wait", fault.text).into();
             return Err(fault);
         }
-        if !self.waiting.has_room(registration.id, new.from, calls_max) {
+        if !self.waiting.has_room(registration.id, from, calls_max) {
             let text = format!("{}, and {calls_max} calls may wait", fault.text);
             fault.text = text.into();
             return Err(fault);
         }
-        Ok(())
+        Ok(from)
     }
 
     /// Whether a call that waits may have a callee now.
@@ -111,8 +114,12 @@ impl Dealer {
     }
 
     fn is_any_free<H>(&self, context: &Context<'_, H>, key: RegistrationKey) -> bool {
-        let mut callees = self.registrations[key].callees.iter();
-        callees.any(|callee| callee.is_free() && !context.sessions[callee.session].closing)
+        let callees = &self.registrations[key].callees;
+        // Those of other nodes may be free.
+        callees.is_empty()
+            || callees
+                .iter()
+                .any(|callee| callee.is_free() && !context.sessions[callee.session].closing)
     }
 
     fn start<H>(
@@ -178,6 +185,7 @@ impl Dealer {
     pub(super) fn keep<H>(
         &mut self,
         context: &mut Context<'_, H>,
+        from: SessionIndex,
         new: &NewCall<'_>,
     ) -> Result<Box<Kept>, Fault> {
         let limits = &context.config.limits;
@@ -190,22 +198,26 @@ impl Dealer {
             return Err(Fault::new(error::KEPT_CALL_BYTES_MAX, text));
         }
         let bytes_max = limits.kept_calls_bytes_max;
-        let has = self.keeping.bytes_of(new.from) + bytes - 1;
+        let has = self.keeping.bytes_of(from) + bytes - 1;
         if !context.may_have_more(has, self.keeping.bytes() + bytes - 1, bytes_max) {
             let fault = none_left(error::KEPT_CALLS_BYTES_MAX, "bytes of calls", bytes_max);
             return Err(fault);
         }
-        context.hold(new.from, bytes as isize);
-        Ok(self.keeping.keep(new))
+        context.hold(from, bytes as isize);
+        Ok(self.keeping.keep(from, new))
     }
 
     /// A caller's CALL is kept no more.
     pub(super) fn release_kept<H>(
         &mut self,
         context: &mut Context<'_, H>,
-        caller: SessionIndex,
+        caller: impl Into<Party>,
         kept: &Kept,
     ) {
+        // What is kept is of this node's sessions.
+        let Some(caller) = caller.into().session() else {
+            return;
+        };
         self.keeping.release(caller, kept);
         context.hold(caller, -(kept.bytes as isize));
     }

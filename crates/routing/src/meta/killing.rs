@@ -153,7 +153,7 @@ impl<H> Realm<H> {
         self.answer_meta(now, asked, (value, true), out);
     }
 
-    fn end_with_goodbye(
+    pub(crate) fn end_with_goodbye(
         &mut self,
         index: SessionIndex,
         reason: &str,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crosstie_routing::ClientFeatures;
 use crosstie_wamp::{Message, SubscribeOptions};
 
 use super::{PATTERNS, Run, Session};
@@ -41,7 +42,7 @@ impl Run {
             .map(|index| {
                 self.name_last += 1;
                 let node = self.nodes.get_mut(&index).expect("it is there");
-                let key = node.join(self.now, self.name_last);
+                let key = node.join(self.now, self.name_last, ClientFeatures::default());
                 let session = Session {
                     node: index,
                     key,

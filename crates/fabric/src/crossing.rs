@@ -1,0 +1,228 @@
+//! What a realm says to another node's, in a frame.
+//!
+//! A call, what continues or ends it, and its results are the messages that clients and routers send each other, with
+//! their arguments as the bytes they came in; they are checked by the code that checks clients' messages.
+
+use crosstie_routing::{Called, Crossing, Offer, Pattern};
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{
+    Disclosed, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, Serializer,
+};
+
+use crate::event;
+use crate::fields::{self, Field, Fields};
+use crate::{Frame, Head, Kind, Refusal};
+
+/// What has come from another node's realm.
+#[derive(Debug)]
+pub struct Came<'f> {
+    kind: Kind,
+    registration: Option<Pattern<'f>>,
+    caller: Option<Disclosed<'f>>,
+    tried: Vec<u64>,
+    message: Option<Message<'f>>,
+    policy: Option<InvocationPolicy>,
+    part: [u64; 4],
+    number: u64,
+}
+
+/// Nodes that a call names as tried; a list that is longer is cut off.
+const TRIED_MAX: usize = 16;
+
+impl Came<'_> {
+    /// As a realm takes it; `None` where something is missing that belongs to its kind.
+    pub fn crossing(&self) -> Option<Crossing<'_>> {
+        let called = || {
+            Some(Called {
+                registration: self.registration?,
+                caller: self.caller.clone(),
+                tried: &self.tried,
+                message: self.message.as_ref()?,
+            })
+        };
+        Some(match self.kind {
+            Kind::Call => Crossing::Call(called()?),
+            Kind::Bounce => Crossing::Bounce(called()?),
+            Kind::Continue => Crossing::Continue(self.message.as_ref()?),
+            Kind::Cancel => Crossing::Cancel(self.message.as_ref()?),
+            Kind::Result => Crossing::Result(self.message.as_ref()?),
+            Kind::Error => Crossing::Error(self.message.as_ref()?),
+            Kind::Offer => {
+                let [callees, claim, first, last] = self.part;
+                Crossing::Offer(Offer {
+                    registration: self.registration?,
+                    policy: self.policy?,
+                    callees: u32::try_from(callees).unwrap_or(u32::MAX),
+                    claim,
+                    first,
+                    last,
+                })
+            }
+            Kind::Withdraw => Crossing::Withdraw(self.registration?),
+            Kind::Revoke => Crossing::Revoke(self.registration?),
+            Kind::Ask => Crossing::Ask(self.number),
+            Kind::Known => Crossing::Known(self.number),
+            _ => return None,
+        })
+    }
+
+    /// The arguments that it brings.
+    pub fn payload(&self) -> Payload<'_> {
+        let payload = self.message.as_ref().and_then(Message::payload);
+        payload.copied().unwrap_or(Payload::EMPTY)
+    }
+}
+
+/// The frame's kind, and the serializer of what is in it.
+pub(crate) fn kind(crossing: &Crossing<'_>) -> (Kind, Serializer) {
+    let of = |message: &Message<'_>| {
+        let payload = message.payload();
+        payload.map_or(Serializer::Json, |payload| payload.serializer)
+    };
+    match crossing {
+        Crossing::Call(called) => (Kind::Call, of(called.message)),
+        Crossing::Bounce(called) => (Kind::Bounce, of(called.message)),
+        Crossing::Continue(message) => (Kind::Continue, of(message)),
+        Crossing::Cancel(message) => (Kind::Cancel, of(message)),
+        Crossing::Result(message) => (Kind::Result, of(message)),
+        Crossing::Error(message) => (Kind::Error, of(message)),
+        Crossing::Offer(_) => (Kind::Offer, Serializer::Json),
+        Crossing::Withdraw(_) => (Kind::Withdraw, Serializer::Json),
+        Crossing::Revoke(_) => (Kind::Revoke, Serializer::Json),
+        Crossing::Ask(_) => (Kind::Ask, Serializer::Json),
+        Crossing::Known(_) => (Kind::Known, Serializer::Json),
+    }
+}
+
+/// Appends the frame, for the receiver's side of that number.
+pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>) {
+    head.write(out);
+    fields::put(Field::Pair, &pair.to_be_bytes(), out);
+    let message = match crossing {
+        Crossing::Call(called) | Crossing::Bounce(called) => {
+            put_pattern(called.registration, out);
+            if let Some(caller) = &called.caller {
+                event::put_disclosed(caller, out);
+            }
+            if !called.tried.is_empty() {
+                let tried = called.tried.iter().flat_map(|node| node.to_be_bytes());
+                fields::put(Field::Tried, &tried.collect::<Vec<_>>(), out);
+            }
+            Some(called.message)
+        }
+        Crossing::Continue(message)
+        | Crossing::Cancel(message)
+        | Crossing::Result(message)
+        | Crossing::Error(message) => Some(*message),
+        Crossing::Offer(offer) => {
+            put_pattern(offer.registration, out);
+            let policy = place(&InvocationPolicy::ALL, offer.policy);
+            fields::put(Field::Policy, &[policy], out);
+            let part = [
+                u64::from(offer.callees),
+                offer.claim,
+                offer.first,
+                offer.last,
+            ];
+            let part: Vec<_> = part
+                .iter()
+                .flat_map(|number| number.to_be_bytes())
+                .collect();
+            fields::put(Field::Part, &part, out);
+            None
+        }
+        Crossing::Withdraw(pattern) | Crossing::Revoke(pattern) => {
+            put_pattern(*pattern, out);
+            None
+        }
+        Crossing::Ask(number) | Crossing::Known(number) => {
+            fields::put(Field::Number, &number.to_be_bytes(), out);
+            None
+        }
+    };
+    fields::end(out);
+    if let Some(message) = message {
+        let payload = message.payload().copied().unwrap_or(Payload::EMPTY);
+        codec::encode_with(message, &payload, out);
+    }
+}
+
+/// Reads what is in a frame of a pair.
+pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
+    let fields = &frame.fields;
+    let kind = frame.head.kind;
+    let mut came = Came {
+        kind,
+        registration: None,
+        caller: None,
+        tried: Vec::new(),
+        message: None,
+        policy: None,
+        part: [0; 4],
+        number: 0,
+    };
+    match kind {
+        Kind::Call | Kind::Bounce => {
+            came.registration = Some(pattern(fields)?);
+            came.caller = event::disclosed(fields)?;
+            came.tried = fields.numbers(Field::Tried).take(TRIED_MAX).collect();
+        }
+        Kind::Offer => {
+            came.registration = Some(pattern(fields)?);
+            let policy = fields.octet(Field::Policy)?;
+            came.policy = InvocationPolicy::ALL.get(usize::from(policy)).copied();
+            let numbers = fields.numbers(Field::Part);
+            for (number, found) in came.part.iter_mut().zip(numbers) {
+                *number = found;
+            }
+        }
+        Kind::Withdraw | Kind::Revoke => came.registration = Some(pattern(fields)?),
+        Kind::Ask | Kind::Known => came.number = fields.number(Field::Number)?,
+        _ => {}
+    }
+    let is_message = matches!(
+        kind,
+        Kind::Call | Kind::Bounce | Kind::Continue | Kind::Cancel | Kind::Result | Kind::Error
+    );
+    if is_message {
+        let message = codec::decode(frame.head.serializer, frame.rest, &Limits::default());
+        let message = message.map_err(|_| Refusal::Crossing)?;
+        let is_its = match (kind, &message) {
+            (Kind::Call | Kind::Bounce | Kind::Continue, Message::Call { .. })
+            | (Kind::Cancel, Message::Cancel { .. })
+            | (Kind::Result, Message::Result { .. }) => true,
+            (Kind::Error, Message::Error { request_type, .. }) => {
+                *request_type == MessageType::Call
+            }
+            _ => false,
+        };
+        if !is_its {
+            return Err(Refusal::Crossing);
+        }
+        came.message = Some(message);
+    }
+    match came.crossing() {
+        Some(_) => Ok(came),
+        None => Err(Refusal::Crossing),
+    }
+}
+
+fn put_pattern(pattern: Pattern<'_>, out: &mut Vec<u8>) {
+    let policy = place(&MatchPolicy::ALL, pattern.match_policy);
+    fields::put(Field::Match, &[policy], out);
+    fields::put(Field::Procedure, pattern.topic.as_bytes(), out);
+}
+
+fn pattern<'f>(fields: &Fields<'f>) -> Result<Pattern<'f>, Refusal> {
+    let policy = fields.octet(Field::Match)?;
+    let match_policy = MatchPolicy::ALL.get(usize::from(policy)).copied();
+    Ok(Pattern {
+        match_policy: match_policy.ok_or(Refusal::Field)?,
+        topic: fields.text(Field::Procedure)?,
+    })
+}
+
+/// Where something stands among all of its kind.
+fn place<T: PartialEq>(all: &[T], one: T) -> u8 {
+    all.iter().position(|known| *known == one).unwrap_or(0) as u8
+}

@@ -1,0 +1,204 @@
+//! What a member has with each other one: see [`crate::pair`].
+
+use crosstie_routing::{Crossing, NeighbourKey, Refused};
+
+use super::{Change, Input, Member, State, To};
+use crate::crossing;
+use crate::engine::Engine;
+use crate::fields::{self, Field};
+use crate::pair::{Agreed, Cause};
+use crate::{Frame, Head, Kind, Refusal};
+
+/// A frame's room that is kept.
+const FRAME_ROOM_MAX: usize = 64 * 1024;
+
+impl Member {
+    /// Says something to another node's realm, after everything that was said to it before.
+    pub fn cross(
+        &mut self,
+        to: NeighbourKey,
+        crossing: &Crossing<'_>,
+        engine: Option<&mut dyn Engine>,
+    ) -> Result<(), Refused> {
+        let engine = engine.ok_or(Refused::Gone)?;
+        let (kind, serializer) = crossing::kind(crossing);
+        let head = self.head(kind);
+        let neighbour = self.neighbours.find(to.incarnation).ok_or(Refused::Gone)?;
+        let pair = &mut neighbour.pair;
+        if !pair.is_open || pair.own != to.pair {
+            return Err(Refused::Gone);
+        }
+        let (other, said) = pair.said();
+        let head = Head {
+            serializer,
+            sequence: said + 1,
+            ..head
+        };
+        self.frame.clear();
+        crossing::write(&head, other, crossing, &mut self.frame);
+        if self.frame.len() > self.frame_bytes_max {
+            return Err(Refused::TooLong);
+        }
+        pair.say();
+        let subject = self.subjects.of_node(to.incarnation);
+        let sent = engine.publish(&subject, &self.frame);
+        self.count_sent(kind);
+        self.frame.shrink_to(FRAME_ROOM_MAX);
+        sent.map_err(|_| {
+            self.end_pair(to.incarnation, Cause::Full);
+            Refused::Full
+        })
+    }
+
+    /// Which nodes are there for the realm since this was last asked, or not any more.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// How many nodes the realm has.
+    pub fn pairs(&self) -> usize {
+        let all = self.neighbours.all();
+        all.filter(|(_, neighbour)| neighbour.pair.is_open).count()
+    }
+
+    pub(super) fn end_pairs(&mut self) {
+        let all: Vec<_> = self.neighbours.all().map(|(number, _)| number).collect();
+        for incarnation in all {
+            self.end_pair(incarnation, Cause::Detached);
+        }
+    }
+
+    /// What was between both is over: the realm is told, and the next one has another number.
+    pub(super) fn end_pair(&mut self, incarnation: u64, cause: Cause) {
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return;
+        };
+        if neighbour.pair.is_open {
+            self.counts.resets[cause as usize] += 1;
+            self.changes.push(Change::Left(NeighbourKey {
+                incarnation,
+                pair: neighbour.pair.own,
+            }));
+        }
+        self.side_last += 1;
+        neighbour.pair.begin(self.side_last);
+    }
+
+    /// Looks at what a heartbeat says of what was said; where there is no agreement, one is sought.
+    pub(super) fn judge_pair(&mut self, frame: &Frame<'_>, engine: &mut dyn Engine) {
+        let incarnation = frame.head.incarnation;
+        let own = self.options.incarnation;
+        let mut numbers = frame.fields.numbers(Field::Said);
+        let mut said = None;
+        while let (Some(node), Some(side), Some(last)) =
+            (numbers.next(), numbers.next(), numbers.next())
+        {
+            if node == own {
+                said = Some((side, last));
+            }
+        }
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return;
+        };
+        if let Some(cause) = neighbour.pair.missing(said) {
+            self.end_pair(incarnation, cause);
+        }
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return;
+        };
+        if neighbour.pair.own == 0 {
+            self.side_last += 1;
+            neighbour.pair.begin(self.side_last);
+        }
+        if !neighbour.pair.is_open {
+            self.say_pair(incarnation, engine);
+        }
+    }
+
+    /// The other node says which pair it means.
+    pub(super) fn agree(
+        &mut self,
+        frame: &Frame<'_>,
+        engine: &mut dyn Engine,
+    ) -> Result<(), Refusal> {
+        let incarnation = frame.head.incarnation;
+        let other = frame.fields.number(Field::Side)?;
+        let own = frame.fields.number(Field::Pair)?;
+        let is_open = frame.fields.number(Field::Number)? == 1;
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return Ok(());
+        };
+        if neighbour.pair.own == 0 || (neighbour.pair.is_open && neighbour.pair.other != other) {
+            self.end_pair(incarnation, Cause::Other);
+        }
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return Ok(());
+        };
+        match neighbour.pair.agree(other, own, is_open) {
+            Agreed::Known => return Ok(()),
+            Agreed::Unknown => {}
+            Agreed::Opened => self.changes.push(Change::Joined(NeighbourKey {
+                incarnation,
+                pair: own,
+            })),
+        }
+        self.say_pair(incarnation, engine);
+        Ok(())
+    }
+
+    /// Takes what the other node's realm says.
+    pub(super) fn hear<'f>(
+        &mut self,
+        frame: &Frame<'f>,
+        engine: &mut dyn Engine,
+    ) -> Result<Option<Input<'f>>, Refusal> {
+        let incarnation = frame.head.incarnation;
+        let own = frame.fields.number(Field::Pair)?;
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return Ok(None);
+        };
+        match neighbour.pair.hear(own, frame.head.sequence) {
+            None => return Ok(None),
+            Some(true) => {}
+            Some(false) => {
+                self.end_pair(incarnation, Cause::Gap);
+                self.say_pair(incarnation, engine);
+                return Ok(None);
+            }
+        }
+        let came = crossing::read(frame).inspect_err(|_| {
+            // What was not taken is missing, too.
+            self.end_pair(incarnation, Cause::Gap);
+            self.say_pair(incarnation, engine);
+        })?;
+        let key = NeighbourKey {
+            incarnation,
+            pair: own,
+        };
+        Ok(Some(Input::Crossing(key, came)))
+    }
+
+    fn say_pair(&mut self, incarnation: u64, engine: &mut dyn Engine) {
+        if self.state == State::Detached {
+            return;
+        }
+        let head = self.head(Kind::Pair);
+        let Some(neighbour) = self.neighbours.find(incarnation) else {
+            return;
+        };
+        let pair = &neighbour.pair;
+        let frame = &mut self.frame;
+        frame.clear();
+        head.write(frame);
+        fields::put(Field::Side, &pair.own.to_be_bytes(), frame);
+        fields::put(Field::Pair, &pair.other.to_be_bytes(), frame);
+        let is_open = u64::from(pair.is_open);
+        fields::put(Field::Number, &is_open.to_be_bytes(), frame);
+        fields::end(frame);
+        self.publish_note(Kind::Pair, To::Node(incarnation), engine);
+    }
+}

@@ -1,0 +1,283 @@
+//! A realm with others of its name on other nodes: who is there, what they know, and who waits for that.
+
+use std::collections::VecDeque;
+
+use crosstie_wamp::{Message, MessageType, RegistrationId, RequestId};
+
+use super::Dealer;
+use super::calls::calls_bytes;
+use super::end::{STEPS_PER_CALL, interrupt, last_of};
+use crate::across::{Crossing, Locality, NeighbourKey};
+use crate::context::{Context, none_left};
+use crate::fault::{Fault, error};
+use crate::identity::{SessionIndex, SessionKey};
+use crate::party::NeighbourIndex;
+
+/// Answers that wait until other nodes know, of all sessions together.
+const LINE_MAX: usize = 100_000;
+
+/// To tell a node of a registration, or to forget its part.
+const STEPS_PER_PART: u32 = 10;
+
+#[derive(Debug)]
+pub(super) struct Across {
+    pub(super) locality: Locality,
+    /// The number of what other nodes were asked last.
+    asked: u64,
+    /// Up to which they have answered.
+    known: u64,
+    /// Something was said since.
+    is_wanted: bool,
+    /// Who waits, in the order of the numbers.
+    line: VecDeque<(u64, Answer)>,
+    /// Callees that have lost a registration and do not understand it.
+    pub(super) evicted: Vec<SessionIndex>,
+}
+
+/// What a session is to be told.
+#[derive(Debug)]
+struct Answer {
+    to: SessionKey,
+    request: RequestId,
+    /// Of which callee; `None` for UNREGISTERED.
+    registered: Option<(RegistrationId, u64)>,
+}
+
+impl Across {
+    pub(super) fn new(locality: Locality) -> Self {
+        Self {
+            locality,
+            asked: 0,
+            known: 0,
+            is_wanted: false,
+            line: VecDeque::new(),
+            evicted: Vec::new(),
+        }
+    }
+
+    fn may_answer(&self) -> bool {
+        let first = self.line.front();
+        first.is_some_and(|(number, _)| *number <= self.known)
+    }
+}
+
+impl Dealer {
+    pub(crate) fn join_fabric(&mut self, own: u64, locality: Locality) {
+        self.registrations.own = own;
+        self.across = Some(Box::new(Across::new(locality)));
+    }
+
+    /// Whether there is something to do about other nodes.
+    #[inline]
+    pub(crate) fn has_backlog_across<H>(&self, sessions: &crate::session::Sessions<H>) -> bool {
+        let across = self.across.as_deref();
+        across.is_some_and(|across| across.may_answer() || sessions.neighbours.has_backlog())
+    }
+
+    pub(super) fn evict(&mut self, sessions: Vec<SessionIndex>) {
+        if let Some(across) = &mut self.across {
+            across.evicted.extend(sessions);
+        }
+    }
+
+    /// Who lost a registration and has to be told by GOODBYE.
+    pub(crate) fn take_evicted(&mut self) -> Vec<SessionIndex> {
+        let across = self.across.as_deref_mut();
+        across.map_or_else(Vec::new, |across| std::mem::take(&mut across.evicted))
+    }
+
+    /// What this node has said waits for others to know it; whether it does.
+    pub(super) fn wait_for_others<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        to: SessionIndex,
+        request: RequestId,
+        registered: Option<(RegistrationId, u64)>,
+    ) -> bool {
+        let to = context.sessions.key(to);
+        let Some(across) = &mut self.across else {
+            return false;
+        };
+        // Nobody is let in before those who came first.
+        if !context.sessions.neighbours.is_any_there() && across.line.is_empty() {
+            return false;
+        }
+        across.is_wanted = true;
+        let answer = Answer {
+            to,
+            request,
+            registered,
+        };
+        across.line.push_back((across.asked + 1, answer));
+        self.ask(context);
+        true
+    }
+
+    /// Why there is no room for one more who waits.
+    pub(super) fn check_line(&self) -> Result<(), Fault> {
+        let across = self.across.as_deref();
+        match across.is_some_and(|across| across.line.len() >= LINE_MAX) {
+            true => Err(none_left(
+                error::REALM_REGISTRATIONS_MAX,
+                "requests that wait for other nodes",
+                LINE_MAX,
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Asks all, where something was said since they were asked last, and they have answered that.
+    fn ask<H>(&mut self, context: &mut Context<'_, H>) {
+        let Some(across) = &mut self.across else {
+            return;
+        };
+        if context.sessions.neighbours.is_asked() {
+            return;
+        }
+        across.known = across.asked;
+        if !across.is_wanted {
+            return;
+        }
+        across.is_wanted = false;
+        across.asked += 1;
+        let number = across.asked;
+        let there: Vec<_> = context.sessions.neighbours.there().collect();
+        let mut is_asked = false;
+        for index in there {
+            if context.cross(index.into(), &Crossing::Ask(number)).is_ok() {
+                context.sessions.neighbours[index].asked = Some(number);
+                is_asked = true;
+            }
+        }
+        if !is_asked {
+            across.known = number;
+        }
+    }
+
+    pub(super) fn handle_known<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: NeighbourIndex,
+        number: u64,
+    ) {
+        let asked = &mut context.sessions.neighbours[from].asked;
+        asked.take_if(|asked| *asked == number);
+        self.ask(context);
+    }
+
+    pub(crate) fn leave_neighbour<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        neighbour: NeighbourKey,
+    ) {
+        context.sessions.neighbours.leave(neighbour);
+        self.ask(context);
+    }
+
+    /// Does a part of what is to be done about other nodes; whether there was anything.
+    pub(crate) fn work_across<H>(&mut self, context: &mut Context<'_, H>, steps_max: u32) -> bool {
+        if !self.has_backlog_across(context.sessions) {
+            return false;
+        }
+        let count_max = steps_max.div_ceil(STEPS_PER_PART) as usize;
+        if let Some(index) = context.sessions.neighbours.leaving() {
+            self.end_some(context, index, count_max);
+        } else if self.across.as_deref().is_some_and(Across::may_answer) {
+            self.answer_some(context, count_max);
+        } else if let Some(index) = context.sessions.neighbours.telling.pop_front() {
+            let from = context.sessions.neighbours[index].told.unwrap_or(0);
+            let next = self
+                .registrations
+                .tell_some(context, index, from, count_max);
+            context.sessions.neighbours[index].told = next;
+            if next.is_some() {
+                context.sessions.neighbours.telling.push_back(index);
+            }
+            context.spend(count_max as u32 * STEPS_PER_PART);
+        }
+        true
+    }
+
+    fn answer_some<H>(&mut self, context: &mut Context<'_, H>, count_max: usize) {
+        for _ in 0..count_max {
+            let Some(across) = self.across.as_deref_mut().filter(|a| a.may_answer()) else {
+                return;
+            };
+            let Some((_, answer)) = across.line.pop_front() else {
+                return;
+            };
+            context.spend(STEPS_PER_PART);
+            let Some(to) = context.sessions.find(answer.to) else {
+                continue;
+            };
+            let request = answer.request;
+            let message = match answer.registered {
+                Some(entered) => {
+                    let (registration, _) = entered;
+                    if !self.registrations.let_pending_in(context, to, entered) {
+                        let text = "another node has a callee that was there before";
+                        let fault = Fault::new(error::PROCEDURE_ALREADY_EXISTS, text);
+                        context.refuse(to, MessageType::Register, request, &fault);
+                        continue;
+                    }
+                    self.waiting.stir(registration);
+                    Message::Registered {
+                        request,
+                        registration,
+                    }
+                }
+                None => Message::Unregistered {
+                    request,
+                    revoked: None,
+                },
+            };
+            let _ = context.reply(to, &message);
+        }
+    }
+
+    /// Ends calls with a node that has gone, then forgets what it offered.
+    fn end_some<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        index: NeighbourIndex,
+        count_max: usize,
+    ) {
+        let neighbour = &context.sessions.neighbours[index];
+        let (made, served) = (
+            last_of(&neighbour.calls, count_max),
+            last_of(&neighbour.invocations, count_max),
+        );
+        context.spend((made.len() + served.len()).max(1) as u32 * STEPS_PER_CALL);
+        for key in &made {
+            let call = self.calls.remove(*key, context.sessions);
+            self.end_rare(context, &call, false);
+            if !call.interrupted {
+                interrupt(
+                    context,
+                    &call,
+                    crosstie_wamp::CancelMode::KillNoWait,
+                    error::CANCELED,
+                );
+            }
+        }
+        let fault = Fault::new(
+            error::NETWORK_FAILURE,
+            "the node of the callee, or the way to it, is lost",
+        );
+        for key in &served {
+            let call = self.end(context, *key);
+            context.refuse(call.caller, MessageType::Call, call.request, &fault);
+        }
+        if !made.is_empty() || !served.is_empty() {
+            return;
+        }
+        if !self
+            .registrations
+            .leave_neighbour(context, index, count_max)
+        {
+            let room = context.sessions.neighbours[index].calls.capacity();
+            context.out.hold_across(-calls_bytes(room));
+            context.sessions.neighbours.remove_left();
+        }
+    }
+}

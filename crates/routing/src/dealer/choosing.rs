@@ -1,0 +1,107 @@
+//! Whether callees of this node or of another one take a call, as their policy says over all nodes.
+
+use crosstie_wamp::InvocationPolicy;
+
+use super::Dealer;
+use super::parts::{Elsewhere, is_conflict};
+use crate::across::Locality;
+use crate::context::Context;
+use crate::keys::RegistrationKey;
+use crate::party::NeighbourIndex;
+
+/// Whose callees take a call.
+pub(super) enum Chosen {
+    Here,
+    Node(NeighbourIndex),
+}
+
+impl Dealer {
+    /// Chooses among those that are left. First and last are exact; in turn and by chance a node counts as often as
+    /// it has callees, and its own turn decides among these.
+    pub(super) fn choose<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        may_be_here: bool,
+        tried: &[u64],
+    ) -> Option<Chosen> {
+        let own = self.registrations.own;
+        let prefers_own = (self.across.as_deref()).is_some_and(|a| a.locality == Locality::Prefer);
+        let registration = &mut self.registrations[key];
+        let here = match may_be_here {
+            true => registration.callees.len() as u64,
+            false => 0,
+        };
+        if here > 0 && prefers_own {
+            return Some(Chosen::Here);
+        }
+        let policy = registration.policy();
+        let (is_own, claim) = (registration.is_own(), registration.claim);
+        let number = |place: usize| (here > 0).then(|| registration.callees[place].number);
+        let (first, last) = (number(0), number((here as usize).saturating_sub(1)));
+        let Some(parts) = &mut registration.across else {
+            return (here > 0).then_some(Chosen::Here);
+        };
+        let neighbours = &context.sessions.neighbours;
+        // What this node's callees cannot be beside is about to go.
+        let is_left = |part: &&Elsewhere| {
+            let yields = is_own && is_conflict(policy, part.policy);
+            let wins = (part.claim, part.incarnation) < (claim, own);
+            !neighbours[part.node].closing
+                && !tried.contains(&part.incarnation)
+                && (!yields || wins)
+                && (is_own || part.policy == policy)
+        };
+        let mut there = parts.elsewhere.iter().filter(is_left);
+        match policy {
+            InvocationPolicy::Single | InvocationPolicy::First => {
+                let part = there.min_by_key(|part| (part.first, part.incarnation));
+                let is_here = first.is_some_and(|first| {
+                    part.is_none_or(|part| (first, own) < (part.first, part.incarnation))
+                });
+                chosen(is_here, part)
+            }
+            InvocationPolicy::Last => {
+                let part = there.max_by_key(|part| (part.last, part.incarnation));
+                let is_here = last.is_some_and(|last| {
+                    part.is_none_or(|part| (last, own) > (part.last, part.incarnation))
+                });
+                chosen(is_here, part)
+            }
+            InvocationPolicy::RoundRobin | InvocationPolicy::Random => {
+                let all: u64 = here
+                    + there
+                        .clone()
+                        .map(|part| u64::from(part.callees))
+                        .sum::<u64>();
+                if all == 0 {
+                    return None;
+                }
+                let place = match policy {
+                    InvocationPolicy::Random => context.random.below(all as usize) as u64,
+                    _ => {
+                        parts.turn = parts.turn.wrapping_add(1);
+                        parts.turn % all
+                    }
+                };
+                let Some(mut place) = place.checked_sub(here) else {
+                    return Some(Chosen::Here);
+                };
+                let part = there.find(|part| {
+                    let callees = u64::from(part.callees);
+                    let is_in = place < callees;
+                    place = place.saturating_sub(callees);
+                    is_in
+                });
+                chosen(false, part)
+            }
+        }
+    }
+}
+
+fn chosen(is_here: bool, part: Option<&Elsewhere>) -> Option<Chosen> {
+    match (is_here, part) {
+        (true, _) => Some(Chosen::Here),
+        (false, part) => part.map(|part| Chosen::Node(part.node)),
+    }
+}

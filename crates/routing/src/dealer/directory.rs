@@ -1,0 +1,255 @@
+//! The directory of registrations: what this node tells the others of its own, and what they tell.
+//!
+//! A node's part in a registration goes with it: who has met the node is told all of it, then each change. So nothing
+//! has to be kept that outlives its node. Of two parts that cannot be beside each other the one with the earlier claim
+//! stays; both nodes find that out by themselves, and the other one takes its callees' registration away.
+
+use crosstie_wamp::InvocationPolicy;
+
+use super::callees::Callee;
+use super::parts::{Elsewhere, Parts, is_conflict};
+use super::registrations::{Registration, Registrations, tell_revoked};
+use crate::ClientFeature;
+use crate::across::{Crossing, Offer, Pattern};
+use crate::authz::Action;
+use crate::context::{Context, is_own_procedure};
+use crate::fault::error;
+use crate::identity::SessionIndex;
+use crate::keys::RegistrationKey;
+use crate::party::NeighbourIndex;
+
+/// What a node's part takes in memory beside its procedure, roughly.
+const PART_BYTES: usize = 768;
+
+/// Numbers of claims begin here, so that one may be put before all others; no node has counted this far.
+pub(super) const NUMBER_MIN: u64 = 1 << 32;
+const NUMBER_MAX: u64 = 1 << 60;
+
+impl Registration {
+    pub(super) fn pattern(&self) -> Pattern<'_> {
+        Pattern {
+            match_policy: self.match_policy,
+            topic: &self.procedure,
+        }
+    }
+
+    pub(super) fn pending(&self) -> &[Callee] {
+        self.across.as_deref().map_or(&[], |parts| &parts.pending)
+    }
+
+    pub(super) fn elsewhere(&self) -> &[Elsewhere] {
+        self.across.as_deref().map_or(&[], |parts| &parts.elsewhere)
+    }
+
+    /// Whether this node has callees of it, or will have.
+    pub(super) fn is_own(&self) -> bool {
+        !self.callees.is_empty() || !self.pending().is_empty()
+    }
+
+    /// The policy that one more callee has to have.
+    pub(super) fn policy(&self) -> InvocationPolicy {
+        let winner = self.across.as_deref().and_then(Parts::winner);
+        match winner.filter(|_| !self.is_own()) {
+            Some(winner) => winner.policy,
+            None => self.callees.policy(),
+        }
+    }
+
+    /// What other nodes are told of it.
+    fn offer(&self) -> Option<Offer<'_>> {
+        let numbers = || {
+            let own = self.callees.iter().chain(self.pending());
+            own.map(|callee| callee.number)
+        };
+        Some(Offer {
+            registration: self.pattern(),
+            policy: self.callees.policy(),
+            callees: numbers().count() as u32,
+            claim: self.claim,
+            first: numbers().min()?,
+            last: numbers().max()?,
+        })
+    }
+
+    /// Forgets what is empty.
+    pub(super) fn tidy(&mut self) {
+        self.across.take_if(|parts| parts.is_empty());
+    }
+}
+
+impl Registrations {
+    /// Tells all other nodes what has changed.
+    #[inline]
+    pub(super) fn tell_others<H>(&self, context: &mut Context<'_, H>, key: RegistrationKey) {
+        if context.sessions.neighbours.is_any_there() {
+            self.tell_all(context, key);
+        }
+    }
+
+    #[cold]
+    fn tell_all<H>(&self, context: &mut Context<'_, H>, key: RegistrationKey) {
+        let registration = &self[key];
+        let pattern = registration.pattern();
+        let said = registration
+            .offer()
+            .map_or(Crossing::Withdraw(pattern), Crossing::Offer);
+        let there: Vec<_> = context.sessions.neighbours.there().collect();
+        for neighbour in there {
+            // What is refused begins anew between the two nodes.
+            let _ = context.cross(neighbour.into(), &said);
+        }
+    }
+
+    /// Tells one node of the registrations behind a place of the table; the next place, until there is none.
+    pub(super) fn tell_some<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        neighbour: NeighbourIndex,
+        from: u32,
+        count_max: usize,
+    ) -> Option<u32> {
+        let mut count = 0;
+        for place in from..self.places() {
+            if count == count_max {
+                return Some(place);
+            }
+            let Some(offer) = self.at(place).and_then(Registration::offer) else {
+                continue;
+            };
+            count += 1;
+            if context
+                .cross(neighbour.into(), &Crossing::Offer(offer))
+                .is_err()
+            {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Another node's part; which of this node's callees have lost theirs over it and do not understand UNREGISTERED.
+    pub(super) fn take_offer<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        node: NeighbourIndex,
+        offer: &Offer<'_>,
+    ) -> Vec<SessionIndex> {
+        let Pattern {
+            match_policy,
+            topic: procedure,
+        } = offer.registration;
+        let numbers = [offer.claim, offer.first, offer.last];
+        let known = self.value(match_policy, procedure);
+        let is_wrong = offer.callees == 0
+            || numbers.iter().any(|number| *number > NUMBER_MAX)
+            || is_own_procedure(procedure)
+            || context
+                .check_pattern(Action::Register, procedure, match_policy)
+                .is_err()
+            || (known.is_none() && !self.has_room(context, offer.registration));
+        let neighbour = &context.sessions.neighbours[node];
+        let incarnation = neighbour.key.incarnation;
+        let has_all = neighbour.offers.len() >= context.config.limits.realm_registrations_max;
+        let is_new = known.is_none_or(|key| !neighbour.offers.contains(&key));
+        if is_wrong || (is_new && has_all) {
+            context.out.note(crate::Note::OfferRefused, 1);
+            return Vec::new();
+        }
+        self.note_number(offer.claim.max(offer.last));
+        let key = known
+            .unwrap_or_else(|| self.create(context.now, match_policy, offer.policy, procedure));
+        let registration = &mut self[key];
+        let parts = registration.across.get_or_insert_default();
+        parts.put(Elsewhere {
+            node,
+            incarnation,
+            policy: offer.policy,
+            callees: offer.callees,
+            claim: offer.claim,
+            first: offer.first,
+            last: offer.last,
+        });
+        if is_new {
+            context.sessions.neighbours[node].offers.insert(key);
+            context.out.hold_across(part_bytes(procedure));
+        }
+        let loses = registration.is_own()
+            && is_conflict(registration.callees.policy(), offer.policy)
+            && (offer.claim, incarnation) < (registration.claim, self.own);
+        match loses {
+            true => self.lose(context, key),
+            false => Vec::new(),
+        }
+    }
+
+    /// Another node has no part any more.
+    pub(super) fn withdraw<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        node: NeighbourIndex,
+        pattern: Pattern<'_>,
+    ) {
+        if let Some(key) = self.value(pattern.match_policy, pattern.topic) {
+            self.remove_part(context, node, key);
+        }
+    }
+
+    /// Takes away parts of a node that has gone, so many; whether there were any.
+    pub(super) fn leave_neighbour<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        node: NeighbourIndex,
+        count_max: usize,
+    ) -> bool {
+        let offers = &context.sessions.neighbours[node].offers;
+        let some: Vec<_> = offers.iter().copied().take(count_max).collect();
+        for key in &some {
+            self.remove_part(context, node, *key);
+        }
+        !some.is_empty()
+    }
+
+    fn remove_part<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        node: NeighbourIndex,
+        key: RegistrationKey,
+    ) {
+        if !context.sessions.neighbours[node].offers.remove(&key) {
+            return;
+        }
+        let registration = &mut self[key];
+        let bytes = part_bytes(&registration.procedure);
+        if let Some(parts) = &mut registration.across {
+            parts.elsewhere.retain(|part| part.node != node);
+        }
+        registration.tidy();
+        if !registration.is_own() && registration.across.is_none() {
+            self.delete(key);
+        }
+        context.out.hold_across(-bytes);
+    }
+
+    /// Takes a registration from all callees of this node. Whoever understands it is told so; the others.
+    pub(super) fn lose<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+    ) -> Vec<SessionIndex> {
+        let id = self[key].id;
+        let entered = self.take_from_all(context, key);
+        let mut evicted = Vec::new();
+        for session in entered {
+            let features = context.sessions[session].features;
+            match features.has(ClientFeature::CalleeRegistrationRevocation) {
+                true => tell_revoked(context, session, id, Some(error::UNREGISTERED)),
+                false => evicted.push(session),
+            }
+        }
+        evicted
+    }
+}
+
+fn part_bytes(procedure: &str) -> isize {
+    (PART_BYTES + procedure.len()) as isize
+}

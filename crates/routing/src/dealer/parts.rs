@@ -1,0 +1,59 @@
+//! What other nodes have of a registration, and callees here that they do not know of yet.
+
+use crosstie_wamp::InvocationPolicy;
+
+use super::callees::Callee;
+use crate::party::NeighbourIndex;
+
+/// Beside the callees of this node; there only where there is anything of it.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// In the order of their nodes' incarnations.
+    pub(super) elsewhere: Vec<Elsewhere>,
+    /// Callees that have not been told REGISTERED, in the order of their numbers: they serve nothing.
+    pub(super) pending: Vec<Callee>,
+    /// Whose turn it is among all callees.
+    pub(super) turn: u64,
+}
+
+/// Another node's part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Elsewhere {
+    pub(super) node: NeighbourIndex,
+    pub(super) incarnation: u64,
+    pub(super) policy: InvocationPolicy,
+    pub(super) callees: u32,
+    pub(super) claim: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
+impl Parts {
+    pub(super) fn is_empty(&self) -> bool {
+        self.elsewhere.is_empty() && self.pending.is_empty()
+    }
+
+    /// Writes a node's part anew; whether it had none.
+    pub(super) fn put(&mut self, part: Elsewhere) -> bool {
+        let incarnation = |part: &Elsewhere| (part.incarnation, part.node);
+        let place = self
+            .elsewhere
+            .binary_search_by_key(&incarnation(&part), incarnation);
+        match place {
+            Ok(place) => self.elsewhere[place] = part,
+            Err(place) => self.elsewhere.insert(place, part),
+        }
+        place.is_err()
+    }
+
+    /// The part that the others yield to.
+    pub(super) fn winner(&self) -> Option<&Elsewhere> {
+        let parts = self.elsewhere.iter();
+        parts.min_by_key(|part| (part.claim, part.incarnation))
+    }
+}
+
+/// Whether callees of two policies cannot be beside each other.
+pub(super) fn is_conflict(one: InvocationPolicy, other: InvocationPolicy) -> bool {
+    one != other || one == InvocationPolicy::Single
+}

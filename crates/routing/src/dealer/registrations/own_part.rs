@@ -1,0 +1,132 @@
+//! This node's part in a registration: how it begins, and callees that are let in when other nodes know of them.
+
+use crosstie_wamp::{InvocationPolicy, RegistrationId};
+
+use super::super::callees::{Callee, Callees};
+use super::super::parts::is_conflict;
+use super::{Registration, Registrations};
+use crate::context::Context;
+use crate::events::REGISTRATION;
+use crate::identity::SessionIndex;
+use crate::keys::RegistrationKey;
+
+impl Registrations {
+    /// A callee serves from now on.
+    pub(super) fn let_in<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        callee: Callee,
+    ) {
+        let registration = &mut self.slab[key.0 as usize];
+        let is_new = registration.callees.is_empty();
+        registration.callees.enter(callee);
+        self.own_count += usize::from(is_new);
+        let registration = &self.slab[key.0 as usize];
+        let session = context.sessions[callee.session].id;
+        context
+            .events
+            .entered(&REGISTRATION, session, &registration.entry(), is_new);
+    }
+
+    /// Other nodes know of a session's part; whether it has one.
+    pub(in super::super) fn let_pending_in<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        session: SessionIndex,
+        (id, number): (RegistrationId, u64),
+    ) -> bool {
+        let Some(key) = self.of_id(id) else {
+            return false;
+        };
+        if !context.sessions[session].registrations.contains(&key) {
+            return false;
+        }
+        let registration = &mut self.slab[key.0 as usize];
+        let of_session = |callee: &Callee| callee.session == session && callee.number == number;
+        if let Some(parts) = &mut registration.across
+            && let Some(place) = parts.pending.iter().position(of_session)
+        {
+            let callee = parts.pending.remove(place);
+            registration.tidy();
+            self.let_in(context, key, callee);
+            return true;
+        }
+        registration.callees.iter().any(of_session)
+    }
+
+    /// Whether the registration is there still.
+    pub(in super::super) fn holds(&self, key: RegistrationKey) -> bool {
+        self.slab.contains(key.0 as usize)
+    }
+
+    /// Places of the table: no registration is beyond.
+    pub(in super::super) fn places(&self) -> u32 {
+        self.slab.capacity() as u32
+    }
+
+    pub(in super::super) fn at(&self, place: u32) -> Option<&Registration> {
+        self.slab.get(place as usize)
+    }
+
+    /// Whether all who serve a registration have left; then it is gone, too.
+    #[cold]
+    pub(in super::super) fn is_left<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+    ) -> bool {
+        let has_left = |callee: &Callee| context.sessions[callee.session].closing;
+        if self[key].callees.is_empty() || !self[key].callees.iter().all(has_left) {
+            return false;
+        }
+        self.take_from_all(context, key);
+        !self.holds(key)
+    }
+}
+
+impl Registration {
+    /// A first callee of this node comes.
+    pub(super) fn begin(&mut self, policy: InvocationPolicy, number: u64) {
+        self.callees = Callees::new(policy);
+        // What is taken over from others by force goes before them.
+        let first = self.elsewhere().iter().map(|part| part.claim).min();
+        self.claim = first.map_or(number, |first| match may_be_beside(self, policy) {
+            true => number,
+            false => first.min(number) - 1,
+        });
+    }
+
+    /// Gives a session's part other options; its number, if it is pending.
+    pub(super) fn replace(&mut self, callee: Callee) -> Option<u64> {
+        let of_session = |known: &&mut Callee| known.session == callee.session;
+        let parts = self.across.as_deref_mut();
+        if let Some(known) = parts.and_then(|parts| parts.pending.iter_mut().find(of_session)) {
+            *known = Callee {
+                number: known.number,
+                ..callee
+            };
+            return Some(known.number);
+        }
+        self.callees.enter(callee);
+        None
+    }
+
+    /// Forgets that a session is to serve it; whether it was.
+    pub(super) fn forget_pending(&mut self, session: SessionIndex) -> bool {
+        let Some(parts) = &mut self.across else {
+            return false;
+        };
+        let before = parts.pending.len();
+        parts.pending.retain(|callee| callee.session != session);
+        let was_pending = parts.pending.len() < before;
+        self.tidy();
+        was_pending
+    }
+}
+
+/// Whether callees with that policy may be beside those of other nodes.
+fn may_be_beside(registration: &Registration, policy: InvocationPolicy) -> bool {
+    let mut elsewhere = registration.elsewhere().iter();
+    elsewhere.all(|part| !is_conflict(part.policy, policy))
+}

@@ -1,0 +1,94 @@
+//! What may be said of a call, and what must hold in the end.
+
+use std::collections::BTreeSet;
+
+use crosstie_wamp::InvocationPolicy;
+
+use super::{Call, Calls, PROCEDURES, Session};
+use crate::Name;
+use crate::fabric::node::Node;
+
+impl Calls {
+    pub(super) fn judge_error(&self, call: &Call, error: &str) {
+        let lasting = call.holders.iter().any(|(name, since)| {
+            let session = self.sessions.get(name);
+            session.is_some_and(|session| session.registered.values().any(|(_, s)| s == since))
+        });
+        let may_be = match error {
+            "e.failed" => true,
+            "wamp.error.canceled" => true,
+            "wamp.error.timeout" => call.has_timeout,
+            "wamp.error.no_such_procedure" | "wamp.error.no_available_callee" => {
+                !lasting || self.setting.faults
+            }
+            "wamp.error.network_failure" => self.setting.faults,
+            _ => false,
+        };
+        let is_cancelled = call.is_cancelled;
+        let Call { number, place, .. } = call;
+        let procedure = PROCEDURES[*place].1;
+        assert!(
+            may_be,
+            "call {number} of {procedure}: {error}, cancelled: {is_cancelled}"
+        );
+    }
+
+    /// A procedure that is nobody else's.
+    pub(super) fn check_alone(&self, name: Name, place: usize) {
+        for (other, session) in &self.sessions {
+            let has = session
+                .registered
+                .values()
+                .any(|(known, _)| *known == place);
+            assert!(!has || *other == name, "{name} and {other} have the same");
+        }
+    }
+
+    /// All calls that are left open are served by somebody, and the other way round.
+    pub(super) fn check_quiet(&self) {
+        let calls = self.sessions.values().flat_map(|s| s.calls.values());
+        let calls: BTreeSet<_> = calls.map(|call| call.number).collect();
+        let served = self.sessions.values().flat_map(|s| s.invocations.values());
+        let served: BTreeSet<_> = served
+            .filter(|invocation| !invocation.is_interrupted)
+            .map(|invocation| invocation.number)
+            .collect();
+        for number in &calls {
+            let all = self.sessions.values().flat_map(|s| s.invocations.values());
+            let mut all = all.map(|invocation| invocation.number);
+            assert!(all.any(|other| other == *number), "{number} is nobody's");
+        }
+        for number in &served {
+            let is_open = calls.contains(number) || self.skipped.contains(number);
+            assert!(is_open, "{number} is served for nobody");
+        }
+        for session in self.sessions.values() {
+            let Session {
+                registering,
+                ending,
+                node,
+                ..
+            } = session;
+            let is_done = registering.is_empty() && ending.is_empty();
+            assert!(is_done, "node {node}: {registering:?} {ending:?} wait");
+        }
+    }
+
+    /// All nodes know the same, and nothing that cannot be.
+    pub(super) fn check_directories(&self) {
+        let own = |node: &Node| node.realm.counts().registrations;
+        let all: usize = self.nodes.values().map(own).sum();
+        for node in self.nodes.values() {
+            let counts = node.realm.counts();
+            assert_eq!(counts.registrations + counts.registrations_elsewhere, all);
+            assert_eq!(node.member.pairs(), self.setting.nodes - 1);
+        }
+        for (name, session) in &self.sessions {
+            for (place, _) in session.registered.values() {
+                if PROCEDURES[*place].2 == InvocationPolicy::Single {
+                    self.check_alone(*name, *place);
+                }
+            }
+        }
+    }
+}
