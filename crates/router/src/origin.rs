@@ -34,16 +34,30 @@ pub(crate) fn add(welcome: &mut Dict, mut extra: Dict, peer: &Peer, own: Option<
     }
 }
 
-/// Takes away again what [`add`] has said of the router, for a client that does not take so long a WELCOME.
-pub(crate) fn remove(welcome: &mut Dict) {
+/// Takes away again what [`add`] has said of the router, and of its features those that are no standard's, for a
+/// client that does not take so long a WELCOME.
+pub(crate) fn shorten(welcome: &mut Dict) {
     let is_own = |key: &str| KEYS.contains(&key);
     welcome.retain_mut(|(key, value)| match value {
+        Value::Dict(roles) if key == "roles" => {
+            roles.iter_mut().for_each(|(_, role)| keep_standard(role));
+            true
+        }
         Value::Dict(extra) if key == "authextra" => {
             extra.retain(|(key, _)| !is_own(key));
             !extra.is_empty()
         }
         _ => !is_own(key),
     });
+}
+
+fn keep_standard(role: &mut Value) {
+    let Value::Dict(role) = role else { return };
+    for (_, features) in role {
+        if let Value::Dict(features) = features {
+            features.retain(|(name, _)| !name.starts_with("x_"));
+        }
+    }
 }
 
 /// What an authenticator is told of the connection: the keys are Crossbar.io's, and what is not kept here

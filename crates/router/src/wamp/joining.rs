@@ -391,8 +391,8 @@ impl Session {
         self.refuse(error::NETWORK_FAILURE, DETACHED)
     }
 
-    /// Sends WELCOME, with where the session is served (`own`) if the client takes so much: one that takes a
-    /// kilobyte can do without.
+    /// Sends WELCOME, with where the session is served (`own`) and Crosstie's own features if the client takes so
+    /// much: one that takes a kilobyte can do without.
     fn welcome(
         &self,
         session: SessionId,
@@ -409,7 +409,7 @@ impl Session {
             return Ok(());
         }
         if let Message::Welcome { details, .. } = &mut welcome {
-            origin::remove(details);
+            origin::shorten(details);
         }
         send(messages, &self.peer, &welcome)
     }
