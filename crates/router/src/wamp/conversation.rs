@@ -127,14 +127,7 @@ impl Conversation {
             message_bytes_max: accepted.peer_length_max as u32,
         };
         let frames = Frames::RawSocket(rawsocket::Decoder::new(accepted.receive_length_max));
-        self.open_session(
-            frames,
-            wire,
-            false,
-            accepted.receive_length_max,
-            &endpoint.auth,
-            &endpoint.supervision,
-        );
+        self.open_session(frames, wire, false, &endpoint.auth, &endpoint.supervision);
         Outcome::Continue {
             consumed: handshake.len(),
             wanted: 0,
@@ -203,14 +196,7 @@ impl Conversation {
             jar.attach(cookie, &self.connection, wire);
         }
         let frames = Frames::WebSocket(websocket::Decoder::new(Role::Server, config));
-        self.open_session(
-            frames,
-            wire,
-            batched,
-            options.message_bytes_max,
-            &endpoint.auth,
-            &endpoint.supervision,
-        );
+        self.open_session(frames, wire, batched, &endpoint.auth, &endpoint.supervision);
         Outcome::Continue {
             consumed,
             wanted: 0,
@@ -222,7 +208,6 @@ impl Conversation {
         frames: Frames,
         wire: Wire,
         batched: bool,
-        message_bytes_max: usize,
         auth: &Arc<LiveMethods>,
         supervision: &Arc<Supervision>,
     ) {
@@ -231,13 +216,7 @@ impl Conversation {
             wire,
         };
         let session = Session::new(Arc::clone(&self.listening), Arc::clone(auth), peer);
-        let open = Open::new(
-            frames,
-            session,
-            batched,
-            Arc::clone(supervision),
-            message_bytes_max,
-        );
+        let open = Open::new(frames, session, batched, Arc::clone(supervision));
         self.state = State::Open(Box::new(open));
     }
 

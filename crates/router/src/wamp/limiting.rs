@@ -17,22 +17,22 @@ impl Session {
     /// Has the bounds of a session that has joined be kept.
     pub(super) fn begin_limits(&mut self, realm: &SharedRealm, key: SessionKey) {
         let limits = realm.limit(key, self.listening.session_limits);
-        let bounds = bounds(limits);
-        // The session before may have had some.
-        if bounds.is_some() || self.is_bounded {
-            self.peer.connection.bound(bounds);
-            self.is_bounded = bounds.is_some();
+        // Also where there are none: the session before may have had some.
+        self.peer.connection.bound(bounds(limits));
+        self.is_limited = realm.rates.begin(key, limits);
+    }
+
+    /// Bytes of the longest message that it may send, where something says so beside its endpoint.
+    pub(super) fn message_bytes_max(&self) -> Option<usize> {
+        match &self.state {
+            State::Joined { realm, key } if self.is_limited => realm.rates.message_bytes_max(*key),
+            _ => None,
         }
-        let message_bytes_max = limits.message_bytes_max;
-        self.message_bytes_max =
-            message_bytes_max.map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
-        self.is_limited = realm.rates.begin(key, limits) || message_bytes_max.is_some();
     }
 
     /// Ends the session for a message that is longer than it may be.
     #[cold]
-    pub(super) fn abort_too_long(&mut self, bytes: usize) -> ControlFlow<()> {
-        let max = self.message_bytes_max;
+    pub(super) fn abort_too_long(&mut self, bytes: usize, max: usize) -> ControlFlow<()> {
         let text = format!("a message of {bytes} bytes; message_bytes_max is {max}");
         self.abort(error::PAYLOAD_SIZE_EXCEEDED, &text)
     }

@@ -19,7 +19,6 @@ pub(super) struct Open {
     pub(super) supervision: Arc<Supervision>,
     /// Until the session has joined, messages are short and the handshake's time limit is on.
     pub(super) joined: bool,
-    message_bytes_max: u32,
     /// Its last turn put much into the line of the thread's fan-outs.
     fans_out: bool,
     /// A part of a message is kept, and on the connection's account.
@@ -91,7 +90,6 @@ impl Open {
         session: Session,
         batched: bool,
         supervision: Arc<Supervision>,
-        message_bytes_max: usize,
     ) -> Self {
         let mut open = Self {
             frames,
@@ -100,7 +98,6 @@ impl Open {
             supervision,
             joined: false,
             keeps: false,
-            message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
             fans_out: false,
         };
         open.limit_messages();
@@ -108,7 +105,9 @@ impl Open {
     }
 
     pub(super) fn limit_messages(&mut self) {
-        let bytes_max = self.message_bytes_max.min(self.session.message_bytes_max) as usize;
+        let of_endpoint = self.supervision.message_bytes_max;
+        let of_session = self.session.message_bytes_max();
+        let bytes_max = of_session.map_or(of_endpoint, |max| max.min(of_endpoint));
         let hello_max = if self.joined {
             bytes_max
         } else {

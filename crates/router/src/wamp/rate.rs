@@ -1,4 +1,5 @@
-//! How fast a session may send, where its role, its realm or its listener says so: it is read no faster.
+//! How fast a session may send, and how long its messages may be, where its role, its realm or its listener says so:
+//! it is read no faster.
 //!
 //! An allowance of a second's messages and bytes is filled as time passes. What a message takes beyond it is a debt,
 //! and nothing of the session is read before that is paid: nothing is lost, and the client's own
@@ -30,6 +31,7 @@ pub(crate) struct Rates(Mutex<HashMap<SessionKey, Rate>>);
 /// What is kept of a session that has a rate.
 #[derive(Default)]
 struct Rate {
+    message_bytes_max: Option<usize>,
     messages: Option<Allowance>,
     bytes: Option<Allowance>,
     /// What ends its pause.
@@ -49,13 +51,17 @@ pub(crate) struct Allowance {
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Rate {
-    /// `None` for a role whose sessions send as they like.
+    /// `None` for sessions that send as they like.
     fn of(limits: RoleLimits, now: Instant) -> Option<Self> {
         let messages = limits.messages_per_second_max;
         let bytes = limits.bytes_per_second_max;
-        messages.or(bytes)?;
+        let message_bytes_max = limits.message_bytes_max;
+        if messages.or(bytes).is_none() && message_bytes_max.is_none() {
+            return None;
+        }
         let allowance = |per_second: u32| Allowance::new(per_second, now);
         Some(Self {
+            message_bytes_max,
             messages: messages.map(allowance),
             bytes: bytes.map(allowance),
             slot: None,
@@ -109,7 +115,7 @@ impl Allowance {
 }
 
 impl Rates {
-    /// Keeps the rate of a session that has joined, if its role has one.
+    /// Keeps the rate of a session that has joined, if it has one.
     pub(super) fn begin(&self, session: SessionKey, limits: RoleLimits) -> bool {
         let rate = Rate::of(limits, Instant::now());
         let has_rate = rate.is_some();
@@ -121,6 +127,11 @@ impl Rates {
 
     pub(super) fn forget(&self, session: SessionKey) {
         self.0.lock().remove(&session);
+    }
+
+    /// Bytes of the longest message that it may send.
+    pub(super) fn message_bytes_max(&self, session: SessionKey) -> Option<usize> {
+        self.0.lock().get(&session)?.message_bytes_max
     }
 
     /// Takes what one message is; how long nothing is to be read then.

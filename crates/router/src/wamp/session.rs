@@ -41,9 +41,6 @@ pub(crate) struct Session {
     pub(super) halt: Halt,
     /// Something says how fast it may send, or how long its messages may be.
     pub(super) is_limited: bool,
-    /// Its connection has bounds of its own.
-    pub(super) is_bounded: bool,
-    pub(super) message_bytes_max: u32,
     /// What its messages took of the present turn.
     steps: u32,
 }
@@ -88,8 +85,6 @@ impl Session {
             silent_topics: Cell::new(0),
             halt: Halt::No,
             is_limited: false,
-            is_bounded: false,
-            message_bytes_max: u32::MAX,
             steps: 0,
         }
     }
@@ -118,8 +113,8 @@ impl Session {
         now: Instant,
     ) -> ControlFlow<()> {
         let (serializer, is_limited) = (self.peer.wire.serializer, self.is_limited);
-        if is_limited && bytes.len() > self.message_bytes_max as usize {
-            return self.abort_too_long(bytes.len());
+        if is_limited && let Some(max) = self.message_bytes_max().filter(|&max| bytes.len() > max) {
+            return self.abort_too_long(bytes.len(), max);
         }
         let flow = match codec::decode(serializer, bytes, &self.listening.decoding) {
             Ok(message) => self.handle(&message, bytes, source, now),
@@ -338,7 +333,6 @@ impl Session {
         match mem::replace(&mut self.state, State::Closed(None)) {
             State::Joined { realm, key } => {
                 self.halt = Halt::No;
-                self.message_bytes_max = u32::MAX;
                 if mem::take(&mut self.is_limited) {
                     realm.rates.forget(key);
                 }

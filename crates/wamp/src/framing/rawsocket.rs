@@ -88,7 +88,7 @@ impl ClientHandshake {
         Ok(Accepted {
             serializer: self.serializer,
             peer_length_max: length_of(second >> 4),
-            receive_length_max: length_of(length_exponent(self.receive_length_max)),
+            receive_length_max: announced_length(self.receive_length_max),
             reply: bytes,
         })
     }
@@ -298,6 +298,12 @@ fn prefix(kind: u8, length: usize) -> u32 {
         _ => length as u32,
     };
     u32::from(kind) << 24 | length
+}
+
+/// What a handshake announces where messages of up to `length_max` bytes are taken: the largest power of two that
+/// is not above it.
+pub fn announced_length(length_max: usize) -> usize {
+    length_of(length_exponent(length_max))
 }
 
 fn length_of(exponent: u8) -> usize {
