@@ -101,7 +101,7 @@ def test_crosstie(node, certificate_directory: Path, tmp_path: Path, transport, 
     assert ran.returncode == 0
     counts = judgement["counts"]
     assert counts["passes"] > 180
-    # By the specification wherever an option says which: one thing is left that is as Crossbar.io does it.
+    # By the specification wherever an option says which: one thing is left as Crossbar.io does it.
     assert counts["as_crossbar"] == 1
     assert judgement["router"].startswith("Crosstie-")
 
