@@ -2,7 +2,12 @@
 
 use crosstie_sim::fabric::{Calls, Run, Setting};
 
-fn play(settings: &[(usize, usize)], faults: bool) {
+/// Nodes and servers.
+const WITHOUT_FAULTS: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)];
+const WITH_FAULTS: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 2), (4, 3)];
+
+/// Plays every seed in every setting; a run says how much crossed.
+fn play(settings: &[(usize, usize)], faults: bool, run: impl Fn(u64, Setting) -> usize) {
     let only = std::env::var("SIM_SEED").ok();
     let only: Option<u64> = only.map(|seed| seed.parse().expect("a seed is a number"));
     let mut crossed = 0;
@@ -14,46 +19,36 @@ fn play(settings: &[(usize, usize)], faults: bool) {
                 faults,
             };
             eprintln!("{setting:?}, SIM_SEED={seed}");
-            crossed += Run::new(seed, setting).play(600);
+            crossed += run(seed, setting);
         }
     }
     assert!(crossed > 0, "nothing crossed");
 }
 
+fn play_events(seed: u64, setting: Setting) -> usize {
+    Run::new(seed, setting).play(600)
+}
+
+fn play_calls(seed: u64, setting: Setting) -> usize {
+    Calls::new(seed, setting).play(1_200)
+}
+
 #[test]
 fn without_faults_the_nodes_are_one_realm() {
-    play(&[(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)], false);
+    play(&WITHOUT_FAULTS, false, play_events);
 }
 
 #[test]
 fn with_faults_events_are_lost_and_nothing_else() {
-    play(&[(2, 1), (2, 2), (3, 2), (4, 3)], true);
-}
-
-fn play_calls(settings: &[(usize, usize)], faults: bool) {
-    let only = std::env::var("SIM_SEED").ok();
-    let only: Option<u64> = only.map(|seed| seed.parse().expect("a seed is a number"));
-    let mut answered = 0;
-    for seed in only.map_or(1..=20, |seed| seed..=seed) {
-        for (nodes, servers) in settings {
-            let setting = Setting {
-                nodes: *nodes,
-                servers: *servers,
-                faults,
-            };
-            eprintln!("calls, {setting:?}, SIM_SEED={seed}");
-            answered += Calls::new(seed, setting).play(1_200);
-        }
-    }
-    assert!(answered > 0, "nothing was answered");
+    play(&WITH_FAULTS, true, play_events);
 }
 
 #[test]
 fn without_faults_calls_are_those_of_one_realm() {
-    play_calls(&[(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)], false);
+    play(&WITHOUT_FAULTS, false, play_calls);
 }
 
 #[test]
 fn with_faults_calls_end_once_and_all_nodes_agree() {
-    play_calls(&[(2, 1), (2, 2), (3, 2), (4, 3)], true);
+    play(&WITH_FAULTS, true, play_calls);
 }

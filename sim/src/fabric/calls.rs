@@ -5,17 +5,17 @@ mod judging;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crosstie_fabric::{Kind, Ticked};
-use crosstie_routing::{ClientFeature, ClientFeatures, SessionKey, Time};
+use crosstie_fabric::Kind;
+use crosstie_routing::{ClientFeature, ClientFeatures, SessionKey};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, InvocationPolicy, MatchPolicy, Message, MessageType,
     Payload, RegisterOptions, RegistrationId, RequestId, Serializer, YieldOptions,
 };
 
-use super::Setting;
-use super::engine::{NodeIndex, Servers};
+use super::cluster::{Cluster, Play, Setting};
+use super::engine::NodeIndex;
 use super::node::Node;
-use crate::{Chance, Name};
+use crate::Name;
 
 /// Procedures, how they match and are shared.
 const PROCEDURES: [(MatchPolicy, &str, InvocationPolicy, &str); 5] = [
@@ -26,20 +26,11 @@ const PROCEDURES: [(MatchPolicy, &str, InvocationPolicy, &str); 5] = [
     (MatchPolicy::Prefix, "p.", InvocationPolicy::Random, "p.x"),
 ];
 
-const TICK_MS: u64 = 100;
-const TICK_WITHOUT_FAULTS_MS: u64 = 10;
-
 const TIMEOUT_MS: u64 = 700;
 
 pub struct Calls {
-    setting: Setting,
-    chance: Chance,
-    servers: Servers,
-    nodes: BTreeMap<NodeIndex, Node>,
+    cluster: Cluster,
     sessions: BTreeMap<Name, Session>,
-    now: Time,
-    name_last: Name,
-    request_last: u64,
     /// Each call has a number that goes with it; those that were cancelled without their callee being told.
     skipped: BTreeSet<u64>,
     answered_across: usize,
@@ -81,48 +72,31 @@ struct Invocation {
 
 impl Calls {
     pub fn new(seed: u64, setting: Setting) -> Self {
-        let mut chance = Chance::new(seed);
-        let mut servers = Servers::new(setting.servers);
-        let mut nodes = BTreeMap::new();
-        for index in 0..setting.nodes {
-            nodes.insert(index, Node::new(index as u64 + 1, chance.number()));
-            servers.connect(index, chance.below(setting.servers));
-        }
-        let mut calls = Self {
-            setting,
-            chance,
-            servers,
-            nodes,
+        Self {
+            cluster: Cluster::new(seed, setting),
             sessions: BTreeMap::new(),
-            now: Time(1_000_000),
-            name_last: 0,
-            request_last: 0,
             skipped: BTreeSet::new(),
             answered_across: 0,
-        };
-        for index in 0..setting.nodes {
-            calls.attach(index);
         }
-        calls
     }
 
     /// Plays so many steps, lets all arrive, and has everybody leave; how many calls were answered by other nodes.
     pub fn play(mut self, steps: usize) -> usize {
         self.quiet();
-        for _ in 0..self.setting.nodes * 2 {
+        for _ in 0..self.cluster.setting.nodes * 2 {
             self.join();
         }
         for _ in 0..steps {
-            match self.chance.below(20) {
+            match self.cluster.chance.below(20) {
                 0 => self.tick(),
                 1 | 2 => self.register(),
                 3 => self.unregister(),
                 4..=7 => self.call(),
                 8 | 9 => self.answer(),
                 10 => self.cancel(),
-                11 if self.setting.faults && self.chance.one_in(8) => self.fail(),
-                12 if self.chance.one_in(4) => self.join(),
-                13 if self.chance.one_in(8) => self.leave_any(),
+                11 if self.cluster.setting.faults && self.cluster.chance.one_in(8) => self.fail(),
+                12 if self.cluster.chance.one_in(4) => self.join(),
+                13 if self.cluster.chance.one_in(8) => self.leave_any(),
                 _ => {
                     self.step();
                 }
@@ -135,7 +109,7 @@ impl Calls {
             self.leave(name);
         }
         self.quiet();
-        for node in self.nodes.values() {
+        for node in self.cluster.nodes.values() {
             let counts = node.realm.counts();
             assert_eq!(counts.calls + counts.calls_across, 0, "a call stays");
             assert_eq!(counts.registrations + counts.registrations_elsewhere, 0);
@@ -145,108 +119,26 @@ impl Calls {
         self.answered_across
     }
 
-    fn attach(&mut self, index: NodeIndex) {
-        if let (Some(node), Some(client)) = (
-            self.nodes.get_mut(&index),
-            self.servers.clients.get_mut(&index),
-        ) {
-            let server = format!("server{}", client.server);
-            node.member.attach(self.now, (&server, 1 << 20), client);
-        }
-    }
-
-    fn step(&mut self) -> bool {
-        let Some(told) = self.servers.step(&mut self.chance) else {
-            return false;
-        };
-        if let Some((index, told)) = told
-            && let Some(node) = self.nodes.get_mut(&index)
-            && let Some(client) = self.servers.clients.get_mut(&index)
-        {
-            node.told(self.now, client, &told);
-            self.hear(index);
-        }
-        true
-    }
-
-    fn tick(&mut self) {
-        let tick_ms = match self.setting.faults {
-            true => TICK_MS,
-            false => TICK_WITHOUT_FAULTS_MS,
-        };
-        self.now = self.now.after_ms(tick_ms);
-        for index in 0..self.setting.nodes {
-            let client = self.servers.clients.get_mut(&index);
-            let is_cut = client.is_none();
-            let Some(node) = self.nodes.get_mut(&index) else {
-                continue;
-            };
-            let ticked = node.tick(self.now, client);
-            self.hear(index);
-            if ticked == Ticked::Silent {
-                self.detach(index);
-            } else if is_cut && self.chance.one_in(3) {
-                let server = self.chance.below(self.setting.servers);
-                self.servers.connect(index, server);
-                self.attach(index);
-            }
-        }
-    }
-
-    fn quiet(&mut self) {
-        for _ in 0..80 {
-            while self.step() {}
-            self.tick();
-        }
-        while self.step() {}
-    }
-
-    fn detach(&mut self, index: NodeIndex) {
-        self.servers.cut(index);
-        if let Some(node) = self.nodes.get_mut(&index) {
-            node.member.detach();
-            node.settle(self.now, None);
-            self.hear(index);
-        }
-    }
-
-    fn fail(&mut self) {
-        let index = self.chance.below(self.setting.nodes);
-        match self.chance.below(3) {
-            0 => self.detach(index),
-            1 if self.setting.servers > 1 => {
-                let from = self.chance.below(self.setting.servers);
-                let to = (from + 1) % self.setting.servers;
-                self.servers.cut_route(from, to);
-            }
-            _ => {
-                self.servers.cut(index);
-                self.sessions.retain(|_, session| session.node != index);
-                let (incarnation, seed) = (self.chance.number(), self.chance.number());
-                self.nodes.insert(index, Node::new(incarnation, seed));
-            }
-        }
-    }
-
     fn join(&mut self) {
-        let index = self.chance.below(self.setting.nodes);
-        let Some(node) = self.nodes.get_mut(&index) else {
+        let cluster = &mut self.cluster;
+        let index = cluster.chance.below(cluster.setting.nodes);
+        let name = cluster.name();
+        let Some(node) = cluster.nodes.get_mut(&index) else {
             return;
         };
-        self.name_last += 1;
         // Some are told that a registration is revoked by GOODBYE.
-        let is_told = self.chance.one_in(2);
+        let is_told = cluster.chance.one_in(2);
         let features: ClientFeatures = ClientFeature::ALL
             .into_iter()
             .filter(|feature| is_told || *feature != ClientFeature::CalleeRegistrationRevocation)
             .collect();
-        let key = node.join(self.now, self.name_last, features);
+        let key = node.join(cluster.now, name, features);
         let session = Session {
             node: index,
             key: Some(key),
             ..Session::default()
         };
-        self.sessions.insert(self.name_last, session);
+        self.sessions.insert(name, session);
     }
 
     fn leave_any(&mut self) {
@@ -259,9 +151,8 @@ impl Calls {
         let Some(session) = self.sessions.remove(&name) else {
             return;
         };
-        let client = self.servers.clients.get_mut(&session.node);
-        if let (Some(node), Some(key)) = (self.nodes.get_mut(&session.node), session.key) {
-            node.leave(self.now, client, key);
+        if let Some(key) = session.key {
+            self.cluster.leave(session.node, key);
             self.hear(session.node);
         }
     }
@@ -270,9 +161,9 @@ impl Calls {
         let Some(name) = self.somebody() else {
             return;
         };
-        let place = self.chance.below(PROCEDURES.len());
+        let place = self.cluster.chance.below(PROCEDURES.len());
         let (match_policy, procedure, invoke, _) = PROCEDURES[place];
-        let request = self.request();
+        let request = self.cluster.request();
         let options = RegisterOptions {
             match_policy,
             invoke,
@@ -295,12 +186,12 @@ impl Calls {
         let Some(name) = self.somebody() else {
             return;
         };
-        let request = self.request();
+        let request = self.cluster.request();
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };
         let ids: Vec<_> = session.registered.keys().copied().collect();
-        let Some(registration) = self.chance.pick_any(&ids) else {
+        let Some(registration) = self.cluster.chance.pick_any(&ids) else {
             return;
         };
         session.registered.remove(&registration);
@@ -318,11 +209,11 @@ impl Calls {
         let Some(name) = self.somebody() else {
             return;
         };
-        let place = self.chance.below(PROCEDURES.len());
+        let place = self.cluster.chance.below(PROCEDURES.len());
         let procedure = PROCEDURES[place].3;
-        let request = self.request();
+        let request = self.cluster.request();
         let number = request.0;
-        let has_timeout = self.chance.one_in(8);
+        let has_timeout = self.cluster.chance.one_in(8);
         let mut holders = Vec::new();
         for (name, session) in &self.sessions {
             let of_it = session.registered.values();
@@ -361,12 +252,12 @@ impl Calls {
         let Some(name) = self.somebody() else {
             return;
         };
-        let progress = self.chance.one_in(3);
+        let progress = self.cluster.chance.one_in(3);
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };
         let open: Vec<_> = session.invocations.keys().copied().collect();
-        let Some(request) = self.chance.pick_any(&open) else {
+        let Some(request) = self.cluster.chance.pick_any(&open) else {
             return;
         };
         let Some(invocation) = session.invocations.get_mut(&request) else {
@@ -386,7 +277,7 @@ impl Calls {
             },
             payload: payload(&args),
         };
-        let fails = !progress && self.chance.one_in(4);
+        let fails = !progress && self.cluster.chance.one_in(4);
         let error = Message::Error {
             request_type: MessageType::Invocation,
             request,
@@ -402,12 +293,12 @@ impl Calls {
             return;
         };
         let modes = [CancelMode::Skip, CancelMode::Kill, CancelMode::KillNoWait];
-        let mode = self.chance.pick(&modes);
+        let mode = self.cluster.chance.pick(&modes);
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };
         let open: Vec<_> = session.calls.keys().copied().collect();
-        let Some(request) = self.chance.pick_any(&open) else {
+        let Some(request) = self.cluster.chance.pick_any(&open) else {
             return;
         };
         if let Some(call) = session.calls.get_mut(&request) {
@@ -425,19 +316,9 @@ impl Calls {
             return;
         };
         let index = session.node;
-        let client = self.servers.clients.get_mut(&index);
-        if let (Some(node), Some(key)) = (self.nodes.get_mut(&index), session.key) {
-            node.handle(self.now, client, key, message);
+        if let Some(key) = session.key {
+            self.cluster.handle(index, key, message);
             self.hear(index);
-        }
-    }
-
-    fn hear(&mut self, index: NodeIndex) {
-        let Some(node) = self.nodes.get_mut(&index) else {
-            return;
-        };
-        for (name, heard) in std::mem::take(&mut node.heard) {
-            self.judge(name, heard);
         }
     }
 
@@ -449,17 +330,31 @@ impl Calls {
 
     fn bounced(&self) -> u64 {
         let of = |node: &Node| node.member.counts().sent[Kind::Bounce as usize];
-        self.nodes.values().map(of).sum()
+        self.cluster.nodes.values().map(of).sum()
     }
 
     fn somebody(&mut self) -> Option<Name> {
         let names: Vec<_> = self.sessions.keys().copied().collect();
-        self.chance.pick_any(&names)
+        self.cluster.chance.pick_any(&names)
+    }
+}
+
+impl Play for Calls {
+    fn cluster(&mut self) -> &mut Cluster {
+        &mut self.cluster
     }
 
-    fn request(&mut self) -> RequestId {
-        self.request_last += 1;
-        RequestId(self.request_last)
+    fn hear(&mut self, index: NodeIndex) {
+        let Some(node) = self.cluster.nodes.get_mut(&index) else {
+            return;
+        };
+        for (name, heard) in std::mem::take(&mut node.heard) {
+            self.judge(name, heard);
+        }
+    }
+
+    fn lose(&mut self, index: NodeIndex) {
+        self.sessions.retain(|_, session| session.node != index);
     }
 }
 

@@ -6,9 +6,11 @@
 //! faults are over.
 
 mod calls;
+mod cluster;
 mod engine;
 mod node;
 mod run;
 
 pub use calls::Calls;
-pub use run::{Run, Setting};
+pub use cluster::Setting;
+pub use run::Run;

@@ -4,35 +4,21 @@ mod checks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crosstie_fabric::Ticked;
-use crosstie_routing::{ClientFeatures, SessionKey, Time};
+use crosstie_routing::{ClientFeatures, SessionKey};
 use crosstie_wamp::{
     MatchPolicy, Message, Payload, PublicationId, PublishOptions, RequestId, Serializer,
     SubscribeOptions, SubscriptionId,
 };
 
-use super::engine::{NodeIndex, Servers};
-use super::node::{Heard, Node};
-use crate::{Chance, Name};
-
-/// What there is, and what may go wrong.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    pub nodes: usize,
-    pub servers: usize,
-    pub faults: bool,
-}
+use super::cluster::{Cluster, Play, Setting};
+use super::engine::NodeIndex;
+use super::node::Heard;
+use crate::Name;
 
 pub struct Run {
-    setting: Setting,
-    chance: Chance,
-    servers: Servers,
-    nodes: BTreeMap<NodeIndex, Node>,
+    cluster: Cluster,
     sessions: BTreeMap<Name, Session>,
     publications: BTreeMap<PublicationId, Publication>,
-    now: Time,
-    name_last: Name,
-    request_last: u64,
 }
 
 /// A session as itself sees it.
@@ -72,157 +58,51 @@ const PATTERNS: [(MatchPolicy, &str); 8] = [
     (MatchPolicy::Wildcard, "..y"),
 ];
 
-/// Of a tick. Without faults nothing takes so long that a node is given up.
-const TICK_MS: u64 = 100;
-const TICK_WITHOUT_FAULTS_MS: u64 = 10;
-
 impl Run {
     pub fn new(seed: u64, setting: Setting) -> Self {
-        let mut chance = Chance::new(seed);
-        let mut servers = Servers::new(setting.servers);
-        let mut nodes = BTreeMap::new();
-        for index in 0..setting.nodes {
-            nodes.insert(index, Node::new(index as u64 + 1, chance.number()));
-            servers.connect(index, chance.below(setting.servers));
-        }
-        let mut run = Self {
-            setting,
-            chance,
-            servers,
-            nodes,
+        Self {
+            cluster: Cluster::new(seed, setting),
             sessions: BTreeMap::new(),
             publications: BTreeMap::new(),
-            now: Time(1_000_000),
-            name_last: 0,
-            request_last: 0,
-        };
-        for index in 0..setting.nodes {
-            run.attach(index);
         }
-        run
     }
 
     /// Plays so many steps, then lets all that is under way arrive; how many events came from other nodes.
     pub fn play(mut self, steps: usize) -> usize {
         self.quiet();
-        for _ in 0..self.setting.nodes * 2 {
+        for _ in 0..self.cluster.setting.nodes * 2 {
             self.join();
         }
         for _ in 0..steps {
-            match self.chance.below(16) {
+            match self.cluster.chance.below(16) {
                 0 => self.tick(),
                 1 => self.subscribe(),
                 2 => self.unsubscribe(),
                 3 | 4 => self.publish(),
-                5 if self.setting.faults && self.chance.one_in(8) => self.fail(),
-                6 if self.chance.one_in(4) => self.join(),
-                7 if self.chance.one_in(8) => self.leave(),
+                5 if self.cluster.setting.faults && self.cluster.chance.one_in(8) => self.fail(),
+                6 if self.cluster.chance.one_in(4) => self.join(),
+                7 if self.cluster.chance.one_in(8) => self.leave(),
                 _ => {
                     self.step();
                 }
             }
         }
         self.quiet();
-        if !self.setting.faults {
+        if !self.cluster.setting.faults {
             self.check_all_came();
         }
         self.check_all_is_well();
         self.count_crossed()
     }
 
-    fn attach(&mut self, index: NodeIndex) {
-        let (Some(node), Some(client)) = (
-            self.nodes.get_mut(&index),
-            self.servers.clients.get_mut(&index),
-        ) else {
-            return;
-        };
-        let server = format!("server{}", client.server);
-        node.member.attach(self.now, (&server, 1 << 20), client);
-    }
-
-    fn step(&mut self) -> bool {
-        let Some(told) = self.servers.step(&mut self.chance) else {
-            return false;
-        };
-        if let Some((index, told)) = told
-            && let Some(node) = self.nodes.get_mut(&index)
-            && let Some(client) = self.servers.clients.get_mut(&index)
-        {
-            node.told(self.now, client, &told);
-            self.hear(index);
-        }
-        true
-    }
-
-    fn tick(&mut self) {
-        let tick_ms = match self.setting.faults {
-            true => TICK_MS,
-            false => TICK_WITHOUT_FAULTS_MS,
-        };
-        self.now = self.now.after_ms(tick_ms);
-        for index in 0..self.setting.nodes {
-            let Some(node) = self.nodes.get_mut(&index) else {
-                continue;
-            };
-            let client = self.servers.clients.get_mut(&index);
-            let ticked = node.tick(self.now, client);
-            self.hear(index);
-            let is_cut = !self.servers.clients.contains_key(&index);
-            if ticked == Ticked::Silent {
-                self.detach(index);
-            } else if is_cut && self.chance.one_in(3) {
-                let server = self.chance.below(self.setting.servers);
-                self.servers.connect(index, server);
-                self.attach(index);
-            }
-        }
-    }
-
-    /// Lets everything arrive, and everybody find each other.
-    fn quiet(&mut self) {
-        for _ in 0..80 {
-            while self.step() {}
-            self.tick();
-        }
-        while self.step() {}
-    }
-
-    fn detach(&mut self, index: NodeIndex) {
-        self.servers.cut(index);
-        if let Some(node) = self.nodes.get_mut(&index) {
-            node.member.detach();
-            node.settle(self.now, None);
-            self.hear(index);
-        }
-    }
-
-    fn fail(&mut self) {
-        let index = self.chance.below(self.setting.nodes);
-        match self.chance.below(3) {
-            0 => self.detach(index),
-            1 if self.setting.servers > 1 => {
-                let from = self.chance.below(self.setting.servers);
-                let to = (from + 1) % self.setting.servers;
-                self.servers.cut_route(from, to);
-            }
-            // It is killed, and another one begins in its place.
-            _ => {
-                self.servers.cut(index);
-                self.sessions.retain(|_, session| session.node != index);
-                let (incarnation, seed) = (self.chance.number(), self.chance.number());
-                self.nodes.insert(index, Node::new(incarnation, seed));
-            }
-        }
-    }
-
     fn join(&mut self) {
-        let index = self.chance.below(self.setting.nodes);
-        let Some(node) = self.nodes.get_mut(&index) else {
+        let cluster = &mut self.cluster;
+        let index = cluster.chance.below(cluster.setting.nodes);
+        let name = cluster.name();
+        let Some(node) = cluster.nodes.get_mut(&index) else {
             return;
         };
-        self.name_last += 1;
-        let key = node.join(self.now, self.name_last, ClientFeatures::default());
+        let key = node.join(cluster.now, name, ClientFeatures::default());
         let session = Session {
             node: index,
             key,
@@ -232,26 +112,23 @@ impl Run {
             events: BTreeSet::new(),
             last: BTreeMap::new(),
         };
-        self.sessions.insert(self.name_last, session);
+        self.sessions.insert(name, session);
     }
 
     fn leave(&mut self) {
         let names: Vec<_> = self.sessions.keys().copied().collect();
-        let Some(name) = self.chance.pick_any(&names) else {
+        let Some(name) = self.cluster.chance.pick_any(&names) else {
             return;
         };
         let Some(session) = self.sessions.remove(&name) else {
             return;
         };
-        let client = self.servers.clients.get_mut(&session.node);
-        if let Some(node) = self.nodes.get_mut(&session.node) {
-            node.leave(self.now, client, session.key);
-            self.hear(session.node);
-        }
+        self.cluster.leave(session.node, session.key);
+        self.hear(session.node);
     }
 
     fn subscribe(&mut self) {
-        let pattern = self.chance.below(PATTERNS.len());
+        let pattern = self.cluster.chance.below(PATTERNS.len());
         let (match_policy, topic) = PATTERNS[pattern];
         let Some(name) = self.somebody() else {
             return;
@@ -259,7 +136,7 @@ impl Run {
         if let Some(session) = self.sessions.get_mut(&name) {
             session.asked.push(pattern);
         }
-        let request = self.request();
+        let request = self.cluster.request();
         let options = SubscribeOptions {
             match_policy,
             ..SubscribeOptions::default()
@@ -278,12 +155,12 @@ impl Run {
         let Some(name) = self.somebody() else {
             return;
         };
-        let request = self.request();
+        let request = self.cluster.request();
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };
         let ids: Vec<_> = session.subscribed.keys().copied().collect();
-        let Some(subscription) = self.chance.pick_any(&ids) else {
+        let Some(subscription) = self.cluster.chance.pick_any(&ids) else {
             return;
         };
         session.ending.push(subscription);
@@ -298,7 +175,7 @@ impl Run {
         let Some(name) = self.somebody() else {
             return;
         };
-        let topic = self.chance.pick(&TOPICS);
+        let topic = self.cluster.chance.pick(&TOPICS);
         let mut due = Vec::new();
         for (other, session) in &self.sessions {
             let matching = session.subscribed.iter().filter(|(_, pattern)| {
@@ -307,7 +184,7 @@ impl Run {
             });
             due.extend(matching.map(|(id, _)| (*other, *id)));
         }
-        let RequestId(number) = self.request();
+        let RequestId(number) = self.cluster.request();
         let args = format!("[{number}]");
         let publish = Message::Publish {
             request: RequestId(number),
@@ -339,9 +216,8 @@ impl Run {
     /// Says it, and finds the publication's id before its events are looked at.
     fn say_publish(&mut self, name: Name, message: &Message<'_>) -> Option<PublicationId> {
         let session = self.sessions.get(&name)?;
-        let client = self.servers.clients.get_mut(&session.node);
-        let node = self.nodes.get_mut(&session.node)?;
-        node.handle(self.now, client, session.key, message);
+        self.cluster.handle(session.node, session.key, message);
+        let node = self.cluster.nodes.get(&session.node)?;
         node.heard.iter().find_map(|(_, heard)| match heard {
             Heard::Published(id) => Some(*id),
             _ => None,
@@ -353,16 +229,23 @@ impl Run {
             return;
         };
         let index = session.node;
-        let client = self.servers.clients.get_mut(&index);
-        if let Some(node) = self.nodes.get_mut(&index) {
-            node.handle(self.now, client, session.key, message);
-            self.hear(index);
-        }
+        self.cluster.handle(index, session.key, message);
+        self.hear(index);
     }
 
-    /// Judges what a node has told its sessions.
+    fn somebody(&mut self) -> Option<Name> {
+        let names: Vec<_> = self.sessions.keys().copied().collect();
+        self.cluster.chance.pick_any(&names)
+    }
+}
+
+impl Play for Run {
+    fn cluster(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+
     fn hear(&mut self, index: NodeIndex) {
-        let Some(node) = self.nodes.get_mut(&index) else {
+        let Some(node) = self.cluster.nodes.get_mut(&index) else {
             return;
         };
         for (name, heard) in std::mem::take(&mut node.heard) {
@@ -409,14 +292,8 @@ impl Run {
         }
     }
 
-    fn somebody(&mut self) -> Option<Name> {
-        let names: Vec<_> = self.sessions.keys().copied().collect();
-        self.chance.pick_any(&names)
-    }
-
-    fn request(&mut self) -> RequestId {
-        self.request_last += 1;
-        RequestId(self.request_last)
+    fn lose(&mut self, index: NodeIndex) {
+        self.sessions.retain(|_, session| session.node != index);
     }
 }
 

@@ -19,9 +19,9 @@ impl Calls {
             "wamp.error.canceled" => true,
             "wamp.error.timeout" => call.has_timeout,
             "wamp.error.no_such_procedure" | "wamp.error.no_available_callee" => {
-                !lasting || self.setting.faults
+                !lasting || self.cluster.setting.faults
             }
-            "wamp.error.network_failure" => self.setting.faults,
+            "wamp.error.network_failure" => self.cluster.setting.faults,
             _ => false,
         };
         let is_cancelled = call.is_cancelled;
@@ -77,11 +77,11 @@ impl Calls {
     /// All nodes know the same, and nothing that cannot be.
     pub(super) fn check_directories(&self) {
         let own = |node: &Node| node.realm.counts().registrations;
-        let all: usize = self.nodes.values().map(own).sum();
-        for node in self.nodes.values() {
+        let all: usize = self.cluster.nodes.values().map(own).sum();
+        for node in self.cluster.nodes.values() {
             let counts = node.realm.counts();
             assert_eq!(counts.registrations + counts.registrations_elsewhere, all);
-            assert_eq!(node.member.pairs(), self.setting.nodes - 1);
+            assert_eq!(node.member.pairs(), self.cluster.setting.nodes - 1);
         }
         for (name, session) in &self.sessions {
             for (place, _) in session.registered.values() {

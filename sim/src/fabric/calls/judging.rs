@@ -18,7 +18,7 @@ impl Calls {
                 let place = place.expect("it asked for that, once");
                 let since = session.registered.get(&id).map_or(request, |known| known.1);
                 session.registered.insert(id, (place, since));
-                if !self.setting.faults && PROCEDURES[place].2 == InvocationPolicy::Single {
+                if !self.cluster.setting.faults && PROCEDURES[place].2 == InvocationPolicy::Single {
                     self.check_alone(name, place);
                 }
             }
@@ -26,11 +26,11 @@ impl Calls {
                 session.ending.remove(&request).expect("it asked for that");
             }
             Heard::Revoked(id) => {
-                assert!(self.setting.faults, "nobody loses a registration");
+                assert!(self.cluster.setting.faults, "nobody loses a registration");
                 session.registered.remove(&id);
             }
             Heard::Goodbye => {
-                assert!(self.setting.faults, "nobody is sent away");
+                assert!(self.cluster.setting.faults, "nobody is sent away");
                 self.sessions.remove(&name);
             }
             Heard::Invocation(request, number) => self.judge_invocation(name, request, number),
@@ -60,7 +60,7 @@ impl Calls {
                 asked.expect("it asked for that");
             }
             Heard::Error(_, request, _) => {
-                assert!(self.setting.faults, "what it ends was its own");
+                assert!(self.cluster.setting.faults, "what it ends was its own");
                 session.ending.remove(&request).expect("it asked for that");
             }
             other => panic!("nobody asked for {other:?}"),

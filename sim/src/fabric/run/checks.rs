@@ -7,6 +7,7 @@ use crosstie_wamp::{Message, SubscribeOptions};
 
 use super::{PATTERNS, Run, Session};
 use crate::Name;
+use crate::fabric::cluster::Play;
 
 impl Run {
     /// Whoever was subscribed when something was published, and still is, has it.
@@ -35,14 +36,14 @@ impl Run {
 
     /// After all that, everybody hears everybody.
     pub(super) fn check_all_is_well(&mut self) {
-        for node in self.nodes.values() {
-            assert_eq!(node.member.active().count(), self.setting.nodes - 1);
+        for node in self.cluster.nodes.values() {
+            assert_eq!(node.member.active().count(), self.cluster.setting.nodes - 1);
         }
-        let names: Vec<_> = (0..self.setting.nodes)
+        let names: Vec<_> = (0..self.cluster.setting.nodes)
             .map(|index| {
-                self.name_last += 1;
-                let node = self.nodes.get_mut(&index).expect("it is there");
-                let key = node.join(self.now, self.name_last, ClientFeatures::default());
+                let name = self.cluster.name();
+                let node = self.cluster.nodes.get_mut(&index).expect("it is there");
+                let key = node.join(self.cluster.now, name, ClientFeatures::default());
                 let session = Session {
                     node: index,
                     key,
@@ -52,8 +53,8 @@ impl Run {
                     events: BTreeSet::new(),
                     last: BTreeMap::new(),
                 };
-                self.sessions.insert(self.name_last, session);
-                let request = self.request();
+                self.sessions.insert(name, session);
+                let request = self.cluster.request();
                 let subscribe = Message::Subscribe {
                     request,
                     options: SubscribeOptions {
@@ -62,13 +63,13 @@ impl Run {
                     },
                     topic: PATTERNS[5].1.into(),
                 };
-                self.say(self.name_last, &subscribe);
-                self.name_last
+                self.say(name, &subscribe);
+                name
             })
             .collect();
         self.quiet();
         self.publications.clear();
-        for _ in 0..self.setting.nodes * 4 {
+        for _ in 0..self.cluster.setting.nodes * 4 {
             self.publish();
         }
         self.quiet();

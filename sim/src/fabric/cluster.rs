@@ -1,0 +1,204 @@
+//! Several nodes on one engine, and what may go wrong with them: what every run plays on.
+
+use std::collections::BTreeMap;
+
+use crosstie_fabric::Ticked;
+use crosstie_routing::{SessionKey, Time};
+use crosstie_wamp::{Message, RequestId};
+
+use super::engine::{NodeIndex, Servers};
+use super::node::Node;
+use crate::{Chance, Name};
+
+/// What there is, and what may go wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub nodes: usize,
+    pub servers: usize,
+    pub faults: bool,
+}
+
+pub(super) struct Cluster {
+    pub(super) setting: Setting,
+    pub(super) chance: Chance,
+    pub(super) servers: Servers,
+    pub(super) nodes: BTreeMap<NodeIndex, Node>,
+    pub(super) now: Time,
+    name_last: Name,
+    request_last: u64,
+}
+
+/// Of a tick. Without faults nothing takes so long that a node is given up.
+const TICK_MS: u64 = 100;
+const TICK_WITHOUT_FAULTS_MS: u64 = 10;
+
+impl Cluster {
+    pub(super) fn new(seed: u64, setting: Setting) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut servers = Servers::new(setting.servers);
+        let mut nodes = BTreeMap::new();
+        for index in 0..setting.nodes {
+            nodes.insert(index, Node::new(index as u64 + 1, chance.number()));
+            servers.connect(index, chance.below(setting.servers));
+        }
+        let mut cluster = Self {
+            setting,
+            chance,
+            servers,
+            nodes,
+            now: Time(1_000_000),
+            name_last: 0,
+            request_last: 0,
+        };
+        for index in 0..setting.nodes {
+            cluster.attach(index);
+        }
+        cluster
+    }
+
+    pub(super) fn name(&mut self) -> Name {
+        self.name_last += 1;
+        self.name_last
+    }
+
+    pub(super) fn request(&mut self) -> RequestId {
+        self.request_last += 1;
+        RequestId(self.request_last)
+    }
+
+    /// A session of a node says something.
+    pub(super) fn handle(&mut self, index: NodeIndex, key: SessionKey, message: &Message<'_>) {
+        let client = self.servers.clients.get_mut(&index);
+        if let Some(node) = self.nodes.get_mut(&index) {
+            node.handle(self.now, client, key, message);
+        }
+    }
+
+    pub(super) fn leave(&mut self, index: NodeIndex, key: SessionKey) {
+        let client = self.servers.clients.get_mut(&index);
+        if let Some(node) = self.nodes.get_mut(&index) {
+            node.leave(self.now, client, key);
+        }
+    }
+
+    fn attach(&mut self, index: NodeIndex) {
+        let (Some(node), Some(client)) = (
+            self.nodes.get_mut(&index),
+            self.servers.clients.get_mut(&index),
+        ) else {
+            return;
+        };
+        let server = format!("server{}", client.server);
+        node.member.attach(self.now, (&server, 1 << 20), client);
+    }
+
+    fn detach(&mut self, index: NodeIndex) {
+        self.servers.cut(index);
+        if let Some(node) = self.nodes.get_mut(&index) {
+            node.member.detach();
+            node.settle(self.now, None);
+        }
+    }
+
+    /// Something arrives somewhere: at this node. `None`: nothing was under way.
+    fn step(&mut self) -> Option<Option<NodeIndex>> {
+        let Some((index, told)) = self.servers.step(&mut self.chance)? else {
+            return Some(None);
+        };
+        let node = self.nodes.get_mut(&index);
+        let client = self.servers.clients.get_mut(&index);
+        let (Some(node), Some(client)) = (node, client) else {
+            return Some(None);
+        };
+        node.told(self.now, client, &told);
+        Some(Some(index))
+    }
+}
+
+/// A run on a cluster: whatever happens to a node, its sessions are heard at once.
+pub(super) trait Play {
+    fn cluster(&mut self) -> &mut Cluster;
+
+    /// Judges what a node has told its sessions.
+    fn hear(&mut self, index: NodeIndex);
+
+    /// The sessions of a node are gone with it.
+    fn lose(&mut self, index: NodeIndex);
+
+    /// Whether something was under way.
+    fn step(&mut self) -> bool {
+        let stepped = self.cluster().step();
+        if let Some(Some(index)) = stepped {
+            self.hear(index);
+        }
+        stepped.is_some()
+    }
+
+    fn tick(&mut self) {
+        let cluster = self.cluster();
+        let Setting {
+            nodes,
+            servers,
+            faults,
+        } = cluster.setting;
+        let tick_ms = match faults {
+            true => TICK_MS,
+            false => TICK_WITHOUT_FAULTS_MS,
+        };
+        cluster.now = cluster.now.after_ms(tick_ms);
+        for index in 0..nodes {
+            let cluster = self.cluster();
+            let client = cluster.servers.clients.get_mut(&index);
+            let is_cut = client.is_none();
+            let Some(node) = cluster.nodes.get_mut(&index) else {
+                continue;
+            };
+            let ticked = node.tick(cluster.now, client);
+            self.hear(index);
+            if ticked == Ticked::Silent {
+                self.detach(index);
+                continue;
+            }
+            let cluster = self.cluster();
+            if is_cut && cluster.chance.one_in(3) {
+                let server = cluster.chance.below(servers);
+                cluster.servers.connect(index, server);
+                cluster.attach(index);
+            }
+        }
+    }
+
+    /// Lets everything arrive, and everybody find each other.
+    fn quiet(&mut self) {
+        for _ in 0..80 {
+            while self.step() {}
+            self.tick();
+        }
+        while self.step() {}
+    }
+
+    fn detach(&mut self, index: NodeIndex) {
+        self.cluster().detach(index);
+        self.hear(index);
+    }
+
+    fn fail(&mut self) {
+        let cluster = self.cluster();
+        let servers = cluster.setting.servers;
+        let index = cluster.chance.below(cluster.setting.nodes);
+        match cluster.chance.below(3) {
+            0 => self.detach(index),
+            1 if servers > 1 => {
+                let from = cluster.chance.below(servers);
+                cluster.servers.cut_route(from, (from + 1) % servers);
+            }
+            // It is killed, and another one begins in its place.
+            _ => {
+                cluster.servers.cut(index);
+                let (incarnation, seed) = (cluster.chance.number(), cluster.chance.number());
+                cluster.nodes.insert(index, Node::new(incarnation, seed));
+                self.lose(index);
+            }
+        }
+    }
+}
