@@ -173,6 +173,28 @@ fn who_has_a_key_of_the_configuration() {
     }
 }
 
+/// What is kept of who has logged in changes neither who comes in nor whose configuration is the same.
+#[test]
+fn who_has_a_key_has_it_again() {
+    let used = methods(ErrorTexts::Neutral);
+    let hello = hello("authid=joe", &pubkey(JOE));
+    let joined = "< accept realm1 joe user cryptosign static {}";
+    let refused = refused("wrong_signature", NOT_VALID);
+    for (proof, outcome) in [
+        (ANN, &*refused),
+        (JOE, joined),
+        (JOE, joined),
+        (ANN, &refused),
+        (JOE, joined),
+    ] {
+        check(
+            &used,
+            &format!("{hello}{CHALLENGE}> sign25519 {proof}\n{outcome}"),
+        );
+    }
+    assert_eq!(used, methods(ErrorTexts::Neutral));
+}
+
 /// Nobody learns before the last step, nor from its text, which principals and keys there are.
 #[test]
 fn who_is_not_let_in_is_asked_as_everybody_is() {

@@ -4,7 +4,7 @@ use crosstie_wamp::{Dict, Value};
 use subtle::ConstantTimeEq as _;
 
 use super::key::SIGNATURE_BYTES;
-use super::{PublicKey, SigningKey};
+use super::{Parsed, PublicKey, SigningKey};
 use crate::wamp::refusal::NOT_AUTHORIZED;
 use crate::wamp::{Cause, Channel, Refusal, hexadecimal};
 
@@ -119,15 +119,20 @@ impl Opening {
 }
 
 impl Challenge {
-    /// Whether `text` is a signature of this by `key`.
-    pub(in crate::wamp) fn verify(&self, key: &PublicKey, text: &str) -> Result<(), Fault> {
+    /// Whether `text` is a signature of this by `key`, which is a principal's if it is `known`.
+    pub(in crate::wamp) fn verify(
+        &self,
+        key: &PublicKey,
+        known: Option<&Parsed>,
+        text: &str,
+    ) -> Result<(), Fault> {
         let signed: [u8; SIGNATURE_BYTES + 32] =
             hexadecimal::decode(text).ok_or(Fault::NotHexadecimal)?;
         let (signature, message) = signed.split_first_chunk().ok_or(Fault::NotHexadecimal)?;
         if !bool::from(message.ct_eq(&self.0)) {
             return Err(Fault::Message);
         }
-        match key.verify(&self.0, signature) {
+        match key.verify(known, &self.0, signature) {
             true => Ok(()),
             false => Err(Fault::Signature),
         }

@@ -1,6 +1,8 @@
 //! Ed25519 (RFC 8032): the keys of principals, and the router's own.
 
 use std::fmt;
+use std::hint::black_box;
+use std::sync::OnceLock;
 
 use ed25519_dalek::{Signature, Verifier as _, VerifyingKey};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -11,6 +13,10 @@ use crate::wamp::mac::hmac;
 /// A key that signatures are checked with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey([u8; Self::BYTES]);
+
+/// The point of a key that somebody has logged in with. To find it takes a tenth of checking a signature.
+#[derive(Clone, Default)]
+pub(super) struct Parsed(OnceLock<Box<VerifyingKey>>);
 
 /// A key that signs.
 pub struct SigningKey {
@@ -42,18 +48,33 @@ impl PublicKey {
         }
     }
 
-    pub(in crate::wamp) fn verify(
+    /// Whether that is a signature; `known` is where the point of a principal's key is kept.
+    ///
+    /// Whoever is refused has had a key parsed, so that it takes the same time whether somebody has the key: a point
+    /// is kept by who signs with it, and where a kept one brings a refusal the key is parsed for nothing.
+    pub(super) fn verify(
         &self,
+        known: Option<&Parsed>,
         message: &[u8],
         signature: &[u8; SIGNATURE_BYTES],
     ) -> bool {
-        // Parsed for each signature, which is a tenth of it: keys that are known and those that are not take
-        // the same time.
-        let key = VerifyingKey::from_bytes(&self.0);
-        key.is_ok_and(|key| {
-            key.verify(message, &Signature::from_bytes(signature))
-                .is_ok()
-        })
+        let signature = Signature::from_bytes(signature);
+        let is_right = |key: &VerifyingKey| key.verify(message, &signature).is_ok();
+        if let Some(key) = known.and_then(|known| known.0.get()) {
+            let is_right = is_right(key);
+            if !is_right {
+                let _ = black_box(VerifyingKey::from_bytes(black_box(&self.0)));
+            }
+            return is_right;
+        }
+        let Ok(key) = VerifyingKey::from_bytes(&self.0) else {
+            return false;
+        };
+        let is_right = is_right(&key);
+        if let Some(known) = known.filter(|_| is_right) {
+            known.0.get_or_init(|| Box::new(key));
+        }
+        is_right
     }
 }
 
@@ -118,6 +139,20 @@ const fn of_order(first: u8, between: u8, last: u8) -> [u8; 32] {
     bytes[0] = first;
     bytes[31] = last;
     bytes
+}
+
+/// What it is of says all.
+impl fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parsed")
+    }
+}
+
+/// Principals are the same whoever has logged in.
+impl PartialEq for Parsed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl fmt::Debug for PublicKey {

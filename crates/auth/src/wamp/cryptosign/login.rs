@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_wamp::Value;
 
-use super::{Challenge, Fault, KeyHolders, Opening, PublicKey};
+use super::{Challenge, Fault, KeyHolders, Opening, Parsed, PublicKey};
 use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
@@ -59,7 +59,8 @@ impl Cryptosign {
                     opening.challenge(client.given.challenge(), own.as_deref())?;
                 let default_role = default_role.clone();
                 Ok(Next::challenge(extra, move |client, authenticate| {
-                    verify(client, &challenge, &key, authenticate.signature)?;
+                    let known = principals.parsed(&key);
+                    verify(client, &challenge, &key, known, authenticate.signature)?;
                     let assigned = find(client, &principals, &key)?;
                     let default_role = default_role.as_ref();
                     let principal = client.assign(assigned, default_role, Provider::Static)?;
@@ -82,7 +83,7 @@ impl Cryptosign {
                     let (challenge, extra) =
                         opening.challenge(client.given.challenge(), own.as_deref())?;
                     Ok(Next::challenge(extra, move |client, authenticate| {
-                        verify(client, &challenge, &key, authenticate.signature)?;
+                        verify(client, &challenge, &key, None, authenticate.signature)?;
                         Ok(Next::accept(principal))
                     }))
                 }))
@@ -169,9 +170,10 @@ fn verify(
     client: &Client,
     challenge: &Challenge,
     key: &PublicKey,
+    known: Option<&Parsed>,
     signature: &str,
 ) -> Result<(), Refusal> {
-    let fault = match challenge.verify(key, signature) {
+    let fault = match challenge.verify(key, known, signature) {
         Ok(()) => return Ok(()),
         Err(fault) => fault,
     };

@@ -6,6 +6,7 @@ mod login;
 mod principals;
 
 use exchange::{Challenge, Fault, Opening};
+use key::Parsed;
 pub use key::{PublicKey, PublicKeyError, SigningKey};
 pub use login::Cryptosign;
 pub use principals::{KeyHolder, KeyHolders};

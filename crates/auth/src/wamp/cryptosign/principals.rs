@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::PublicKey;
+use super::{Parsed, PublicKey};
 use crate::wamp::Cause;
 
 /// Principals that are known by their keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyHolders {
     by_authid: BTreeMap<String, KeyHolder>,
-    /// Each key once for each principal that has it.
-    by_key: BTreeMap<PublicKey, Vec<String>>,
+    by_key: BTreeMap<PublicKey, Holders>,
+}
+
+/// Those who have one key.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Holders {
+    authids: Vec<String>,
+    parsed: Parsed,
 }
 
 /// One of them.
@@ -27,7 +33,7 @@ impl KeyHolders {
     /// One more principal; without a role the method's default counts.
     pub fn insert(&mut self, authid: &str, holder: KeyHolder) {
         for key in &holder.keys {
-            let of_key = self.by_key.entry(*key).or_default();
+            let of_key = &mut self.by_key.entry(*key).or_default().authids;
             if of_key.iter().all(|known| known != authid) {
                 of_key.push(authid.to_owned());
             }
@@ -45,13 +51,19 @@ impl KeyHolders {
         self.by_authid.values().filter_map(|p| p.realm.as_deref())
     }
 
+    /// Where the point of a principal's key is kept.
+    pub(super) fn parsed(&self, key: &PublicKey) -> Option<&Parsed> {
+        Some(&self.by_key.get(key)?.parsed)
+    }
+
     /// The principal of that name, if the key is one of its keys; without a name the one that has it.
     pub(in crate::wamp) fn find(
         &self,
         authid: Option<&str>,
         key: &PublicKey,
     ) -> Result<(&str, &KeyHolder), Cause> {
-        let authid = match (authid, self.by_key.get(key).map(Vec::as_slice)) {
+        let of_key = self.by_key.get(key).map(|holders| &*holders.authids);
+        let authid = match (authid, of_key) {
             (Some(authid), _) => authid,
             (None, Some([authid])) => authid,
             (None, Some([_, _, ..])) => return Err(Cause::AmbiguousKey),
