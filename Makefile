@@ -24,7 +24,7 @@ ifeq ($(strip $(ARGS)),)
 	  "  make run ARGS='bench rpc'" \
 	  ''
 endif
-	@exec $(CROSSTIE) $(if $(strip $(ARGS)),$(ARGS),start)
+	@PATH="$$PATH:$(abspath $(TARGET))/nats-server" exec $(CROSSTIE) $(if $(strip $(ARGS)),$(ARGS),start)
 
 # What is missing is said before anything is compiled.
 needs:

@@ -158,11 +158,13 @@ def node_config(urls: list[str], realm: dict | None = None, **fabric: object) ->
     return config.node([shared | (realm or {})], [config.universal("tcp", config.tcp())])
 
 
-def await_neighbours(found: list[Router], count: int | None = None) -> None:
-    """Wait until each of them knows all the others."""
+def await_neighbours(found: list[Router], count: int | None = None, realm: str = "realm1") -> None:
+    """Wait until each of them knows all the others in that realm."""
     wanted = len(found) - 1 if count is None else count
     for each in found:
         await_true(
             f"{wanted} neighbours",
-            lambda each=each: each.metric("fabric_neighbours", state="active") == wanted,
+            lambda each=each: (
+                each.metric("fabric_neighbours", state="active", realm=realm) == wanted
+            ),
         )

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -50,6 +51,15 @@ class NatsServer:
         self.process: subprocess.Popen | None = None
         self.start()
 
+    @classmethod
+    def configured(cls, directory: Path, port: int) -> NatsServer:
+        """Start one with the `nats.conf` that is in its directory, and says that port."""
+        server = cls.__new__(cls)
+        server.name, server.port, server.process = directory.name, port, None
+        server.file, server.log = directory / "nats.conf", directory / "log"
+        server.start()
+        return server
+
     @property
     def url(self) -> str:
         """Where clients reach it."""
@@ -58,7 +68,9 @@ class NatsServer:
     def start(self) -> None:
         """Start it, and wait until it takes clients."""
         command = [str(PROGRAM), "-c", str(self.file), "-l", str(self.log)]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        # Files that a configuration names are looked for where the server runs.
+        where = self.file.parent
+        self.process = subprocess.Popen(command, cwd=where, stderr=subprocess.DEVNULL)
         await_true(f"{self.name} takes clients", self._is_open)
 
     def kill(self) -> None:
@@ -72,9 +84,9 @@ class NatsServer:
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
-    def client(self, user: str = "") -> NatsClient:
+    def client(self, user: str = "", authority: Path | None = None) -> NatsClient:
         """Return a client without credentials, or with a name and the password `pw`."""
-        return NatsClient(("127.0.0.1", self.port), user)
+        return NatsClient(("127.0.0.1", self.port), user, authority)
 
     def routes(self) -> int:
         """Return how many servers of its cluster it said it reaches."""
@@ -131,9 +143,12 @@ def await_routes(server: NatsServer, others: list[NatsServer]) -> None:
 class NatsClient(Plain):
     """A client by hand, for what no node would say."""
 
-    def __init__(self, address: tuple[str, int], user: str = ""):
+    def __init__(self, address: tuple[str, int], user: str = "", authority: Path | None = None):
         super().__init__(socket.create_connection(address, DEADLINE_S))
         self.info = json.loads(self.receive_until(b"\r\n").removeprefix(b"INFO"))
+        if authority is not None:
+            context = ssl.create_default_context(cafile=str(authority))
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         options = {"verbose": False, "echo": True, "lang": "tests", "version": "1"}
         if user:
             options |= {"user": user, "pass": "pw"}

@@ -25,6 +25,7 @@ mod backup;
 mod bench;
 mod call;
 mod check;
+mod cluster;
 mod conformance;
 mod convert;
 mod credentials;
@@ -102,6 +103,9 @@ enum Command {
     Connections(queues::ConnectionsArguments),
     Backup(backup::BackupArguments),
     Sessions(queues::sessions::SessionsArguments),
+    /// Several nodes of the same realms: make what they and their servers of NATS need, look at them, try it.
+    #[command(subcommand)]
+    Cluster(cluster::Cluster),
     Keys(keys::Arguments),
     Passwd(passwd::Arguments),
     /// Say what version this is, and what it runs on.
@@ -180,6 +184,7 @@ fn main() -> ExitCode {
         Command::Connections(arguments) => queues::connections(arguments),
         Command::Backup(arguments) => backup::backup(arguments),
         Command::Sessions(arguments) => queues::sessions::run(arguments),
+        Command::Cluster(command) => cluster::run(command),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Passwd(arguments) => passwd::run(arguments),
         Command::Roundtrip(arguments) => roundtrip::run(arguments),

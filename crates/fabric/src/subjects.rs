@@ -35,6 +35,12 @@ impl Subjects {
         }
     }
 
+    /// What matches all of them, and nothing of another realm.
+    pub fn every(&self) -> String {
+        let root = self.all.strip_suffix('c').unwrap_or(&self.all);
+        format!("{root}>")
+    }
+
     /// Where all nodes listen.
     pub fn all(&self) -> &str {
         &self.all

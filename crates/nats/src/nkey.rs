@@ -46,10 +46,19 @@ pub fn read_user_seed(text: &str) -> Result<[u8; SEED_BYTES], NoSeed> {
         .map_err(|_| NoSeed("it is not 32 octets long"))
 }
 
+/// The private half of a user's key, which begins with `SU`.
+pub fn write_user_seed(seed: &[u8; SEED_BYTES]) -> String {
+    checked(vec![SEED | USER >> 5, (USER & 0b1_1111) << 3], seed)
+}
+
 /// The public half of a user's key, which begins with `U`.
 pub fn write_user(public: &[u8; 32]) -> String {
-    let mut octets = vec![USER];
-    octets.extend_from_slice(public);
+    checked(vec![USER], public)
+}
+
+/// What a key is, the key and their check.
+fn checked(mut octets: Vec<u8>, key: &[u8; 32]) -> String {
+    octets.extend_from_slice(key);
     let check = crc16(&octets);
     octets.extend_from_slice(&check.to_le_bytes());
     to_base32(&octets)
@@ -115,6 +124,8 @@ mod tests {
             read_user_seed(seed).map(|seed| seed[..4].to_vec()),
             Ok(vec![0x29, 0x49, 0x7b, 0xa0])
         );
+        let octets = read_user_seed(seed).expect("it is a seed");
+        assert_eq!(write_user_seed(&octets), seed);
         let user = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
         let octets = from_base32(user).expect("it is base32");
         let public = octets[1..33].try_into().expect("32 octets");

@@ -15,13 +15,13 @@ pub(super) struct List {
 }
 
 /// A column of the table.
-pub(super) struct Column {
+pub(crate) struct Column {
     pub(super) title: &'static str,
     pub(super) value: Show,
 }
 
 /// What a cell is made of.
-pub(super) enum Show {
+pub(crate) enum Show {
     Text(&'static str),
     /// To the right.
     Number(&'static str),
@@ -31,7 +31,7 @@ pub(super) enum Show {
     Arguments(&'static str),
 }
 
-const fn column(title: &'static str, value: Show) -> Column {
+pub(crate) const fn column(title: &'static str, value: Show) -> Column {
     Column { title, value }
 }
 

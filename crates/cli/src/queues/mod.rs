@@ -1,10 +1,10 @@
 //! `crosstie queues`, `exchanges`, `bindings` and `connections`: what is in the AMQP vhosts of a running
 //! node, and the few things that an operator does about it.
 
-mod lists;
+pub(crate) mod lists;
 pub(crate) mod realm;
 pub(crate) mod sessions;
-mod table;
+pub(crate) mod table;
 
 use std::process::ExitCode;
 
@@ -187,7 +187,7 @@ fn list(asked: &Asked, list: &'static List) -> anyhow::Result<ExitCode> {
         realm.leave().await;
         match rows {
             Ok(rows) if asked.json => say!("{}", Json::Array(rows))?,
-            Ok(rows) => say!("{}", table::of(list, &rows))?,
+            Ok(rows) => say!("{}", table::of(list.columns, &rows))?,
             Err(refused) => return refused.told(),
         };
         Ok(ExitCode::SUCCESS)

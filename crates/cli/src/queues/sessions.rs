@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: SessionsArguments) -> anyhow::Result<ExitCode> {
         realm.leave().await;
         match rows {
             Ok(rows) if json => say!("{}", Json::Array(rows))?,
-            Ok(rows) => say!("{}", table::of(&SESSIONS, &rows))?,
+            Ok(rows) => say!("{}", table::of(SESSIONS.columns, &rows))?,
             Err(refused) => return refused.told(),
         };
         Ok(ExitCode::SUCCESS)

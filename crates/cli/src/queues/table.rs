@@ -3,20 +3,20 @@
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde_json::Value as Json;
 
-use super::lists::{Column, List, Show};
+use super::lists::{Column, Show};
 
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// The rows below the titles of their columns.
-pub(super) fn of(list: &List, rows: &[Json]) -> String {
+pub(crate) fn of(columns: &[Column], rows: &[Json]) -> String {
     let mut table = Table::new();
     table
         .load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(list.columns.iter().map(|column| column.title));
+        .set_header(columns.iter().map(|column| column.title));
     for row in rows {
-        table.add_row(list.columns.iter().map(|column| cell(column, row)));
+        table.add_row(columns.iter().map(|column| cell(column, row)));
     }
     let text = table.trim_fmt();
     // The frame that there is not leaves a blank before each line.
@@ -74,7 +74,7 @@ mod tests {
                 "messages_unacked": 1, "consumers": 0, "bytes": 0, "durable": false,
                 "exclusive": false, "auto_delete": false, "arguments": {}}),
         ];
-        let text = of(&QUEUES, &rows);
+        let text = of(QUEUES.columns, &rows);
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         let (rule, [titles, first, second]) = (lines[1], [lines[0], lines[2], lines[3]]);
         assert!(rule.chars().all(|c| c == '─'), "{rule}");
@@ -88,6 +88,6 @@ mod tests {
                 "nova    conductor       classic    1234         1           0       0",
             ]
         );
-        assert_eq!(of(&EXCHANGES, &[]).lines().count(), 2);
+        assert_eq!(of(EXCHANGES.columns, &[]).lines().count(), 2);
     }
 }

@@ -182,6 +182,11 @@ impl NodeKey {
         self.public == *public
     }
 
+    /// Ed25519's octets: the public half, and the private one.
+    pub fn octets(&self) -> (&[u8; 32], &[u8; 32]) {
+        (&self.public, &self.seed)
+    }
+
     /// 64 digits.
     pub fn public_hexadecimal(&self) -> String {
         hexadecimal(&self.public)

@@ -1,0 +1,184 @@
+//! `crosstie cluster init`: everything that the servers of NATS and the nodes of some realms need.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use crosstie_config::{self as config, Failure, Format};
+use serde_json::Value as Json;
+
+use super::plan::{File, Plan, Server, TlsFiles};
+
+/// Make the configurations of servers of NATS, with an account for each realm and a key for each node,
+/// and what each node's configuration needs. Nothing that is there is overwritten.
+///
+/// Each server and each node gets a directory, which is to be brought to its machine whole. Keys are made anew, and
+/// only their owner may read them.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The directory to put them into, which is made if it is not there.
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+    /// A realm that is on all nodes; may be repeated.
+    #[arg(long = "realm", value_name = "NAME", default_value = "realm1")]
+    realms: Vec<String>,
+    /// A node's name; may be repeated.
+    #[arg(long = "node", value_name = "NAME", default_values = ["node1", "node2", "node3"])]
+    nodes: Vec<String>,
+    /// Where nodes reach a server of NATS; may be repeated.
+    #[arg(
+        long = "server",
+        value_name = "HOST:PORT",
+        default_values = ["127.0.0.1:4222", "127.0.0.1:4223", "127.0.0.1:4224"]
+    )]
+    servers: Vec<String>,
+    /// Where other servers reach it, in the order of --server [default: 2,000 above its port].
+    #[arg(long = "route-port", value_name = "PORT")]
+    route_ports: Vec<u16>,
+    /// The nodes' configuration, JSON or YAML, whose realms of these names get a fabric; without it each node gets a
+    /// fabric.json to be put into its configuration by hand.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The servers' certificate (PEM), for TLS: one that has all their names, or one each in the order of --server.
+    #[arg(long = "certificate", value_name = "FILE", requires_all = ["keys", "authorities"])]
+    certificates: Vec<PathBuf>,
+    /// The certificate's key (PEM), likewise.
+    #[arg(long = "key", value_name = "FILE", requires = "certificates")]
+    keys: Vec<PathBuf>,
+    /// The authority that signed the certificates (PEM): nodes and servers trust it alone.
+    #[arg(long = "authority", value_name = "FILE", requires = "certificates")]
+    authorities: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let config = match &arguments.config {
+        None => None,
+        Some(path) => match read_config(path)? {
+            Ok(config) => Some(config),
+            Err(failure) => {
+                complain!("{failure}");
+                return Ok(ExitCode::FAILURE);
+            }
+        },
+    };
+    let directory = arguments.directory.clone();
+    let plan = arguments.plan(config)?;
+    let files = make(&plan, &directory)?;
+    say!("In {} are:", directory.display())?;
+    for file in &files {
+        say!("    {}", file.path.display())?;
+    }
+    let server = &plan.servers[0].name;
+    say!("Start each server in its directory, as in {server}: nats-server -c nats.conf")?;
+    match plan.config {
+        Some(_) => say!(
+            "Start each node: crosstie start --cbdir {}",
+            directory.join(&plan.nodes[0]).display()
+        )?,
+        None => say!(
+            "Put each node's fabric.json into its realms, and its keys into the directory of its configuration."
+        )?,
+    };
+    if plan.tls.is_none() && !plan.servers.iter().all(Server::is_here) {
+        complain!(
+            "warning: without --certificate whatever nodes say crosses the network in the clear"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes all files, or none where one of them is there.
+pub(super) fn make(plan: &Plan, directory: &Path) -> anyhow::Result<Vec<File>> {
+    plan.check()?;
+    let files = plan.files()?;
+    for file in &files {
+        let path = directory.join(&file.path);
+        if path.symlink_metadata().is_ok() {
+            bail!("{} is there already; it is not overwritten", path.display());
+        }
+    }
+    for file in &files {
+        let path = directory.join(&file.path);
+        put(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(files)
+}
+
+fn put(path: &Path, file: &File) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mode = if file.is_secret { 0o600 } else { 0o644 };
+    let mut options = fs::OpenOptions::new();
+    let mut opened = options.write(true).create_new(true).mode(mode).open(path)?;
+    opened.write_all(file.text.as_bytes())
+}
+
+impl Arguments {
+    fn plan(self, config: Option<Json>) -> anyhow::Result<Plan> {
+        let count = self.servers.len();
+        let ports = &self.route_ports;
+        ensure!(
+            ports.is_empty() || ports.len() == count,
+            "--route-port: expected one for each --server, or none"
+        );
+        let servers = self.servers.iter().enumerate();
+        let servers =
+            servers.map(|(place, text)| Server::parse(place, text, ports.get(place).copied()));
+        let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
+        let tls = match &self.authorities {
+            None => None,
+            Some(authorities) => Some(self.tls(count, authorities)?),
+        };
+        Ok(Plan {
+            servers,
+            nodes: self.nodes,
+            realms: self.realms,
+            tls,
+            config,
+        })
+    }
+
+    fn tls(&self, servers: usize, authorities: &Path) -> anyhow::Result<Vec<TlsFiles>> {
+        let count = self.certificates.len();
+        ensure!(
+            count == self.keys.len() && (count == 1 || count == servers),
+            "--certificate and --key: expected one of each, or one of each for every --server"
+        );
+        let authorities = pem(authorities, "CERTIFICATE")?;
+        let pairs = self.certificates.iter().zip(&self.keys);
+        pairs
+            .map(|(certificate, key)| {
+                Ok(TlsFiles {
+                    certificate: pem(certificate, "CERTIFICATE")?,
+                    key: pem(key, "PRIVATE KEY")?,
+                    authorities: authorities.clone(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// A file that has something of that kind in it.
+fn pem(path: &Path, what: &str) -> anyhow::Result<String> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let is_one = text
+        .lines()
+        .any(|line| line.starts_with("-----BEGIN ") && line.contains(what));
+    ensure!(is_one, "{}: expected {what} in PEM", path.display());
+    Ok(text)
+}
+
+fn read_config(path: &Path) -> anyhow::Result<Result<Json, Failure>> {
+    let (source, format) = match config::read_source(path) {
+        Ok(read) => read,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    match config::convert(&source, format, Format::Json) {
+        Ok((text, _)) => Ok(Ok(serde_json::from_str(&text)?)),
+        Err(problems) => Ok(Err(Failure::Invalid { source, problems })),
+    }
+}

@@ -1,0 +1,100 @@
+//! The configuration of a server of NATS, as docs/fabric.md asks for it.
+
+use std::fmt::Write as _;
+
+/// What all servers of a cluster have in common.
+pub(super) struct Cluster<'c> {
+    /// Where each of them waits for others.
+    pub(super) routes: Vec<String>,
+    pub(super) password: &'c str,
+    pub(super) accounts: &'c [Account],
+    pub(super) tls: Option<&'c Tls>,
+}
+
+/// A realm's: whoever is in another one neither hears it nor can say anything there.
+pub(super) struct Account {
+    pub(super) realm: String,
+    /// The pattern of all that its nodes say.
+    pub(super) subjects: String,
+    pub(super) users: Vec<User>,
+}
+
+/// A node in a realm.
+pub(super) struct User {
+    pub(super) node: String,
+    pub(super) nkey: String,
+}
+
+/// Names of files in the server's directory.
+pub(super) struct Tls {
+    pub(super) certificate: &'static str,
+    pub(super) key: &'static str,
+    pub(super) authorities: &'static str,
+}
+
+/// Whom servers are to each other.
+const ROUTE_USER: &str = "routes";
+
+/// What a server listens at: for nodes, and for other servers.
+type Listens<'l> = (&'l str, &'l str);
+
+pub(super) fn text(name: &str, (clients, routes): Listens<'_>, cluster: &Cluster<'_>) -> String {
+    let mut text = format!(
+        "# A server of NATS that nodes of Crosstie meet on. Start it in this directory: nats-server -c nats.conf\n\
+         server_name: \"{name}\"\n\
+         listen: \"{clients}\"\n\
+         \n\
+         # The longest event; the longest subject; what may wait for a node.\n\
+         max_payload: 8MB\n\
+         max_control_line: 32KB\n\
+         max_pending: 256MB\n\
+         ping_interval: \"5s\"\n\
+         # A node that reads slowly makes nobody wait.\n\
+         no_fast_producer_stall: true\n"
+    );
+    // Writing to a string cannot fail, here and below.
+    if let Some(tls) = cluster.tls {
+        let _ = write!(text, "\ntls {}", files(tls));
+    }
+    let _ = write!(
+        text,
+        "\ncluster {{\n  name: \"crosstie\"\n  listen: \"{routes}\"\n"
+    );
+    let password = cluster.password;
+    let _ = writeln!(
+        text,
+        "  authorization {{ user: \"{ROUTE_USER}\", password: \"{password}\" }}"
+    );
+    if let Some(tls) = cluster.tls {
+        let _ = write!(text, "  tls {}", files(tls));
+    }
+    text += "  routes: [\n";
+    for route in &cluster.routes {
+        let _ = writeln!(text, "    \"nats-route://{ROUTE_USER}:{password}@{route}\"");
+    }
+    text += "  ]\n}\n\n# An account for each realm, a user for each node in it.\naccounts {\n";
+    for account in cluster.accounts {
+        let Account {
+            realm, subjects, ..
+        } = account;
+        let _ = writeln!(text, "  \"{realm}\" {{\n    users: [");
+        for User { node, nkey } in &account.users {
+            let _ = writeln!(
+                text,
+                "      # {node}\n      {{ nkey: {nkey}, permissions: {{ publish: \"{subjects}\", subscribe: \"{subjects}\" }} }}"
+            );
+        }
+        text += "    ]\n  }\n";
+    }
+    text += "}\n";
+    text
+}
+
+fn files(tls: &Tls) -> String {
+    let Tls {
+        certificate,
+        key,
+        authorities,
+    } = tls;
+    format!("{{ cert_file: \"{certificate}\", key_file: \"{key}\", ca_file: \"{authorities}\" }}\n")
+}

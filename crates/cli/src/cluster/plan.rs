@@ -1,0 +1,377 @@
+//! What a cluster is to be: its servers of NATS, its nodes and its realms; and every file of it, as text.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use crosstie_config::NatsUrl;
+use crosstie_fabric::Subjects;
+use crosstie_nats::nkey;
+use crosstie_node::directory::NodeKey;
+use serde_json::{Map, Value as Json, json};
+
+use super::nats_server::{Account, Cluster, Tls, User, text};
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Where other servers reach it.
+    pub(super) route_port: u16,
+}
+
+/// What is wanted.
+pub(super) struct Plan {
+    pub(super) servers: Vec<Server>,
+    pub(super) nodes: Vec<String>,
+    pub(super) realms: Vec<String>,
+    /// Of all servers, or of each one.
+    pub(super) tls: Option<Vec<TlsFiles>>,
+    /// What all nodes are configured with, apart from the fabric of their realms.
+    pub(super) config: Option<Json>,
+}
+
+/// What TLS needs of a server, as texts.
+pub(super) struct TlsFiles {
+    pub(super) certificate: String,
+    pub(super) key: String,
+    pub(super) authorities: String,
+}
+
+/// A file to be written.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    /// Nobody but its owner may read it.
+    pub(super) is_secret: bool,
+}
+
+const AUTHORITIES: &str = "ca.pem";
+const CERTIFICATE: &str = "server.pem";
+const KEY: &str = "server.key";
+
+impl Server {
+    pub(super) fn parse(place: usize, text: &str, route_port: Option<u16>) -> anyhow::Result<Self> {
+        let url = NatsUrl::parse(&format!("nats://{text}"));
+        let url = url.map_err(|_| anyhow::anyhow!("--server {text}: expected HOST:PORT"))?;
+        let port = route_port.or_else(|| url.port.checked_add(ROUTE_PORT_ABOVE));
+        Ok(Self {
+            name: format!("nats{}", place + 1),
+            route_port: port.with_context(|| {
+                format!("--server {text}: {ROUTE_PORT_ABOVE} more is no port; name one with --route-port")
+            })?,
+            host: url.host,
+            port: url.port,
+        })
+    }
+
+    /// The host as URLs have it.
+    fn url_host(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        }
+    }
+
+    pub(super) fn is_here(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The address that it listens at: its own where that is one, for a name may stand for another machine's.
+    fn interface(&self) -> String {
+        match self.host.parse::<std::net::IpAddr>() {
+            Ok(_) => self.url_host(),
+            Err(_) if self.is_here() => "127.0.0.1".to_owned(),
+            Err(_) => "0.0.0.0".to_owned(),
+        }
+    }
+}
+
+/// From NATS' port for clients to that for routes, as NATS has them by default.
+const ROUTE_PORT_ABOVE: u16 = 2_000;
+
+impl Plan {
+    /// Whether all of it can be made.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let names = self.servers.iter().map(|server| &server.name);
+        let folders: Vec<_> = names.chain(&self.nodes).collect();
+        for (what, names) in [
+            ("--realm", self.realms.iter().collect()),
+            ("--node", folders),
+        ] {
+            ensure!(!names.is_empty(), "{what}: expected at least one");
+            let mut seen = std::collections::BTreeSet::new();
+            for name in names {
+                ensure!(
+                    is_name(name),
+                    "{what} {name}: expected letters, digits, '.', '-' and '_', the first a letter or digit"
+                );
+                ensure!(seen.insert(name), "{what} {name}: that name is taken");
+            }
+        }
+        ensure!(!self.servers.is_empty(), "--server: expected at least one");
+        let mut ports = std::collections::BTreeSet::new();
+        for server in &self.servers {
+            for port in [server.port, server.route_port] {
+                let is_new = ports.insert((&server.host, port));
+                ensure!(is_new, "port {port} of {} is taken twice", server.host);
+            }
+        }
+        Ok(())
+    }
+
+    /// All files, with new keys in them.
+    pub(super) fn files(&self) -> anyhow::Result<Vec<File>> {
+        let mut files = Vec::new();
+        let mut accounts: Vec<_> = self.realms.iter().map(|realm| account(realm)).collect();
+        for node in &self.nodes {
+            let folder = Path::new(node);
+            for (realm, account) in self.realms.iter().zip(&mut accounts) {
+                let key = NodeKey::generate()?;
+                let (public, seed) = key.octets();
+                account.users.push(User {
+                    node: node.clone(),
+                    nkey: nkey::write_user(public),
+                });
+                files.push(File {
+                    path: folder.join(credentials(realm)),
+                    text: nkey::write_user_seed(seed) + "\n",
+                    is_secret: true,
+                });
+            }
+            files.extend(self.configuration(folder)?);
+            if let Some(tls) = &self.tls {
+                let mut all: Vec<_> = tls.iter().map(|tls| &*tls.authorities).collect();
+                all.dedup();
+                files.push(plain(folder.join(AUTHORITIES), all.concat()));
+            }
+        }
+        let password = password()?;
+        let tls = self.tls.as_ref().map(|_| Tls {
+            certificate: CERTIFICATE,
+            key: KEY,
+            authorities: AUTHORITIES,
+        });
+        let route = |server: &Server| format!("{}:{}", server.url_host(), server.route_port);
+        let cluster = Cluster {
+            routes: self.servers.iter().map(route).collect(),
+            password: &password,
+            accounts: &accounts,
+            tls: tls.as_ref(),
+        };
+        for (place, server) in self.servers.iter().enumerate() {
+            let folder = Path::new(&server.name);
+            let at = |port: u16| format!("{}:{port}", server.interface());
+            files.push(File {
+                path: folder.join("nats.conf"),
+                text: text(
+                    &server.name,
+                    (&at(server.port), &at(server.route_port)),
+                    &cluster,
+                ),
+                is_secret: true,
+            });
+            if let Some(tls) = self
+                .tls
+                .as_ref()
+                .and_then(|all| all.get(place).or_else(|| all.first()))
+            {
+                files.push(plain(folder.join(CERTIFICATE), tls.certificate.clone()));
+                files.push(plain(folder.join(AUTHORITIES), tls.authorities.clone()));
+                files.push(File {
+                    path: folder.join(KEY),
+                    text: tls.key.clone(),
+                    is_secret: true,
+                });
+            }
+        }
+        Ok(files)
+    }
+
+    /// What a node has of the cluster: all of its configuration, or the part to be put into one.
+    fn configuration(&self, folder: &Path) -> anyhow::Result<Option<File>> {
+        let (name, whole) = match &self.config {
+            Some(config) => ("config.json", self.joined(config.clone())?),
+            None => {
+                let named = |realm: &String| json!({ "name": realm, "fabric": self.fabric(realm) });
+                let realms: Vec<_> = self.realms.iter().map(named).collect();
+                ("fabric.json", json!({ "realms": realms }))
+            }
+        };
+        let text = serde_json::to_string_pretty(&whole)? + "\n";
+        Ok(Some(plain(folder.join(name), text)))
+    }
+
+    /// A configuration whose realms of these names are on all nodes.
+    fn joined(&self, mut config: Json) -> anyhow::Result<Json> {
+        for realm in &self.realms {
+            let mut found = 0;
+            for section in realms(&mut config, realm) {
+                ensure!(
+                    !section.contains_key("fabric"),
+                    "--config: realm '{realm}' has a \"fabric\" already"
+                );
+                section.insert("fabric".to_owned(), self.fabric(realm));
+                found += 1;
+            }
+            match found {
+                1 => {}
+                0 => bail!("--config: there is no realm '{realm}' in it"),
+                _ => bail!("--config: realm '{realm}' is in several workers"),
+            }
+        }
+        Ok(config)
+    }
+
+    fn fabric(&self, realm: &str) -> Json {
+        let scheme = match self.tls {
+            Some(_) => "tls",
+            None => "nats",
+        };
+        let url = |server: &Server| format!("{scheme}://{}:{}", server.url_host(), server.port);
+        let urls: Vec<_> = self.servers.iter().map(url).collect();
+        let mut nats = json!({ "urls": urls, "credentials": credentials(realm) });
+        if self.tls.is_some() {
+            nats["ca_certificates"] = json!([AUTHORITIES]);
+        }
+        json!({ "nats": nats })
+    }
+}
+
+/// The realms of that name in a configuration's workers.
+fn realms<'c>(
+    config: &'c mut Json,
+    name: &'c str,
+) -> impl Iterator<Item = &'c mut Map<String, Json>> {
+    let workers = config.get_mut("workers").and_then(Json::as_array_mut);
+    let realms = workers
+        .into_iter()
+        .flatten()
+        .filter_map(|worker| worker.get_mut("realms")?.as_array_mut())
+        .flatten();
+    realms
+        .filter_map(Json::as_object_mut)
+        .filter(move |realm| realm.get("name").is_some_and(|known| known == name))
+}
+
+fn account(realm: &str) -> Account {
+    Account {
+        realm: realm.to_owned(),
+        subjects: Subjects::new(realm).every(),
+        users: Vec::new(),
+    }
+}
+
+/// The file with a node's key for a realm, in the node's directory.
+fn credentials(realm: &str) -> String {
+    format!("{realm}.nk")
+}
+
+fn plain(path: PathBuf, text: String) -> File {
+    File {
+        path,
+        text,
+        is_secret: false,
+    }
+}
+
+/// It is part of files' names, and of what NATS reads.
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)
+}
+
+/// What servers prove to each other that they are of this cluster.
+fn password() -> anyhow::Result<String> {
+    let mut octets = [0; 24];
+    getrandom::fill(&mut octets).context("the system gives no random bytes")?;
+    let digits = octets.iter().map(|octet| format!("{octet:02x}"));
+    Ok(digits.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(config: Option<Json>) -> Plan {
+        let server =
+            |place: usize| Server::parse(place, &format!("127.0.0.1:{}", 4222 + place), None);
+        Plan {
+            servers: (0..3)
+                .map(|place| server(place).expect("it is one"))
+                .collect(),
+            nodes: vec!["node1".to_owned(), "node2".to_owned()],
+            realms: vec!["com.example".to_owned()],
+            tls: None,
+            config,
+        }
+    }
+
+    #[test]
+    fn a_fabric_is_put_into_the_realm_of_that_name_once() {
+        let realms =
+            |realms: Json| json!({ "workers": [{ "type": "container" }, { "realms": realms }] });
+        let joined = |config: Json| plan(Some(config.clone())).joined(config);
+        let made = joined(realms(json!([{ "name": "a" }, { "name": "com.example" }])));
+        let made = made.expect("it has the realm");
+        assert_eq!(made["workers"][1]["realms"][0], json!({ "name": "a" }));
+        let fabric = &made["workers"][1]["realms"][1]["fabric"]["nats"];
+        assert_eq!(fabric["urls"][2], "nats://127.0.0.1:4224");
+        assert_eq!(fabric["credentials"], "com.example.nk");
+        for (config, why) in [
+            (realms(json!([])), "no realm 'com.example'"),
+            (
+                realms(json!([{ "name": "com.example", "fabric": {} }])),
+                "already",
+            ),
+            (
+                realms(json!([{ "name": "com.example" }, { "name": "com.example" }])),
+                "several",
+            ),
+        ] {
+            let error = joined(config).expect_err("it is refused").to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        #[track_caller]
+        fn check(change: fn(&mut Plan), expected: &str) {
+            let mut plan = plan(None);
+            change(&mut plan);
+            let error = plan.check().expect_err("it is refused").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(plan(None).check().is_ok());
+        check(|p| p.realms.push("a\"b".to_owned()), "letters");
+        check(|p| p.realms.push("com.example".to_owned()), "taken");
+        check(|p| p.nodes.push("nats1".to_owned()), "taken");
+        check(|p| p.nodes.push("../up".to_owned()), "letters");
+        check(|p| p.servers[1].route_port = 4222, "taken twice");
+        check(|p| p.servers.clear(), "at least one");
+        for wrong in ["host", "host:0", "a b:1", "h:65000"] {
+            assert!(Server::parse(0, wrong, None).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_node_has_a_key_of_its_own_that_the_servers_know() {
+        let files = plan(None).files().expect("they can be made");
+        let named = |name: &str| {
+            let found = files.iter().find(|file| file.path == Path::new(name));
+            found.unwrap_or_else(|| panic!("there is no {name}"))
+        };
+        let seeds = ["node1", "node2"].map(|node| named(&format!("{node}/com.example.nk")));
+        assert!(seeds.iter().all(|seed| seed.is_secret));
+        assert_ne!(seeds[0].text, seeds[1].text);
+        let texts =
+            ["nats1", "nats2", "nats3"].map(|name| &*named(&format!("{name}/nats.conf")).text);
+        let users = texts.map(|text| text.lines().filter(|line| line.contains("nkey: U")).count());
+        assert_eq!(users, [2; 3]);
+        assert!(texts[0].contains("W1.com=2Eexample.>"));
+    }
+}
