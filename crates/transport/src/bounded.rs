@@ -1,8 +1,7 @@
 //! A connection whose receiver has bounds of its own.
 
-use std::future;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use crate::out::Out;
 use crate::overflow::{Bounds, Item, Overflow, Queued};
@@ -51,16 +50,19 @@ impl Connection {
         self.out.lock().overflow()
     }
 
-    /// Waits until less than a quarter of what may wait does, or nothing is taken any more.
+    /// Waits until less than a quarter of what may wait does, nothing is taken any more, or the receiver holds nobody
+    /// back any more. Whoever stops waiting leaves nothing behind.
     pub async fn eased(&self) {
-        future::poll_fn(|cx| {
-            let mut out = self.out.lock();
-            if out.is_eased(&self.limits) {
-                return Poll::Ready(());
+        loop {
+            let Some(ease) = self.out.lock().ease() else {
+                return;
+            };
+            let mut notified = pin!(ease.notified());
+            notified.as_mut().enable();
+            if self.out.lock().is_eased(&self.limits) {
+                return;
             }
-            out.await_ease(cx.waker());
-            Poll::Pending
-        })
-        .await;
+            notified.await;
+        }
     }
 }

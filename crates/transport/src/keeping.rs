@@ -1,6 +1,8 @@
 //! What waits for a receiver that has bounds of its own.
 
-use std::task::Waker;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use crate::out::{ConnectionLimits, Out, Phase, Refused};
 use crate::overflow::{Bounds, Item, Overflow, Own, Queued};
@@ -8,6 +10,9 @@ use crate::overflow::{Bounds, Item, Overflow, Own, Queued};
 impl Out {
     /// Has the receiver have bounds of its own, or none any more.
     pub(crate) fn bound(&mut self, bounds: Option<Bounds>) {
+        if let Some(ease) = self.ease() {
+            ease.notify_waiters();
+        }
         match (&mut self.own, bounds) {
             (Some(own), Some(bounds)) => own.bounds = bounds,
             (own @ None, Some(bounds)) => *own = Some(Box::new(Own::of(bounds))),
@@ -111,26 +116,24 @@ impl Out {
         }
     }
 
-    /// Whether so little waits that who was held back may go on.
+    /// Whether so little waits that who was held back may go on, or nobody is held back any more.
     pub(crate) fn is_eased(&self, limits: &ConnectionLimits) -> bool {
-        self.phase != Phase::Open || self.queued_bytes() <= self.queue_bytes_max(limits) / 4
+        self.phase != Phase::Open
+            || self.overflow() != Overflow::HoldBack
+            || self.queued_bytes() <= self.queue_bytes_max(limits) / 4
     }
 
-    /// Has `waker` be woken when that is so.
-    pub(crate) fn await_ease(&mut self, waker: &Waker) {
-        match &mut self.own {
-            Some(own) => own.waiting.push(waker.clone()),
-            None => waker.wake_by_ref(),
-        }
+    /// What tells that this may have become so.
+    pub(crate) fn ease(&self) -> Option<Arc<Notify>> {
+        self.own.as_ref().map(|own| Arc::clone(&own.ease))
     }
 
-    pub(crate) fn wake_held_back(&mut self, limits: &ConnectionLimits) {
-        let has_waiting = self.own.as_ref().is_some_and(|own| !own.waiting.is_empty());
-        if has_waiting
+    #[inline]
+    pub(crate) fn wake_held_back(&self, limits: &ConnectionLimits) {
+        if let Some(own) = &self.own
             && self.is_eased(limits)
-            && let Some(own) = &mut self.own
         {
-            own.waiting.drain(..).for_each(Waker::wake);
+            own.ease.notify_waiters();
         }
     }
 }

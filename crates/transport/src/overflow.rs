@@ -5,9 +5,10 @@
 //! a [`Queue`] cannot.
 
 use std::collections::VecDeque;
-use std::task::Waker;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::queue::Queue;
 
@@ -53,8 +54,8 @@ const ITEM_BYTES: usize = size_of::<(u64, Item)>();
 pub(crate) struct Own {
     pub(crate) bounds: Bounds,
     pub(crate) kept: Kept,
-    /// Tasks that wait until less is queued.
-    pub(crate) waiting: Vec<Waker>,
+    /// Tells tasks that less is queued; one that waits no more leaves nothing behind.
+    pub(crate) ease: Arc<Notify>,
 }
 
 /// Items behind a full socket, in the order in which they came.
@@ -78,7 +79,7 @@ impl Own {
         Self {
             bounds,
             kept: Kept::default(),
-            waiting: Vec::new(),
+            ease: Arc::default(),
         }
     }
 }

@@ -9,7 +9,7 @@ use crosstie_transport::{Bounds, Connection, Overflow};
 
 use crate::counters::{Counter, counters};
 use crate::wamp::elsewhere::{Outcome, Slot};
-use crate::wamp::rate::Halt;
+use crate::wamp::rate::{Halt, Waiting};
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Session, State};
 
@@ -48,14 +48,16 @@ impl Session {
         }
         counters().count(Counter::PublishersHeldBack);
         let slot = Slot::new(&self.peer.connection);
-        realm.rates.pause(*key, Arc::clone(&slot));
+        let filled = Arc::clone(&slot);
+        let waiting = tokio::spawn(async move {
+            slow.eased().await;
+            filled.fill(Outcome::Elapsed);
+        });
+        let waiting = Waiting(waiting.abort_handle());
+        realm.rates.hold_back(*key, slot, waiting);
         self.halt = Halt::Slowed;
         // So that its pause is forgotten with it.
         self.is_limited = true;
-        tokio::spawn(async move {
-            slow.eased().await;
-            slot.fill(Outcome::Elapsed);
-        });
     }
 
     /// Charges the session with a message; where it is too fast, it is not read for a while.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_routing::{RoleLimits, SessionKey};
 use parking_lot::Mutex;
+use tokio::task::AbortHandle;
 
 use crate::wamp::elsewhere::Slot;
 
@@ -36,7 +37,12 @@ struct Rate {
     bytes: Option<Allowance>,
     /// What ends its pause.
     slot: Option<Arc<Slot>>,
+    /// What waits for a slow receiver to do so.
+    waiting: Option<Waiting>,
 }
+
+/// A task that ends with the session that it is for.
+pub(super) struct Waiting(pub(super) AbortHandle);
 
 /// So much of something in a second.
 pub(crate) struct Allowance {
@@ -49,6 +55,12 @@ pub(crate) struct Allowance {
 /// The longest pause: of whoever owes more the rest is forgotten, since a message of many MiB would have an
 /// hour's worth of a small allowance.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 impl Rate {
     /// `None` for sessions that send as they like.
@@ -65,6 +77,7 @@ impl Rate {
             messages: messages.map(allowance),
             bytes: bytes.map(allowance),
             slot: None,
+            waiting: None,
         })
     }
 
@@ -144,6 +157,13 @@ impl Rates {
     /// Keeps what ends a session's pause.
     pub(super) fn pause(&self, session: SessionKey, slot: Arc<Slot>) {
         self.0.lock().entry(session).or_default().slot = Some(slot);
+    }
+
+    /// Keeps what ends a session's pause, and what waits for that.
+    pub(super) fn hold_back(&self, session: SessionKey, slot: Arc<Slot>, waiting: Waiting) {
+        let mut rates = self.0.lock();
+        let rate = rates.entry(session).or_default();
+        (rate.slot, rate.waiting) = (Some(slot), Some(waiting));
     }
 
     /// What ends its pause, if there is one.

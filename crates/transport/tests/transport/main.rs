@@ -7,6 +7,7 @@ mod cork;
 mod hold;
 mod listener;
 mod mailbox;
+mod overflow;
 mod pause;
 mod places;
 mod pump;
