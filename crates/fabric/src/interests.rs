@@ -29,6 +29,8 @@ struct Interest {
     patterns: u32,
     position: Position,
     is_said: bool,
+    /// The engine does not let the node have it.
+    is_denied: bool,
 }
 
 impl Interests {
@@ -49,9 +51,13 @@ impl Interests {
         position: Position,
         engine: Option<&mut dyn Engine>,
     ) -> Position {
+        let mut patterns = 1;
         if let Some(known) = self.by_subject.get_mut(&subject) {
             known.patterns += 1;
-            return known.position;
+            patterns = known.patterns;
+            if !known.is_denied {
+                return known.position;
+            }
         }
         self.sid_last += 1;
         let is_said = engine.is_some();
@@ -60,9 +66,10 @@ impl Interests {
         }
         let interest = Interest {
             sid: self.sid_last,
-            patterns: 1,
+            patterns,
             position,
             is_said,
+            is_denied: false,
         };
         self.by_subject.insert(subject, interest);
         position
@@ -80,15 +87,39 @@ impl Interests {
         }
     }
 
-    /// Whether it is known already.
+    /// Whether it is wanted already. One that was denied is asked for again.
     pub(crate) fn has(&self, subject: &str) -> bool {
-        self.by_subject.contains_key(subject)
+        let known = self.by_subject.get(subject);
+        known.is_some_and(|known| !known.is_denied)
+    }
+
+    /// The engine does not let the node have that; whether it was asked for.
+    pub(crate) fn deny(&mut self, subject: &str) -> bool {
+        let known = self.by_subject.get_mut(subject);
+        known.is_some_and(|known| {
+            known.is_denied = true;
+            true
+        })
+    }
+
+    pub(crate) fn is_denied(&self, subject: &str) -> bool {
+        let known = self.by_subject.get(subject);
+        known.is_some_and(|known| known.is_denied)
+    }
+
+    /// How many are wanted and denied.
+    pub(crate) fn denied(&self) -> usize {
+        let all = self.by_subject.values();
+        all.filter(|known| known.is_denied && known.patterns > 0)
+            .count()
     }
 
     /// A new connection knows nothing.
     pub(crate) fn forget_said(&mut self) {
         for interest in self.by_subject.values_mut() {
             interest.is_said = false;
+            // The next server may see it otherwise.
+            interest.is_denied = false;
         }
         self.said = Some(String::new());
     }

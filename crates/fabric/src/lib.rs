@@ -19,11 +19,13 @@
 //!    after each tick, it is given [`Member::take_changes`], in the same order and under the same lock.
 //! 5. [`Member::handle_tick`] some four times a second. Where it says that the link is silent, the connection is to
 //!    be closed.
-//! 6. After each of them [`Member::in_force`] may have grown, and is the realm's to know.
+//! 6. [`Member::handle_denied`] where the engine does not let the node do something, and what that says is to be done.
+//! 7. After each of them [`Member::in_force`] may have grown, and is the realm's to know.
 //!
 //! Never: a socket, a clock, an engine's name.
 
 pub mod crossing;
+mod denied;
 mod engine;
 pub mod event;
 mod fields;
@@ -35,6 +37,7 @@ mod pair;
 mod refusal;
 mod subjects;
 
+pub use denied::{Denied, Matters};
 pub use engine::{Engine, Refused};
 pub use frame::{Frame, HEAD_BYTES, Head, Kind, VERSION};
 pub use member::{Change, Counts, Detached, Input, Member, Options, State, Ticked, To};

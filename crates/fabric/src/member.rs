@@ -7,6 +7,7 @@ mod saying;
 use crosstie_routing::{NeighbourKey, Pattern, Position, Publication, Time, Uncrossed};
 
 use crate::crossing::Came;
+use crate::denied::{Denied, Matters};
 use crate::engine::{Engine, Refused};
 use crate::event::{self, Event};
 use crate::fields::Field;
@@ -79,6 +80,8 @@ pub struct Counts {
     pub duplicates: u64,
     /// Events that found no room on the way out.
     pub dropped: u64,
+    /// What the engine did not let the node do: publish, subscribe.
+    pub denied: [u64; 2],
     /// Barriers that were passed, and how long they took together.
     pub barriers: u64,
     pub barrier_us: u64,
@@ -119,6 +122,9 @@ pub struct Member {
     barriers: Barriers,
     ticked: Option<Time>,
     beat: Time,
+    /// When a hello was answered last, and whether others are to be.
+    greeted: Time,
+    has_greetings: bool,
     /// When the server last answered.
     answered: Time,
     counts: Counts,
@@ -161,6 +167,8 @@ impl Member {
             barriers: Barriers::default(),
             ticked: None,
             beat: Time(0),
+            greeted: Time(0),
+            has_greetings: false,
             answered: Time(0),
             counts: Counts::default(),
             side_last: 0,
@@ -225,6 +233,28 @@ impl Member {
         taken
     }
 
+    /// The engine does not let the node do something; what that matters to.
+    pub fn handle_denied(&mut self, denied: Denied<'_>) -> Matters {
+        let is_publish = matches!(denied, Denied::Publish(_));
+        self.counts.denied[usize::from(!is_publish)] += 1;
+        match denied {
+            Denied::Publish(subject) if self.subjects.is_topic(subject) => Matters::Event,
+            Denied::Subscribe(subject) if self.interests.deny(subject) => Matters::Interest,
+            _ => Matters::Link,
+        }
+    }
+
+    /// Whether the engine does not let this node have what matches.
+    pub fn is_denied(&self, pattern: Pattern<'_>) -> bool {
+        let subject = self.subjects.of_pattern(pattern);
+        subject.is_some_and(|subject| self.interests.is_denied(&subject))
+    }
+
+    /// How many subjects are wanted and denied.
+    pub fn interests_denied(&self) -> usize {
+        self.interests.denied()
+    }
+
     /// The server has done what it was asked to before a ping.
     pub fn handle_pong(&mut self, now: Time, engine: &mut dyn Engine) {
         self.answered = now;
@@ -251,11 +281,15 @@ impl Member {
         if self.state == State::Joining {
             self.say_rest(now, engine);
         }
-        if self.beat.after_ms(HEARTBEAT_MS) <= now {
-            self.beat = now;
+        let is_due = self.beat.after_ms(HEARTBEAT_MS) <= now;
+        if is_due || std::mem::take(&mut self.has_greetings) {
             self.say(Kind::Heartbeat, To::All, None, engine);
+        }
+        if is_due {
+            self.beat = now;
             self.ping(engine);
         }
+        self.leave_mute(now, engine);
         if self.state == State::Attached {
             self.repeat_barrier(now, engine);
         }
@@ -413,7 +447,7 @@ impl Member {
                 neighbour.know(fields.text(Field::Node)?, fields.text(Field::Server)?);
                 self.judge_pair(&frame, engine);
                 if head.kind == Kind::Hello {
-                    self.say(Kind::Heartbeat, To::Node(head.incarnation), None, engine);
+                    self.greet(now, head.incarnation, engine);
                 }
             }
             Kind::Leave => {
@@ -431,6 +465,7 @@ impl Member {
             }
             Kind::Passed => {
                 let number = fields.number(Field::Number)?;
+                neighbour.note_answer();
                 if self.barriers.handle_passed(number, head.incarnation) {
                     self.settle_barrier(now, engine);
                 }

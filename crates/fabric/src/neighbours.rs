@@ -13,6 +13,9 @@ pub(crate) const NEIGHBOURS_MAX: usize = 1_024;
 /// Who says nothing for so long is not waited for any more.
 const SUSPECTED_MS: u64 = 3_000;
 
+/// Who does not answer what it is asked is not asked again for so long.
+const MUTE_MS: u64 = 60_000;
+
 /// And is forgotten after so long.
 const FORGOTTEN_MS: u64 = 60_000;
 
@@ -29,6 +32,9 @@ pub(crate) struct Neighbour {
     /// It has said who it is.
     is_known: bool,
     pub(crate) is_suspected: bool,
+    /// Until when it is not asked, for it has not answered; and since when it has not.
+    mute_until: Option<Time>,
+    pub(crate) asked: Option<Time>,
     pub(crate) node: String,
     pub(crate) server: String,
     heard: Time,
@@ -40,7 +46,22 @@ pub(crate) struct Neighbour {
 
 impl Neighbour {
     pub(crate) fn is_active(&self) -> bool {
-        self.is_known && !self.is_suspected
+        self.is_known && !self.is_suspected && !self.is_mute()
+    }
+
+    pub(crate) fn is_mute(&self) -> bool {
+        self.mute_until.is_some()
+    }
+
+    /// It has answered.
+    pub(crate) fn note_answer(&mut self) {
+        self.mute_until = None;
+        self.asked = None;
+    }
+
+    pub(crate) fn note_mute(&mut self, now: Time) {
+        self.mute_until = Some(now.after_ms(MUTE_MS));
+        self.asked = None;
     }
 
     /// Whether an event is newer than all of its sender that came before.
@@ -80,6 +101,8 @@ impl Neighbours {
         let neighbour = entry.or_insert_with(|| Neighbour {
             is_known: false,
             is_suspected: false,
+            mute_until: None,
+            asked: None,
             node: String::new(),
             server: String::new(),
             heard: now,
@@ -93,6 +116,7 @@ impl Neighbours {
         if is_anew {
             neighbour.epoch = head.epoch;
             neighbour.sequence = 0;
+            neighbour.note_answer();
         }
         Ok((neighbour, is_anew))
     }
@@ -121,8 +145,18 @@ impl Neighbours {
                 suspected.push(*incarnation);
             }
             neighbour.is_suspected = is_silent;
+            neighbour.mute_until.take_if(|until| *until <= now);
         }
         suspected
+    }
+
+    /// Who was asked something and has not answered it for so long.
+    pub(crate) fn unanswering(&self, now: Time, for_ms: u64) -> Vec<u64> {
+        let is_late = |asked: Time| asked.after_ms(for_ms) <= now;
+        let all = self.by_incarnation.iter();
+        all.filter(|(_, neighbour)| neighbour.asked.is_some_and(is_late))
+            .map(|(incarnation, _)| *incarnation)
+            .collect()
     }
 
     pub(crate) fn is_active(&self, incarnation: u64) -> bool {
@@ -137,7 +171,8 @@ impl Neighbours {
 
     pub(crate) fn suspected(&self) -> usize {
         let all = self.by_incarnation.values();
-        all.filter(|neighbour| neighbour.is_suspected).count()
+        all.filter(|neighbour| neighbour.is_suspected || neighbour.is_mute())
+            .count()
     }
 
     /// One node at each server but that one.

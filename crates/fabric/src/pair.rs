@@ -25,10 +25,12 @@ pub enum Cause {
     Detached,
     /// There was no room on the way out.
     Full,
+    /// It lives, and does not answer what it is asked.
+    Mute,
 }
 
 impl Cause {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Gap,
         Self::Tail,
         Self::Epoch,
@@ -37,6 +39,7 @@ impl Cause {
         Self::Left,
         Self::Detached,
         Self::Full,
+        Self::Mute,
     ];
 
     /// The label of its metric.
@@ -50,6 +53,7 @@ impl Cause {
             Self::Left => "left",
             Self::Detached => "detached",
             Self::Full => "full",
+            Self::Mute => "mute",
         }
     }
 }

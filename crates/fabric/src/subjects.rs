@@ -46,6 +46,11 @@ impl Subjects {
         &self.all
     }
 
+    /// Whether it is one of events.
+    pub fn is_topic(&self, subject: &str) -> bool {
+        subject.starts_with(&self.events)
+    }
+
     /// Where one node listens.
     pub fn of_node(&self, incarnation: u64) -> String {
         format!("{}{incarnation:016x}", self.nodes)

@@ -1,6 +1,8 @@
 //! A node alone, and two of them: what they say, and from when on they know of each other.
 
-use crosstie_fabric::{Detached, Engine, Input, Member, Options, Refused, State, Ticked};
+use crosstie_fabric::{
+    Denied, Detached, Engine, Input, Matters, Member, Options, Refused, State, Ticked,
+};
 use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
 use crosstie_wamp::{
     Disclosed, MatchPolicy, Message, Payload, PublicationId, PublishOptions, Receivers, Serializer,
@@ -309,4 +311,73 @@ fn hostile_frames_are_counted() {
         let _ = member.handle_message(ms(1), (&subject, &frame), &mut said);
     }
     assert_eq!(member.active().count(), 1_023);
+}
+
+#[test]
+fn who_lives_and_does_not_answer_is_waited_for_no_longer() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = (attached(1, "s1"), attached(2, "s2"));
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    let position = one.interest(ms(400), TOPIC, true, Some(&mut from_one));
+    one.handle_pong(ms(401), &mut from_one);
+    for second in 1..=5 {
+        // It says that it is there, and takes nothing of what it is told.
+        assert!(one.in_force() < position);
+        two.handle_tick(ms(second * 1_000), Some(&mut from_two));
+        two.handle_pong(ms(second * 1_000), &mut from_two);
+        for (subject, frame) in from_two.messages.drain(..) {
+            let now = ms(second * 1_000);
+            let taken = one.handle_message(now, (&subject, &frame), &mut from_one);
+            assert!(matches!(taken, Ok(None)), "{taken:?}");
+        }
+        one.handle_pong(ms(second * 1_000), &mut from_one);
+        one.handle_tick(ms(second * 1_000 + 400), Some(&mut from_one));
+    }
+    assert_eq!(one.in_force(), position);
+    assert_eq!((one.active().count(), one.suspected()), (0, 1));
+}
+
+#[test]
+fn hellos_by_the_thousand_are_answered_together() {
+    let (mut one, mut said) = attached(1, "s1");
+    let mut hello = Said::default();
+    member(2, Detached::Serve).attach(ms(0), ("s2", 1_000), &mut hello);
+    let (subject, frame) = hello.messages.remove(0);
+    said.messages.clear();
+    for number in 2..1_000_u64 {
+        let mut frame = frame.clone();
+        frame[8..16].copy_from_slice(&number.to_be_bytes());
+        let taken = one.handle_message(ms(400), (&subject, &frame), &mut said);
+        assert!(matches!(taken, Ok(None)), "{taken:?}");
+    }
+    // Heartbeats are the only frames that name all nodes.
+    let long = |said: &Said| said.messages.iter().filter(|(_, f)| f[1] == 3).count();
+    assert_eq!(long(&said), 1);
+    one.handle_tick(ms(450), Some(&mut said));
+    assert_eq!(long(&said), 2);
+}
+
+#[test]
+fn what_is_denied_matters_to_an_event_a_pattern_or_all() {
+    let (mut one, mut said) = attached(1, "s1");
+    let position = one.interest(ms(400), TOPIC, true, Some(&mut said));
+    for (denied, expected) in [
+        (Denied::Publish("W1.r.e.a.b"), Matters::Event),
+        (Denied::Publish("W1.r.c"), Matters::Link),
+        (Denied::Publish("W1.r.n.0000000000000002"), Matters::Link),
+        (Denied::Subscribe("W1.r.c"), Matters::Link),
+        (Denied::Subscribe("W1.r.e.a.b"), Matters::Interest),
+        (Denied::Unknown, Matters::Link),
+    ] {
+        assert_eq!(one.handle_denied(denied), expected, "{denied:?}");
+    }
+    assert_eq!(one.counts().denied, [3, 3]);
+    assert!(one.is_denied(TOPIC));
+    assert_eq!(one.interests_denied(), 1);
+    // Whoever wants it next asks anew.
+    one.interest(ms(401), TOPIC, false, Some(&mut said));
+    one.handle_pong(ms(402), &mut said);
+    said.lines.clear();
+    assert!(one.interest(ms(403), TOPIC, true, Some(&mut said)) > position);
+    assert_eq!(said.lines[0], "SUB W1.r.e.a.b 4");
+    assert!(!one.is_denied(TOPIC));
 }

@@ -38,13 +38,25 @@ struct Inner {
     /// Nothing is dialled any more.
     is_stopped: bool,
     server: String,
+    /// Why the last connection ended that way, or none was had; and when that was a denial.
+    why: String,
+    denied: Option<Instant>,
 }
+
+/// So long a realm counts as denied: longer than it takes to try again.
+const DENIED_FOR: Duration = Duration::from_secs(10);
 
 /// What operators see of a link.
 pub(crate) struct Seen {
     pub(crate) state: State,
     /// Of the server, while there is one.
     pub(crate) server: String,
+    /// Why there is none.
+    pub(crate) why: String,
+    /// Its last connection was of no use, for NATS does not let the node say or hear what it has to.
+    pub(crate) is_denied: bool,
+    /// Subjects that it wants and is not sent.
+    pub(crate) interests_denied: usize,
     /// Names of the other nodes that are there.
     pub(crate) nodes: Vec<String>,
     pub(crate) suspected: usize,
@@ -120,6 +132,8 @@ impl Link {
                 held: 0,
                 is_stopped: false,
                 server: String::new(),
+                why: String::new(),
+                denied: None,
             }),
             attached: Condvar::new(),
             start: Instant::now(),
@@ -188,6 +202,20 @@ impl Link {
         inner.server.clear();
         inner.member.detach();
         inner.member.in_force()
+    }
+
+    /// Why there is no connection; one that ended by a denial is of no use for a while.
+    pub(crate) fn note_lost(&self, why: &str, is_denied: bool) {
+        let mut inner = self.inner.lock();
+        why.clone_into(&mut inner.why);
+        if is_denied {
+            inner.denied = Some(Instant::now());
+        }
+    }
+
+    /// Whether what matches is not heard from other nodes. For the realm, under its lock.
+    pub(crate) fn is_denied(&self, pattern: Pattern<'_>) -> bool {
+        self.inner.lock().member.is_denied(pattern)
     }
 
     /// Does what is due; up to which position nobody waits.
@@ -271,6 +299,9 @@ impl Link {
         Seen {
             state: inner.member.state(),
             server: inner.server.clone(),
+            why: inner.why.clone(),
+            is_denied: inner.denied.is_some_and(|at| at.elapsed() < DENIED_FOR),
+            interests_denied: inner.member.interests_denied(),
             nodes: inner
                 .member
                 .active()

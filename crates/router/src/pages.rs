@@ -21,6 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::amqp::{self, Alarm};
 use crate::counters::{Counter, counters};
+use crate::link::Seen;
 use crate::listen::Listening;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
@@ -191,6 +192,13 @@ fn health(routers: &[Arc<RouterState>]) -> Response<Full<Bytes>> {
     };
     for (router, alarm) in alarms {
         let _ = writeln!(body, "AMQP of router '{router}': {alarm}");
+    }
+    for (router, realm) in realms(routers) {
+        let seen = realm.link.as_ref().map(|link| link.seen());
+        if let Some(denied) = seen.as_ref().and_then(fabric_denied) {
+            let (router, realm) = (&router.id, realm.name());
+            let _ = writeln!(body, "Realm '{realm}' of router '{router}': {denied}");
+        }
     }
     text(status, body)
 }
@@ -365,12 +373,16 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
         let state = match seen.state {
             State::Attached => format!("on NATS server {}", escaped(&seen.server)),
             State::Joining => format!("joining on NATS server {}", escaped(&seen.server)),
-            State::Detached => "<strong>no NATS server is reached</strong>".to_owned(),
+            State::Detached => format!(
+                "<strong>no NATS server is reached</strong> {}",
+                escaped(&seen.why)
+            ),
         };
+        let denied = fabric_denied(&seen).unwrap_or_default();
         let nodes: Vec<_> = seen.nodes.iter().map(|node| escaped(node)).collect();
         let _ = write!(
             rows,
-            "<tr><td>{}<td>{}<td>{state}<td>{}<td>{}<td>{}",
+            "<tr><td>{}<td>{}<td>{state} <strong>{denied}</strong><td>{}<td>{}<td>{}",
             escaped(&router.id),
             escaped(realm.name()),
             nodes.join("<br>"),
@@ -383,6 +395,17 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
         false => format!(
             "<h2>Other nodes</h2><div><table><tr><th>router<th>realm<th>state<th>nodes<th>their registrations<th>open calls{rows}</table></div>"
         ),
+    }
+}
+
+/// What NATS does not let a node do, where that is so.
+fn fabric_denied(seen: &Seen) -> Option<String> {
+    match (seen.is_denied, seen.interests_denied) {
+        (true, _) => Some("NATS denies what every node of the realm needs".to_owned()),
+        (false, 0) => None,
+        (false, count) => Some(format!(
+            "NATS denies {count} of the subjects that are subscribed to"
+        )),
     }
 }
 

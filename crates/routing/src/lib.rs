@@ -21,7 +21,7 @@
 //!
 //! 7. Where the realm has others of its name on other nodes, [`Realm::join_fabric`] first. Then
 //!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
-//!    know what was said by [`Outbox::interest`].
+//!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard.
 //!
 //! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
 //! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is

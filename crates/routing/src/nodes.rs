@@ -4,7 +4,7 @@ use crosstie_wamp::{MatchPolicy, SubscriptionId};
 
 use crate::across::Crossing;
 use crate::fault::error;
-use crate::{Locality, NeighbourKey, Outbox, Position, Publication, Realm, Time};
+use crate::{Locality, NeighbourKey, Outbox, Pattern, Position, Publication, Realm, Time};
 
 /// What a session is told that has lost a registration and does not understand UNREGISTERED.
 const EVICTED: &str = "a procedure that it had registered is another node's";
@@ -72,6 +72,18 @@ impl<H> Realm<H> {
     pub fn handle_in_force(&mut self, now: Time, reached: Position, out: &mut dyn Outbox<H>) {
         self.broker.note_in_force(reached);
         self.work(now, self.steps_at_once_max, out);
+    }
+
+    /// Who waits for what cannot be heard from other nodes is refused: where `is_denied` says so of a pattern. What was
+    /// wanted of it is over, and is asked for again with the next subscription.
+    pub fn handle_denied(
+        &mut self,
+        now: Time,
+        is_denied: &mut dyn FnMut(Pattern<'_>) -> bool,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let (broker, _, mut context) = self.split(now, out);
+        broker.refuse_waiting(&mut context, is_denied);
     }
 
     /// What a subscription is for.

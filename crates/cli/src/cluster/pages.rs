@@ -59,11 +59,11 @@ impl Pages {
         Ok(body.lines().filter_map(Sample::parse).collect())
     }
 
-    /// What `/health` says first; nothing where it is switched off.
-    pub(super) fn health(&self) -> anyhow::Result<Option<String>> {
+    /// What is wrong, as `/health` says; nothing where that is switched off.
+    pub(super) fn ailments(&self) -> anyhow::Result<Vec<String>> {
         let (status, body) = self.get("/health")?;
-        let first = body.lines().next().unwrap_or_default().to_owned();
-        Ok((status != 404).then_some(first))
+        let lines = body.lines().filter(|line| *line != "ok" && status != 404);
+        Ok(lines.map(str::to_owned).collect())
     }
 
     fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {

@@ -32,6 +32,7 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
     ("calls", "", "", "calls"),
     ("pair_resets_total", "", "", "resets"),
     ("frames_refused_total", "", "", "refused"),
+    ("denials_total", "", "", "denied"),
 ];
 
 const COLUMNS: &[Column] = &[
@@ -46,6 +47,7 @@ const COLUMNS: &[Column] = &[
     column("open calls", Show::Number("calls")),
     column("pair resets", Show::Number("resets")),
     column("frames refused", Show::Number("refused")),
+    column("denied by NATS", Show::Number("denied")),
 ];
 
 /// What was found of all nodes.
@@ -95,10 +97,8 @@ impl Found {
     }
 
     fn ask(&mut self, node: &Pages) -> anyhow::Result<()> {
-        if let Some(health) = node.health()?
-            && health != "ok"
-        {
-            self.problems.push(format!("{node}: {health}"));
+        for ailment in node.ailments()? {
+            self.problems.push(format!("{node}: {ailment}"));
         }
         self.add(&node.to_string(), &node.metrics()?);
         Ok(())

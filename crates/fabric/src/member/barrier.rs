@@ -67,6 +67,17 @@ impl Barriers {
         })
     }
 
+    /// Who has not answered a barrier that was begun so long ago; it waits for them no longer.
+    pub(super) fn give_up_on(&mut self, now: Time, for_ms: u64) -> Vec<u64> {
+        let late = self
+            .current
+            .as_mut()
+            .filter(|barrier| barrier.begun.after_ms(for_ms) <= now);
+        late.map_or_else(Vec::new, |barrier| {
+            std::mem::take(&mut barrier.asked).into_iter().collect()
+        })
+    }
+
     /// Asks these instead; the number.
     pub(super) fn repeat(&mut self, now: Time, asked: impl Iterator<Item = u64>) -> u64 {
         if let Some(barrier) = &mut self.current {

@@ -40,6 +40,9 @@ impl Member {
             return Err(Refused::TooLong);
         }
         pair.say();
+        if kind == Kind::Ask {
+            neighbour.asked = self.ticked;
+        }
         let subject = self.subjects.of_node(to.incarnation);
         let sent = engine.publish(&subject, &self.frame);
         self.count_sent(kind);
@@ -84,6 +87,7 @@ impl Member {
                 pair: neighbour.pair.own,
             }));
         }
+        neighbour.asked = None;
         self.side_last += 1;
         neighbour.pair.begin(self.side_last);
     }
@@ -114,7 +118,7 @@ impl Member {
             self.side_last += 1;
             neighbour.pair.begin(self.side_last);
         }
-        if !neighbour.pair.is_open {
+        if !neighbour.pair.is_open && !neighbour.is_mute() {
             self.say_pair(incarnation, engine);
         }
     }
@@ -132,6 +136,9 @@ impl Member {
         let Some(neighbour) = self.neighbours.find(incarnation) else {
             return Ok(());
         };
+        if neighbour.is_mute() {
+            return Ok(());
+        }
         if neighbour.pair.own == 0 || (neighbour.pair.is_open && neighbour.pair.other != other) {
             self.end_pair(incarnation, Cause::Other);
         }
@@ -169,6 +176,9 @@ impl Member {
                 self.say_pair(incarnation, engine);
                 return Ok(None);
             }
+        }
+        if frame.head.kind == Kind::Known {
+            neighbour.note_answer();
         }
         let came = crossing::read(frame).inspect_err(|_| {
             // What was not taken is missing, too.

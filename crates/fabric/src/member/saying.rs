@@ -6,7 +6,14 @@ use crosstie_wamp::Serializer;
 use super::{JOINING_MS, Member, State, To};
 use crate::engine::Engine;
 use crate::fields::{self, Field};
+use crate::pair::Cause;
 use crate::{Head, Kind};
+
+/// Who does not answer for so long is mute. That is longer than silence is suspected: what asks it may wait in line.
+const MUTE_AFTER_MS: u64 = 5_000;
+
+/// Between two answers to hellos.
+const GREETING_MS: u64 = 20;
 
 impl Member {
     /// Goes on telling a new connection what is wanted; then says hello, and is attached some time later.
@@ -41,6 +48,33 @@ impl Member {
             self.say(Kind::Barrier, To::All, Some((number, &asked)), engine);
         }
         engine.ping();
+    }
+
+    /// Waits no longer for those who say that they are there and do not answer what they are asked: a barrier, or what
+    /// the realm asks in a pair. Calls with them end.
+    pub(super) fn leave_mute(&mut self, now: Time, engine: &mut dyn Engine) {
+        let mut mute = self.barriers.give_up_on(now, MUTE_AFTER_MS);
+        mute.extend(self.neighbours.unanswering(now, MUTE_AFTER_MS));
+        if mute.is_empty() {
+            return;
+        }
+        for incarnation in mute {
+            self.end_pair(incarnation, Cause::Mute);
+            if let Some(neighbour) = self.neighbours.find(incarnation) {
+                neighbour.note_mute(now);
+            }
+        }
+        self.settle_barrier(now, engine);
+    }
+
+    /// Answers a hello: at once, or together with others that come at about that time. Each answer names all nodes.
+    pub(super) fn greet(&mut self, now: Time, to: u64, engine: &mut dyn Engine) {
+        if self.greeted.after_ms(GREETING_MS) > now {
+            self.has_greetings = true;
+            return;
+        }
+        self.greeted = now;
+        self.say(Kind::Heartbeat, To::Node(to), None, engine);
     }
 
     /// Asks others where those that were asked do not answer.

@@ -18,13 +18,16 @@ use tokio::sync::oneshot;
 
 use super::credentials::Credentials;
 use super::dial::{Info, LINE_BYTES_MAX, Speaking, dial};
-use super::reading::Reading;
+use super::reading::{Denials, Reading};
 use crate::link::Link;
 use crate::wamp::realm::SharedRealm;
 
 /// Between two rounds of all servers: the first, and the longest.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// After a server has denied what the node needs: that is mended by somebody, or not at all.
+const DENIED_WAIT: Duration = Duration::from_secs(2);
 
 /// How often the member looks at the time.
 const TICK: Duration = Duration::from_millis(100);
@@ -122,7 +125,8 @@ async fn dial_on(
             let at = format!("{}:{}", url.host, url.port);
             match dial(url, speaking).await {
                 Ok((connection, info)) => {
-                    let why = serve(link, realm, (connection, &info), serving).await;
+                    let (why, is_denied) = serve(link, realm, (connection, &info), serving).await;
+                    link.note_lost(&why, is_denied);
                     if link.is_stopped() {
                         return;
                     }
@@ -130,6 +134,9 @@ async fn dial_on(
                     wait = WAIT_MIN;
                     let (realm, name) = (&link.realm, &info.name);
                     tracing::warn!("Realm '{realm}': NATS server '{name}' at {at} is lost: {why}");
+                    if is_denied {
+                        tokio::time::sleep(DENIED_WAIT).await;
+                    }
                 }
                 Err(why) => failures.push(format!("{at}: {why}")),
             }
@@ -141,6 +148,7 @@ async fn dial_on(
         if failures.len() == urls.len() && !is_told {
             is_told = true;
             let (realm, failures) = (&link.realm, failures.join("; "));
+            link.note_lost(&failures, false);
             tracing::warn!("Realm '{realm}': no NATS server is reached ({failures}); trying on");
         }
         tokio::time::sleep(wait).await;
@@ -148,13 +156,13 @@ async fn dial_on(
     }
 }
 
-/// Has a connection be the link's until it ends; why it has.
+/// Has a connection be the link's until it ends; why it has, and whether that is for want of permissions.
 async fn serve(
     link: &Arc<Link>,
     realm: &Arc<SharedRealm>,
     (connection, info): (Arc<Connection>, &Info),
     serving: &Handle,
-) -> String {
+) -> (String, bool) {
     let (ended, end) = oneshot::channel();
     let mut reading = Reading {
         link: Arc::clone(link),
@@ -166,6 +174,9 @@ async fn serve(
         },
         reached: Position(0),
         error: None,
+        is_denied: false,
+        refuses: false,
+        denials: Denials::default(),
     };
     let (realm_name, name) = (&link.realm, &info.name);
     tracing::info!(
@@ -177,13 +188,17 @@ async fn serve(
         uncork();
         let why = pump(&connection, &mut reading).await;
         connection.close();
-        let _ = ended.send((reading.error.take(), format!("{why:?}")));
+        let said = reading.error.take();
+        let _ = ended.send((
+            said.unwrap_or_else(|| format!("{why:?}")),
+            reading.is_denied,
+        ));
     });
     uncork();
-    let (said, why) = end.await.unwrap_or_default();
+    let ended = end.await.unwrap_or_default();
     let reached = link.detach();
     realm.handle_changes();
     realm.handle_in_force(reached);
     uncork();
-    said.unwrap_or(why)
+    ended
 }

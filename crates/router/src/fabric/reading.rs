@@ -1,9 +1,10 @@
 //! What comes from the server of NATS.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crosstie_fabric::Input;
-use crosstie_nats::{Decoded, Limits, Operation, decode, encode};
+use crosstie_fabric::{Denied, Input, Matters};
+use crosstie_nats::{Decoded, Denial, Limits, Operation, decode, encode};
 use crosstie_routing::Position;
 use crosstie_transport::{Connection, Outcome, Protocol};
 
@@ -21,7 +22,30 @@ pub(super) struct Reading {
     pub(super) reached: Position,
     /// What the server said before it ends the connection.
     pub(super) error: Option<String>,
+    /// It does not let the node have what it needs.
+    pub(super) is_denied: bool,
+    /// Nor something that somebody waits for.
+    pub(super) refuses: bool,
+    pub(super) denials: Denials,
 }
+
+/// What was said of denials, so that a peer who asks for what is denied does not fill the log.
+#[derive(Default)]
+pub(super) struct Denials {
+    said: Option<Instant>,
+}
+
+impl Denials {
+    fn may_say(&mut self) -> bool {
+        let is_due = self.said.is_none_or(|at| at.elapsed() >= SAID_EVERY);
+        if is_due {
+            self.said = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 impl Protocol for Reading {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
@@ -53,12 +77,17 @@ impl Protocol for Reading {
             self.link.note_overdelivered(overdelivered);
         }
         self.realm.handle_changes();
+        // Before those are let in whose pattern is in force: the server says what it denies before it answers a ping.
+        if std::mem::take(&mut self.refuses) {
+            self.realm.handle_denied();
+        }
         let reached = self.link.with(|member, _, _| member.in_force());
         if reached > self.reached {
             self.reached = reached;
             self.realm.handle_in_force(reached);
         }
         match wrong {
+            None if self.is_denied => Outcome::Close,
             None => Outcome::Continue { consumed, wanted },
             Some(e) => {
                 counters().count(Counter::PeerFaults);
@@ -100,11 +129,34 @@ impl Reading {
                     Ok::<(), ()>(())
                 });
             }
-            Operation::Error(text) => {
-                tracing::warn!("Realm '{}': the NATS server says: {text}", self.link.realm);
+            Operation::Error(text) => match Denial::read(text) {
+                Some(denial) => self.handle_denial(denial, text),
+                None => {
+                    tracing::warn!("Realm '{}': the NATS server says: {text}", self.link.realm);
+                    self.error = Some(text.to_owned());
+                }
+            },
+            Operation::Info(_) | Operation::Ok => {}
+        }
+    }
+
+    fn handle_denial(&mut self, denial: Denial<'_>, text: &str) {
+        let denied = match denial {
+            Denial::Publish(subject) => Denied::Publish(subject),
+            Denial::Subscribe(subject) => Denied::Subscribe(subject),
+            Denial::Subscriptions => Denied::Unknown,
+        };
+        let matters = self.link.with(|member, _, _| member.handle_denied(denied));
+        if self.denials.may_say() {
+            tracing::warn!("Realm '{}': the NATS server says: {text}", self.link.realm);
+        }
+        match matters {
+            Matters::Event => {}
+            Matters::Interest => self.refuses = true,
+            Matters::Link => {
+                self.is_denied = true;
                 self.error = Some(text.to_owned());
             }
-            Operation::Info(_) | Operation::Ok => {}
         }
     }
 }

@@ -34,6 +34,8 @@ struct Families {
     registrations: Gauges<2>,
     resets: Counters<3>,
     offers_refused: Counters<2>,
+    denied: Gauges<2>,
+    denials: Counters<3>,
 }
 
 /// Tells of links, by their workers.
@@ -74,6 +76,12 @@ impl Families {
             let labels = with("cause", cause.name());
             self.resets.get_or_create(&labels).inc_by(count);
         }
+        let denied = i64::from(seen.is_denied) + seen.interests_denied as i64;
+        self.denied.get_or_create(&of_link()).set(denied);
+        for (operation, count) in ["publish", "subscribe"].into_iter().zip(counts.denied) {
+            let labels = with("operation", operation);
+            self.denials.get_or_create(&labels).inc_by(count);
+        }
         let interests = self.interests.get_or_create(&of_link());
         interests.set(seen.interests as i64);
         for (direction, frames, bytes) in [
@@ -113,6 +121,11 @@ impl Families {
         registry.register("fabric_attached", help, self.attached);
         let help = "Other nodes of the realm, by state";
         registry.register("fabric_neighbours", help, self.neighbours);
+        let help =
+            "Subjects that the node wants and NATS denies; 1 where it denies what every node needs";
+        registry.register("fabric_denied", help, self.denied);
+        let help = "What NATS did not let the node do, by operation";
+        registry.register("fabric_denials", help, self.denials);
         let help = "Subjects that the node wants events of";
         registry.register("fabric_interests", help, self.interests);
         let help = "Frames between nodes, by direction and kind";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_fabric::{Change, Input};
-use crosstie_routing::{Locality, Outbox, Position, Publication, Realm, Time};
+use crosstie_routing::{Locality, Outbox, Pattern, Position, Publication, Realm, Time};
 use crosstie_transport::Connection;
 use crosstie_wamp::{Payload, Serializer};
 
@@ -82,6 +82,20 @@ impl SharedRealm {
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
             realm.handle_in_force(now, reached, outbox);
+            realm.take_steps();
+        });
+    }
+
+    /// Who waits for what this node may not be sent is refused.
+    pub(crate) fn handle_denied(&self) {
+        let Some(link) = &self.link else {
+            return;
+        };
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
+            let mut is_denied = |pattern: Pattern<'_>| link.is_denied(pattern);
+            realm.handle_denied(now, &mut is_denied, outbox);
             realm.take_steps();
         });
     }

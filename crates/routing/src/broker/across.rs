@@ -1,6 +1,6 @@
 //! Events to and from other nodes, and subscriptions that wait until those know of them.
 
-use crosstie_wamp::{EventDetails, MatchPolicy, Message, RequestId, SubscriptionId};
+use crosstie_wamp::{EventDetails, MatchPolicy, Message, MessageType, RequestId, SubscriptionId};
 
 use super::receivers::Filter;
 use super::retained::{self, Retained};
@@ -145,6 +145,46 @@ impl Broker {
         if context.reply(from, &subscribed).is_ok() && wants_retained {
             let (policy, topic) = (subscription.match_policy, &*subscription.topic);
             self.retained.send(context, from, id, policy, topic);
+        }
+    }
+
+    /// Refuses those who wait for a pattern that cannot be heard from other nodes.
+    pub(crate) fn refuse_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        is_denied: &mut dyn FnMut(Pattern<'_>) -> bool,
+    ) {
+        let Some(across) = &self.across else {
+            return;
+        };
+        let waiting = across.line.iter().filter_map(|(_, id)| self.by_id.get(id));
+        let denied: Vec<_> = waiting
+            .filter(|key| {
+                let subscription = &self.subscriptions[key.0 as usize];
+                let pattern = subscription
+                    .waiting
+                    .as_ref()
+                    .and_then(|_| subscription.crossing());
+                pattern.is_some_and(&mut *is_denied)
+            })
+            .copied()
+            .collect();
+        for key in denied {
+            let waiting = self.subscriptions[key.0 as usize].waiting.as_ref();
+            let requests = waiting.map(|waiting| {
+                let requests = waiting.requests.iter();
+                requests.map(|r| (r.from, r.request)).collect::<Vec<_>>()
+            });
+            for (from, request) in requests.unwrap_or_default() {
+                context.spend(STEPS_PER_REQUEST);
+                let text = "this node may not be sent what others publish there";
+                let fault = Fault::new(error::NETWORK_FAILURE, text);
+                context.refuse(from, MessageType::Subscribe, request, &fault);
+                // Of a session's requests for the same the first takes all of them out.
+                if context.sessions[from].subscriptions.remove(&key) {
+                    self.remove_subscriber(context, key, from);
+                }
+            }
         }
     }
 
