@@ -2,9 +2,11 @@
 //! themselves by it in a cluster.
 
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 
 use crosstie_transport::PeerAddress;
-use crosstie_wamp::{Dict, Value};
+use crosstie_wamp::Value;
+use crosstie_wamp::codec::Detail;
 
 use crate::certificate;
 use crate::wamp::peer::Peer;
@@ -12,52 +14,40 @@ use crate::wamp::peer::Peer;
 /// Node, worker, the client's own address, process.
 const KEYS: [&str; 4] = ["x_cb_node", "x_cb_worker", "x_cb_peer", "x_cb_pid"];
 
-/// Adds to WELCOME an `authextra`, and there and at the top node, worker, process and the client's own
-/// address, where the names of the node and the worker are to be told.
-pub(crate) fn add(welcome: &mut Dict, mut extra: Dict, peer: &Peer, own: Option<(&str, &str)>) {
-    if let Some((node, worker)) = own {
-        let origin = [
-            Value::from(node),
-            Value::from(worker),
-            Value::from(address(peer.connection.peer()).as_str()),
-            Value::from(u64::from(std::process::id())),
-        ];
-        // What a client says of itself is not the router's word.
-        extra.retain(|(key, _)| !KEYS.contains(&key.as_str()));
-        for (key, value) in KEYS.into_iter().zip(origin) {
-            welcome.push((key.to_owned(), value.clone()));
-            extra.push((key.to_owned(), value));
-        }
+/// Where one session is served.
+pub(crate) struct Origin<'o> {
+    node: &'o str,
+    worker: &'o str,
+    /// The client's own address.
+    peer: String,
+}
+
+impl<'o> Origin<'o> {
+    pub(crate) fn of(peer: &Peer, node: &'o str, worker: &'o str) -> Self {
+        let peer = address(peer.connection.peer());
+        Self { node, worker, peer }
     }
-    if !extra.is_empty() {
-        welcome.push(("authextra".to_owned(), Value::Dict(extra)));
+
+    pub(crate) fn details(&self) -> [(&'static str, Detail<'_>); 4] {
+        let [node, worker, peer, process] = KEYS;
+        [
+            (node, Detail::Text(self.node)),
+            (worker, Detail::Text(self.worker)),
+            (peer, Detail::Text(&self.peer)),
+            (process, Detail::Number(process_id())),
+        ]
     }
 }
 
-/// Takes away again what [`add`] has said of the router, and of its features those that are no standard's, for a
-/// client that does not take so long a WELCOME.
-pub(crate) fn shorten(welcome: &mut Dict) {
-    let is_own = |key: &str| KEYS.contains(&key);
-    welcome.retain_mut(|(key, value)| match value {
-        Value::Dict(roles) if key == "roles" => {
-            roles.iter_mut().for_each(|(_, role)| keep_standard(role));
-            true
-        }
-        Value::Dict(extra) if key == "authextra" => {
-            extra.retain(|(key, _)| !is_own(key));
-            !extra.is_empty()
-        }
-        _ => !is_own(key),
-    });
+/// Whether that is a key of where a session is served.
+pub(crate) fn is_key(key: &str) -> bool {
+    KEYS.contains(&key)
 }
 
-fn keep_standard(role: &mut Value) {
-    let Value::Dict(role) = role else { return };
-    for (_, features) in role {
-        if let Value::Dict(features) = features {
-            features.retain(|(name, _)| !name.starts_with("x_"));
-        }
-    }
+/// The system is asked once.
+fn process_id() -> u64 {
+    static ID: LazyLock<u64> = LazyLock::new(|| u64::from(std::process::id()));
+    *ID
 }
 
 /// What an authenticator is told of the connection: the keys are Crossbar.io's, and what is not kept here
@@ -80,7 +70,7 @@ pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
         ),
         ("is_server", Value::from(true)),
         ("is_secure", Value::from(is_secure)),
-        ("own_pid", Value::from(u64::from(std::process::id()))),
+        ("own_pid", Value::from(process_id())),
     ];
     let unknown = [
         "own",

@@ -4,8 +4,6 @@ use std::fmt;
 
 use crosstie_wamp::{Dict, Value};
 
-use crate::Identity;
-
 /// The features a client announced, as far as the routing depends on them. Two bytes: every session has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientFeatures(u16);
@@ -131,11 +129,11 @@ impl fmt::Display for RolesMissing {
 
 impl std::error::Error for RolesMissing {}
 
-/// `WELCOME.Details` of a session that joined `realm`, which has the meta API or not; its owner may add more (`agent`).
+/// `WELCOME.Details.roles` of a realm that has the meta API or not, and event history or not.
 ///
 /// Only what is implemented is announced, and every value is a boolean: widely used clients fail
 /// on anything else.
-pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool, history: bool) -> Dict {
+pub fn router_roles(meta_api: bool, history: bool) -> Dict {
     let role = |features: &[&str], meta: &[&str], kept: &[&str]| {
         let meta = if meta_api { meta } else { &[] };
         let kept = if history { kept } else { &[] };
@@ -149,7 +147,7 @@ pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool, history
             Value::Dict(features.collect()),
         )])
     };
-    let roles = vec![
+    vec![
         (
             "broker".to_owned(),
             role(&BROKER_FEATURES, &BROKER_META_FEATURES, &["event_history"]),
@@ -158,15 +156,6 @@ pub fn welcome_details(realm: &str, identity: &Identity, meta_api: bool, history
             "dealer".to_owned(),
             role(&DEALER_FEATURES, &DEALER_META_FEATURES, &[]),
         ),
-    ];
-    let text = |text: &str| Value::String(text.to_owned());
-    vec![
-        ("realm".to_owned(), text(realm)),
-        ("roles".to_owned(), Value::Dict(roles)),
-        ("authid".to_owned(), text(&identity.authid)),
-        ("authrole".to_owned(), text(&identity.authrole)),
-        ("authmethod".to_owned(), text(&identity.authmethod)),
-        ("authprovider".to_owned(), text(&identity.authprovider)),
     ]
 }
 

@@ -84,7 +84,7 @@ pub use config::{
 };
 pub use counts::RealmCounts;
 pub use fault::{Violation, error};
-pub use features::{ClientFeature, ClientFeatures, RolesMissing, welcome_details};
+pub use features::{ClientFeature, ClientFeatures, RolesMissing, router_roles};
 pub use identity::{Identity, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;

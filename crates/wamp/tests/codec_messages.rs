@@ -7,7 +7,9 @@ mod codec_oracle;
 use std::borrow::Cow;
 
 use codec_oracle as oracle;
-use crosstie_wamp::codec::{Limits, decode, encode, encode_value, encode_with, transcode};
+use crosstie_wamp::codec::{
+    Detail, Limits, decode, encode, encode_value, encode_welcome, encode_with, transcode,
+};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, PublicationId,
@@ -895,4 +897,47 @@ fn what_cannot_be_written_leaves_nothing_behind() {
     out.clear();
     encode_with(&message, &payload, &mut out);
     assert_eq!(out, br#"[70,1,{"progress":true,"_x":[1,null]}]"#);
+}
+
+/// WELCOME of parts is WELCOME, whichever of them were written before.
+#[test]
+fn a_welcome_of_parts() {
+    let role = Value::Dict(vec![("x".to_owned(), Value::Bool(true))]);
+    let details = vec![
+        ("realm".to_owned(), Value::from("realm1")),
+        ("roles".to_owned(), role.clone()),
+        ("pid".to_owned(), Value::from(70_000_u64)),
+        (
+            "authextra".to_owned(),
+            Value::Dict(vec![("role".to_owned(), role.clone())]),
+        ),
+    ];
+    let session = SessionId(9_129_137_332);
+    for serializer in Serializer::ALL {
+        let mut written = Vec::new();
+        encode_value(&role, serializer, &mut written).expect("can be written");
+        let parts = [
+            ("realm", Detail::Text("realm1")),
+            ("roles", Detail::Written(&written)),
+            ("pid", Detail::Number(70_000)),
+            (
+                "authextra",
+                Detail::Dict(vec![("role", Detail::Value(&role))]),
+            ),
+        ];
+        let [mut of_parts, mut whole] = [vec![7], vec![7]];
+        encode_welcome(session, &parts, serializer, &mut of_parts).expect("can be written");
+        let details = details.clone();
+        encode(
+            &Message::Welcome { session, details },
+            serializer,
+            &mut whole,
+        )
+        .expect("can be written");
+        assert_eq!(of_parts, whole, "{serializer}");
+    }
+    let parts = [("n", Detail::Value(&Value::Float(f64::NAN)))];
+    let mut out = vec![7];
+    encode_welcome(session, &parts, Serializer::Json, &mut out).expect_err("JSON has no NaN");
+    assert_eq!(out, [7]);
 }

@@ -10,10 +10,10 @@ use crosstie_auth::wamp::{
     Provider, Refusal, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error};
-use crosstie_wamp::{Dict, Message, MessageType, Payload, SessionId, Value};
+use crosstie_wamp::{Dict, Message, MessageType, SessionId};
 
 use crate::certificate;
-use crate::counters::counters;
+use crate::counters::{Counter, counters};
 use crate::door;
 use crate::origin;
 use crate::report;
@@ -21,11 +21,11 @@ use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::hosted;
 use crate::wamp::message_counts::Direction;
-use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::pending::{Pending, Waits, given};
 use crate::wamp::rate::Halt;
 use crate::wamp::realm::{DETACHED, NotJoined};
-use crate::wamp::session::{Farewell, Session, State, say_goodbye, send};
+use crate::wamp::session::{Farewell, Session, State, say_goodbye};
+use crate::wamp::welcome::Welcome;
 
 /// What is kept of a HELLO may be twice as much as it was long, and some for itself.
 const HELD_BYTES: usize = 1_024;
@@ -321,14 +321,7 @@ impl Session {
     ) -> ControlFlow<()> {
         let router = &self.listening.router;
         let Some(realm) = router.realm(&principal.realm) else {
-            let refusal = no_realm(&principal.realm);
-            self.note_refused(
-                &refusal,
-                &principal.authid,
-                &principal.realm,
-                Some(principal.authmethod),
-            );
-            return self.refuse(&refusal.reason, &refusal.text);
+            return self.refuse_unknown(&principal);
         };
         let identity = identity(&principal);
         let to_remember = self.to_remember(&principal);
@@ -342,9 +335,14 @@ impl Session {
         let mut joined_as = SessionId(0);
         let welcome = |session| {
             joined_as = session;
-            let mut details = realm.welcome_details(&identity);
-            details.push(("agent".to_owned(), Value::from(AGENT)));
-            welcomed = self.welcome(session, details, extra, own);
+            let welcome = Welcome {
+                session,
+                realm: &realm,
+                identity: &identity,
+                extra: &extra,
+                own,
+            };
+            welcomed = self.welcome(&welcome);
             welcomed.is_ok()
         };
         match realm.join(
@@ -382,6 +380,14 @@ impl Session {
         self.conclude(welcomed)
     }
 
+    /// Refuses somebody who asks for a realm that is not there.
+    fn refuse_unknown(&mut self, principal: &Principal) -> ControlFlow<()> {
+        let Principal { realm, authid, .. } = principal;
+        let refusal = no_realm(realm);
+        self.note_refused(&refusal, authid, realm, Some(principal.authmethod));
+        self.refuse(&refusal.reason, &refusal.text)
+    }
+
     fn refuse_stopped(&mut self, realm: &str) -> ControlFlow<()> {
         let refusal = no_realm(realm);
         self.refuse(&refusal.reason, &refusal.text)
@@ -391,27 +397,16 @@ impl Session {
         self.refuse(error::NETWORK_FAILURE, DETACHED)
     }
 
-    /// Sends WELCOME, with where the session is served (`own`) and Crosstie's own features if the client takes so
-    /// much: one that takes a kilobyte can do without.
-    fn welcome(
-        &self,
-        session: SessionId,
-        mut details: Dict,
-        extra: Dict,
-        own: Option<(&str, &str)>,
-    ) -> Result<(), Refused> {
-        origin::add(&mut details, extra, &self.peer, own);
-        let mut welcome = Message::Welcome { session, details };
-        let messages = &self.listening.router.session_messages;
-        let encodings = &mut PayloadEncodings::new(Payload::EMPTY);
-        if self.peer.send(&welcome, encodings).is_ok() {
-            messages.count(Direction::Sent, MessageType::Welcome);
-            return Ok(());
+    fn welcome(&self, welcome: &Welcome<'_>) -> Result<(), Refused> {
+        let sent = welcome.send(&self.peer);
+        match sent {
+            Ok(()) => {
+                let messages = &self.listening.router.session_messages;
+                messages.count(Direction::Sent, MessageType::Welcome);
+            }
+            Err(_) => counters().count(Counter::MessagesRefused),
         }
-        if let Message::Welcome { details, .. } = &mut welcome {
-            origin::shorten(details);
-        }
-        send(messages, &self.peer, &welcome)
+        sent
     }
 
     /// A session is in its realm, and was told so or could not be.
@@ -471,5 +466,4 @@ fn identity(principal: &Principal) -> Identity {
     }
 }
 
-const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
 const AUTHENTICATION_FAILED: &str = "wamp.error.authentication_failed";

@@ -38,3 +38,4 @@ mod roles;
 pub(crate) mod session;
 pub(crate) mod supervision;
 pub(crate) mod upgrade;
+mod welcome;

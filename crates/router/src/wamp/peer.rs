@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crosstie_routing::Refused;
 use crosstie_transport::{Connection, Queued, Refused as Unqueued};
-use crosstie_wamp::codec;
+use crosstie_wamp::codec::{self, Detail};
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
-use crosstie_wamp::{Message, Payload, Serializer, Value};
+use crosstie_wamp::{Message, Payload, Serializer, SessionId, Value};
 
 use crate::wamp::payload_encodings::{self, PayloadEncodings, Shared};
 
@@ -29,6 +29,8 @@ pub(crate) struct Wire {
 
 /// Bytes of a message's head, roughly; a good guess saves moving the body behind its prefix.
 const HEAD_BYTES: usize = 40;
+/// The same of WELCOME.
+const WELCOME_BYTES: usize = 1_000;
 
 impl Peer {
     /// Queues one message, its payload taken from `encodings` where that has it.
@@ -44,13 +46,34 @@ impl Peer {
                 .append_to(&self.connection)
                 .map(drop);
         }
-        self.connection
-            .append(|out| self.wire.write(message, encodings, out))
-            .map_err(|refused| match refused {
-                Unqueued::Full => Refused::Full,
-                Unqueued::Gone => Refused::Gone,
-                Unqueued::Writer(refused) => refused,
+        self.append(|out| self.wire.write(message, encodings, out))
+    }
+
+    /// Queues WELCOME with those details.
+    pub(crate) fn send_welcome(
+        &self,
+        session: SessionId,
+        details: &[(&str, Detail<'_>)],
+    ) -> Result<(), Refused> {
+        let Wire { serializer, .. } = self.wire;
+        self.append(|out| {
+            self.wire.frame(WELCOME_BYTES, out, |out| {
+                codec::encode_welcome(session, details, serializer, out)
+                    .map_err(payload_encodings::unwritable)
             })
+        })
+    }
+
+    fn append(
+        &self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let appended = self.connection.append(write);
+        appended.map_err(|refused| match refused {
+            Unqueued::Full => Refused::Full,
+            Unqueued::Gone => Refused::Gone,
+            Unqueued::Writer(refused) => refused,
+        })
     }
 }
 
@@ -123,20 +146,31 @@ impl Wire {
         encodings: &mut PayloadEncodings<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let before = out.len();
         let hint = HEAD_BYTES + message.payload().map_or(0, |payload| payload.len());
-        self.framing
-            .frame(self.serializer, hint, out, |out| {
-                match encodings.of(message, self.serializer) {
-                    Ok(Some(payload)) => {
-                        codec::encode_with(message, &payload, out);
-                        Ok(())
-                    }
-                    Ok(None) => codec::encode(message, self.serializer, out)
-                        .map_err(payload_encodings::unwritable),
-                    Err(refused) => Err(refused),
+        self.frame(hint, out, |out| {
+            match encodings.of(message, self.serializer) {
+                Ok(Some(payload)) => {
+                    codec::encode_with(message, &payload, out);
+                    Ok(())
                 }
-            })
+                Ok(None) => codec::encode(message, self.serializer, out)
+                    .map_err(payload_encodings::unwritable),
+                Err(refused) => Err(refused),
+            }
+        })
+    }
+
+    /// Appends what `write` does, framed.
+    #[inline]
+    fn frame(
+        &self,
+        hint: usize,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let before = out.len();
+        self.framing
+            .frame(self.serializer, hint, out, write)
             .map_err(refused)?;
         if !rawsocket::fits(out.len() - before, self.message_bytes_max as usize) {
             out.truncate(before);

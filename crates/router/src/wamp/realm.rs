@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
-    RealmCounts, Role, SessionKey, Time, Verdict, Violation, welcome_details,
+    RealmCounts, Role, SessionKey, Time, Verdict, Violation,
 };
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -46,7 +46,7 @@ pub(crate) struct SharedRealm {
     pub(crate) discloses_router: bool,
     /// Whether it answers the meta procedures and publishes the meta events.
     pub(crate) meta_api: bool,
-    has_history: bool,
+    pub(super) has_history: bool,
     /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
     pub(crate) is_quiet: bool,
     pub(super) roles: Mutex<Vec<StartedRole>>,
@@ -143,11 +143,6 @@ impl SharedRealm {
     /// The router that it is in, while that is there.
     pub(super) fn router(&self) -> Option<Arc<RouterState>> {
         self.router.upgrade()
-    }
-
-    /// What WELCOME says of the realm and of a session's part in it.
-    pub(crate) fn welcome_details(&self, identity: &Identity) -> Dict {
-        welcome_details(&self.name, identity, self.meta_api, self.has_history)
     }
 
     /// The realm's URI.

@@ -20,6 +20,7 @@ mod transcode;
 mod value;
 mod writer;
 
+pub use encode::Detail;
 pub use error::{DecodeError, TranscodeError};
 pub use json::replace_lone_surrogates;
 
@@ -29,7 +30,7 @@ use msgpack::{MsgPackReader, MsgPackWriter};
 use reader::Reader;
 use value::{Room, Unrepresentable};
 
-use crate::{Message, Payload, Serializer, Value};
+use crate::{Message, Payload, Serializer, SessionId, Value};
 
 /// Bounds on the input of a decoder; the message's size is the framing's business.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +113,21 @@ pub fn encode_around(
     };
     debug_assert!(places.is_ok(), "nothing was left that could not be written");
     places.unwrap_or_default()
+}
+
+/// Appends WELCOME with those details, of which some may be written in `serializer` already. On an error `out` is as
+/// it was.
+pub fn encode_welcome(
+    session: SessionId,
+    details: &[(&str, Detail<'_>)],
+    serializer: Serializer,
+    out: &mut Vec<u8>,
+) -> Result<(), TranscodeError> {
+    appending(out, |out| match serializer {
+        Serializer::Json => encode::welcome(JsonWriter::new(out), session, details),
+        Serializer::MsgPack => encode::welcome(MsgPackWriter::new(out), session, details),
+        Serializer::Cbor => encode::welcome(CborWriter::new(out), session, details),
+    })
 }
 
 /// Appends the one value in `bytes` (of `from`, valid) to `out` in `into`. On an error `out` is

@@ -1,6 +1,7 @@
 //! Messages out: one encoder of heads for every serializer.
 
 mod options;
+mod welcome;
 
 use std::borrow::Cow;
 
@@ -8,6 +9,9 @@ use super::transcode;
 use super::value::{self, Unrepresentable};
 use super::writer::{Opened, Result, Writer};
 use crate::{Dict, Message, Payload, RequestId, Serializer};
+
+pub use welcome::Detail;
+pub(super) use welcome::welcome;
 
 /// Appends `message` with `payload` in the place of its own.
 pub(super) fn message<W: Writer>(
