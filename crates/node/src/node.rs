@@ -153,7 +153,7 @@ impl Node {
                 busy_poll: options.busy_poll,
                 overview: Arc::default(),
                 audit,
-                key: options.key.as_ref().and_then(NodeKey::signing_key),
+                key: options.key.as_ref().map(NodeKey::signing_key),
                 programs: Some(Arc::new(programs)),
             },
             moving_transports: options.moving_transports,

@@ -1,7 +1,5 @@
 //! Bytes as hexadecimal digits.
 
-use std::fmt::Write as _;
-
 /// The bytes of twice as many digits, in either case; `None` for anything else.
 pub(super) fn decode<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     let digits = text.as_bytes();
@@ -31,13 +29,19 @@ pub(super) fn decode_all(text: &str) -> Option<Vec<u8>> {
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // A text takes everything.
-        let _ = write!(text, "{byte:02x}");
+        let digits = [byte >> 4, byte & 0xf];
+        text.extend(digits.map(|digit| char::from(DIGITS[usize::from(digit)])));
     }
     text
 }
 
 fn digit(character: u8) -> Option<u8> {
-    let digit = char::from(character).to_digit(16)?;
-    u8::try_from(digit).ok()
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'a'..=b'f' => Some(character - b'a' + 10),
+        b'A'..=b'F' => Some(character - b'A' + 10),
+        _ => None,
+    }
 }
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -277,7 +277,7 @@ fn sign25519(seed: &str, challenge: &str, channel: &str) -> String {
 
 /// The Ed25519 key of a seed.
 pub(crate) fn key(seed: &str) -> SigningKey {
-    SigningKey::from_seed(&bytes(seed)).expect("is a seed")
+    SigningKey::from_seed(&bytes(seed))
 }
 
 /// 32 bytes by their digits.

@@ -198,9 +198,8 @@ impl NodeKey {
     }
 
     /// What the routers of the node sign with.
-    pub(crate) fn signing_key(&self) -> Option<Arc<SigningKey>> {
-        // A pair was made of the seed before, so that the error cannot come.
-        SigningKey::from_seed(&self.seed).ok().map(Arc::new)
+    pub(crate) fn signing_key(&self) -> Arc<SigningKey> {
+        Arc::new(SigningKey::from_seed(&self.seed))
     }
 
     /// The private file first: the public one can be made from it.

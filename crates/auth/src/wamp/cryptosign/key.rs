@@ -4,8 +4,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::sync::OnceLock;
 
-use ed25519_dalek::{Signature, Verifier as _, VerifyingKey};
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use ed25519_dalek::{self as dalek, Signature, Signer as _, Verifier as _, VerifyingKey};
 
 use crate::wamp::hexadecimal;
 use crate::wamp::mac::hmac;
@@ -20,7 +19,7 @@ pub(super) struct Parsed(OnceLock<Box<VerifyingKey>>);
 
 /// A key that signs.
 pub struct SigningKey {
-    pair: Ed25519KeyPair,
+    key: dalek::SigningKey,
     /// What stands in for principals that are not known follows from it.
     decoys: [u8; 32],
 }
@@ -79,16 +78,17 @@ impl PublicKey {
 }
 
 impl SigningKey {
-    /// The key that follows from 32 bytes; the error is the library's.
-    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, String> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|e| e.to_string())?;
-        let decoys = hmac(seed, b"principals that are not known");
-        Ok(Self { pair, decoys })
+    /// The key that follows from 32 bytes.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        Self {
+            key: dalek::SigningKey::from_bytes(seed),
+            decoys: hmac(seed, b"principals that are not known"),
+        }
     }
 
     /// Reads the 32 bytes from 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::from_seed(&hexadecimal::decode(text)?).ok()
+        Some(Self::from_seed(&hexadecimal::decode(text)?))
     }
 
     /// The same of a message in hexadecimal digits; `None` if that is none of 32 bytes.
@@ -98,7 +98,7 @@ impl SigningKey {
 
     /// 64 hexadecimal digits.
     pub fn public_hexadecimal(&self) -> String {
-        hexadecimal::encode(self.pair.public_key().as_ref())
+        hexadecimal::encode(self.key.verifying_key().as_bytes())
     }
 
     pub(in crate::wamp) fn decoys(&self) -> &[u8; 32] {
@@ -107,8 +107,8 @@ impl SigningKey {
 
     /// A signature and what it is of, as WAMP-cryptosign has them everywhere: 192 hexadecimal digits.
     pub fn sign(&self, message: &[u8; 32]) -> String {
-        let signature = self.pair.sign(message);
-        hexadecimal::encode(signature.as_ref()) + &hexadecimal::encode(message)
+        let signature = self.key.sign(message);
+        hexadecimal::encode(&signature.to_bytes()) + &hexadecimal::encode(message)
     }
 }
 
