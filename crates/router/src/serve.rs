@@ -154,10 +154,7 @@ fn end(admitted: Admitted, connection: Arc<Connection>, ended: Ended, workers: &
             }
         }
         // The peer may still read: what it is owed is sent, and the end of our side said.
-        Ended::ByPeer { .. } => {
-            connection.finish();
-            connection.close();
-        }
+        Ended::ByPeer { .. } => connection.finish_and_close(),
         _ => connection.close(),
     }
 }
@@ -190,8 +187,7 @@ fn serve_http(admitted: Admitted, connection: Arc<Connection>, input: Vec<u8>, w
     let serving = Arc::clone(http).serve(Arc::clone(&listening), Arc::clone(&connection), input);
     let started = workers.spawn_web(async move {
         serving.await;
-        connection.finish();
-        connection.close();
+        connection.finish_and_close();
         drop(admitted);
     });
     if let Err(e) = started {

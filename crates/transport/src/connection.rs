@@ -194,6 +194,16 @@ impl Connection {
         self.flush();
     }
 
+    /// Sends what the socket takes of what is queued, says the end of our side, and ends the connection.
+    pub fn finish_and_close(self: &Arc<Self>) {
+        // Where nothing waits, closing says as much.
+        let is_idle = self.is_idle(&self.out.lock());
+        if !is_idle {
+            self.finish();
+        }
+        self.close();
+    }
+
     /// Queues the last bytes, however much waits before them, and shuts the sending side down when
     /// they are sent: a goodbye to a peer whose queue is full. How long it has to take all that is for
     /// the sweep that watches the connection to say ([`Connection::is_finishing`]).

@@ -15,7 +15,7 @@ use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::descriptors::{Room, is_shortage};
-use crate::out::Phase;
+use crate::out::{Out, Phase};
 use crate::pump::is_transient;
 use crate::queue::Queue;
 use crate::{
@@ -102,11 +102,16 @@ impl Connection {
     fn take_duty_if_idle(&self) -> Result<bool, Refused<()>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
-        let is_transformed = self.stage.is_some() || self.filter.get().is_some();
-        let is_transformed = is_transformed || self.as_mailbox().is_some();
-        let is_idle = !is_transformed && !out.sending && out.is_empty();
+        let is_idle = self.is_idle(&out);
         out.sending |= is_idle;
         Ok(is_idle)
+    }
+
+    /// Whether all that was queued is in the socket, as it was queued.
+    pub(crate) fn is_idle(&self, out: &Out) -> bool {
+        let is_transformed = self.stage.is_some() || self.filter.get().is_some();
+        let is_transformed = is_transformed || self.as_mailbox().is_some();
+        !is_transformed && !out.sending && out.is_empty()
     }
 
     /// Sends what is queued, here and then in a task. The caller has the duty to send.
