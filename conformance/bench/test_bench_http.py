@@ -37,7 +37,8 @@ def rows(results: Path) -> dict[tuple[str, str], dict]:
 
 def test_each_case_is_asked_for(tmp_path: Path):
     results = tmp_path / "results.json"
-    done = bench(*SHORT, "--connections", 4, "--clients", 600, "--json", results)
+    few = ("--connections", 4, "--clients", 600, "--settle", 0.1)
+    done = bench(*SHORT, *few, "--json", results)
     assert done.returncode == 0, done.stdout + done.stderr
     found = rows(results)
     requests, events = ("file", "call", "publish"), ("websocket", "longpoll")

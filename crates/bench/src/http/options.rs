@@ -1,5 +1,7 @@
 //! What can be asked of `bench http`.
 
+use std::time::Duration;
+
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::subject::names;
@@ -22,6 +24,9 @@ pub struct HttpOptions {
     /// Clients of the case waiting.
     #[arg(long, default_value_t = 5_000, value_name = "N")]
     pub(super) clients: usize,
+    /// Seconds that they wait before their memory is read: a router gives back every 30 what opening them took.
+    #[arg(long, default_value_t = 35.0, value_name = "SECONDS")]
+    settle: f64,
     /// crossbar or nginx (which has the file alone): start, measure and stop one found on PATH; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(super) peers: Vec<HttpPeer>,
@@ -59,7 +64,16 @@ impl HttpOptions {
         require(
             (CLIENTS_MIN..=15_000).contains(&self.clients),
             "--clients is 501 to 15,000",
+        )?;
+        // The clients' requests end after two minutes.
+        require(
+            (0.0..=50.0).contains(&self.settle),
+            "--settle is 0 to 50 seconds",
         )
+    }
+
+    pub(super) fn settling(&self) -> Duration {
+        Duration::from_secs_f64(self.settle)
     }
 
     pub(super) fn definite_cases(&self) -> Vec<Case> {
@@ -78,19 +92,23 @@ mod tests {
     #[test]
     fn options_that_make_no_sense_are_refused() {
         #[track_caller]
-        fn check(connections: usize, clients: usize, expected: Option<&str>) {
+        fn check(connections: usize, clients: usize, settle: f64, expected: Option<&str>) {
             let options = HttpOptions {
                 connections,
                 clients,
+                settle,
                 ..usual()
             };
             let error = options.check().err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), expected);
         }
-        check(16, 5_000, None);
-        check(0, 5_000, Some("--connections is 1 to 1,000"));
-        check(1_001, 5_000, Some("--connections is 1 to 1,000"));
-        check(16, 500, Some("--clients is 501 to 15,000"));
-        check(16, 15_001, Some("--clients is 501 to 15,000"));
+        check(16, 5_000, 35.0, None);
+        check(16, 501, 0.0, None);
+        check(0, 5_000, 35.0, Some("--connections is 1 to 1,000"));
+        check(1_001, 5_000, 35.0, Some("--connections is 1 to 1,000"));
+        check(16, 500, 35.0, Some("--clients is 501 to 15,000"));
+        check(16, 15_001, 35.0, Some("--clients is 501 to 15,000"));
+        check(16, 5_000, 51.0, Some("--settle is 0 to 50 seconds"));
+        check(16, 5_000, f64::NAN, Some("--settle is 0 to 50 seconds"));
     }
 }

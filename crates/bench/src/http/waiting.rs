@@ -18,8 +18,6 @@ use crate::subject::REALM;
 
 /// As many are there before the rest, so that what the first ones alone allocate is in neither number.
 const FIRST: usize = 500;
-/// What opening them took is given back after so long, but for what the allocator keeps.
-const SETTLING: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Opens as many as it is told, and leaves them waiting.
@@ -51,7 +49,7 @@ pub(super) fn run(options: &HttpOptions, stage: &Stage<'_>) -> Result<Figures, S
     let mut memory_with = |count: usize| {
         clients.tell(0, &count);
         let held = clients.expect(LONGEST, "clients wait", Driver::found)?;
-        thread::sleep(SETTLING);
+        thread::sleep(options.settling());
         if held.count != count as u64 {
             return Err(format!("{} clients wait in place of {count}", held.count));
         }
