@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -279,6 +280,30 @@ def test_bodies_of_attackers(site: Http, router: Router, session, body: bytes):
     said = json.loads(answer.body)
     assert "error" in said or "id" in said
     session.round_trip()
+
+
+def test_a_compressed_body_is_not_opened(site: Http, session):
+    """A bomb of 40 MiB stays the bytes that came, which are no JSON."""
+    bomb = gzip.compress(b" " * (40 << 20))
+    for coding in ("gzip", "deflate", "br"):
+        answer = site.post("/free", bomb, {**JSON, "Content-Encoding": coding})
+        assert answer.status == 400
+        said = "Non-decodable request body, was not UTF-8."
+        assert json.loads(answer.body)["error"] == said
+    session.round_trip()
+
+
+def test_who_a_browser_is_elsewhere_is_no_matter(site: Http, session, uri: str):
+    """A page of any origin may ask, with its user's cookies: nothing here knows or gives any."""
+    session.register(uri, {"do": "describe"})
+    body = json.dumps({"procedure": uri}).encode()
+    plain = site.post("/free", body, JSON)
+    assert plain.status == 200
+    browser = {"Origin": "https://attacker.example", "Cookie": "cbtid=known", "Authorization": "x"}
+    known = site.post("/free", body, {**JSON, **browser})
+    assert (known.status, known.body) == (plain.status, plain.body)
+    assert known.header("access-control-allow-origin") == browser["Origin"]
+    assert known.header("set-cookie") is None
 
 
 def test_connections_that_hold_bodies_back(impatient: Http):

@@ -97,6 +97,15 @@ def test_what_is_not_there(site: Http):
         assert answer.header("content-type").startswith("text/html")
 
 
+@pytest.mark.parametrize("path", ["/value", "/pretty", "/away", "/node", "/ws", "/missing"])
+def test_a_page_elsewhere_reads_no_more_than_anybody(site: Http, path: str):
+    said = {"Origin": "https://attacker.example", "Cookie": "cbtid=known"}
+    answer = site.get(path, said)
+    assert answer.header("access-control-allow-origin") in (None, "*")
+    assert answer.header("access-control-allow-credentials") is None
+    assert answer.header("set-cookie") is None
+
+
 def test_a_websocket_tells_others_what_it_is(site: Http):
     answer = site.get("/ws")
     assert (answer.status, answer.header("upgrade")) == (426, "websocket")
