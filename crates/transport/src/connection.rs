@@ -437,6 +437,13 @@ impl Connection {
             cork::touch(Arc::clone(self));
         }
     }
+
+    /// Whoever appends from now on sees to it that the connection is flushed; whether there is something to flush now.
+    pub(crate) fn leave_cork(&self) -> bool {
+        let mut out = self.out.lock();
+        out.corked_by = 0;
+        !out.is_empty() || self.stage.is_some() || out.phase != Phase::Open
+    }
 }
 
 impl fmt::Debug for Connection {

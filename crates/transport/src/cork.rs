@@ -121,6 +121,15 @@ pub fn uncork_few() {
     }
 }
 
+/// Hands over what this thread touched, if that are few; whether they are.
+pub(crate) fn take_few(mut taker: impl FnMut(Arc<Connection>)) -> bool {
+    let is_few = TOUCHED.with_borrow(VecDeque::len) <= FEW_MAX;
+    while is_few && let Some(connection) = TOUCHED.with_borrow_mut(VecDeque::pop_front) {
+        taker(connection);
+    }
+    is_few
+}
+
 fn flush_touched() {
     while let Some(connection) = TOUCHED.with_borrow_mut(VecDeque::pop_front) {
         connection.flush();
@@ -133,6 +142,11 @@ pub fn uncork_all() {
     flush_touched();
     flush_deferred(usize::MAX);
     account::choose_if_crossed();
+}
+
+/// Bytes that this thread holds for what it has appended; once where several are sent the same.
+pub(crate) fn held_bytes() -> usize {
+    HELD_BYTES.get()
 }
 
 /// Whether [`relieve`] would flush: a caller that holds a lock asks first.

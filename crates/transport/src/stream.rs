@@ -1,5 +1,6 @@
 //! A connection as a tokio stream, for what is not on the data path (HTTP pages).
 
+use std::cell::RefCell;
 use std::future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -39,6 +40,11 @@ enum Received {
     /// Less than there was room for: whatever comes then, the reactor tells.
     All,
     Some,
+}
+
+thread_local! {
+    /// Where what is received comes first: to have it empty for each read would take longer than many reads.
+    static BYTES: RefCell<[u8; READ_BYTES]> = const { RefCell::new([0; READ_BYTES]) };
 }
 
 /// Between looks at a peer that does not take what is sent to it.
@@ -240,7 +246,16 @@ fn receive(
     input: &mut Vec<u8>,
     buffer: &mut ReadBuf<'_>,
 ) -> io::Result<Received> {
-    let mut bytes = [0; READ_BYTES];
+    BYTES.with_borrow_mut(|bytes| receive_by(bytes, connection, input, buffer))
+}
+
+/// The same by way of `bytes`.
+fn receive_by(
+    bytes: &mut [u8; READ_BYTES],
+    connection: &Arc<Connection>,
+    input: &mut Vec<u8>,
+    buffer: &mut ReadBuf<'_>,
+) -> io::Result<Received> {
     let socket = connection.socket()?;
     let stage = connection.stage();
     let wanted = match stage {

@@ -12,6 +12,7 @@ mod pause;
 mod places;
 mod pump;
 mod rig;
+mod soon;
 mod stages;
 mod stream;
 mod tls;

@@ -27,7 +27,11 @@ pub fn result(args: &[u8], kwargs: &[u8]) -> Option<Vec<u8>> {
 
 /// The answer to a publication.
 pub fn published(id: PublicationId) -> Vec<u8> {
-    format!("{{\"id\":{}}}", id.0).into_bytes()
+    let mut body = b"{\"id\":".to_vec();
+    // A number is always written.
+    let _ = codec::encode_value(&Value::from(id.0), Serializer::Json, &mut body);
+    body.push(b'}');
+    body
 }
 
 /// A WAMP error, which is an answer as good as a result.

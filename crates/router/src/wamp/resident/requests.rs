@@ -10,7 +10,7 @@ use crosstie_wamp::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::reply::{Failed, Kept, Reply};
-use super::session::{Asked, Resident, Untaken, send};
+use super::session::{Asked, Resident, Untaken, send, send_soon};
 use super::streams::{Registration, Subscription};
 
 /// Has what is said reach its receivers also where a request is dropped.
@@ -19,7 +19,7 @@ struct Guard(Option<Asked>);
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.0.take());
-        send();
+        send_soon();
     }
 }
 
@@ -149,7 +149,7 @@ impl Resident {
         let asked = self.ask(then, message);
         // What the realm says itself it has said already.
         self.read_now();
-        send();
+        send_soon();
         let _guard = Guard(Some(asked?));
         let lost = || Failed::Lost("its session was closed".to_owned());
         answer.await.unwrap_or_else(|_| Err(lost()))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crosstie_routing::{ClientFeature, ClientFeatures, Identity, SessionKey};
-use crosstie_transport::{Connection, ConnectionLimits, PeerAddress, uncork};
+use crosstie_transport::{Connection, ConnectionLimits, PeerAddress, uncork, uncork_soon};
 use crosstie_wamp::framing::Framing;
 use crosstie_wamp::{
     CancelMode, CancelOptions, Message, RegistrationId, RequestId, Serializer, SubscriptionId,
@@ -324,6 +324,13 @@ impl Drop for Asked {
 pub(crate) fn send() {
     if Handle::try_current().is_ok() {
         uncork();
+    }
+}
+
+/// The same once others have said what they have to say, where many ask at once.
+pub(super) fn send_soon() {
+    if Handle::try_current().is_ok() {
+        uncork_soon();
     }
 }
 
