@@ -122,3 +122,22 @@ def test_octets_make_room_too(start_router):
         peer.hear(SUBSCRIBED)
         assert [peer.hear(EVENT)[4] for _ in range(4)] == [[number] for number in range(4, 8)]
         peer.round_trip()
+
+
+def test_retained_events_that_end(start_router):
+    """They go by themselves: as their publisher said, or their realm."""
+    node = config.plain()
+    store = {"type": "memory", "retained": [{"uri": "com.aged", "age_ms_max": 100}]}
+    node["workers"][0]["realms"][0]["store"] = store
+    router = start_router(node)
+    with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
+        for topic, more in (("com.aged", {}), ("com.said", {"retain_ms": 100}), ("com.kept", {})):
+            peer.ask(PUBLISH, {"acknowledge": True, "retain": True, **more}, topic, [1])
+            peer.hear(17)
+        await_true("two have ended", lambda: router.metric("realm_retained_events") == 1)
+        for topic in ("com.aged", "com.said", "com.kept"):
+            peer.subscribe(topic, get_retained=True)
+        assert peer.hear(EVENT)[3] == {"retained": True}
+        peer.ask(PUBLISH, {"acknowledge": True, "retain": True, "retain_ms": 0}, "com.kept")
+        peer.hear(17)
+        assert router.metric("realm_retained_events") == 0

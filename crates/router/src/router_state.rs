@@ -360,6 +360,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         on_leave: realm.on_leave,
         meta_api: realm.meta_api,
         history: realm.history.clone(),
+        retention: realm.retention.clone(),
         call_queues: realm.call_queues.clone(),
         roles: realm.roles.clone(),
         limits: limits_of(realm, limits),

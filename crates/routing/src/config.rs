@@ -31,6 +31,8 @@ pub struct RealmConfig {
     pub session_limits: RoleLimits,
     /// What is recorded of what is published, each topic or pattern once.
     pub history: Vec<Recording>,
+    /// For how long retained events are kept, each topic or pattern once; of several that match the shortest counts.
+    pub retention: Vec<Retention>,
     /// For which registrations calls wait that find no callee free, each procedure or pattern once.
     pub call_queues: Vec<CallQueue>,
 }
@@ -43,6 +45,14 @@ pub struct CallQueue {
     pub match_policy: MatchPolicy,
     /// At each registration; one more is the error that it would be without a queue.
     pub calls_max: usize,
+}
+
+/// Topics whose retained events end by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retention {
+    pub uri: String,
+    pub match_policy: MatchPolicy,
+    pub age_ms_max: u64,
 }
 
 /// A topic or pattern whose publications are recorded.
@@ -72,6 +82,7 @@ impl RealmConfig {
             limits: Limits::default(),
             session_limits: RoleLimits::default(),
             history: Vec::new(),
+            retention: Vec::new(),
             call_queues: Vec::new(),
         }
     }

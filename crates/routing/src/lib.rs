@@ -80,7 +80,7 @@ pub use authz::{
 };
 pub use config::{
     CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, OnLeave, RealmConfig, Recording,
-    RequestIdCheck,
+    RequestIdCheck, Retention,
 };
 pub use counts::RealmCounts;
 pub use fault::{Violation, error};

@@ -234,6 +234,7 @@ impl<H> Realm<H> {
             if dealer.handle_timeout(&mut context, left)
                 || broker.enter_waiting(&mut context, left)
                 || dealer.work_across(&mut context, left)
+                || broker.end_retained(&mut context, left)
             {
                 continue;
             }
@@ -322,7 +323,11 @@ impl<H> Realm<H> {
 
     /// When [`Realm::handle_timeout`] is to be called, if ever.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.dealer.next_timeout()
+        let ended = self.broker.retained().next_end();
+        match (self.dealer.next_timeout(), ended) {
+            (at, None) => at,
+            (at, Some(end)) => Some(at.map_or(end, |at| at.min(end))),
+        }
     }
 
     /// How the realm was set up.

@@ -114,6 +114,8 @@ pub struct PublishOptions {
     pub disclose_me: Option<bool>,
     /// The event is kept, for those who subscribe to its topic later.
     pub retain: bool,
+    /// For so many milliseconds, where the publisher says it. No option of the specification.
+    pub retain_ms: Option<u64>,
     /// Present only when one of the six lists was given.
     pub receivers: Option<Box<Receivers>>,
     pub passthru: Option<Box<Dict>>,
@@ -127,6 +129,7 @@ impl Default for PublishOptions {
             exclude_me: true,
             disclose_me: None,
             retain: false,
+            retain_ms: None,
             receivers: None,
             passthru: None,
             unsupported: None,

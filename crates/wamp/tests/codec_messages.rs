@@ -539,7 +539,7 @@ fn fields_of_session_messages_are_told_apart() {
 #[test]
 fn fields_of_publications_are_told_apart() {
     check_fields(
-        r#"[16,1,{"exclude_me":false,"retain":true,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"]},"t"]"#,
+        r#"[16,1,{"exclude_me":false,"retain":true,"retain_ms":60000,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"]},"t"]"#,
         Message::Publish {
             request: RequestId(1),
             options: PublishOptions {
@@ -547,6 +547,7 @@ fn fields_of_publications_are_told_apart() {
                 exclude_me: false,
                 disclose_me: None,
                 retain: true,
+                retain_ms: Some(60_000),
                 receivers: Some(Box::new(Receivers {
                     exclude: Some(vec![SessionId(1)]),
                     exclude_authid: Some(vec!["b".to_owned()]),

@@ -329,14 +329,17 @@ fn session_message() -> impl Strategy<Value = Message<'static>> {
 
 fn publish() -> impl Strategy<Value = Message<'static>> {
     let flags = (any::<[bool; 3]>(), any::<Option<bool>>());
-    (request(), flags, receivers(), passthru(), cow()).prop_map(
-        |(request, (flags, disclose_me), receivers, passthru, topic)| {
+    let retain_ms = option::of(0..1_u64 << 53);
+    let lists = (receivers(), passthru());
+    (request(), flags, retain_ms, lists, cow()).prop_map(
+        |(request, (flags, disclose_me), retain_ms, (receivers, passthru), topic)| {
             let [acknowledge, exclude_me, retain] = flags;
             let options = PublishOptions {
                 acknowledge,
                 exclude_me,
                 disclose_me,
                 retain,
+                retain_ms,
                 receivers,
                 passthru,
                 unsupported: None,

@@ -72,6 +72,7 @@ impl Builder<'_> {
         }
         realms.push(Realm {
             limits: Default::default(),
+            retention: Vec::new(),
             name: REALM.to_owned(),
             ..self.realm(View::empty(&catalogue::REALM))
         });

@@ -66,6 +66,7 @@ impl Builder<'_> {
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
+            retention: self.retention(realm),
             call_queues: self.call_queues(realm),
             limits: realm_limits(realm.section("limits")),
             rlinks: self.rlinks(realm, &roles),

@@ -1,6 +1,6 @@
 //! What a realm keeps.
 
-use crosstie_routing::{CallQueue, Recording, WILDCARD_COMPONENTS_MAX};
+use crosstie_routing::{CallQueue, Recording, Retention, WILDCARD_COMPONENTS_MAX};
 
 use super::{Builder, bound};
 use crate::model::MatchPolicy;
@@ -34,6 +34,29 @@ impl Builder<'_> {
             recordings.push(recording);
         }
         recordings
+    }
+
+    pub(super) fn retention(&mut self, realm: View<'_>) -> Vec<Retention> {
+        let Some(store) = realm.object("store") else {
+            return Vec::new();
+        };
+        let mut all: Vec<Retention> = Vec::new();
+        for entry in store.objects("retained") {
+            let (uri, match_policy) = pattern(entry);
+            let same = |known: &Retention| known.uri == uri && known.match_policy == match_policy;
+            if all.iter().any(same) {
+                let message = format!("there is an age of {} already", quoted(&uri));
+                let at = entry.span_of("uri");
+                self.problems.push(Problem::error(at, message));
+                continue;
+            }
+            all.push(Retention {
+                uri,
+                match_policy,
+                age_ms_max: bound(entry, "age_ms_max") as u64,
+            });
+        }
+        all
     }
 
     pub(super) fn call_queues(&mut self, realm: View<'_>) -> Vec<CallQueue> {

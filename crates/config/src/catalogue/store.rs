@@ -31,6 +31,40 @@ const CALL_QUEUE: super::form::Key = key(
 )
 .otherwise("none");
 
+const RETAINED: super::form::Key = key(
+    "retained",
+    list(&ONE_RETENTION),
+    "For how long retained events are kept: [those that end](event-history.md#retained-events-that-end).",
+)
+.otherwise("until they make room for others")
+.own();
+
+static ONE_RETENTION: Kind = Kind::Object(&RETENTION);
+
+static RETENTION: Table = Table {
+    path: "realms[].store.retained[]",
+    name: "an age of retained events",
+    keys: &[
+        key(
+            "uri",
+            Kind::Text(Rule::Uri),
+            "The topic, or a pattern of topics; of several entries that match the shortest age counts.",
+        )
+        .required()
+        .own(),
+        key("match", Kind::OneOf(&MATCH), "How `uri` is compared.")
+            .fallback(Fallback::Text("exact"))
+            .own(),
+        key(
+            "age_ms_max",
+            integer(1, 31_536_000_000_000),
+            "For how long an event is retained, in milliseconds, where its publisher does not say a shorter time.",
+        )
+        .required()
+        .own(),
+    ],
+};
+
 static ONE_QUEUE: Kind = Kind::Object(&QUEUE);
 
 static ONE_HISTORY: Kind = Kind::Object(&HISTORY);
@@ -38,7 +72,7 @@ static ONE_HISTORY: Kind = Kind::Object(&HISTORY);
 static MEMORY: Table = Table {
     path: "realms[].store[memory]",
     name: "a store in memory",
-    keys: &[TYPE, LIMIT, EVENT_HISTORY, CALL_QUEUE],
+    keys: &[TYPE, LIMIT, EVENT_HISTORY, CALL_QUEUE, RETAINED],
 };
 
 /// Crossbar.io's on disk, whose files nobody else can read.
@@ -50,6 +84,7 @@ static CFXDB: Table = Table {
         LIMIT,
         EVENT_HISTORY,
         CALL_QUEUE,
+        RETAINED,
         key("path", Kind::Text(Rule::Path), "").inert(IN_MEMORY),
         key("maxsize", integer(1, i64::MAX), "").inert(IN_MEMORY),
         key("readonly", Kind::Boolean, "")

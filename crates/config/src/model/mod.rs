@@ -112,6 +112,8 @@ pub struct Realm {
     pub fabric: Option<Fabric>,
     /// What is recorded of what is published.
     pub history: Vec<crosstie_routing::Recording>,
+    /// For how long retained events are kept.
+    pub retention: Vec<crosstie_routing::Retention>,
     /// Which calls wait for a callee.
     pub call_queues: Vec<crosstie_routing::CallQueue>,
     /// To realms of other routers.

@@ -323,6 +323,13 @@ impl Broker {
         !part.is_empty()
     }
 
+    /// Forgets retained events that have ended, a turn's worth; whether there may be more.
+    pub(crate) fn end_retained<H>(&mut self, context: &mut Context<'_, H>, steps_max: u32) -> bool {
+        let ended = self.retained.end_some(context.now, steps_max as usize);
+        *context.steps = context.steps.saturating_add(ended as u32);
+        ended > 0
+    }
+
     pub(crate) fn retained(&self) -> &Retained {
         &self.retained
     }

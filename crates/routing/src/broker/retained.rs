@@ -3,9 +3,10 @@
 //!
 //! A topic keeps its last event without lists of receivers, and beside it later events with lists,
 //! a few of them: whoever asks is sent the newest that it may receive. Retained events outlive their
-//! publishers and end with the realm. All of them together are bounded, and the oldest go first.
+//! publishers and end with the realm, or when their publisher or the realm's configuration says. All of them
+//! together are bounded, and the oldest go first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,8 +23,10 @@ use crate::identity::SessionIndex;
 use crate::overlap::common_beginning;
 use crate::session::Session;
 use crate::weight::dict_bytes;
-use crate::{EmptyEligible, Identity, Note};
+use crate::{EmptyEligible, Identity, Note, RealmConfig, Time};
 
+/// Events that have ended and go with one that comes.
+const ENDED_WITH_EACH_MAX: usize = 2;
 /// Events with lists that one topic keeps beside its last one without.
 const LISTED_MAX: usize = 8;
 
@@ -47,6 +50,8 @@ pub(crate) struct Retained {
     topics: BTreeMap<Arc<str>, Vec<Event>>,
     /// By number: the topics of all events, the oldest first.
     by_age: BTreeMap<u64, Arc<str>>,
+    /// When those end that do by themselves.
+    by_end: BTreeSet<(Time, u64)>,
     number_last: u64,
     bytes: usize,
 }
@@ -57,6 +62,8 @@ struct Event {
     number: u64,
     publication: PublicationId,
     publisher: Option<(SessionId, Identity)>,
+    /// Nobody is sent it from then on.
+    end: Option<Time>,
     /// `None` means everybody.
     receivers: Option<Box<Receivers>>,
     passthru: Option<Box<Dict>>,
@@ -92,6 +99,7 @@ impl Retained {
                 let session = &context.sessions[index];
                 (session.id, session.identity.clone())
             }),
+            end: end(config, context.now, publication),
             receivers,
             passthru: publication.options.passthru.clone(),
             serializer: payload.serializer,
@@ -100,6 +108,8 @@ impl Retained {
             bytes,
         };
         self.insert(publication.topic, event);
+        // Each that comes may see two off; what is left of many waits for turns of its own.
+        self.end_some(context.now, ENDED_WITH_EACH_MAX);
         let evicted = self.make_room(limits.retained_events_max, limits.retained_bytes_max);
         if evicted > 0 {
             context.out.note(Note::RetainedEvicted, evicted);
@@ -127,7 +137,7 @@ impl Retained {
         policy: MatchPolicy,
         pattern: &str,
     ) {
-        let limits = &context.config.limits;
+        let (limits, now) = (&context.config.limits, context.now);
         let session = &context.sessions[to];
         let mut events_left = limits.retained_sent_max;
         let mut bytes_left = limits.retained_event_bytes_max;
@@ -140,7 +150,7 @@ impl Retained {
             let newest = events.iter().rev().find(|event| {
                 // Also its lists are looked at, and may be as long as an event.
                 bytes_left = bytes_left.saturating_sub(event.bytes);
-                event.admits(session)
+                event.is_there(now) && event.admits(session)
             });
             let Some(event) = newest else { continue };
             events_left -= 1;
@@ -152,6 +162,28 @@ impl Retained {
         if not_sent > 0 {
             context.out.note(Note::RetainedNotSent, not_sent);
         }
+    }
+
+    /// When the next one ends by itself.
+    pub(crate) fn next_end(&self) -> Option<Time> {
+        self.by_end.first().map(|(end, _)| *end)
+    }
+
+    /// Forgets events that have ended by now, so many at most; how many.
+    pub(crate) fn end_some(&mut self, now: Time, events_max: usize) -> usize {
+        let mut ended = 0;
+        while ended < events_max
+            && let Some((end, number)) = self.by_end.first().copied()
+            && end <= now
+        {
+            let Some(topic) = self.by_age.get(&number).map(Arc::clone) else {
+                self.by_end.pop_first();
+                continue;
+            };
+            self.take_out(number, &topic);
+            ended += 1;
+        }
+        ended
     }
 
     /// How many there are.
@@ -203,10 +235,10 @@ impl Retained {
         }
         self.bytes += event.bytes;
         self.by_age.insert(event.number, topic);
+        self.by_end.extend(event.end.map(|end| (end, event.number)));
         events.push(event);
         for event in obsolete {
-            self.by_age.remove(&event.number);
-            self.bytes -= event.bytes;
+            self.forget(&event);
         }
     }
 
@@ -214,21 +246,38 @@ impl Retained {
     fn make_room(&mut self, events_max: usize, bytes_max: usize) -> usize {
         let mut evicted = 0;
         while self.events() > events_max || self.bytes > bytes_max {
-            let Some((number, topic)) = self.by_age.pop_first() else {
+            let Some((number, topic)) = self.by_age.first_key_value() else {
                 break;
             };
-            let Some(events) = self.topics.get_mut(&topic) else {
-                continue;
-            };
-            if let Some(place) = events.iter().position(|event| event.number == number) {
-                self.bytes -= events.remove(place).bytes;
-            }
-            if events.is_empty() {
-                self.topics.remove(&topic);
-            }
+            let (number, topic) = (*number, Arc::clone(topic));
+            self.take_out(number, &topic);
             evicted += 1;
         }
         evicted
+    }
+
+    fn take_out(&mut self, number: u64, topic: &Arc<str>) {
+        self.by_age.remove(&number);
+        let Some(events) = self.topics.get_mut(topic) else {
+            return;
+        };
+        let place = events.iter().position(|event| event.number == number);
+        let event = place.map(|place| events.remove(place));
+        if events.is_empty() {
+            self.topics.remove(topic);
+        }
+        if let Some(event) = event {
+            self.forget(&event);
+        }
+    }
+
+    /// An event is in no topic any more.
+    fn forget(&mut self, event: &Event) {
+        self.by_age.remove(&event.number);
+        self.bytes -= event.bytes;
+        if let Some(end) = event.end {
+            self.by_end.remove(&(end, event.number));
+        }
     }
 
     /// Asserts that the tables say the same. Walks everything.
@@ -246,6 +295,8 @@ impl Retained {
         for (topic, event) in all() {
             assert_eq!(self.by_age.get(&event.number), Some(topic));
         }
+        let ending = all().filter_map(|(_, event)| Some((event.end?, event.number)));
+        assert_eq!(ending.collect::<BTreeSet<_>>(), self.by_end);
         for events in self.topics.values() {
             assert!(!events.is_empty() && events.len() <= 1 + LISTED_MAX);
             assert!(events[1..].iter().all(|event| event.receivers.is_some()));
@@ -277,6 +328,10 @@ impl Event {
                 kwargs,
             },
         }
+    }
+
+    fn is_there(&self, now: Time) -> bool {
+        self.end.is_none_or(|end| now < end)
     }
 
     /// Whether the lists let it reach a session. Each is looked through once: for one session,
@@ -366,6 +421,22 @@ pub(super) fn weight(
     });
     let passthru = options.passthru.as_deref().map_or(0, dict_bytes);
     EVENT_BYTES + topic.len() + payload.len() + lists + passthru
+}
+
+/// When a publication ends that is retained: as its publisher says, or the realm, whichever is earlier.
+fn end(config: &RealmConfig, now: Time, publication: &Publication<'_>) -> Option<Time> {
+    let topic = publication.topic;
+    let matching = config.retention.iter().filter(|retention| {
+        let pattern = &*retention.uri;
+        match retention.match_policy {
+            MatchPolicy::Exact => topic == pattern,
+            MatchPolicy::Prefix => topic.starts_with(pattern),
+            MatchPolicy::Wildcard => fits(pattern, topic),
+        }
+    });
+    let configured = matching.map(|retention| retention.age_ms_max);
+    let milliseconds = configured.chain(publication.options.retain_ms).min()?;
+    Some(now.after_ms(milliseconds))
 }
 
 /// Whether a topic matches a wildcard pattern.

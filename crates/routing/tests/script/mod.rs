@@ -9,8 +9,8 @@ use std::rc::Rc;
 use crosstie_routing::{
     Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, ClientFeatures, CloseReason,
     Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, Outbox, Permission,
-    Question, Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Role,
-    RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
+    Question, Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Retention,
+    Role, RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -195,6 +195,7 @@ impl Player {
             }
             ("bound", _) => self.bound(rest),
             ("record", _) => self.record(rest),
+            ("age", _) => self.age(rest),
             ("queue", _) => self.queue(rest),
             ("authorizer", _) => self.authorizer(rest),
             ("tick", _) => self.tick(rest),
@@ -344,6 +345,20 @@ impl Player {
             match_policy: notation::match_policy(policy).ok_or("no such policy")?,
             events_max: number(events_max)? as usize,
             age_ms_max: number(age_ms_max)?,
+        });
+        Ok(())
+    }
+
+    /// `age POLICY URI MILLISECONDS` of retained events.
+    fn age(&mut self, rest: &str) -> Result<(), String> {
+        let words: Vec<_> = rest.split(' ').collect();
+        let [policy, uri, age_ms_max] = words[..] else {
+            return Err("age needs policy, uri, milliseconds".to_owned());
+        };
+        self.config.retention.push(Retention {
+            uri: uri.trim_matches('-').to_owned(),
+            match_policy: notation::match_policy(policy).ok_or("no such policy")?,
+            age_ms_max: age_ms_max.parse().map_err(|_| "no number")?,
         });
         Ok(())
     }

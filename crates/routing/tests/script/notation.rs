@@ -509,6 +509,7 @@ fn publish_options(word: &str) -> Result<PublishOptions, String> {
             "acknowledge" => options.acknowledge = flag(value),
             "exclude_me" => options.exclude_me = flag(value),
             "retain" => options.retain = flag(value),
+            "retain_ms" => options.retain_ms = Some(value.parse().map_err(|_| "no number")?),
             _ if unsupported(&mut options.unsupported, key) => {}
             "disclose_me" => options.disclose_me = Some(flag(value)),
             "exclude" => lists(&mut options).exclude = Some(ids(value)?),

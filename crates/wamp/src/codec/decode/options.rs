@@ -130,6 +130,7 @@ pub(super) fn publish<'a, R: Reader<'a>>(
             "exclude_me" => options.exclude_me = reader.boolean()?,
             "disclose_me" => options.disclose_me = Some(reader.boolean()?),
             "retain" => options.retain = reader.boolean()?,
+            "retain_ms" => options.retain_ms = Some(milliseconds(reader)?),
             "exclude" => receivers(&mut options).exclude = Some(list(reader, room, session)?),
             "exclude_authid" => {
                 receivers(&mut options).exclude_authid = Some(list(reader, room, owned_text)?);

@@ -41,6 +41,9 @@ impl<'w, W: Writer> Entries<'w, W> {
         }
         self.disclose_me(options.disclose_me);
         self.flag("retain", options.retain);
+        if let Some(milliseconds) = options.retain_ms {
+            self.key("retain_ms").unsigned(milliseconds);
+        }
         if let Some(receivers) = &options.receivers {
             self.sessions("exclude", receivers.exclude.as_deref());
             self.texts("exclude_authid", receivers.exclude_authid.as_deref());
