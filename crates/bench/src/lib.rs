@@ -14,7 +14,7 @@
 //! [`roles::SUBCOMMAND`], which the command line forwards to [`roles::main`].
 //!
 //! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`],
-//! [`stream`], [`footprint`], [`node`], [`hostile`], [`join`], [`http`], and for brokers of AMQP [`amqp`] and [`oslo`];
+//! [`stream`], [`footprint`], [`node`], [`hostile`], [`join`], [`http`], [`fabric`], and for brokers of AMQP [`amqp`] and [`oslo`];
 //! [`all`] runs them one after the other. What several of them use:
 //!
 //! | folder | |
@@ -36,6 +36,7 @@ mod amqp;
 mod broker;
 mod echo;
 mod error;
+mod fabric;
 mod figures;
 mod floor;
 mod footprint;
@@ -66,6 +67,7 @@ pub use all::{AllOptions, all};
 pub use amqp::{AmqpOptions, amqp};
 pub use echo::{EchoOptions, echo};
 pub use error::BenchError;
+pub use fabric::{FabricOptions, fabric};
 pub use footprint::{FootprintOptions, footprint};
 pub use frame::arguments::Host;
 pub use handshake::{Analysis, HandshakeOptions, Log, handshake, handshake_log};

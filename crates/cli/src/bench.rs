@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use crosstie_bench::{
     self as bench, AcceptOptions, AllOptions, AmqpOptions, BenchError, Build, EchoOptions,
-    FootprintOptions, HandshakeOptions, Host, HostileOptions, HttpOptions, JoinOptions,
-    NodeOptions, OsloOptions, PubSubOptions, RpcOptions, Stop, StreamOptions,
+    FabricOptions, FootprintOptions, HandshakeOptions, Host, HostileOptions, HttpOptions,
+    JoinOptions, NodeOptions, OsloOptions, PubSubOptions, RpcOptions, Stop, StreamOptions,
 };
 
 use crate::signals::{INTERRUPTED, end_in_good_order};
@@ -37,6 +37,8 @@ pub(crate) enum Bench {
     Join(Box<JoinOptions>),
     /// HTTP requests to web services: a small file, calls, publications.
     Http(Box<HttpOptions>),
+    /// A realm on two nodes, beside one on one and NATS alone: calls, events.
+    Fabric(Box<FabricOptions>),
     /// Start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(Box<FootprintOptions>),
     /// Every bench on a schedule, then the report.
@@ -65,6 +67,7 @@ pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
         Bench::Hostile(options) => measured(*options, bench::hostile),
         Bench::Join(options) => measured(*options, bench::join),
         Bench::Http(options) => measured(*options, bench::http),
+        Bench::Fabric(options) => measured(*options, bench::fabric),
         Bench::Footprint(options) => measured(*options, bench::footprint),
         Bench::All(options) => Ok(counts(bench::all(&options)?)),
     }

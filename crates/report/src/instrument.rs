@@ -260,6 +260,31 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "fabric",
+        title: "A realm on several nodes",
+        about: "Calls and events between the clients of two nodes that share a realm over NATS, beside a \
+                node without a fabric (off) and one that is alone with one. The floor is NATS without \
+                nodes, by the codec that nodes use. The processor time of two nodes is both of theirs.",
+        headlines: &["rtt_p50_us"],
+        headlines_loaded: &[
+            "router_cpu_us_per_call",
+            "calls_per_s",
+            "router_cpu_us_per_event",
+            "events_per_s",
+        ],
+        columns: &[
+            "calls_per_s",
+            "events_per_s",
+            "rtt_p50_us",
+            "rtt_p99_us",
+            "rtt_max_us",
+            "router_cpu_us_per_call",
+            "beside_cpu_us_per_call",
+            "router_cpu_us_per_event",
+            "beside_cpu_us_per_event",
+        ],
+    },
+    Instrument {
         bench: "http",
         title: "Web services",
         about: "HTTP requests over connections that stay open, each after the answer to the one \

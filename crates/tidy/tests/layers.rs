@@ -49,7 +49,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("node", &["client", "config", "router"]),
     ("oslo", &["amqp", "joints"]),
     ("link", &[]),
-    ("bench", &["amqp", "client", "link", "oslo", "wamp"]),
+    ("bench", &["amqp", "client", "link", "nats", "oslo", "wamp"]),
     ("report", &[]),
     (
         "cli",

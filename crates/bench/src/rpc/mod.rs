@@ -5,7 +5,7 @@ mod baseline;
 mod goals;
 mod options;
 mod present;
-mod round;
+pub(crate) mod round;
 mod subjects;
 pub(crate) mod worker;
 

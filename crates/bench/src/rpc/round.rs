@@ -7,36 +7,56 @@ use std::time::{Duration, Instant};
 use crate::figures::{Fault, Figures, Round};
 use crate::frame::Ahead;
 use crate::load::{Driven, Faults, Latencies, Traffic};
+use crate::machine::accounting::CpuTime;
 use crate::machine::{Memory, Usage, Used};
 use crate::process::{Place, Stop, Workers};
 use crate::rpc::worker::{EndReport, Instruction, ROLE, Role};
 
 /// The two ends of one pair.
 #[derive(Clone, Debug)]
-pub(super) struct Ends {
-    pub(super) callee: Role,
-    pub(super) caller: Role,
+pub(crate) struct Ends {
+    pub(crate) callee: Role,
+    pub(crate) caller: Role,
 }
 
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
-    pub(super) executable: &'a Path,
-    pub(super) ends: &'a [Ends],
+pub(crate) struct Plan<'a> {
+    pub(crate) executable: &'a Path,
+    pub(crate) ends: &'a [Ends],
+    pub(crate) operation: Operation,
     /// Where the ends run.
-    pub(super) place: &'a Place,
+    pub(crate) place: &'a Place,
     /// The subject: the router's processes, or the relay.
-    pub(super) subject: &'a [u32],
-    pub(super) warm_up: Duration,
-    pub(super) measured: Duration,
+    pub(crate) subject: &'a [u32],
+    /// What it needs beside itself: counted apart.
+    pub(crate) beside: &'a [u32],
+    pub(crate) warm_up: Duration,
+    pub(crate) measured: Duration,
     /// Ends the round at once; it does not count then.
-    pub(super) stop: &'a Stop,
+    pub(crate) stop: &'a Stop,
+}
+
+/// What each answer is the end of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Call,
+    Event,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Event => "event",
+        }
+    }
 }
 
 /// How long workers may take to start, and to finish.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Runs one round. `on_batch` is given the average of every batch of calls, in milliseconds.
-pub(super) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
+pub(crate) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
     Attempt::new(plan)?.run(plan, on_batch)
 }
 
@@ -93,8 +113,10 @@ impl Attempt {
         };
         while findings.take_one(&self.workers, ahead.start, plan.stop)? {}
         let before = Usage::now(plan.subject, &drivers);
+        let beside = CpuTime::of(plan.beside);
         while findings.take_one(&self.workers, ahead.end, plan.stop)? {}
         let after = Usage::now(plan.subject, &drivers);
+        let beside_ns = CpuTime::of(plan.beside).since(&beside) as f64;
         let memory = Memory::of(plan.subject);
         let deadline = Instant::now() + PATIENCE;
         while findings.driven.len() < self.pairs {
@@ -110,7 +132,8 @@ impl Attempt {
                 return Err("a callee did not finish".into());
             }
         }
-        judge(plan, &findings, &after.since(&before), memory.ok())
+        let used = after.since(&before);
+        judge(plan, &findings, (&used, beside_ns), memory.ok())
     }
 }
 
@@ -140,7 +163,12 @@ impl Findings<'_> {
     }
 }
 
-fn judge(plan: &Plan<'_>, findings: &Findings<'_>, used: &Used, memory: Option<Memory>) -> Round {
+fn judge(
+    plan: &Plan<'_>,
+    findings: &Findings<'_>,
+    (used, beside_ns): (&Used, f64),
+    memory: Option<Memory>,
+) -> Round {
     let mut latencies = Latencies::default();
     let mut faults = Faults::default();
     let mut callers = Traffic::default();
@@ -162,23 +190,36 @@ fn judge(plan: &Plan<'_>, findings: &Findings<'_>, used: &Used, memory: Option<M
     };
     let memory = memory.filter(|_| !plan.subject.is_empty());
     let subject_ns = used.subject_ns;
+    let name = plan.operation.name();
     let mut figures = Figures::new()
-        .with("calls", calls as f64)
-        .with("calls_per_s", calls_per_s)
+        .with(&format!("{name}s"), calls as f64)
+        .with(&format!("{name}s_per_s"), calls_per_s)
         .with_object("rtt_us", &latencies.summary())
-        .with_known("router_cpu_us_per_call", subject_ns.map(per_call))
-        .with("driver_cpu_us_per_call", per_call(used.drivers_ns))
+        .with_known(
+            &format!("router_cpu_us_per_{name}"),
+            subject_ns.map(per_call),
+        )
+        .with(
+            &format!("driver_cpu_us_per_{name}"),
+            per_call(used.drivers_ns),
+        )
         .with_known("router_pss_bytes", memory.map(|memory| memory.pss as f64))
         .with("router_busy_cores", used.cores(subject_ns.unwrap_or(0.0)))
-        .with("foreign_busy_cores", used.cores(used.others_ns))
+        .with(
+            "foreign_busy_cores",
+            used.cores((used.others_ns - beside_ns).max(0.0)),
+        )
         .with("caller_messages_per_read", callers.messages_per_read())
         .with("callee_messages_per_read", callees.messages_per_read());
+    if !plan.beside.is_empty() {
+        figures.set(&format!("beside_cpu_us_per_{name}"), per_call(beside_ns));
+    }
     for (name, count) in faults.named() {
         figures = figures.with_own(name, count);
     }
     let why = faults
         .describe()
-        .or_else(|| (calls == 0).then(|| "no call in time".to_owned()));
+        .or_else(|| (calls == 0).then(|| format!("no {name} in time")));
     match why {
         None => Ok(figures),
         Some(why) => Err(Fault::beside(why, figures)),

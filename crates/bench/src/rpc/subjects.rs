@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::baseline::Baseline;
 use super::options::RpcOptions;
-use super::round::{Ends, Plan};
+use super::round::{Ends, Operation, Plan};
 use super::worker::{LoadOrder, Role};
 use crate::frame::{FLOOR, Stage, Subject};
 use crate::process::Place;
@@ -37,8 +37,10 @@ pub(super) fn plan<'a>(
     Plan {
         executable: &stage.site.executable,
         ends,
+        operation: Operation::Call,
         place,
         subject,
+        beside: &[],
         warm_up: Duration::from_secs_f64(options.common.warm_up_seconds),
         measured: Duration::from_secs_f64(options.common.seconds),
         stop: &stage.site.stop,

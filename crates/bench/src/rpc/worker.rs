@@ -1,10 +1,12 @@
-//! The processes of `bench rpc`: callers, callees, and the relay and ends of the floor.
+//! The processes of `bench rpc` and `bench fabric`: callers, callees, and the relay and ends of the floors.
 
 use std::io::{self, BufRead};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fabric::events::{Events, EventsOrder};
+use crate::fabric::wire::{NatsCallee, NatsExchange, NatsOrder};
 use crate::floor::ends::{self, FloorCaller, FloorOrder};
 use crate::floor::relay::{RelayOrder, serve_round};
 use crate::load::{Driven, Exchange, Listener, Load, Traffic, Window, drive};
@@ -21,6 +23,12 @@ pub(crate) enum Role {
     Callee(PairOrder),
     FloorCaller(FloorOrder, LoadOrder),
     FloorCallee(FloorOrder),
+    Events(EventsOrder, LoadOrder),
+    NatsCaller(NatsOrder, LoadOrder),
+    NatsCallee(NatsOrder),
+    NatsPublisher(NatsOrder, LoadOrder),
+    /// In a callee's place, where a caller needs none.
+    Nobody,
 }
 
 /// A caller's load; its window comes later, with [`Instruction::Go`].
@@ -74,9 +82,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         Role::FloorCaller(order, load) => {
             let stream = order.connect(true)?;
             stream.limit_waiting(Some(PATIENCE))?;
-            let driven = drive_when_told(&mut FloorCaller::new(stream, order.lengths), load)?;
-            say(&EndReport::Driven(driven));
-            Ok(())
+            report_driven(&mut FloorCaller::new(stream, order.lengths), load)
         }
         Role::FloorCallee(order) => {
             let stream = order.connect(false)?;
@@ -86,7 +92,31 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
             say(&EndReport::Served(ends::callee(&stream, order.lengths)?));
             Ok(())
         }
+        Role::Events(order, load) => report_driven(&mut Events::subscribe(&order)?, load),
+        Role::NatsCaller(order, load) => report_driven(&mut NatsExchange::caller(&order)?, load),
+        Role::NatsPublisher(order, load) => {
+            report_driven(&mut NatsExchange::publisher(&order)?, load)
+        }
+        Role::NatsCallee(order) => {
+            let callee = NatsCallee::subscribe(&order)?;
+            at_the_end_of_input(callee.leaver()?);
+            say(&EndReport::Ready);
+            say(&EndReport::Served(callee.serve()?));
+            Ok(())
+        }
+        Role::Nobody => {
+            say(&EndReport::Ready);
+            while instruction::<Instruction>()?.is_some() {}
+            say(&EndReport::Served(Traffic::default()));
+            Ok(())
+        }
     }
+}
+
+fn report_driven(exchange: &mut impl Exchange, load: LoadOrder) -> Result<(), WorkerError> {
+    let driven = drive_when_told(exchange, load)?;
+    say(&EndReport::Driven(driven));
+    Ok(())
 }
 
 fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {

@@ -1,0 +1,54 @@
+"""`bench fabric`: whom it measures, what it counts, and what it says where there is no NATS."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from rig.nats import PROGRAM
+from rig.router import binary
+
+# As short as a round can be: nothing here looks at how fast anything is.
+SHORT = ("--runs", 1, "--seconds", 0.05, "--warm-up", 0.01, "--placement", "same-core")
+
+
+def bench(*arguments: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the bench to its end."""
+    return subprocess.run(
+        [str(binary()), "bench", "fabric", *map(str, arguments)],
+        text=True,
+        capture_output=True,
+        timeout=240,
+        env=os.environ if path is None else {**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_all_are_measured_with_nats_beside_them(tmp_path: Path):
+    results = tmp_path / "results.json"
+    done = bench(*SHORT, "--nats-server", PROGRAM, "--json", results)
+    assert done.returncode == 0, done.stdout + done.stderr
+    frame = json.loads(results.read_text())
+    assert frame["bench"] == "fabric"
+    rows = [row for row in frame["results"] if "round" not in row]
+    found = {(row["case"], row["subject"]): row["metrics"] for row in rows}
+    subjects = ("crosstie", "floor", "off", "alone")
+    assert set(found) == {(case, who) for case in ("call", "calls", "events") for who in subjects}
+    assert all(row["valid"] for row in rows), rows
+    for (case, who), metrics in found.items():
+        what = "event" if case == "events" else "call"
+        assert metrics[f"{what}s_per_s"] > 0
+        assert metrics[f"router_cpu_us_per_{what}"] > 0
+        # A server of NATS has a column where it is not the subject itself.
+        assert (f"beside_cpu_us_per_{what}" in metrics) == (who in ("crosstie", "alone"))
+    assert found["call", "crosstie"]["p50_over_floor"] > 0
+    for goal in ("floor µs ≤ 60.0", "calls/s ≥ 60,000", "events/s ≥ 300,000"):
+        assert goal in done.stdout
+
+
+def test_without_nats_server_it_says_how_to_get_it(tmp_path: Path):
+    done = bench(*SHORT, path=str(tmp_path))
+    assert done.returncode == 2
+    assert "go install github.com/nats-io/nats-server/v2@v" in done.stderr

@@ -1,0 +1,202 @@
+//! Who takes part: a node without a fabric, one alone with one, two that share a realm, and NATS without nodes.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::options::FabricOptions;
+use crate::error::BenchError;
+use crate::frame::{FLOOR, OWN, Site, Subject, Testbed};
+use crate::load::{Load, Window, drive, free_address, monotonic_ns};
+use crate::machine::bind_processes;
+use crate::nodes::{self, Node, PATIENCE};
+use crate::process::WorkerError;
+use crate::subject::{Endpoint, ServerProcess, Target, guarded};
+use crate::wamp::callee::Callee;
+use crate::wamp::caller::{Caller, PairOrder};
+
+/// Without a fabric, and with one and nobody else there.
+pub(super) const OFF: &str = "off";
+pub(super) const ALONE: &str = "alone";
+
+/// One of them.
+#[derive(Clone)]
+pub(super) struct FabricSubject {
+    pub(super) name: &'static str,
+    /// What its processor time is counted of: the nodes, or for the floor the server.
+    pub(super) processes: Vec<u32>,
+    /// The server of NATS that the nodes are on.
+    pub(super) server: Vec<u32>,
+    pub(super) ends: Ends,
+}
+
+/// Where callers and publishers are, and callees and subscribers.
+#[derive(Clone)]
+pub(super) enum Ends {
+    Nodes(Target, Target),
+    Nats(SocketAddr),
+}
+
+impl Subject for FabricSubject {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Subjects {
+    all: Vec<FabricSubject>,
+    nodes: nodes::Nodes,
+}
+
+impl Subjects {
+    pub(super) fn start(site: &Site, options: &FabricOptions) -> Result<Self, BenchError> {
+        let program = options.program()?;
+        // The node that is alone has a server of its own, so that it sees no other.
+        let address = free_address()?;
+        let mut nodes = nodes::Nodes::default();
+        let server = start_server(site, &program, address)?;
+        let server_id = server.id();
+        nodes.keep(server);
+        nodes.note("one server of NATS, beside the nodes".to_owned());
+        let mut start = |directory: &str, is_on: bool| {
+            let url = is_on.then(|| format!("nats://{address}"));
+            let configure = |_: &Path, socket: &Path| Ok(configuration(socket, url.as_deref()));
+            nodes.start_another(site, directory, &configure)
+        };
+        let off = start(OFF, false)?;
+        let here = start("here", true)?;
+        let there = start("there", true)?;
+        await_calls(&here, &there)?;
+        let (alone, its_server) = start_alone(site, &program, &mut nodes)?;
+        let of_node = |name, node: &Node, server| FabricSubject {
+            name,
+            processes: node.processes.clone(),
+            server,
+            ends: Ends::Nodes(node.target.clone(), node.target.clone()),
+        };
+        let two = FabricSubject {
+            name: OWN,
+            processes: [&*here.processes, &*there.processes].concat(),
+            server: vec![server_id],
+            ends: Ends::Nodes(here.target.clone(), there.target.clone()),
+        };
+        let floor = FabricSubject {
+            name: FLOOR,
+            processes: vec![server_id],
+            server: Vec::new(),
+            ends: Ends::Nats(address),
+        };
+        Ok(Self {
+            all: vec![
+                two,
+                floor,
+                of_node(OFF, &off, Vec::new()),
+                of_node(ALONE, &alone, vec![its_server]),
+            ],
+            nodes,
+        })
+    }
+
+    /// All of them, moved there with their servers.
+    pub(super) fn on(&self, cores: &[usize]) -> Result<Vec<FabricSubject>, BenchError> {
+        for subject in &self.all {
+            bind_processes(&subject.processes, cores)?;
+            bind_processes(&subject.server, cores)?;
+        }
+        Ok(self.all.clone())
+    }
+
+    pub(super) fn testbed(&self) -> Testbed {
+        self.nodes.testbed("nodes")
+    }
+}
+
+/// A node with a fabric whose server no other node is on.
+fn start_alone(
+    site: &Site,
+    program: &Path,
+    nodes: &mut nodes::Nodes,
+) -> Result<(Node, u32), BenchError> {
+    let address = free_address()?;
+    let server = start_server(site, program, address)?;
+    let id = server.id();
+    nodes.keep(server);
+    let url = format!("nats://{address}");
+    let node = nodes.start_another(site, ALONE, &|_, socket| {
+        Ok(configuration(socket, Some(&url)))
+    });
+    Ok((node?, id))
+}
+
+fn configuration(socket: &Path, nats: Option<&str>) -> Value {
+    let transports = json!([{
+        "type": "rawsocket",
+        "endpoint": { "type": "unix", "path": socket },
+        "serializers": ["msgpack"]
+    }]);
+    let mut node = nodes::configuration("anonymous", transports);
+    if let Some(url) = nats {
+        node["workers"][0]["realms"][0]["fabric"] = json!({ "nats": { "urls": [url] } });
+    }
+    node
+}
+
+/// With what docs/fabric.md asks for.
+const SETTINGS: &str = "max_payload: 8MB\nmax_control_line: 32KB\nmax_pending: 256MB\n\
+    ping_interval: \"5s\"\nno_fast_producer_stall: true\n";
+
+fn start_server(
+    site: &Site,
+    program: &Path,
+    address: SocketAddr,
+) -> Result<ServerProcess, BenchError> {
+    let directory = site.directory.path();
+    let file = directory.join(format!("nats-{}.conf", address.port()));
+    std::fs::write(&file, format!("listen: \"{address}\"\n{SETTINGS}"))?;
+    let place = site.network.server_place(&site.allowed);
+    let mut command: Command = guarded(&site.executable, &place, program);
+    command.arg("-c").arg(&file);
+    let log = file.with_extension("log");
+    let mut server = ServerProcess::spawn_logged(command, "nats-server", log)?;
+    server.wait_until_it_accepts(&Endpoint::Tcp(address), PATIENCE)?;
+    Ok(server)
+}
+
+/// Waits until the one node's callers reach callees of the other.
+fn await_calls(here: &Node, there: &Node) -> Result<(), BenchError> {
+    let order = |node: &Node| PairOrder {
+        target: node.target.clone(),
+        procedure: "crosstie.bench.fabric.probe".to_owned(),
+        payload_bytes: 0,
+    };
+    let mut callee = Callee::register(&order(there))?;
+    let leave = callee.leaver()?;
+    let serving = std::thread::spawn(move || callee.serve());
+    let mut caller = Caller::join(&order(here))?;
+    let end = Instant::now() + PATIENCE;
+    let crosses = loop {
+        let load = Load {
+            outstanding: 1,
+            batch: 1,
+            window: Window {
+                start_ns: monotonic_ns(),
+                end_ns: u64::MAX / 2,
+            },
+            operations_max: 1,
+        };
+        match drive(&mut caller, &load, &mut |_| {}) {
+            Ok(driven) if driven.right == 1 => break Ok(()),
+            Ok(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            Ok(_) => break Err(WorkerError::TimedOut),
+            Err(e) => break Err(e),
+        }
+    };
+    let _ = caller.leave();
+    leave();
+    let _ = serving.join();
+    Ok(crosses?)
+}
