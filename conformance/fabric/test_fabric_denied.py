@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from rig.nats import NatsServer
-from rig.rawsocket import RawSocket
-from rig.session import ABORT, ERROR, HELLO, ROLES
+from rig.session import ERROR
 from rig.waiting import await_true
 
 from fabric.stage import await_neighbours, node_config
@@ -82,24 +81,18 @@ def test_an_event_that_is_denied_is_counted(two, session) -> None:
     assert here.metric("fabric_attached") == 1
 
 
-@pytest.mark.parametrize("detached", ["serve", "refuse"])
-def test_a_node_that_may_not_speak_is_seen_to_be_alone(detached, two, session) -> None:
-    server, (here, there) = two(account(), detached=detached)
+def test_a_node_that_may_not_speak_is_seen_to_be_alone(two, session) -> None:
+    server, (here, there) = two(account())
     permit(server, f"publish: {ALL}", f"publish: {MUTE}")
     for node in (here, there):
         await_true("denied", lambda node=node: node.metric("fabric_denied") == 1)
         await_true("left", lambda node=node: node.metric("fabric_attached") == 0)
         assert "Realm 'realm1'" in node.page("/health")
         assert "NATS denies what every node of the realm needs" in node.page("/")
-    if detached == "serve":
-        alone = session(here)
-        alone.subscribe("com.a")
-        session(here).publish("com.a", 1)
-        assert alone.event()[4] == [1]
-    else:
-        late = RawSocket.tcp(here.address("tcp")).shake_hands()
-        late.say(HELLO, "realm1", {"roles": ROLES})
-        assert late.hear(ABORT)[2] == "wamp.error.network_failure"
+    alone = session(here)
+    alone.subscribe("com.a")
+    session(here).publish("com.a", 1)
+    assert alone.event()[4] == [1]
     permit(server, f"publish: {MUTE}", f"publish: {ALL}")
     for node in (here, there):
         await_true("attached", lambda node=node: node.metric("fabric_attached") == 1)
