@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from rig import config
 from rig.container import HOSTED
 from rig.node import Node
+from rig.puppet import WampError
 from rig.rawsocket import RawSocket
 from rig.session import ABORT, HELLO, ROLES, WELCOME
-from wamp.test_authentication import AUTHENTICATE, CHALLENGE, signature
+from wamp.test_authentication import AUTHENTICATE, CHALLENGE, NOT_AUTHORIZED, signature
+from wamp.test_client_certificates import Papers, fingerprint
 from wamp.test_logging_in import KEY, PUBLIC_KEY
 from wamp.test_scram import PASSWORD, PRINCIPALS
 
@@ -132,6 +135,44 @@ def test_autobahn_logs_in_by_every_method(start_node, new_session):
             details = new_session(client).open({**place, "kind": kind}, **more).details
             assert (details["authid"], details["authrole"]) == ("joe", "user")
             assert (details["authmethod"], details["authprovider"]) == (method, "function")
+
+
+def test_autobahn_shows_a_certificate_to_a_function(start_node, new_session, tmp_path):
+    papers = Papers(tmp_path)
+    for name in ("joe", "unknown"):
+        papers.sign(name, common_name=name)
+    known = {fingerprint(f"{tmp_path}/joe", "sha256"): "joe"}
+    auth = {"tls": function("logins.certificates", config=known)}
+    files = {"key": "server.key", "certificate": "server.pem"}
+    files |= {"ca_certificates": ["authority.pem"], "client_certificate": "optional"}
+    configuration = node(auth)
+    configuration["workers"][0]["transports"] = [
+        config.universal(
+            "tls",
+            config.tcp(tls=files),
+            rawsocket={"auth": auth},
+            websocket={"ws": {"auth": auth}},
+        )
+    ]
+    started = start_node(configuration)
+    started.says("^Ready")
+    port = int(re.search(r"wss://127\.0\.0\.1:(\d+)", started.text())[1])
+    place = {"over": "tls", "serializer": "cbor", "host": "127.0.0.1", "port": port}
+    place |= {"url": f"wss://localhost:{port}/ws", "authority": f"{tmp_path}/authority.pem"}
+    for kind, client in itertools.product(("rs", "ws"), ("asyncio", "twisted")):
+        at = {**place, "kind": kind}
+
+        def log_in(name: str, at=at, client=client):
+            shows = {"certificate": f"{tmp_path}/{name}"} if name else {}
+            return new_session(client).open({**at, **shows}, auth={"method": "tls"}).details
+
+        details = log_in("joe")
+        assert (details["authid"], details["authrole"]) == ("joe", "user")
+        assert (details["authmethod"], details["authprovider"]) == ("tls", "function")
+        for name, reason in (("unknown", "com.example.denied"), ("", NOT_AUTHORIZED)):
+            with pytest.raises(WampError) as raised:
+                log_in(name)
+            assert raised.value.uri == reason
 
 
 def test_a_client_that_comes_first_waits(start_node):

@@ -46,6 +46,18 @@ def known(config, _controller):
     return lambda _realm, _authid, details: config[details["authmethod"]]
 
 
+def certificates(config, _controller):
+    """Return one that knows clients by their certificates."""
+
+    def authenticate(_realm, _authid, details):
+        shown = details["transport"]["client_cert"]
+        if shown["sha256"] not in config:
+            raise ApplicationError("com.example.denied", f"nobody knows {shown['subject']['cn']}")
+        return {"role": "user", "authid": config[shown["sha256"]]}
+
+    return authenticate
+
+
 def nonsense(_config, _controller):
     """Return what cannot be called."""
     return "nonsense"

@@ -1,12 +1,16 @@
 //! Authentication by a TLS client's certificate: every key that is taken. Flat.
 
-use super::auth::{DEFAULT_ROLE, DYNAMIC, ROLE_OF_PRINCIPAL};
+use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, ROLE_OF_PRINCIPAL};
 use super::form::{Kind, Rule, TYPE, Table, Tagged, key};
 
 pub(super) static TLS_AUTH: Tagged = Tagged {
     path: "auth.tls.type",
     name: "authentication by certificate",
-    variants: &[("static", &TLS_STATIC), ("dynamic", &TLS_DYNAMIC)],
+    variants: &[
+        ("static", &TLS_STATIC),
+        ("dynamic", &TLS_DYNAMIC),
+        ("function", &TLS_FUNCTION),
+    ],
 };
 
 static TLS_STATIC: Table = Table {
@@ -69,4 +73,11 @@ static TLS_DYNAMIC: Table = Table {
     path: "auth.tls[dynamic]",
     name: "authentication by certificate and a procedure",
     keys: DYNAMIC,
+};
+
+/// Crossbar.io's check takes it, and its router then fails.
+static TLS_FUNCTION: Table = Table {
+    path: "auth.tls[function]",
+    name: "authentication by certificate and a function",
+    keys: FUNCTION,
 };

@@ -260,13 +260,6 @@ pub static VALUES: &[Place] = &[
         ],
     ),
     within(
-        "auth.tls.type",
-        &[never(
-            "function",
-            "Crossbar.io has not implemented it; use `dynamic`",
-        )],
-    ),
-    within(
         "components[].type",
         &[
             never("wamplet", "Crossbar.io has dropped it; use `class`"),
