@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rig.router import Router
-from rig.session import WELCOME
+from rig.session import ABORT, WELCOME
 from rig.waiting import await_true
 from wamp.test_authentication import AUTHENTICATE, CHALLENGE, closed, expect_refusal, hello
 
@@ -44,11 +46,15 @@ class Issuer:
 
     def token(self, **claims: object) -> str:
         """Make a token for joe that holds for a minute."""
-        usual = {"iss": "https://issuer.example", "aud": "crosstie", "sub": "joe", "role": "user"}
-        claims = {**usual, "exp": time.time() + 60, **claims}
-        head = {"alg": "EdDSA", "kid": self.name}
-        signed = ".".join(encoded(json.dumps(part).encode()) for part in (head, claims))
-        return f"{signed}.{encoded(self.key.sign(signed.encode()))}"
+        return written({"alg": "EdDSA", "kid": self.name}, claims, self.key.sign)
+
+
+def written(head: dict, claims: dict, sign: Callable[[bytes], bytes]) -> str:
+    """Return a token with that head, signed in some way."""
+    usual = {"iss": "https://issuer.example", "aud": "crosstie", "sub": "joe", "role": "user"}
+    claims = {**usual, "exp": time.time() + 60, **claims}
+    signed = ".".join(encoded(json.dumps(part).encode()) for part in (head, claims))
+    return f"{signed}.{encoded(sign(signed.encode()))}"
 
 
 def publish(directory: Path, *issuers: Issuer) -> None:
@@ -101,6 +107,38 @@ def test_a_token_that_does_not_hold(node, issuer, claims, cause):
         peer.say(AUTHENTICATE, issuer.token(**claims), {})
         expect_refusal(peer)
     assert node.metric("authentications_refused_total", cause=cause) == 1
+
+
+def test_tokens_that_are_forged(node, issuer):
+    known = {"kid": issuer.name}
+    stranger = Issuer(issuer.name)
+    public = issuer.key.public_key().public_bytes_raw()
+    unsigned = [
+        written({"alg": name, **more}, {}, lambda _: b"")
+        for name in ("none", "None", "NONE", "EdDSA")
+        for more in (known, {})
+    ]
+    by_public_key = [
+        written(
+            {"alg": "HS256", **known},
+            {},
+            lambda signed, key=key: hmac.digest(key, signed, "sha256"),
+        )
+        for key in (public, encoded(public).encode(), json.dumps(issuer.public()).encode())
+    ]
+    by_a_stranger = [
+        stranger.token(),
+        # The key comes with the token, or is said to be somewhere.
+        written({"alg": "EdDSA", "jwk": stranger.public()}, {}, stranger.key.sign),
+        written({"alg": "EdDSA", "jku": "http://127.0.0.1:1/", **known}, {}, stranger.key.sign),
+    ]
+    _, _, signature = issuer.token().split(".")
+    changed = written({"alg": "EdDSA", **known}, {"sub": "ann"}, lambda _: b"")
+    forged = [*unsigned, *by_public_key, *by_a_stranger, changed + signature]
+    for token in forged:
+        assert answer(node, token)[0] == ABORT, token
+    # Nobody is kept out for it who has a token.
+    assert answer(node, issuer.token())[0] == WELCOME
 
 
 def test_a_key_that_is_exchanged(node, issuer, tmp_path):
