@@ -2,7 +2,7 @@
 
 use crosstie_fabric::crossing::{self, Came};
 use crosstie_fabric::{Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, event};
-use crosstie_nats::{Decoded, Limits, Operation, decode, nkey};
+use crosstie_nats::{Decoded, Limits, Operation, decode, headers, nkey};
 use crosstie_routing::Time;
 
 /// Nobody.
@@ -37,6 +37,8 @@ pub fn nats(input: &[u8]) {
             let bytes = message.headers.len() + message.payload.len();
             assert!(bytes <= limits.message_bytes_max);
             assert!(crosstie_nats::is_subject(message.subject));
+            assert!(headers::status(message.headers).is_none_or(|status| status < 1_000));
+            let _ = headers::value(message.headers, "A");
         }
         if let Ok(Decoded::More { wanted }) = decode(&rest[..consumed - 1], &limits) {
             assert!(wanted == 0 || wanted == consumed);

@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 
+use crate::headers::{self, is_field};
 use crate::{is_pattern, is_subject};
 
 /// Appends CONNECT, with one JSON object.
@@ -21,6 +22,37 @@ pub fn publish(subject: &str, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(subject.as_bytes());
     // Writing to a vector cannot fail.
     let _ = write!(out, " {}\r\n", payload.len());
+    out.extend_from_slice(payload);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends HPUB with where the answer is to go, headers and a payload: a request of a server's own services, which take
+/// what they ask for (`Nats-Expected-Last-Sequence`) as a header.
+pub fn request(
+    (subject, reply): (&str, &str),
+    fields: &[(&str, &str)],
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) {
+    debug_assert!(
+        is_subject(subject) && is_subject(reply),
+        "{subject} {reply}"
+    );
+    debug_assert!(fields.iter().all(is_field), "{fields:?}");
+    let fields_bytes = fields
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + ": \r\n".len());
+    let head = headers::VERSION.len() + "\r\n\r\n".len();
+    let header_bytes = head + fields_bytes.sum::<usize>();
+    let bytes = header_bytes + payload.len();
+    out.reserve(subject.len() + reply.len() + bytes + 64);
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "HPUB {subject} {reply} {header_bytes} {bytes}\r\n");
+    line(&[headers::VERSION], out);
+    for (name, value) in fields {
+        let _ = write!(out, "{name}: {value}\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
     out.extend_from_slice(payload);
     out.extend_from_slice(b"\r\n");
 }

@@ -1,8 +1,9 @@
 //! The client's side of NATS' protocol, as functions of bytes.
 //!
 //! [`decode`] is offered what has come from a server and says what it found: an [`Operation`] that borrows from
-//! the bytes, or how many more it needs; [`Denial`] reads the errors after which a server goes on. [`encode`] has a function for each operation of a client, which appends
-//! to a vector. [`nkey`] reads and writes the keys that users are known by.
+//! the bytes, or how many more it needs; [`Denial`] reads the errors after which a server goes on. [`encode`] has a
+//! function for each operation of a client, which appends to a vector. [`headers`] finds what is in a message's headers,
+//! and [`nkey`] reads and writes the keys that users are known by.
 //!
 //! There are libraries for NATS. This is its data path only, and own code for the sake of order: they deliver each
 //! subscription into a queue of its own, so that messages of two subjects lose their order, which WAMP promises
@@ -12,6 +13,7 @@
 
 mod denial;
 pub mod encode;
+pub mod headers;
 pub mod nkey;
 mod operation;
 mod subject;

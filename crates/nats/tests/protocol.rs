@@ -1,6 +1,6 @@
 //! What servers say, and what they do not.
 
-use crosstie_nats::{Decoded, Limits, Operation, decode, encode, is_pattern, is_subject};
+use crosstie_nats::{Decoded, Limits, Operation, decode, encode, headers, is_pattern, is_subject};
 
 const LIMITS: Limits = Limits {
     line_bytes_max: 64,
@@ -105,5 +105,50 @@ fn subjects_and_patterns() {
     ] {
         assert_eq!(is_subject(text), subject, "{text}");
         assert_eq!(is_pattern(text), pattern, "{text}");
+    }
+}
+
+#[test]
+fn requests_with_headers() {
+    let mut out = Vec::new();
+    let fields = [("Nats-Expected-Last-Sequence", "0"), ("A", "")];
+    encode::request(("a.b", "r.s"), &fields, b"hi", &mut out);
+    let expected =
+        "HPUB a.b r.s 49 51\r\nNATS/1.0\r\nNats-Expected-Last-Sequence: 0\r\nA: \r\n\r\nhi\r\n";
+    assert_eq!(String::from_utf8(out).expect("text"), expected);
+    let mut out = Vec::new();
+    encode::request(("a", "r"), &[], b"", &mut out);
+    assert_eq!(out, b"HPUB a r 12 12\r\nNATS/1.0\r\n\r\n\r\n");
+}
+
+#[test]
+fn what_is_in_headers() {
+    for (input, status, value) in [
+        (&b""[..], None, None),
+        (b"NATS/1.0\r\n\r\n", None, None),
+        (
+            b"NATS/1.0 503\r\nNats-Subject: nobody\r\n\r\n",
+            Some(503),
+            None,
+        ),
+        (
+            b"NATS/1.0 408 Request Timeout\r\nA: b\r\n\r\n",
+            Some(408),
+            Some("b"),
+        ),
+        (
+            b"NATS/1.0\r\nAB: no\r\nA:  first \r\nA: b\r\n\r\n",
+            None,
+            Some("first"),
+        ),
+        (b"NATS/1.0\r\na: b\r\n\r\n", None, None),
+        (b"NATS/1.0\r\nA: \xff\r\n\r\n", None, None),
+        (b"NATS/1.0 5\r\n\r\n", None, None),
+        (b"NATS/1.0 +50\r\nA", None, None),
+        (b"A: b\r\n", None, None),
+    ] {
+        let shown = input.escape_ascii();
+        assert_eq!(headers::status(input), status, "{shown}");
+        assert_eq!(headers::value(input, "A"), value, "{shown}");
     }
 }
