@@ -355,7 +355,7 @@ impl<H> Realm<H> {
             ..
         } = self.counts();
         let held = sessions + subscriptions + registrations + calls;
-        held == 0 && self.next_timeout().is_none() && !self.has_backlog()
+        held == 0 && self.dealer.next_timeout().is_none() && !self.has_backlog()
     }
 
     /// Asserts that all tables mirror each other. It walks everything the realm holds, and is for

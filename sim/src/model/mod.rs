@@ -205,6 +205,7 @@ impl Model {
             }
             Operation::Pass { milliseconds } => {
                 self.now_ms += milliseconds;
+                self.end_retained();
                 self.pass();
                 false
             }
@@ -244,7 +245,7 @@ impl Model {
     pub fn next_timeout_ms(&self) -> Option<u64> {
         let waiting = self.waiting.iter().filter_map(Waiting::deadline_ms);
         let open = self.calls.iter().filter_map(Call::deadline_ms);
-        open.chain(waiting).min()
+        open.chain(waiting).chain(self.next_end_ms()).min()
     }
 
     fn compare(&mut self, violation: bool, actual_violation: bool) -> Result<(), String> {

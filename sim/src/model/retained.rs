@@ -21,6 +21,8 @@ pub(crate) struct RetainedEvent {
     publisher: Option<u64>,
     receivers: Option<Receivers>,
     payload: u64,
+    /// Nobody is sent it from then on.
+    end_ms: Option<u64>,
 }
 
 impl Model {
@@ -50,10 +52,32 @@ impl Model {
             publisher,
             receivers,
             payload,
+            end_ms: self.end_of_retained(options, topic),
         });
+        self.end_retained();
         if self.retained.len() > self.config.limits.retained_events_max {
             self.retained.remove(0);
         }
+    }
+
+    /// As its publisher says, or the realm, whichever is earlier.
+    fn end_of_retained(&self, options: &PublishOptions, topic: &str) -> Option<u64> {
+        let retention = self.config.retention.iter();
+        let matching = retention.filter(|of| matches(of.match_policy, &of.uri, topic));
+        let ages = matching.map(|of| of.age_ms_max).chain(options.retain_ms);
+        ages.min().map(|age| self.now_ms + age)
+    }
+
+    /// Forgets what has ended.
+    pub(super) fn end_retained(&mut self) {
+        let now_ms = self.now_ms;
+        let is_there = |event: &RetainedEvent| event.end_ms.is_none_or(|end| end > now_ms);
+        self.retained.retain(is_there);
+    }
+
+    /// When the next one ends.
+    pub(super) fn next_end_ms(&self) -> Option<u64> {
+        self.retained.iter().filter_map(|event| event.end_ms).min()
     }
 
     pub(super) fn send_retained(

@@ -3,7 +3,7 @@
 use crosstie_routing::{
     Allow, Authorizer, CacheOptions, CacheScope, CallTimeoutUnit, ClientFeature, Decision,
     Disclose, DiscloseMe, EmptyEligible, Limits, Permission, RealmConfig, RefusalCause,
-    RequestIdCheck, Role, RoleMatch, Verdict,
+    RequestIdCheck, Retention, Role, RoleMatch, Verdict,
 };
 use crosstie_wamp::{ID_MAX, MatchPolicy, PublishOptions, Receivers, SessionId, SubscribeOptions};
 
@@ -189,6 +189,7 @@ impl Simulation {
             exclude_me: !chance.one_in(3),
             disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
             retain: chance.one_in(3),
+            retain_ms: chance.pick(&[None, None, None, Some(0), Some(50)]),
             ..PublishOptions::default()
         };
         if chance.one_in(3) {
@@ -282,6 +283,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     };
     config.empty_eligible = chance.pick(&[EmptyEligible::Nobody, EmptyEligible::Everybody]);
     config.limits = limits(chance);
+    config.retention = retention(chance);
     config.call_queues = call_queues(chance);
     let permission = |match_policy, uri: &str, allowed: [bool; 4], disclosed: bool| Permission {
         uri: uri.to_owned(),
@@ -342,6 +344,22 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     };
     config.roles.push(Role::asking("asked", authorizer));
     config
+}
+
+/// Topics whose retained events end.
+fn retention(chance: &mut Chance) -> Vec<Retention> {
+    let known = [
+        (MatchPolicy::Exact, "a.b", 30),
+        (MatchPolicy::Prefix, "a", 100),
+        (MatchPolicy::Wildcard, ".c", 70),
+    ];
+    let drawn = known.into_iter().filter(|_| chance.one_in(4));
+    let retention = drawn.map(|(match_policy, uri, age_ms_max)| Retention {
+        uri: uri.to_owned(),
+        match_policy,
+        age_ms_max,
+    });
+    retention.collect()
 }
 
 fn limits(chance: &mut Chance) -> Limits {
