@@ -39,8 +39,9 @@ pub(super) fn body(
 
 /// So many bytes, all of them.
 pub(super) fn whole(bytes: impl Read, length: u64) -> io::Result<Bytes> {
-    let mut whole = Vec::new();
-    // What says that it is long may be short.
+    // With room for all of it a file is read at once; without, in pieces that double, from 32 bytes on. What says that
+    // it is long may be short.
+    let mut whole = Vec::with_capacity(length.min(PIECE_BYTES) as usize);
     bytes.take(length).read_to_end(&mut whole)?;
     match whole.len() as u64 == length {
         true => Ok(whole.into()),
