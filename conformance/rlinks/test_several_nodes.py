@@ -77,15 +77,20 @@ def test_a_ring_ends(start_router):
 
     callee = peers[1]
     registration = register(callee, "com.procedure")
-    mirrors(second, "remote", "registration", 1)
 
-    def is_one() -> bool:
-        held = {"side": "local", "kind": "registration"}
-        links = ("to_first", "to_second")
-        return sum(third.metric("rlink_mirrors", link=link, **held) for link in links) == 1
+    def is_one(side: str, *held_by: tuple[Router, str]) -> bool:
+        held = {"side": side, "kind": "registration"}
+        return sum(node.metric("rlink_mirrors", link=link, **held) for node, link in held_by) == 1
 
-    # Whichever comes first: straight, or by the first node.
-    await_true("the third node has it by one link", is_one)
+    # Whichever comes first: straight, or by the node between.
+    await_true(
+        "the first node has it by one link",
+        lambda: is_one("remote", (second, "rlink1"), (third, "to_first")),
+    )
+    await_true(
+        "the third node has it by one link",
+        lambda: is_one("local", (third, "to_first"), (third, "to_second")),
+    )
     for caller in (peers[0], peers[2]):
         answered(callee, caller, "com.procedure", caller.id)
     callee.ask(UNREGISTER, registration)
