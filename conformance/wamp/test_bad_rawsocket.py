@@ -8,7 +8,7 @@ import pytest
 from rig import config
 from rig.plain import Plain
 from rig.rawsocket import MESSAGE, PING, PONG, RawSocket
-from rig.session import GOODBYE
+from rig.session import GOODBYE, HELLO, WELCOME
 
 # WAMP, "RawSocket Transport", the errors of the handshake.
 UNSUPPORTED, LENGTH, RESERVED, CONNECTIONS = 1, 2, 3, 4
@@ -159,6 +159,17 @@ def test_a_message_too_long_for_its_receiver(abused):
         assert error[1:3] == [48, request]
         assert error[4] == "wamp.error.payload_size_exceeded"
         small.round_trip()
+
+
+def test_a_welcome_that_leaves_no_room_for_features(abused):
+    """What a client says of itself comes back to it; where that is much, nothing is announced."""
+    extra = {"name": "x" * 400}
+    with RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=1) as peer:
+        peer.say(HELLO, "realm1", {"roles": {"caller": {}}, "authextra": extra})
+        details = peer.hear(WELCOME)[2]
+        assert details["authextra"] == extra
+        assert details["roles"] == {"broker": {"features": {}}, "dealer": {"features": {}}}
+        peer.say(GOODBYE, {}, "wamp.close.normal")
 
 
 def test_pings_are_answered_with_what_they_hold(abused):

@@ -31,15 +31,41 @@ enum Length {
     Whole,
     /// Without where the session is served and without what is no standard's feature.
     Short,
+    /// Without any feature: what the router serves, it serves whether or not it is announced.
+    Bare,
+}
+
+impl Length {
+    const ALL: [Self; 3] = [Self::Whole, Self::Short, Self::Bare];
+
+    fn shorten(self, roles: &mut Dict) {
+        let is_kept = |name: &str| match self {
+            Self::Whole => true,
+            Self::Short => !name.starts_with("x_"),
+            Self::Bare => false,
+        };
+        for (_, role) in roles {
+            let Value::Dict(role) = role else { continue };
+            for (_, features) in role {
+                if let Value::Dict(features) = features {
+                    features.retain(|(name, _)| is_kept(name));
+                }
+            }
+        }
+    }
 }
 
 impl Welcome<'_> {
     /// Queues it, shorter if the client does not take so much: one that takes a kilobyte can do without.
     pub(super) fn send(&self, peer: &Peer) -> Result<(), Refused> {
-        match self.send_as(peer, Length::Whole) {
-            Err(Refused::TooLong) => self.send_as(peer, Length::Short),
-            sent => sent,
+        let mut sent = Err(Refused::TooLong);
+        for length in Length::ALL {
+            sent = self.send_as(peer, length);
+            if sent != Err(Refused::TooLong) {
+                break;
+            }
         }
+        sent
     }
 
     fn send_as(&self, peer: &Peer, length: Length) -> Result<(), Refused> {
@@ -49,7 +75,7 @@ impl Welcome<'_> {
             identity,
             ..
         } = self;
-        let is_short = length == Length::Short;
+        let is_short = length != Length::Whole;
         let own = self.own.filter(|_| !is_short);
         let own = own.map(|(node, worker)| Origin::of(peer, node, worker));
         let serializer = peer.wire.serializer;
@@ -84,17 +110,14 @@ impl Welcome<'_> {
 fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'static [u8] {
     static WRITTEN: [OnceLock<Vec<u8>>; KINDS * Serializer::ALL.len()] =
         [const { OnceLock::new() }; KINDS * Serializer::ALL.len()];
-    let is_short = length == Length::Short;
-    let kind = [realm.meta_api, realm.has_history, is_short];
+    let kind = [realm.meta_api, realm.has_history];
     let kind = kind
         .into_iter()
-        .fold(0, |kind, is| 2 * kind + usize::from(is));
+        .fold(length as usize, |kind, is| 2 * kind + usize::from(is));
     let place = &WRITTEN[kind * Serializer::ALL.len() + serializer.index()];
     place.get_or_init(|| {
         let mut roles = router_roles(realm.meta_api, realm.has_history);
-        if is_short {
-            roles.iter_mut().for_each(|(_, role)| keep_standard(role));
-        }
+        length.shorten(&mut roles);
         let mut written = Vec::new();
         codec::encode_value(&Value::Dict(roles), serializer, &mut written)
             .expect("every serializer has texts and booleans");
@@ -102,16 +125,7 @@ fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'stati
     })
 }
 
-fn keep_standard(role: &mut Value) {
-    let Value::Dict(role) = role else { return };
-    for (_, features) in role {
-        if let Value::Dict(features) = features {
-            features.retain(|(name, _)| !name.starts_with("x_"));
-        }
-    }
-}
-
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
-/// With the meta API or not, with event history or not, short or not.
-const KINDS: usize = 8;
+/// With the meta API or not, with event history or not, of each length.
+const KINDS: usize = 4 * Length::ALL.len();
 const DETAILS_MAX: usize = 12;
