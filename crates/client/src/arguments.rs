@@ -226,7 +226,7 @@ impl Arguments {
     }
 
     /// Lends these as a message's payload; values are written in `serializer`.
-    pub(crate) fn with_payload<R>(
+    pub fn with_payload<R>(
         &self,
         serializer: Serializer,
         lend: impl FnOnce(&Payload<'_>) -> R,

@@ -15,6 +15,7 @@ use crate::bridges;
 use crate::error::{StartError, StartFault, StopError};
 use crate::leaving;
 use crate::listen::{Listening, MakeHttp};
+use crate::meta_session::MetaSession;
 use crate::overview::Overview;
 use crate::programs::Programs;
 use crate::report;
@@ -150,6 +151,12 @@ impl Router {
             what: what(),
             fault: StartFault::Io(e),
         })
+    }
+
+    /// Joins a realm for its meta API.
+    pub fn meta_session(&self, realm: &str) -> Result<MetaSession, String> {
+        let rooms = Arc::clone(&self.state);
+        MetaSession::join(rooms, realm, self.workers.keeper_handle())
     }
 
     /// AMQP for operators, where it was started.

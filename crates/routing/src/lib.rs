@@ -88,6 +88,7 @@ pub use features::{ClientFeature, ClientFeatures, RolesMissing, router_roles};
 pub use identity::{Identity, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;
+pub use meta::meta_procedures;
 pub use outbox::{CloseReason, Denial, Note, Outbox, Refused};
 pub use realm::{Realm, SessionView};
 pub use taking_out::TakingOut;

@@ -30,6 +30,14 @@ impl Builder<'_> {
 
     pub(crate) fn realm(&mut self, realm: View<'_>) -> Realm {
         let options = realm.section("options");
+        let meta_api = options.boolean("enable_meta_api");
+        if options.boolean("bridge_meta_api") && !meta_api {
+            self.note_without_effect(
+                options,
+                "bridge_meta_api",
+                "where \"enable_meta_api\" is false",
+            );
+        }
         let roles = self.roles(realm);
         Realm {
             name: realm.text("name").unwrap_or_default().to_owned(),
@@ -62,7 +70,8 @@ impl Builder<'_> {
                 _ => OnLeave::Crossbar,
             },
             discloses_router: options.boolean("disclose_router"),
-            meta_api: options.boolean("enable_meta_api"),
+            meta_api,
+            is_meta_api_bridged: meta_api && options.boolean("bridge_meta_api"),
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),

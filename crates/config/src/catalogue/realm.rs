@@ -141,12 +141,8 @@ static REALM_OPTIONS: Table = Table {
         .fallback(YES),
         key(
             "bridge_meta_api",
-            Kind::Only(
-                false,
-                "the management realm does not repeat the realm's meta API, which on Crossbar.io its management node \
-                 reads there; who is to see it joins the realm, with a role that may call and subscribe to `wamp.*`",
-            ),
-            "Whether the meta API is seen from the management realm.",
+            Kind::Boolean,
+            "Whether the meta API is seen from the [management realm](management.md#the-meta-api-of-a-realm), too.",
         )
         .fallback(NO),
     ],

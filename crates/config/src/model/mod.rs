@@ -104,6 +104,8 @@ pub struct Realm {
     pub discloses_router: bool,
     /// The realm has the meta procedures and events.
     pub meta_api: bool,
+    /// The management realm has them too.
+    pub is_meta_api_bridged: bool,
     /// Whether the file says so, or it is the default.
     pub is_call_timeout_unit_given: bool,
     pub roles: Vec<Role>,

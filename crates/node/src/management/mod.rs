@@ -3,6 +3,7 @@
 
 pub(crate) mod errors;
 mod events;
+mod meta_api;
 mod procedures;
 mod realm;
 mod request;
@@ -11,11 +12,12 @@ use std::path::Path;
 
 use crosstie_client::{Client, Config, MatchPolicy, RegisterOptions, SubscribeOptions};
 use crosstie_config::Json;
-use crosstie_router::Router;
+use crosstie_router::{MetaSession, Router};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::events::Publication;
+use self::meta_api::Bridged;
 use self::procedures::{PROCEDURES, Procedure};
 pub(crate) use self::request::{Reply, Request};
 use crate::event::{Event, Events};
@@ -32,6 +34,7 @@ pub(crate) struct Management {
     pub(crate) client: Client,
     pub(crate) url: String,
     publications: mpsc::Sender<Publication>,
+    bridged: Bridged,
     _tasks: Vec<Task>,
     /// Ends after everything that talks to it.
     _router: Router,
@@ -50,6 +53,8 @@ impl Management {
             .await
             .map_err(|error| error.to_string())?;
         register(&client, &events).await?;
+        let bridged = Bridged::default();
+        meta_api::register(&client, &bridged).await?;
         let mut tasks = hear_hosts(&client, &events).await?;
         let (publications, to_publish) = mpsc::channel(PUBLICATIONS_MAX);
         tasks.push(Task::spawn(events::publish(client.clone(), to_publish)));
@@ -57,9 +62,21 @@ impl Management {
             client,
             url,
             publications,
+            bridged,
             _tasks: tasks,
             _router: router,
         })
+    }
+
+    /// Has the meta API of a realm be seen here, too.
+    pub(crate) fn bridge_meta_api(
+        &self,
+        worker: &str,
+        realm: &str,
+        join: impl FnOnce() -> Result<MetaSession, String>,
+    ) -> Result<(), String> {
+        let begin = format!("crossbar.worker.{worker}.realm.{realm}.root.");
+        meta_api::bridge(&self.bridged, &self.client, begin, join)
     }
 }
 

@@ -214,6 +214,7 @@ impl Node {
             self.tell_about_worker("started", &worker, worker.pid());
         }
         self.workers.push(worker);
+        self.bridge_meta_apis(&id);
         self.unsettled.insert(id.clone());
         self.start_process(&id);
         self.settle(&id);
@@ -357,6 +358,28 @@ impl Node {
 
     pub(crate) fn worker_mut(&mut self, id: &str) -> Option<&mut Worker> {
         self.workers.iter_mut().find(|worker| worker.id() == id)
+    }
+
+    /// Has the management realm have the meta APIs of a worker's realms that are to have it there, and have not yet.
+    pub(crate) fn bridge_meta_apis(&self, worker: &str) {
+        let worker = self.worker(worker);
+        let Some(router) = worker.and_then(|worker| worker.router.as_ref()) else {
+            return;
+        };
+        for realm in router
+            .realms
+            .iter()
+            .filter(|realm| realm.is_meta_api_bridged)
+        {
+            let join = || router.router.meta_session(&realm.name);
+            let bridged = match &self.management {
+                Some(management) => management.bridge_meta_api(router.router.id(), &realm.id, join),
+                None => Err("there is no management realm".to_owned()),
+            };
+            if let Err(why) = bridged {
+                tracing::warn!("Realm '{}' has no \"bridge_meta_api\": {why}", realm.id);
+            }
+        }
     }
 
     fn open_router(

@@ -27,6 +27,8 @@ pub(crate) struct RunningRealm {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) roles: Vec<RunningRole>,
+    /// The management realm has its meta API too.
+    pub(crate) is_meta_api_bridged: bool,
     roles_ever: usize,
 }
 
@@ -130,6 +132,7 @@ impl RunningRouter {
             id: id.to_owned(),
             name: name.clone(),
             roles: Vec::new(),
+            is_meta_api_bridged: realm.is_meta_api_bridged,
             roles_ever: 0,
         };
         for role in &realm.roles {

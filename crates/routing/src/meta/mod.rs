@@ -188,6 +188,17 @@ static PROCEDURES: &[Row] = &[
 /// No part of the meta API, and there without it.
 const FORGET_DECISIONS: &str = "crosstie.authorizer.invalidate";
 
+/// Every procedure that means the same whoever calls it: a testament is its caller's own.
+pub fn meta_procedures() -> impl Iterator<Item = &'static str> {
+    let rows = PROCEDURES.iter().filter(|(_, _, procedure)| {
+        !matches!(
+            procedure,
+            Procedure::AddTestament | Procedure::FlushTestaments | Procedure::ForgetDecisions
+        )
+    });
+    rows.map(|(name, ..)| *name)
+}
+
 fn is_always_there(procedure: &str) -> bool {
     procedure == FORGET_DECISIONS || procedure == history::GET_EVENTS
 }

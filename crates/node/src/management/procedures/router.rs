@@ -68,6 +68,7 @@ fn start_realm(node: &mut Node, call: &Call) -> Answer {
         .start_realm(worker, &id, &realm)
         .and_then(|()| router.start_rlinks(worker, &realm))
         .map_err(start_failed)?;
+    node.bridge_meta_apis(worker);
     let details = json!({"id": id, "name": realm.name});
     node.tell_of_router(worker, "realm_started", details.clone());
     Ok(details)

@@ -36,7 +36,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn of(payload: &Payload<'_>) -> Self {
+    pub(crate) fn of(payload: &Payload<'_>) -> Self {
         // One buffer for both.
         let bytes = Bytes::from([payload.args, payload.kwargs].concat());
         Self {

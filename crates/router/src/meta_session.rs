@@ -1,0 +1,145 @@
+//! A session of the node's own in a realm, for its meta API alone: the realm does not speak of it.
+
+use std::sync::Arc;
+
+use crosstie_routing::{Identity, Role};
+use crosstie_wamp::{CallOptions, MatchPolicy, Payload, Serializer, SubscribeOptions};
+use tokio::runtime::Handle;
+
+use crate::wamp::resident::{Event, Failed, Kept, Manner, Place, Resident, Rooms, Subscription};
+
+/// One such session, which is there until its realm is stopped.
+pub struct MetaSession {
+    resident: Arc<Resident>,
+    /// It leaves with it.
+    _place: Place,
+}
+
+/// The events of a realm about itself.
+pub struct MetaEvents {
+    subscription: Subscription,
+}
+
+/// One of them.
+pub struct MetaEvent {
+    event: Event,
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetaFailure {
+    /// The realm says no.
+    Error { uri: String, payload: MetaPayload },
+    /// The realm was stopped.
+    Lost(String),
+}
+
+/// The arguments of a result, an error or an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetaPayload(Kept);
+
+/// As long as any message of a client may be.
+const MESSAGE_BYTES_MAX: usize = 1 << 24;
+
+/// What the topics begin with.
+const META: &str = "wamp.";
+
+impl MetaSession {
+    pub(crate) fn join(
+        rooms: Arc<dyn Rooms>,
+        realm: &str,
+        runtime: Handle,
+    ) -> Result<Self, String> {
+        let manner = Manner {
+            identity: Identity {
+                authid: "crosstie.management".into(),
+                authrole: Role::TRUSTED.into(),
+                authmethod: "internal".into(),
+                authprovider: "static".into(),
+            },
+            is_shown: false,
+            serializer: Serializer::MsgPack,
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            is_judged: false,
+            runtime,
+        };
+        let place = Place::new(rooms, realm, manner);
+        let resident = place.resident().map_err(|failed| failed.to_string())?;
+        Ok(Self {
+            resident,
+            _place: place,
+        })
+    }
+
+    /// Calls a procedure of the meta API.
+    pub async fn call(
+        &self,
+        procedure: &str,
+        arguments: &MetaPayload,
+    ) -> Result<MetaPayload, MetaFailure> {
+        let options = CallOptions::default();
+        let called = self
+            .resident
+            .call(procedure, options, arguments.as_payload())
+            .await;
+        called.map(MetaPayload).map_err(MetaFailure::from)
+    }
+
+    /// Has all meta events come from now on.
+    pub async fn events(&self) -> Result<MetaEvents, MetaFailure> {
+        let options = SubscribeOptions {
+            match_policy: MatchPolicy::Prefix,
+            ..SubscribeOptions::default()
+        };
+        let subscription = self.resident.subscribe(META, options).await?;
+        Ok(MetaEvents { subscription })
+    }
+}
+
+impl MetaEvents {
+    /// The next; none when the realm was stopped.
+    pub async fn next(&mut self) -> Option<MetaEvent> {
+        let event = self.subscription.next().await?;
+        Some(MetaEvent { event })
+    }
+}
+
+impl MetaEvent {
+    pub fn topic(&self) -> &str {
+        self.event.topic.as_deref().unwrap_or(META)
+    }
+
+    pub fn payload(&self) -> Payload<'_> {
+        payload(&self.event.payload)
+    }
+}
+
+impl MetaPayload {
+    pub fn of(payload: &Payload<'_>) -> Self {
+        Self(Kept::of(payload))
+    }
+
+    pub fn as_payload(&self) -> Payload<'_> {
+        payload(&self.0)
+    }
+}
+
+impl From<Failed> for MetaFailure {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Error { uri, payload } => {
+                let payload = MetaPayload(payload);
+                Self::Error { uri, payload }
+            }
+            other => Self::Lost(other.to_string()),
+        }
+    }
+}
+
+fn payload(kept: &Kept) -> Payload<'_> {
+    Payload {
+        serializer: kept.serializer,
+        args: &kept.args,
+        kwargs: &kept.kwargs,
+    }
+}
