@@ -112,6 +112,19 @@ def test_shared_registrations_over_three_nodes(nats, nodes, session) -> None:
             assert [results.count(name) for name in "abc"] == [20, 20, 20]
 
 
+def test_the_least_busy_callee_of_two_nodes(nats, nodes, session) -> None:
+    here, there = nodes(2, nats())
+    near, far, caller = session(here), session(there), session(here)
+    for callee in (near, far):
+        callee.register("com.least", invoke="x_least_busy")
+    # Nobody answers: a node knows what it has given to the other one.
+    for callee in (near, far, near, far):
+        caller.call("com.least")
+        callee.invocation()
+    refused = near.not_registered("com.sticky", invoke="x_sticky")
+    assert refused == "wamp.error.option_not_allowed"
+
+
 def test_a_node_may_prefer_its_own(nats, nodes, session) -> None:
     here, there = nodes(2, nats(), locality="prefer")
     near, far, caller = session(here), session(there), session(here)

@@ -74,6 +74,10 @@ enum Invoke {
     Last,
     Roundrobin,
     Random,
+    /// The callee that serves the fewest calls; not every router has it
+    LeastBusy,
+    /// A caller's calls all go to the same callee; not every router has it
+    Sticky,
 }
 
 /// What to answer with.
@@ -316,6 +320,8 @@ impl From<Invoke> for InvocationPolicy {
             Invoke::Last => Self::Last,
             Invoke::Roundrobin => Self::RoundRobin,
             Invoke::Random => Self::Random,
+            Invoke::LeastBusy => Self::LeastBusy,
+            Invoke::Sticky => Self::Sticky,
         }
     }
 }

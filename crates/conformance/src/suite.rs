@@ -38,6 +38,8 @@ const EMBEDDED: &[(&str, &str)] = &files! {
     "call_timeout"
     "pattern_based_registration"
     "shared_registration"
+    "least_busy"
+    "sticky"
     "sharded_registration"
     "registration_revocation"
     "registration_meta_api"

@@ -276,12 +276,9 @@ fn described(details: &[(String, Value)]) -> Option<(u64, Key, InvocationPolicy)
         match_policy: match_policy(text(found("match")).unwrap_or("exact"))?,
         uri: text(found("uri"))?.into(),
     };
-    let invoke = match text(found("invoke")) {
-        Some("first") => InvocationPolicy::First,
-        Some("last") => InvocationPolicy::Last,
-        Some("roundrobin") => InvocationPolicy::RoundRobin,
-        Some("random") => InvocationPolicy::Random,
-        _ => InvocationPolicy::Single,
-    };
+    let said = text(found("invoke"));
+    let mut policies = InvocationPolicy::ALL.into_iter();
+    let invoke = policies.find(|policy| said == Some(policy.name()));
+    let invoke = invoke.unwrap_or_default();
     Some((found("id").and_then(id)?, key, invoke))
 }

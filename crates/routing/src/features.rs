@@ -129,18 +129,20 @@ impl fmt::Display for RolesMissing {
 
 impl std::error::Error for RolesMissing {}
 
-/// `WELCOME.Details.roles` of a realm that has the meta API or not, and event history or not.
+/// `WELCOME.Details.roles` of a realm that has the meta API or not, and event history or not, on one node or several.
 ///
 /// Only what is implemented is announced, and every value is a boolean: widely used clients fail
 /// on anything else.
-pub fn router_roles(meta_api: bool, history: bool) -> Dict {
-    let role = |features: &[&str], meta: &[&str], kept: &[&str]| {
+pub fn router_roles(meta_api: bool, history: bool, nodes: bool) -> Dict {
+    let alone = |features: &'static [&'static str]| if nodes { &[] } else { features };
+    let role = |features: &[&str], meta: &[&str], kept: &[&str], alone: &[&str]| {
         let meta = if meta_api { meta } else { &[] };
         let kept = if history { kept } else { &[] };
         let features = features
             .iter()
             .chain(meta)
             .chain(kept)
+            .chain(alone)
             .map(|name| ((*name).to_owned(), Value::Bool(true)));
         Value::Dict(vec![(
             "features".to_owned(),
@@ -150,11 +152,21 @@ pub fn router_roles(meta_api: bool, history: bool) -> Dict {
     vec![
         (
             "broker".to_owned(),
-            role(&BROKER_FEATURES, &BROKER_META_FEATURES, &["event_history"]),
+            role(
+                &BROKER_FEATURES,
+                &BROKER_META_FEATURES,
+                &["event_history"],
+                &[],
+            ),
         ),
         (
             "dealer".to_owned(),
-            role(&DEALER_FEATURES, &DEALER_META_FEATURES, &[]),
+            role(
+                &DEALER_FEATURES,
+                &DEALER_META_FEATURES,
+                &[],
+                alone(&DEALER_FEATURES_ALONE),
+            ),
         ),
     ]
 }
@@ -170,7 +182,7 @@ const BROKER_FEATURES: [&str; 8] = [
     "subscriber_blackwhite_listing",
 ];
 
-const DEALER_FEATURES: [&str; 12] = [
+const DEALER_FEATURES: [&str; 13] = [
     "call_canceling",
     "call_reroute",
     "call_timeout",
@@ -183,7 +195,11 @@ const DEALER_FEATURES: [&str; 12] = [
     "progressive_call_results",
     "registration_revocation",
     "shared_registration",
+    "x_least_busy",
 ];
+
+/// Of realms on one node.
+const DEALER_FEATURES_ALONE: [&str; 1] = ["x_sticky"];
 
 /// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.
 const BROKER_META_FEATURES: [&str; 4] = [

@@ -39,6 +39,7 @@
 mod across;
 mod authz;
 mod broker;
+mod companions;
 mod config;
 mod context;
 mod counts;
@@ -65,6 +66,7 @@ mod rare_set;
 mod realm;
 mod receivers;
 mod session;
+mod sharding;
 mod taking_out;
 mod testaments;
 mod time;

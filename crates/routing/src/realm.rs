@@ -273,7 +273,7 @@ impl<H> Realm<H> {
             out.keep(self.roles.decision_bytes());
         }
         let room = session.calls.capacity();
-        let held = calls_bytes(room) + session.authextra_bytes() as isize;
+        let held = calls_bytes(room) + session.kept_bytes() as isize;
         if held > 0 {
             out.hold(&session.handle, -held);
         }

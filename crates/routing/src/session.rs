@@ -11,6 +11,7 @@ use slab::Slab;
 
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
+use crate::companions::Companions;
 use crate::identity::{Identity, SessionIndex, SessionKey};
 use crate::keys::{CallKey, RegistrationKey};
 use crate::neighbours::Neighbours;
@@ -63,6 +64,7 @@ pub(crate) struct Rare {
     pub(crate) authextra: Box<[u8]>,
     /// What it may have because of the way by which it came.
     pub(crate) limits: Option<Box<RoleLimits>>,
+    pub(crate) companions: Companions,
 }
 
 impl<H> Session<H> {
@@ -74,9 +76,10 @@ impl<H> Session<H> {
                 testaments,
                 authextra,
                 limits,
+                companions,
             } = &**rare;
             let is_free = limits.is_none() && authextra.is_empty();
-            is_free && unfinished.is_empty() && testaments.is_empty()
+            is_free && unfinished.is_empty() && testaments.is_empty() && companions.is_empty()
         };
         self.rare.take_if(is_empty);
     }
@@ -87,10 +90,10 @@ impl<H> Session<H> {
         own.map_or(of_role, |own| of_role.least(*own))
     }
 
-    /// Bytes of what is kept of its authentication until it is gone.
-    pub(crate) fn authextra_bytes(&self) -> usize {
+    /// Bytes of what is kept of it until it is gone: of its authentication, and of the callees that it was given.
+    pub(crate) fn kept_bytes(&self) -> usize {
         let rare = self.rare.as_deref();
-        rare.map_or(0, |rare| rare.authextra.len())
+        rare.map_or(0, |rare| rare.authextra.len() + rare.companions.bytes())
     }
 
     /// It has left: whether it had testaments then, and needs its role until they are published.

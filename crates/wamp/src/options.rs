@@ -47,15 +47,21 @@ pub enum InvocationPolicy {
     RoundRobin,
     /// Any callee, at random.
     Random,
+    /// The callee that serves the fewest calls. The specification has no word for it.
+    LeastBusy,
+    /// The callee that the caller was given before. Nor for this.
+    Sticky,
 }
 
 impl InvocationPolicy {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Single,
         Self::First,
         Self::Last,
         Self::RoundRobin,
         Self::Random,
+        Self::LeastBusy,
+        Self::Sticky,
     ];
 
     /// The word on the wire.
@@ -66,6 +72,8 @@ impl InvocationPolicy {
             Self::Last => "last",
             Self::RoundRobin => "roundrobin",
             Self::Random => "random",
+            Self::LeastBusy => "x_least_busy",
+            Self::Sticky => "x_sticky",
         }
     }
 }

@@ -327,7 +327,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         r#"[64,1,{"invoke":"all"},"a"]"#,
-        "REGISTER: options.invoke expected single, first, last, roundrobin or random, found another word",
+        "REGISTER: options.invoke expected single, first, last, roundrobin, random, x_least_busy or x_sticky, found another word",
     ),
     (
         r#"[64,1,{"forward_timeout":[]},"a"]"#,

@@ -394,13 +394,7 @@ fn call() -> impl Strategy<Value = Message<'static>> {
 }
 
 fn register() -> impl Strategy<Value = Message<'static>> {
-    let policies = prop::sample::select(vec![
-        InvocationPolicy::Single,
-        InvocationPolicy::First,
-        InvocationPolicy::Last,
-        InvocationPolicy::RoundRobin,
-        InvocationPolicy::Random,
-    ]);
+    let policies = prop::sample::select(InvocationPolicy::ALL.to_vec());
     let flags = any::<[bool; 2]>();
     (
         request(),

@@ -18,11 +18,12 @@ use super::node::Node;
 use crate::Name;
 
 /// Procedures, how they match and are shared.
-const PROCEDURES: [(MatchPolicy, &str, InvocationPolicy, &str); 5] = [
+const PROCEDURES: [(MatchPolicy, &str, InvocationPolicy, &str); 6] = [
     (MatchPolicy::Exact, "s", InvocationPolicy::Single, "s"),
     (MatchPolicy::Exact, "t", InvocationPolicy::RoundRobin, "t"),
     (MatchPolicy::Exact, "f", InvocationPolicy::First, "f"),
     (MatchPolicy::Exact, "l", InvocationPolicy::Last, "l"),
+    (MatchPolicy::Exact, "b", InvocationPolicy::LeastBusy, "b"),
     (MatchPolicy::Prefix, "p.", InvocationPolicy::Random, "p.x"),
 ];
 

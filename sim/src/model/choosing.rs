@@ -5,6 +5,7 @@ use crosstie_wamp::{InvocationPolicy, MatchPolicy};
 
 use super::matching::{matches, wildcard_rank};
 use super::{Entry, Model};
+use crate::Name;
 
 impl Model {
     /// The callees of the registration that serves a procedure, in the order of registration.
@@ -28,7 +29,7 @@ impl Model {
     }
 
     /// The orders in which the callees may be asked that were not; several when chance decides.
-    pub(super) fn attempts(&self, group: &[Entry], tried: &[u64]) -> Vec<Vec<Entry>> {
+    pub(super) fn attempts(&self, group: &[Entry], caller: Name, tried: &[u64]) -> Vec<Vec<Entry>> {
         let from = |start: usize| -> Vec<Entry> {
             group
                 .iter()
@@ -56,7 +57,41 @@ impl Model {
                 vec![from(next)]
             }
             InvocationPolicy::Random => (0..group.len()).map(from).collect(),
+            InvocationPolicy::LeastBusy => {
+                let may_take = |entry: &Entry| {
+                    let closed = self.member(entry.member).closed;
+                    !self.is_busy(entry) && !closed && !tried.contains(&entry.order)
+                };
+                let free = (0..group.len()).filter(|place| may_take(&group[*place]));
+                let least = free.min_by_key(|place| self.serves(group[*place].member));
+                vec![from(least.unwrap_or(0))]
+            }
+            // The first time it is the realm's choice.
+            InvocationPolicy::Sticky => match self.companion(group, caller) {
+                Some(place) => vec![from(place)],
+                None => (0..group.len()).map(from).collect(),
+            },
         }
+    }
+
+    /// The place of the callee that a caller was given before.
+    fn companion(&self, group: &[Entry], caller: Name) -> Option<usize> {
+        let is_its_own = |entry: &Entry| self.companions.contains(&(caller, entry.order));
+        group.iter().position(is_its_own)
+    }
+
+    /// A caller was given a callee.
+    pub(super) fn keep_company(&mut self, group: &[Entry], caller: Name, chosen: &Entry) {
+        let is_sticky = chosen.invoke == InvocationPolicy::Sticky;
+        if is_sticky && self.companion(group, caller).is_none() {
+            self.companions.push((caller, chosen.order));
+        }
+    }
+
+    /// How many calls a member serves.
+    fn serves(&self, name: Name) -> usize {
+        let calls = self.calls.iter();
+        calls.filter(|call| call.callee == name).count()
     }
 
     /// Which of the callees, asked in that order, takes the call.

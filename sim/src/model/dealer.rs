@@ -333,7 +333,7 @@ impl Model {
             ..
         } = *new;
         let (options, procedure) = (&new.options, &new.procedure);
-        let attempts = self.attempts(group, &new.tried);
+        let attempts = self.attempts(group, from, &new.tried);
         let chosen = attempts
             .iter()
             .map(|order| self.choose(order, options.progress))
@@ -341,6 +341,7 @@ impl Model {
             .unwrap_or(Err(error::NO_AVAILABLE_CALLEE))?;
         self.turns.retain(|(id, _)| *id != chosen.id);
         self.turns.push((chosen.id, chosen.order));
+        self.keep_company(group, from, &chosen);
 
         let callee = self.member(chosen.member);
         let features = callee.features;

@@ -39,6 +39,8 @@ pub struct Model {
     queues: Vec<Queue>,
     /// Registrations that served a call by roundrobin: the order number of its last callee.
     turns: Vec<(u64, u64)>,
+    /// Callers that were given a callee of a sticky registration: its order number.
+    companions: Vec<(Name, u64)>,
     order_last: u64,
     /// Ids that a subscription or registration has had, and may not have again.
     ids_used: Vec<(&'static str, u64)>,
@@ -118,6 +120,7 @@ impl Model {
             waiting: Vec::new(),
             queues: Vec::new(),
             turns: Vec::new(),
+            companions: Vec::new(),
             order_last: 0,
             ids_used: Vec::new(),
             publications_used: Vec::new(),

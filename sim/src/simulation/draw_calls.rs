@@ -17,6 +17,8 @@ impl Simulation {
             InvocationPolicy::RoundRobin,
             InvocationPolicy::RoundRobin,
             InvocationPolicy::Random,
+            InvocationPolicy::LeastBusy,
+            InvocationPolicy::Sticky,
         ]);
         let shared = self.model.callees.iter();
         let shared = shared.filter(|entry| entry.invoke != InvocationPolicy::Single);

@@ -110,13 +110,14 @@ impl Welcome<'_> {
 fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'static [u8] {
     static WRITTEN: [OnceLock<Vec<u8>>; KINDS * Serializer::ALL.len()] =
         [const { OnceLock::new() }; KINDS * Serializer::ALL.len()];
-    let kind = [realm.meta_api, realm.has_history];
+    let has_nodes = realm.link.is_some();
+    let kind = [realm.meta_api, realm.has_history, has_nodes];
     let kind = kind
         .into_iter()
         .fold(length as usize, |kind, is| 2 * kind + usize::from(is));
     let place = &WRITTEN[kind * Serializer::ALL.len() + serializer.index()];
     place.get_or_init(|| {
-        let mut roles = router_roles(realm.meta_api, realm.has_history);
+        let mut roles = router_roles(realm.meta_api, realm.has_history, has_nodes);
         length.shorten(&mut roles);
         let mut written = Vec::new();
         codec::encode_value(&Value::Dict(roles), serializer, &mut written)
@@ -126,6 +127,6 @@ fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'stati
 }
 
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
-/// With the meta API or not, with event history or not, of each length.
-const KINDS: usize = 4 * Length::ALL.len();
+/// With the meta API or not, with event history or not, on several nodes or not, of each length.
+const KINDS: usize = 8 * Length::ALL.len();
 const DETAILS_MAX: usize = 12;

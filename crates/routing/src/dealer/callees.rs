@@ -21,6 +21,8 @@ pub(super) struct Callee {
     pub(super) is_disclosed: bool,
     /// It may say of a call that another callee is to be asked.
     pub(super) may_reroute: bool,
+    /// Its callers are remembered to be its own.
+    pub(super) is_sticky: bool,
     /// Invocations that it serves at a time; 0 means as many as come.
     pub(super) concurrency: u32,
     /// Those that it serves now, counted where there is a bound.
@@ -35,7 +37,7 @@ impl Callee {
 
     /// Whether its calls have something that most have not.
     pub(super) fn is_rare(&self) -> bool {
-        (self.concurrency != 0) | self.may_reroute
+        (self.concurrency != 0) | self.may_reroute | self.is_sticky
     }
 }
 
@@ -131,12 +133,24 @@ impl Callees {
 
     /// A call of the callee with that number has ended. The callee may be gone.
     pub(super) fn release(&mut self, number: u64) {
+        if let Some(place) = self.place_of(number) {
+            self.change(place, |callee| callee.in_flight -= 1);
+        }
+    }
+
+    /// The place of the callee with that number, if it is there.
+    pub(super) fn place_of(&self, number: u64) -> Option<usize> {
         let place = self
             .list
             .binary_search_by_key(&number, |callee| callee.number);
-        if let Ok(place) = place {
-            self.change(place, |callee| callee.in_flight -= 1);
-        }
+        place.ok()
+    }
+
+    /// The places of so many callees at most: in the order of registration, and where there are more of them, in turn.
+    pub(super) fn compared(&self, callees_max: usize) -> impl Iterator<Item = usize> {
+        let callees = self.list.len();
+        let first = if callees > callees_max { self.turn } else { 0 };
+        (first..first + callees.min(callees_max)).map(move |place| place % callees)
     }
 
     pub(super) fn policy(&self) -> InvocationPolicy {
@@ -156,9 +170,13 @@ impl Callees {
     }
 
     /// The order in which callees are asked to serve one call; the busy ones among them are to be passed over.
-    /// `None` if all are busy.
+    /// `None` if all are busy. `pick` says who is the first one where it is not by order or chance.
     #[inline]
-    pub(super) fn turns(&self, random: &mut Random) -> Option<Turns> {
+    pub(super) fn turns(
+        &self,
+        random: &mut Random,
+        pick: impl FnOnce(&Self) -> usize,
+    ) -> Option<Turns> {
         let callees = self.list.len();
         if self.busy == callees {
             return None;
@@ -168,6 +186,7 @@ impl Callees {
             InvocationPolicy::Last => (callees - 1, callees - 1),
             InvocationPolicy::RoundRobin => (self.turn, 1),
             InvocationPolicy::Random => (random.below(callees), 1),
+            InvocationPolicy::LeastBusy | InvocationPolicy::Sticky => (pick(self), 1),
         };
         Some(Turns {
             callees,
@@ -187,6 +206,8 @@ impl Callees {
             InvocationPolicy::Last => "all callee/endpoints reached (on last",
             InvocationPolicy::RoundRobin => "all callee/endpoints reached (on round-robin",
             InvocationPolicy::Random => "all callee/endpoints reached (on random",
+            InvocationPolicy::LeastBusy => "all callee/endpoints reached (on least-busy",
+            InvocationPolicy::Sticky => "all callee/endpoints reached (on sticky",
         };
         Fault::new(
             error::MAX_CONCURRENCY_REACHED,

@@ -4,6 +4,7 @@ use crosstie_wamp::InvocationPolicy;
 
 use super::Dealer;
 use super::parts::{Elsewhere, is_conflict};
+use super::picking::pending;
 use crate::across::Locality;
 use crate::context::Context;
 use crate::keys::RegistrationKey;
@@ -68,6 +69,21 @@ impl Dealer {
                 });
                 chosen(is_here, part)
             }
+            // Of another node's callees it is known what this node gave them.
+            InvocationPolicy::LeastBusy => {
+                let own = registration.callees.iter().take(here as usize);
+                let least = own.map(|callee| pending(callee, context.sessions)).min();
+                let served = |part: &&Elsewhere| {
+                    let served = neighbours[part.node].invocations.len();
+                    (served / (part.callees.max(1) as usize), part.incarnation)
+                };
+                let part = there.min_by_key(served);
+                let is_here =
+                    least.is_some_and(|least| part.is_none_or(|part| least <= served(&part).0));
+                chosen(is_here, part)
+            }
+            // No node of such a realm has any.
+            InvocationPolicy::Sticky => chosen(here > 0, there.next()),
             InvocationPolicy::RoundRobin | InvocationPolicy::Random => {
                 let all: u64 = here
                     + there

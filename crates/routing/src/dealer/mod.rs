@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what (callees.rs: in turn)
-//!                │      ▲                    calls.rs           what is open between whom
+//!                │      ▲                    picking.rs         … or by what they serve, and served
+//!                │      │                    calls.rs           what is open between whom
 //!                └─► waiting.rs              kept.rs            CALLs that are kept whole
 //!                                            rerouting.rs       … for the next callee
 //!   CANCEL, time, someone left ──► end.rs
@@ -27,6 +28,7 @@ mod entries;
 mod kept;
 mod new_call;
 mod parts;
+mod picking;
 mod placing;
 mod registrations;
 mod rerouting;

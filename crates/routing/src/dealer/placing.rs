@@ -3,9 +3,10 @@
 use crosstie_wamp::{CallOptions, Disclosed, InvocationDetails, MatchPolicy, Message, RequestId};
 
 use super::Dealer;
-use super::callees::{Callee, Slot, Turns};
+use super::callees::{Callee, Callees, Slot, Turns};
 use super::calls::{Call, Progressive, Rare, calls_bytes};
 use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
+use super::picking::pick;
 use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
@@ -51,7 +52,9 @@ impl Dealer {
         new: NewCall<'_>,
     ) -> Placed {
         let callees = &self.registrations[registration].callees;
-        let Some(turns) = callees.turns(context.random) else {
+        let id = self.registrations[registration].id;
+        let first = |callees: &Callees| pick(callees, id, context.sessions, &new);
+        let Some(turns) = callees.turns(context.random, first) else {
             return self.busy_or_left(context, registration);
         };
         let (place, mut refused) = (turns.place(0), None);
@@ -226,6 +229,9 @@ impl Dealer {
         new: NewCall<'_>,
         (timeout_ms, receive_progress): (u64, bool),
     ) -> Option<Box<Rare>> {
+        if callee.is_sticky {
+            self.registrations.keep_company(context, key, callee, &new);
+        }
         let registration = &self.registrations[key];
         let slot = (callee.concurrency > 0).then_some(Slot {
             registration: registration.id,

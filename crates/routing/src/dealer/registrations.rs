@@ -130,6 +130,7 @@ impl Registrations {
         }
         let disclose = context.authorize(from, Action::Register, procedure, policy)?;
         context.check_options(options.unsupported)?;
+        self.check_policy(options.invoke)?;
         let mut known = self.by_procedure.value(policy, procedure);
         if known.is_some_and(|key| self.is_left(context, key)) {
             known = None;
@@ -179,6 +180,7 @@ impl Registrations {
             number: self.callee_last,
             forward_timeout: options.forward_timeout,
             is_disclosed: disclose.callee,
+            is_sticky: options.invoke == InvocationPolicy::Sticky,
             may_reroute: features.has(ClientFeature::CalleeCallReroute),
             concurrency: options.concurrency,
             in_flight: 0,

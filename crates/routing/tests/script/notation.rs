@@ -470,11 +470,11 @@ fn register_options(word: &str) -> Result<RegisterOptions, String> {
             ("match", policy) => {
                 options.match_policy = match_policy(policy).ok_or("no such policy")?;
             }
-            ("invoke", "single") => options.invoke = InvocationPolicy::Single,
-            ("invoke", "first") => options.invoke = InvocationPolicy::First,
-            ("invoke", "last") => options.invoke = InvocationPolicy::Last,
-            ("invoke", "roundrobin") => options.invoke = InvocationPolicy::RoundRobin,
-            ("invoke", "random") => options.invoke = InvocationPolicy::Random,
+            ("invoke", policy) => {
+                let mut all = InvocationPolicy::ALL.into_iter();
+                let found = all.find(|known| known.name() == policy);
+                options.invoke = found.ok_or("no such policy")?;
+            }
             ("forward_timeout", value) => options.forward_timeout = flag(value),
             ("force_reregister", value) => options.force_reregister = flag(value),
             ("concurrency", value) => {

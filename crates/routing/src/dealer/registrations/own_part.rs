@@ -7,6 +7,7 @@ use super::super::parts::is_conflict;
 use super::{Registration, Registrations};
 use crate::context::Context;
 use crate::events::REGISTRATION;
+use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
 
@@ -27,6 +28,20 @@ impl Registrations {
         context
             .events
             .entered(&REGISTRATION, session, &registration.entry(), is_new);
+    }
+
+    /// A callee that is a caller's own would have to be the same for all nodes, and of another node's callees this one
+    /// knows no more than how many there are.
+    pub(super) fn check_policy(&self, policy: InvocationPolicy) -> Result<(), Fault> {
+        if policy != InvocationPolicy::Sticky || !self.has_nodes() {
+            return Ok(());
+        }
+        let text = "invoke \"x_sticky\" is not served in a realm of several nodes";
+        Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
+    }
+
+    fn has_nodes(&self) -> bool {
+        self.own != 0
     }
 
     /// Other nodes know of a session's part; whether it has one.

@@ -365,13 +365,17 @@ const MATCH_POLICIES: Words<MatchPolicy> = Words {
 };
 
 const INVOCATION_POLICIES: Words<InvocationPolicy> = Words {
-    expected: "single, first, last, roundrobin or random",
+    expected: "single, first, last, roundrobin, random, x_least_busy or x_sticky",
     words: &[
         ("single", InvocationPolicy::Single),
         ("first", InvocationPolicy::First),
         ("last", InvocationPolicy::Last),
         ("roundrobin", InvocationPolicy::RoundRobin),
         ("random", InvocationPolicy::Random),
+        ("x_least_busy", InvocationPolicy::LeastBusy),
+        // Bondy's word.
+        ("queue_least_loaded", InvocationPolicy::LeastBusy),
+        ("x_sticky", InvocationPolicy::Sticky),
     ],
 };
 
