@@ -312,6 +312,7 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
             match (&mut transport.endpoint, listen, &arguments.socket) {
                 (Endpoint::Tcp(tcp), Some(listen), _) => {
                     (tcp.interface, tcp.port) = (listen.ip(), listen.port());
+                    tcp.port_last = None;
                     // Others reach it by whatever name it has; their pages still do not connect.
                     if !listen.ip().is_loopback() {
                         transport.allowed_hosts = Allowed::All;

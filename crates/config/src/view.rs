@@ -124,6 +124,15 @@ impl<'a> View<'a> {
     }
 
     /// The items of a list of texts.
+    pub(crate) fn integers(&self, name: &str) -> impl Iterator<Item = i64> + use<'a> {
+        self.items(name)
+            .iter()
+            .filter_map(|item| match &item.value {
+                Value::Integer(integer) => Some(*integer),
+                _ => None,
+            })
+    }
+
     pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         self.items(name)
             .iter()

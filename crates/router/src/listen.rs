@@ -397,27 +397,46 @@ pub(crate) fn bind(
     directory: &Path,
     stall_max: Duration,
 ) -> io::Result<Listener> {
-    Listener::bind(match endpoint {
-        model::Endpoint::Tcp(tcp) => Endpoint::Tcp {
-            address: SocketAddr::new(tcp.interface, tcp.port),
-            options: TcpOptions {
+    match endpoint {
+        model::Endpoint::Tcp(tcp) => {
+            let options = TcpOptions {
                 backlog: tcp.backlog as i32,
                 shared: tcp.shared,
                 user_timeout: tcp.user_timeout.unwrap_or(stall_max),
                 nodelay,
                 ..TcpOptions::default()
-            },
-        },
-        model::Endpoint::Unix { path, backlog } => Endpoint::Unix {
+            };
+            bind_first_free(tcp, options)
+        }
+        model::Endpoint::Unix { path, backlog } => Listener::bind(Endpoint::Unix {
             path: directory.join(path),
             backlog: *backlog as i32,
             mode,
-        },
-        other => {
-            return Err(io::Error::other(format!(
-                "endpoint {other:?} is not known here"
-            )));
-        }
+        }),
+        other => Err(io::Error::other(format!(
+            "endpoint {other:?} is not known here"
+        ))),
+    }
+}
+
+/// Binds the port, or the first of several that nobody has.
+fn bind_first_free(tcp: &model::TcpEndpoint, options: TcpOptions) -> io::Result<Listener> {
+    let (interface, first) = (tcp.interface, tcp.port);
+    let bind = |port| {
+        let address = SocketAddr::new(interface, port);
+        Listener::bind(Endpoint::Tcp { address, options })
+    };
+    let Some(last) = tcp.port_last else {
+        return bind(first);
+    };
+    let is_taken = |bound: &io::Result<Listener>| {
+        let error = bound.as_ref().err();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    let mut bound = (first..=last).map(bind);
+    bound.find(|bound| !is_taken(bound)).unwrap_or_else(|| {
+        let text = format!("{interface}: no port from {first} to {last} is free");
+        Err(io::Error::new(io::ErrorKind::AddrInUse, text))
     })
 }
 

@@ -34,9 +34,11 @@ impl Builder<'_> {
                 backlog,
             }
         } else {
+            let (port, port_last) = self.ports(view);
             Endpoint::Tcp(TcpEndpoint {
                 interface: self.interface(view),
-                port: bound(view, "port").try_into().unwrap_or(0),
+                port,
+                port_last,
                 backlog,
                 shared: view.boolean("shared"),
                 user_timeout: view
@@ -84,6 +86,39 @@ impl Builder<'_> {
         endpoint
     }
 
+    /// The port, or the first and the last of those that it may be.
+    fn ports(&mut self, endpoint: View<'_>) -> (u16, Option<u16>) {
+        let (port, range) = (endpoint.given("port"), endpoint.given("portrange"));
+        let problem = match (port, range) {
+            (None, None) => Some("a TCP endpoint needs \"port\" or \"portrange\""),
+            (Some(_), Some(_)) => {
+                Some("a TCP endpoint has a \"port\" or a \"portrange\", not both")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            let at = range.map_or(endpoint.span, |range| range.span);
+            self.problems.push(Problem::error(at, problem.into()));
+        }
+        let Some(range) = range else {
+            return (bound(endpoint, "port").try_into().unwrap_or(0), None);
+        };
+        let ports: Vec<u16> = endpoint
+            .integers("portrange")
+            .filter_map(|port| port.try_into().ok())
+            .collect();
+        match ports[..] {
+            [first, last] if first <= last => (first, Some(last)),
+            _ => {
+                let problem =
+                    "\"portrange\" must be the first port and the last, which is not smaller";
+                self.problems
+                    .push(Problem::error(range.span, problem.into()));
+                (0, None)
+            }
+        }
+    }
+
     fn interface(&mut self, endpoint: View<'_>) -> IpAddr {
         let version = endpoint.integer("version");
         let (any, local): (IpAddr, IpAddr) = match version {
@@ -111,7 +146,10 @@ fn collide(one: &Endpoint, other: &Endpoint) -> bool {
         (Endpoint::Tcp(one), Endpoint::Tcp(other)) => {
             let any = one.interface.is_unspecified() || other.interface.is_unspecified();
             let family = one.interface.is_ipv4() == other.interface.is_ipv4();
+            // One of several ports that is taken is passed over.
+            let is_either_range = one.port_last.is_some() || other.port_last.is_some();
             one.port != 0
+                && !is_either_range
                 && one.port == other.port
                 && family
                 && (any || one.interface == other.interface)

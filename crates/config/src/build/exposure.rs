@@ -32,7 +32,10 @@ impl Builder<'_> {
 /// The sentence about a listener where everybody gets rights.
 fn everybody(endpoint: &Endpoint, (realm, role): &(String, String)) -> String {
     let place = match endpoint {
-        Endpoint::Tcp(tcp) => format!("{}, port {}", tcp.interface, tcp.port),
+        Endpoint::Tcp(tcp) => match tcp.port_last {
+            Some(last) => format!("{}, ports {} to {last}", tcp.interface, tcp.port),
+            None => format!("{}, port {}", tcp.interface, tcp.port),
+        },
         Endpoint::Unix { path, .. } => path.clone(),
     };
     format!(

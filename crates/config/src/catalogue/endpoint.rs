@@ -22,8 +22,18 @@ const PORT: Key = key(
     integer(0, 65_535),
     "The port; 0 takes any that is free.",
 )
-.required()
+.otherwise("`portrange` says which")
 .environment();
+
+const PORTRANGE: Key = key(
+    "portrange",
+    Kind::List {
+        of: &integer(1, 65_535),
+        least: 1,
+    },
+    "In place of `port`: the first and the last of the ports of which the first that is free is taken.",
+)
+.otherwise("`port` says which");
 
 const INTERFACE: Key = key(
     "interface",
@@ -65,6 +75,7 @@ static TCP_ENDPOINT: Table = Table {
     keys: &[
         TYPE,
         PORT,
+        PORTRANGE,
         INTERFACE,
         VERSION,
         BACKLOG,

@@ -190,13 +190,6 @@ pub static KEYS: &[Place] = &[
             never("pages", "they belong to the universal transport"),
         ],
     ),
-    within(
-        "endpoint[tcp]",
-        &[later(
-            "portrange",
-            "an endpoint listens on one port; port 0 takes any that is free",
-        )],
-    ),
     within("websocket.options", &[left_out("flash_policy", NO_FLASH)]),
     within(
         "auth.cryptosign[static]",

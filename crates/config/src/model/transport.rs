@@ -188,6 +188,8 @@ pub struct TcpEndpoint {
     pub interface: IpAddr,
     /// 0 takes any free port.
     pub port: u16,
+    /// The last of the ports, from that one on, of which the first that is free is taken.
+    pub port_last: Option<u16>,
     pub backlog: u32,
     /// `SO_REUSEPORT`: several processes listen on the port.
     pub shared: bool,

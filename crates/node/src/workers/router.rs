@@ -176,6 +176,7 @@ impl RunningRouter {
             return self.start_transport(worker, &elsewhere);
         };
         let port = std::mem::take(&mut tcp.port);
+        tcp.port_last = None;
         warn!(
             "Transport '{}' takes another port than {port}: {taken}",
             transport.id

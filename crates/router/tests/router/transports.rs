@@ -115,6 +115,29 @@ fn errors_say_what_and_where() {
 }
 
 #[test]
+fn of_several_ports_the_first_that_is_free_is_taken() {
+    let rig = Rig::start();
+    let taken = rig.address.port();
+    let among = |id: &str, last: u16| {
+        let mut transport = tcp(id, taken);
+        if let Endpoint::Tcp(tcp) = &mut transport.endpoint {
+            tcp.port_last = Some(last);
+        }
+        rig.router.start_transport(&transport)
+    };
+    let last = taken.saturating_add(100);
+    let urls = among("second", last).expect("one of a hundred ports is free");
+    assert!((taken + 1..=last).contains(&address(&urls).port()));
+    Peer::connect(address(&urls)).join("realm1");
+
+    let none = among("third", taken).unwrap_err().to_string();
+    let text = format!(
+        "cannot start transport third of worker worker1: 127.0.0.1: no port from {taken} to {taken} is free"
+    );
+    assert_eq!(none, text);
+}
+
+#[test]
 fn a_unix_socket_is_somebodys_or_nobodys() {
     let rig = Rig::start();
     let path = rig.directory.path().join("s.sock");
