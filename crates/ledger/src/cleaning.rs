@@ -13,7 +13,8 @@ impl Ledger {
         }
         let live = &self.history.live;
         let is_long = live.log_bytes() > self.config.log_bytes_min.max(2 * live.bytes());
-        let idle = live.idle_front(self.acknowledged);
+        // The last entry stays, whatever counts in it: an empty log would look like one whose entries are lost.
+        let idle = live.idle_front(self.acknowledged.saturating_sub(1));
         match idle {
             Some((to, bytes)) if bytes >= self.config.purge_bytes_min => self.purge(to),
             _ if !is_long => {}

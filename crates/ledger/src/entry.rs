@@ -108,6 +108,15 @@ impl Head {
 }
 
 impl Owner {
+    /// Who owns the vhost from that entry on, and the epoch; `None` where it is about something else.
+    pub fn of(entry: &[u8]) -> Result<Option<(u64, Self)>, Broken> {
+        let (head, part) = Head::open(entry)?;
+        match head.kind {
+            Kind::Owned => Ok(Some((head.epoch, Self::decode(part)?))),
+            Kind::Fresh | Kind::Kept => Ok(None),
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(self.node.as_bytes(), &mut out);

@@ -1,5 +1,7 @@
 //! A ledger that follows: entries in, what the vhost is to restore out.
 
+use std::cmp::Ordering;
+
 use crosstie_queues::{Record, Time};
 
 use crate::broken::Broken;
@@ -39,6 +41,27 @@ impl Ledger {
     /// Everything that counts in what was read, in an order that a vhost takes.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         self.history.live.records()
+    }
+
+    /// Whether what was read is all that there is: the log's last entry has the number `last`, and `known` is what the node
+    /// has seen of it before: which log it was, and an entry that was acknowledged. Before [`Self::claim`].
+    ///
+    /// A log that has numbers and no entries is [`Broken::Missing`]: no owner purges the last one.
+    pub fn check_end(&self, last: Sequence, known: Option<(u64, Sequence)>) -> Result<(), Broken> {
+        let end = &self.history.end;
+        if let Some((log, sequence)) = known {
+            if last < sequence {
+                return Err(Broken::Shorter);
+            }
+            if end.log != log {
+                return Err(Broken::Foreign);
+            }
+        }
+        match last.0.cmp(&end.sequence) {
+            Ordering::Less => Err(Broken::Shorter),
+            Ordering::Equal => Ok(()),
+            Ordering::Greater => Err(Broken::Missing),
+        }
     }
 
     /// Wants to own the vhost: the log is read to its end, as far as is known. `log` names it, if it is

@@ -280,6 +280,7 @@ fn a_long_log_is_cleaned_and_says_the_same() {
     let status = ledger.status();
     assert!(purged > 300, "up to {purged}");
     assert!(status.log_bytes < 3 * CONFIG.log_bytes_min, "{status:?}");
+    assert!(purged < log.len() as u64, "the last entry stays");
     let mut fresh = Ledger::new(CONFIG);
     for (sequence, entry) in (1..).zip(&log).skip(purged as usize) {
         let read = fresh.handle_entry(Sequence(sequence), entry);
@@ -287,4 +288,67 @@ fn a_long_log_is_cleaned_and_says_the_same() {
     }
     assert_eq!(fresh.records().collect::<Vec<_>>(), staying);
     assert_eq!(ledger.records().collect::<Vec<_>>(), staying);
+}
+
+#[test]
+fn a_log_in_which_nothing_counts_keeps_its_last_entry() {
+    let (mut ledger, mut log) = owning();
+    for round in 0..100 {
+        for record in [enqueued(round, 60), dequeued(round)] {
+            ledger.submit(NOW, vec![record], Position(1));
+            for effect in settle(&mut ledger, &mut log) {
+                if let Effect::Purge { to } = effect {
+                    assert!(to.0 < log.len() as u64, "{to:?} of {}", log.len());
+                    ledger.handle_purged(NOW, to);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_that_ends_elsewhere_than_what_was_read_is_not_claimed() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    settle(&mut ledger, &mut log);
+    let (read, _) = follow(&log).expect("a log");
+    let empty = Ledger::new(CONFIG);
+    let known = |log, sequence| Some((log, Sequence(sequence)));
+    for (name, ledger, last, known, expected) in [
+        ("all of it", &read, 2, None, Ok(())),
+        ("as known", &read, 2, known(99, 2), Ok(())),
+        ("longer than known", &read, 2, known(99, 1), Ok(())),
+        ("a new one", &empty, 0, None, Ok(())),
+        ("not to its end", &read, 3, None, Err(Broken::Missing)),
+        (
+            "numbers without entries",
+            &empty,
+            2,
+            None,
+            Err(Broken::Missing),
+        ),
+        ("less than was read", &read, 1, None, Err(Broken::Shorter)),
+        (
+            "less than is known",
+            &read,
+            2,
+            known(99, 3),
+            Err(Broken::Shorter),
+        ),
+        ("made anew", &empty, 0, known(99, 2), Err(Broken::Shorter)),
+        ("another one", &read, 2, known(98, 2), Err(Broken::Foreign)),
+    ] {
+        let found = ledger.check_end(Sequence(last), known);
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn an_entry_says_who_owns_the_vhost_from_there_on() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    settle(&mut ledger, &mut log);
+    assert_eq!(Owner::of(&log[0]), Ok(Some((1, owner("a")))));
+    assert_eq!(Owner::of(&log[1]), Ok(None));
+    assert_eq!(Owner::of(&log[1][1..]), Err(Broken::Format(2)));
 }
