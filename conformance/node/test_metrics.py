@@ -29,7 +29,8 @@ def everything() -> dict:
     node["workers"][0]["joints"] = [{**joint, "exchange": "amq.topic", "topic": "com.joined"}]
     nowhere = {"type": "rawsocket", "endpoint": {"type": "unix", "path": "nobody.sock"}}
     link = {"realm": "realm1", "auth": {"anonymous": {}}, "transport": nowhere}
-    node["workers"][0]["realms"][0]["rlinks"] = [link]
+    store = {"type": "sqlite", "path": "events.db"}
+    node["workers"][0]["realms"][0] |= {"rlinks": [link], "store": store}
     return node
 
 

@@ -28,6 +28,12 @@ def keeping(**store: object) -> dict:
     return config.node(realms, transports)
 
 
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request) -> dict:
+    """Return where they are kept."""
+    return {"type": "sqlite", "path": "events.db"} if request.param == "sqlite" else {}
+
+
 @pytest.fixture
 def connect(request):
     """Open connections by RawSocket, and close them at the end."""
@@ -48,8 +54,8 @@ def asked(peer: RawSocket, procedure: str, *args: object, **kwargs: object):
 
 
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
-def test_events_that_nobody_received(start_router, connect, serializer):
-    node = start_router(keeping())
+def test_events_that_nobody_received(start_router, connect, store, serializer):
+    node = start_router(keeping(**store))
     publisher = connect(node, serializer=serializer).join()
     for number in range(5):
         publisher.publish("com.kept", number, "ä")
@@ -74,8 +80,8 @@ def test_events_that_nobody_received(start_router, connect, serializer):
     assert node.metric("realm_recorded_bytes", realm="realm1") > 0
 
 
-def test_once_whoever_receives_it(start_router, connect):
-    node = start_router(keeping())
+def test_once_whoever_receives_it(start_router, connect, store):
+    node = start_router(keeping(**store))
     peers = [connect(node).join() for _ in range(3)]
     subscription = {peer.subscribe("com.kept") for peer in peers}.pop()
     publisher = connect(node).join()
@@ -86,8 +92,8 @@ def test_once_whoever_receives_it(start_router, connect):
     assert event["details"]["publisher"] == publisher.id
 
 
-def test_who_may_not_subscribe_is_shown_nothing(start_router, connect):
-    node = start_router(keeping())
+def test_who_may_not_subscribe_is_shown_nothing(start_router, connect, store):
+    node = start_router(keeping(**store))
     subscription = asked(connect(node).join(), LOOKUP, "com.kept")
     guest = connect(node, "guests").join()
     guest.ask(CALL, {}, GET, [subscription])
@@ -104,8 +110,8 @@ def test_what_is_not_kept(start_router, connect):
         assert peer.hear(ERROR)[4] == "wamp.error.history_unavailable"
 
 
-def test_the_feature_is_announced_where_it_is(start_router, connect):
-    node = start_router(keeping())
+def test_the_feature_is_announced_where_it_is(start_router, connect, store):
+    node = start_router(keeping(**store))
     for realm, there in (("realm1", True), ("realm2", False)):
         peer = connect(node)
         peer.say(1, realm, {"roles": {"publisher": {}}})
@@ -113,9 +119,9 @@ def test_the_feature_is_announced_where_it_is(start_router, connect):
         assert features.get("event_history", False) == there
 
 
-def test_events_that_are_too_old(start_router, connect):
+def test_events_that_are_too_old(start_router, connect, store):
     history = [{"uri": "com.kept", "age_ms_max": 200}]
-    node = start_router(keeping(**{"event-history": history}))
+    node = start_router(keeping(**{**store, "event-history": history}))
     peer = connect(node).join()
     subscription = asked(peer, LOOKUP, "com.kept")
     peer.publish("com.kept", 1)
@@ -130,8 +136,8 @@ def test_a_store_on_disk_is_in_memory(start_router, connect):
     assert any("kept in memory" in line.text for line in node.log)
 
 
-def test_more_than_an_answer_may_have(start_router, connect):
-    node = keeping()
+def test_more_than_an_answer_may_have(start_router, connect, store):
+    node = keeping(**store)
     node["limits"] = {"history_answer_bytes_max": 2_000}
     peer = connect(start_router(node)).join()
     for number in range(3):

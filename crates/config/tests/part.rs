@@ -87,7 +87,7 @@ fn everything_wrong_is_told_with_the_way_to_it() {
         realm_from_json(&json!({"name": "realm1", "rolls": [], "store": {}})),
         "/rolls: unknown key \"rolls\" in a realm; did you mean \"roles\"? (known here: name, \
          options, roles, fabric, limits, store, rlinks)\n\
-         /store: a realm's store needs \"type\" (it must be \"memory\" or \"cfxdb\")",
+         /store: a realm's store needs \"type\" (it must be one of \"memory\", \"sqlite\" and \"cfxdb\")",
     );
     check(
         realm_from_json(&json!({"name": "a", "roles": [{"name": "b"}, {"name": "b"}]})),

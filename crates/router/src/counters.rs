@@ -253,7 +253,7 @@ impl Counter {
         (
             Self::EventsNotRecorded,
             "events_not_recorded",
-            "Events that have more bytes alone than all histories may have",
+            "Events that have more bytes alone than all histories may have, or that a store did not take",
         ),
         (
             Self::EventsDroppedOldest,

@@ -178,7 +178,11 @@ impl Router {
                 what: self.of_worker("realm", name),
             });
         };
+        let stopped = Arc::clone(&realm);
         self.end_sessions(move || Some(realm.stop()));
+        if let Some(store) = &stopped.store {
+            store.keeper.stop();
+        }
         Ok(())
     }
 
@@ -316,11 +320,15 @@ impl Router {
         });
     }
 
-    /// Ends its threads, and then the store's. A second time is none.
+    /// Ends its threads, and then the stores'. A second time is none.
     fn end(&self) -> bool {
         // Its own tasks hold the threads, which would live on.
         self.workers.stop();
-        self.state.amqp().is_none_or(|broker| broker.stop())
+        let mut is_stored = self.state.amqp().is_none_or(|broker| broker.stop());
+        for realm in self.state.realms() {
+            is_stored &= realm.store.as_ref().is_none_or(|store| store.keeper.stop());
+        }
+        is_stored
     }
 
     /// Has the keeper take sessions out, and waits until they are; whether there was something

@@ -31,6 +31,7 @@ use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
 use crate::wamp::authenticators::Authenticators;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::event_store::RealmStore;
 use crate::wamp::message_counts::Messages;
 use crate::wamp::realm::SharedRealm;
 use crate::watch::Watch;
@@ -162,7 +163,11 @@ impl RouterState {
     }
 
     /// Lets sessions into a new realm; `None` if there is one of that name.
-    pub(crate) fn add_realm(self: &Arc<Self>, realm: &model::Realm) -> Option<Arc<SharedRealm>> {
+    pub(crate) fn add_realm(
+        self: &Arc<Self>,
+        realm: &model::Realm,
+        store: Option<RealmStore>,
+    ) -> Option<Arc<SharedRealm>> {
         let mut realms = self.realms.write();
         if realms.contains_key(&realm.name) {
             return None;
@@ -175,7 +180,11 @@ impl RouterState {
         });
         let link = link.map(Arc::new);
         let config = realm_config(realm, &self.realm_limits);
-        let added = Arc::new(SharedRealm::new(realm, config, seed(), number, self, link));
+        let kept = (link, store);
+        let added = Arc::new(SharedRealm::new(realm, config, seed(), number, self, kept));
+        if let Some(store) = &added.store {
+            store.belongs_to(&added);
+        }
         realms.insert(realm.name.clone(), Arc::clone(&added));
         drop(realms);
         added.join_fabric();
@@ -360,6 +369,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         on_leave: realm.on_leave,
         meta_api: realm.meta_api,
         history: realm.history.clone(),
+        is_stored: realm.event_store.is_some(),
         retention: realm.retention.clone(),
         call_queues: realm.call_queues.clone(),
         roles: realm.roles.clone(),

@@ -3,6 +3,7 @@
 //! Web services reach realms and open sessions, so that they need the core; the core makes them by what it is
 //! given here. Nobody imports this file.
 
+use std::io;
 use std::sync::Arc;
 
 use crosstie_config as model;
@@ -10,6 +11,7 @@ use crosstie_config as model;
 use crate::error::{StartError, StartFault};
 use crate::fabric;
 use crate::router::{Router, RouterOptions};
+use crate::wamp::event_store::RealmStore;
 use crate::web::services;
 
 impl Router {
@@ -34,12 +36,17 @@ impl Router {
             what: what(),
             fault: StartFault::Io(e),
         })?;
-        let Some(started) = self.state.add_realm(realm) else {
-            return Err(StartError {
-                what: what(),
-                fault: StartFault::AlreadyRunning,
-            });
+        let runs_already = || StartError {
+            what: what(),
+            fault: StartFault::AlreadyRunning,
         };
+        // Its store would be in use.
+        if self.state.realm(&realm.name).is_some() {
+            return Err(runs_already());
+        }
+        let store = self.open_store(realm)?;
+        let added = self.state.add_realm(realm, store);
+        let started = added.ok_or_else(runs_already)?;
         if let (Some(link), Some(speaking)) = (&started.link, speaking) {
             let (link, realm) = (Arc::clone(link), Arc::clone(&started));
             let serving = self.workers.serving_handle();
@@ -48,5 +55,19 @@ impl Router {
         }
         self.workers.spawn_keeper(started.keep_time());
         Ok(())
+    }
+
+    /// The store of a realm's events, where it is configured with one.
+    fn open_store(&self, realm: &model::Realm) -> Result<Option<RealmStore>, StartError> {
+        let Some(store) = &realm.event_store else {
+            return Ok(None);
+        };
+        let (directory, account) = (&self.options.directory, &self.state.limits.account);
+        let context = self.workers.keeper_handle();
+        let opened = RealmStore::open(realm, store, directory, account, context);
+        opened.map(Some).map_err(|e| StartError {
+            what: self.of_worker("realm", &realm.name),
+            fault: StartFault::Io(io::Error::other(e)),
+        })
     }
 }

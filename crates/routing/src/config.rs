@@ -31,6 +31,8 @@ pub struct RealmConfig {
     pub session_limits: RoleLimits,
     /// What is recorded of what is published, each topic or pattern once.
     pub history: Vec<Recording>,
+    /// That is for a store of the owner's ([`crate::Outbox::record`]), and not for the realm's memory.
+    pub is_stored: bool,
     /// For how long retained events are kept, each topic or pattern once; of several that match the shortest counts.
     pub retention: Vec<Retention>,
     /// For which registrations calls wait that find no callee free, each procedure or pattern once.
@@ -82,6 +84,7 @@ impl RealmConfig {
             limits: Limits::default(),
             session_limits: RoleLimits::default(),
             history: Vec::new(),
+            is_stored: false,
             retention: Vec::new(),
             call_queues: Vec::new(),
         }

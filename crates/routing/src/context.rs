@@ -298,6 +298,11 @@ impl<H> Context<'_, H> {
         ))
     }
 
+    /// The time of day, in microseconds since 1970.
+    pub(crate) fn unix_us(&self) -> u64 {
+        self.events.epoch_us().saturating_add(self.now.0)
+    }
+
     /// Notes what was done.
     pub(crate) fn spend(&mut self, steps: u32) {
         *self.steps = self.steps.saturating_add(steps);

@@ -32,6 +32,7 @@ pub mod error {
     pub const NO_SUCH_ROLE: &str = "wamp.error.no_such_role";
     pub const NO_SUCH_SESSION: &str = "wamp.error.no_such_session";
     pub const NO_SUCH_SUBSCRIPTION: &str = "wamp.error.no_such_subscription";
+    pub const NOT_RECORDED: &str = "crosstie.error.not_recorded";
     pub const NOT_AUTHORIZED: &str = "wamp.error.not_authorized";
     pub const OPTION_NOT_ALLOWED: &str = "wamp.error.option_not_allowed";
     pub const PAYLOAD_SIZE_EXCEEDED: &str = "wamp.error.payload_size_exceeded";

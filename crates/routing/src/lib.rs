@@ -23,6 +23,9 @@
 //!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
 //!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard.
 //!
+//! 8. Where [`RealmConfig::is_stored`], [`Realm::handle_stored`] and [`Realm::handle_recalled`] for what was handed to
+//!    [`Outbox::acknowledge`] and [`Outbox::recall`].
+//!
 //! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
 //! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
 //! dropped, a call fails at once, a caller that cannot take its result is closed).
@@ -64,7 +67,9 @@ mod pattern;
 mod random;
 mod rare_set;
 mod realm;
+mod recall;
 mod receivers;
+mod recorded;
 mod session;
 mod sharding;
 mod taking_out;
@@ -91,8 +96,10 @@ pub use identity::{Identity, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;
 pub use meta::meta_procedures;
-pub use outbox::{CloseReason, Denial, Note, Outbox, Refused};
+pub use outbox::{Acknowledgement, CloseReason, Denial, Note, Outbox, Refused, Unrecorded};
 pub use realm::{Realm, SessionView};
+pub use recall::{Recall, Recalled};
+pub use recorded::Recorded;
 pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

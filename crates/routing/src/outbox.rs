@@ -1,9 +1,11 @@
 //! Where a realm puts what it wants sent.
 
-use crosstie_wamp::{Dict, Message, SessionId};
+use crosstie_wamp::{Dict, Message, PublicationId, RequestId, SessionId};
 
 use crate::across::{Crossing, NeighbourKey, Pattern, Position, Publication, Uncrossed};
-use crate::{Action, Identity, Question, RefusalCause, RoleLimit};
+use crate::recall::Recall;
+use crate::recorded::Recorded;
+use crate::{Action, Identity, Question, RefusalCause, RoleLimit, SessionKey};
 
 /// The way out of a realm. The caller of the realm implements it.
 pub trait Outbox<H> {
@@ -64,9 +66,36 @@ pub trait Outbox<H> {
         Err(Refused::Gone)
     }
 
+    /// An event is to be recorded, in the log that has that place in [`crate::RealmConfig::history`]. Said, as the next
+    /// two, where [`crate::RealmConfig::is_stored`].
+    fn record(&mut self, _log: usize, _event: Recorded) -> Result<(), Unrecorded> {
+        Err(Unrecorded)
+    }
+
+    /// When everything is stored that was recorded before, or cannot be, that is for [`crate::Realm::handle_stored`].
+    fn acknowledge(&mut self, _acknowledgement: Acknowledgement) {}
+
+    /// Somebody asks for recorded events, those included that were recorded before this: the answer is for
+    /// [`crate::Realm::handle_recalled`]. The error says why there will be none.
+    fn recall(&mut self, _recall: Recall) -> Result<(), &'static str> {
+        Err("there is no store")
+    }
+
     /// The realm holds so many bytes more for its other nodes than before, or less.
     fn hold_across(&mut self, _delta: isize) {}
 }
+
+/// A publication that is answered when it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    pub session: SessionKey,
+    pub request: RequestId,
+    pub publication: PublicationId,
+}
+
+/// A store has no room for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unrecorded;
 
 /// Something that a session may not do.
 #[derive(Debug)]

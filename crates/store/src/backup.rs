@@ -15,6 +15,7 @@ use rusqlite::backup::{Backup as Copying, StepResult};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::file::{StoreFile, beside, folder, open_plain};
+use crate::form::MESSAGES;
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ const SLICE_PAGES: i32 = 256;
 
 /// Copies the store that nobody has open, to a file that must not be there.
 pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
-    let file = StoreFile::open(store)?;
+    let file = StoreFile::open(store, &MESSAGES)?;
     let Some(file) = file else {
         let error = io::Error::from(io::ErrorKind::NotFound);
         return Err(StoreError::io(store, "looking for it", error));
@@ -45,7 +46,7 @@ pub(crate) fn copy(
 ) -> Result<Backup, StoreError> {
     check_vacancy(path)?;
     let Some(source) = source else {
-        StoreFile::create(path)?;
+        StoreFile::create(path, &MESSAGES)?;
         return made(path);
     };
     let draft = beside(path, ".partial");

@@ -20,6 +20,8 @@ pub enum StoreErrorKind {
     Damaged { what: String },
     /// Another process, or another router of this one, has it.
     InUse,
+    /// It has the events of another realm.
+    OtherRealm { realm: String },
     /// A backup takes no other file's place.
     Exists,
     /// A backup that was cut short, or is being made.
@@ -98,6 +100,11 @@ impl fmt::Display for StoreError {
                 f,
                 "{path} is in use by another process or another router; each needs a store of its \
                  own"
+            ),
+            StoreErrorKind::OtherRealm { realm } => write!(
+                f,
+                "{path} has the events of realm {realm}; it is left as it is: each realm needs a \
+                 store of its own"
             ),
             StoreErrorKind::Exists => write!(
                 f,

@@ -11,45 +11,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::form::Form;
 use crate::room::log_pages;
-
-/// In the file's header, so that `file` and we know whose it is: "XTIE".
-const APPLICATION_ID: i32 = 0x5854_4945;
-
-/// The form of the tables below, and of `content`.
-const VERSION: i64 = 1;
-
-/// `message.content` is either the content, or the number of one that messages share.
-///
-/// Messages are rows of their primary key's tree, so that those of a queue lie together in their
-/// order: they come at one end of it and go from the other.
-const TABLES: &str = "
-    CREATE TABLE vhost (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-    CREATE TABLE exchange (
-        vhost INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
-        auto_delete INTEGER NOT NULL, internal INTEGER NOT NULL, arguments BLOB NOT NULL,
-        PRIMARY KEY (vhost, name)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE queue (
-        vhost INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT NOT NULL,
-        auto_delete INTEGER NOT NULL, arguments BLOB NOT NULL,
-        PRIMARY KEY (vhost, id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE binding (
-        vhost INTEGER NOT NULL, source TEXT NOT NULL, to_queue INTEGER NOT NULL,
-        destination TEXT NOT NULL, routing_key TEXT NOT NULL, arguments BLOB NOT NULL,
-        PRIMARY KEY (vhost, source, to_queue, destination, routing_key, arguments)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE message (
-        vhost INTEGER NOT NULL, queue INTEGER NOT NULL, place INTEGER NOT NULL,
-        expires_at INTEGER, deliveries INTEGER NOT NULL, content ANY NOT NULL,
-        PRIMARY KEY (vhost, queue, place)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE shared_content (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
-    CREATE TABLE shared_content_user (
-        number INTEGER PRIMARY KEY, messages INTEGER NOT NULL
-    ) STRICT;
-";
 
 /// How long another process may take to end after it was told to.
 const IN_USE_MAX: Duration = Duration::from_secs(2);
@@ -76,7 +39,7 @@ struct Held {
 
 impl StoreFile {
     /// Opens the file, if there is one.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn open(path: &Path, form: &Form) -> Result<Option<Self>, StoreError> {
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -90,7 +53,7 @@ impl StoreFile {
         }
         let held = Held::take((metadata.dev(), metadata.ino()))
             .ok_or_else(|| StoreError::new(path, StoreErrorKind::InUse))?;
-        check_header(path)?;
+        check_header(path, form)?;
         let connection = connect(path).map_err(|error| match error.sqlite_error_code() {
             // It has our header.
             Some(rusqlite::ErrorCode::NotADatabase) => damaged(path, error.to_string()),
@@ -104,9 +67,9 @@ impl StoreFile {
     }
 
     /// Makes the file, where there must be none, and opens it.
-    pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn create(path: &Path, form: &Form) -> Result<Self, StoreError> {
         let draft = beside(path, ".new");
-        let made = write_draft(&draft, path).and_then(|()| {
+        let made = write_draft(&draft, path, form).and_then(|()| {
             // A link takes no other file's place, so that one made meanwhile is found.
             fs::hard_link(&draft, path).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => StoreError::new(path, StoreErrorKind::InUse),
@@ -120,7 +83,7 @@ impl StoreFile {
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(|error| StoreError::io(path, "syncing its directory", error))?;
-        Self::open(path)?.ok_or_else(|| damaged(path, "it went while it was made"))
+        Self::open(path, form)?.ok_or_else(|| damaged(path, "it went while it was made"))
     }
 }
 
@@ -156,7 +119,7 @@ fn check_absence(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Looks at the first bytes before SQLite does, which would roll back what another program left there.
-fn check_header(path: &Path) -> Result<(), StoreError> {
+fn check_header(path: &Path, form: &Form) -> Result<(), StoreError> {
     let mut header = Vec::with_capacity(100);
     File::open(path)
         .and_then(|file| file.take(100).read_to_end(&mut header))
@@ -172,17 +135,17 @@ fn check_header(path: &Path) -> Result<(), StoreError> {
         return Err(foreign(path, "it is no SQLite file"));
     }
     match number(68) {
-        Some(APPLICATION_ID) => {}
+        Some(id) if id == form.application_id => {}
         Some(_) => return Err(foreign(path, "it is the SQLite file of something else")),
         None => return Err(damaged(path, "it ends in its header")),
     }
     match number(60).map(i64::from) {
-        Some(VERSION) => Ok(()),
+        Some(version) if version == form.version => Ok(()),
         found => Err(StoreError::new(
             path,
             StoreErrorKind::Version {
                 found: found.unwrap_or_default(),
-                expected: VERSION,
+                expected: form.version,
             },
         )),
     }
@@ -219,7 +182,7 @@ fn check_pages(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 }
 
 /// Writes an empty store, whole before it gets its name.
-fn write_draft(draft: &Path, path: &Path) -> Result<(), StoreError> {
+fn write_draft(draft: &Path, path: &Path, form: &Form) -> Result<(), StoreError> {
     let _ = fs::remove_file(draft);
     OpenOptions::new()
         .write(true)
@@ -231,9 +194,10 @@ fn write_draft(draft: &Path, path: &Path) -> Result<(), StoreError> {
     let write = || {
         let connection = open_plain(draft)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-        connection.pragma_update(None, "user_version", VERSION)?;
-        connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;"))?;
+        connection.pragma_update(None, "application_id", form.application_id)?;
+        connection.pragma_update(None, "user_version", form.version)?;
+        let tables = form.tables;
+        connection.execute_batch(&format!("BEGIN; {tables} COMMIT;"))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.close().map_err(|(_, error)| error)
     };

@@ -1,4 +1,5 @@
-//! What survives: durable exchanges, queues and bindings, and the persistent messages in them.
+//! What survives: durable exchanges, queues and bindings, and the persistent messages in them; and, in files of their
+//! own, the events that realms record ([`EventStore`]).
 //!
 //! ```text
 //! Store::open ─▶ Restored records, for Vhost::restore
@@ -23,7 +24,9 @@ mod claim;
 mod committer;
 mod content;
 mod error;
+mod events;
 mod file;
+mod form;
 mod read;
 mod room;
 mod store;
@@ -33,5 +36,6 @@ pub use backup::{Backup, back_up};
 pub use batch::Batch;
 pub use committer::{Committer, CommitterConfig, DiskLow};
 pub use error::{StoreError, StoreErrorKind};
+pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
 pub use room::Room;
 pub use store::{Restored, Store, StoreConfig};

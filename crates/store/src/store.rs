@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::file::StoreFile;
+use crate::form::MESSAGES;
 use crate::room::{PAGE_BYTES, Reserve, ReserveState, Room, room};
 use crate::write::Writer;
 use crate::{Backup, Batch, backup, read};
@@ -67,7 +68,7 @@ impl Store {
             reserve: None,
             vhosts: HashMap::new(),
         };
-        let Some(file) = StoreFile::open(&store.config.path)? else {
+        let Some(file) = StoreFile::open(&store.config.path, &MESSAGES)? else {
             match Claim::take(&store.config.path) {
                 Ok(claim) => store.claim = Some(claim),
                 Err(error) => store.obstacle = Some(error),
@@ -90,7 +91,7 @@ impl Store {
                 self.claim = Some(Claim::take(&self.config.path)?);
                 self.obstacle = None;
             }
-            let file = StoreFile::create(&self.config.path)?;
+            let file = StoreFile::create(&self.config.path, &MESSAGES)?;
             self.take_file(file);
         }
         let Some(file) = &self.file else {

@@ -22,7 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("scenario", &["wamp"]),
     ("conformance", &["client", "scenario", "wamp"]),
     ("ledger", &["amqp", "queues"]),
-    ("store", &["amqp", "queues"]),
+    ("store", &["amqp", "queues", "routing", "wamp"]),
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
     ("client", &["auth", "wamp"]),

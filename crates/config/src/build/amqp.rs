@@ -96,13 +96,14 @@ impl Builder<'_> {
         }
     }
 
-    fn take_store(&mut self, path: &str, at: Span) {
+    /// A store is one worker's, or one realm's.
+    pub(super) fn take_store(&mut self, path: &str, at: Span) {
         if self.disabled {
             return;
         }
         if let Some(first) = self.stores.iter().find(|store| store.path == path) {
             let message = format!(
-                "another worker has the store {} too: give each a \"store\" of its own",
+                "another worker or realm has the store {} too: give each a \"store\" of its own",
                 quoted(path)
             );
             let problem = Problem::error(at, message);

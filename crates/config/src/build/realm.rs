@@ -75,6 +75,7 @@ impl Builder<'_> {
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
+            event_store: self.event_store(realm),
             retention: self.retention(realm),
             call_queues: self.call_queues(realm),
             limits: realm_limits(realm.section("limits")),

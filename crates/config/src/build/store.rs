@@ -3,7 +3,7 @@
 use crosstie_routing::{CallQueue, Recording, Retention, WILDCARD_COMPONENTS_MAX};
 
 use super::{Builder, bound};
-use crate::model::MatchPolicy;
+use crate::model::{EventStore, MatchPolicy};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -14,7 +14,10 @@ impl Builder<'_> {
             return Vec::new();
         };
         if store.text("type") == Some("cfxdb") {
-            let message = "events are kept in memory, and are gone when the node ends".to_owned();
+            let message =
+                "events are kept in memory, and are gone when the node ends; a store of type \
+                           \"sqlite\" keeps them"
+                    .to_owned();
             let at = store.span_of("type");
             self.problems.push(Problem::warning(at, message));
         }
@@ -34,6 +37,21 @@ impl Builder<'_> {
             recordings.push(recording);
         }
         recordings
+    }
+
+    pub(super) fn event_store(&mut self, realm: View<'_>) -> Option<EventStore> {
+        let store = realm.object("store")?;
+        if store.text("type") != Some("sqlite") {
+            return None;
+        }
+        let path = store.text("path").unwrap_or_default().to_owned();
+        self.take_store(&path, store.span_of("path"));
+        Some(EventStore {
+            path,
+            bytes_max: bound(store, "bytes_max") as u64,
+            buffer_bytes_max: bound(store, "buffer_bytes_max"),
+            is_synced: store.boolean("sync"),
+        })
     }
 
     pub(super) fn retention(&mut self, realm: View<'_>) -> Vec<Retention> {

@@ -7,7 +7,7 @@ use super::form::{
 pub(super) static REALM_STORE: Tagged = Tagged {
     path: "realms[].store.type",
     name: "a realm's store",
-    variants: &[("memory", &MEMORY), ("cfxdb", &CFXDB)],
+    variants: &[("memory", &MEMORY), ("sqlite", &SQLITE), ("cfxdb", &CFXDB)],
 };
 
 const LIMIT: super::form::Key = key(
@@ -75,6 +75,57 @@ static MEMORY: Table = Table {
     keys: &[TYPE, LIMIT, EVENT_HISTORY, CALL_QUEUE, RETAINED],
 };
 
+/// On disk.
+static SQLITE: Table = Table {
+    path: "realms[].store[sqlite]",
+    name: "a store in a file",
+    keys: &[
+        TYPE,
+        key(
+            "path",
+            Kind::Text(Rule::Path),
+            "The file of the events, which is made where there is none. A relative path begins at the node's directory; \
+             no two realms share one.",
+        )
+        .required()
+        .environment()
+        .own(),
+        LIMIT,
+        key(
+            "event-history",
+            list(&ONE_STORED_HISTORY),
+            "What is recorded of what is published: [event history](event-history.md#on-disk).",
+        )
+        .otherwise("nothing"),
+        CALL_QUEUE,
+        RETAINED,
+        key(
+            "bytes_max",
+            integer(65_536, i64::MAX),
+            "Bytes of all recorded events in the file; beyond, the oldest go, of whatever history. The file itself is \
+             larger by its tables and its log, and does not shrink.",
+        )
+        .fallback(Fallback::Integer(1 << 30))
+        .own(),
+        key(
+            "buffer_bytes_max",
+            integer(65_536, i64::MAX),
+            "Bytes of events that wait to be written. One more is not recorded, which is counted, and told to a \
+             publisher that asked for `acknowledge`.",
+        )
+        .fallback(Fallback::Integer(16 << 20))
+        .own(),
+        key(
+            "sync",
+            Kind::Boolean,
+            "Whether a commit waits for the disk. Without, what was acknowledged survives the end of the process, and \
+             not always that of the machine.",
+        )
+        .fallback(YES)
+        .own(),
+    ],
+};
+
 /// Crossbar.io's on disk, whose files nobody else can read.
 static CFXDB: Table = Table {
     path: "realms[].store[cfxdb]",
@@ -104,29 +155,53 @@ static HISTORY: Table = Table {
     path: "realms[].store.event-history[]",
     name: "an event history",
     keys: &[
-        key(
-            "uri",
-            Kind::Text(Rule::Uri),
-            "The topic, or a pattern of topics.",
-        )
-        .required(),
-        key("match", Kind::OneOf(&MATCH), "How `uri` is compared.")
-            .fallback(Fallback::Text("exact")),
+        HISTORY_URI,
+        HISTORY_MATCH,
         key(
             "limit",
             integer(1, 100_000),
             "How many events: for one more the oldest goes.",
         )
         .otherwise("the store's `limit`"),
-        key(
-            "age_ms_max",
-            integer_or_zero(1, 31_536_000_000_000),
-            "For how long an event is kept, in milliseconds; 0 is until it makes room for another.",
-        )
-        .fallback(Fallback::Integer(0))
-        .own(),
+        HISTORY_AGE,
     ],
 };
+
+static ONE_STORED_HISTORY: Kind = Kind::Object(&STORED_HISTORY);
+
+static STORED_HISTORY: Table = Table {
+    path: "realms[].store[sqlite].event-history[]",
+    name: "an event history in a file",
+    keys: &[
+        HISTORY_URI,
+        HISTORY_MATCH,
+        key(
+            "limit",
+            integer(1, 1_000_000_000),
+            "How many events: for more the oldest go. In a file there may be as many as there is room for.",
+        )
+        .otherwise("the store's `limit`"),
+        HISTORY_AGE,
+    ],
+};
+
+const HISTORY_URI: super::form::Key = key(
+    "uri",
+    Kind::Text(Rule::Uri),
+    "The topic, or a pattern of topics.",
+)
+.required();
+
+const HISTORY_MATCH: super::form::Key =
+    key("match", Kind::OneOf(&MATCH), "How `uri` is compared.").fallback(Fallback::Text("exact"));
+
+const HISTORY_AGE: super::form::Key = key(
+    "age_ms_max",
+    integer_or_zero(1, 31_536_000_000_000),
+    "For how long an event is kept, in milliseconds; 0 is until it makes room for another.",
+)
+.fallback(Fallback::Integer(0))
+.own();
 
 static QUEUE: Table = Table {
     path: "realms[].store.call-queue[]",

@@ -114,12 +114,26 @@ pub struct Realm {
     pub fabric: Option<Fabric>,
     /// What is recorded of what is published.
     pub history: Vec<crosstie_routing::Recording>,
+    /// Where that is recorded; in memory without.
+    pub event_store: Option<EventStore>,
     /// For how long retained events are kept.
     pub retention: Vec<crosstie_routing::Retention>,
     /// Which calls wait for a callee.
     pub call_queues: Vec<crosstie_routing::CallQueue>,
     /// To realms of other routers.
     pub rlinks: Vec<RLink>,
+}
+
+/// A file of a realm's events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventStore {
+    pub path: String,
+    /// Of all events in it; the oldest go beyond.
+    pub bytes_max: u64,
+    /// Of events that wait to be written; one more is not recorded.
+    pub buffer_bytes_max: usize,
+    /// Whether a commit waits for the disk.
+    pub is_synced: bool,
 }
 
 /// What a realm may have, where that is less than what the node lets any have.

@@ -7,6 +7,7 @@
 
 mod fabric;
 mod process;
+mod stores;
 mod text;
 
 use std::sync::Arc;
@@ -82,6 +83,11 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_realms(&mut registry, routers);
     register_calls_waiting(&mut registry, routers);
     register_decisions(&mut registry, routers);
+    let stores = realms(routers).filter_map(|(router, realm)| {
+        let status = realm.store.as_ref()?.status();
+        Some((router.id.clone(), realm.name().to_owned(), status))
+    });
+    stores::register(&mut registry, stores);
     register_testees(&mut registry, routers);
     let linked = |(router, realm): (_, Arc<SharedRealm>)| {
         let link = realm.link.clone()?;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crosstie_routing::{
-    Action, CloseReason, Crossing, Denial, Identity, NeighbourKey, Note, Outbox, Pattern, Position,
-    Publication, Question, RefusalCause, Refused, RoleLimit, Uncrossed,
+    Acknowledgement, Action, CloseReason, Crossing, Denial, Identity, NeighbourKey, Note, Outbox,
+    Pattern, Position, Publication, Question, Recall, Recorded, RefusalCause, Refused, RoleLimit,
+    Uncrossed, Unrecorded,
 };
+use crosstie_store::EventKeeper;
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
@@ -36,6 +38,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     /// The way to other nodes.
     link: Option<&'a Link>,
     kept: &'a Kept,
+    /// Where events are recorded.
+    store: Option<&'a EventKeeper>,
     /// What an authorizer is to be asked about the present message.
     pub(crate) asked: Option<Box<Question>>,
     /// A receiver of the present message that takes events too slowly, and whose publishers wait for it.
@@ -67,7 +71,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
         messages: &'a Messages,
         (session_messages, discloses_address): (&'a Messages, bool),
         link: Option<&'a Link>,
-        kept: &'a Kept,
+        (kept, store): (&'a Kept, Option<&'a EventKeeper>),
     ) -> Self {
         Self {
             encodings,
@@ -80,6 +84,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             denied: None,
             link,
             kept,
+            store,
             asked: None,
             slow: None,
         }
@@ -238,6 +243,22 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         if let Some(link) = self.link {
             link.hold(delta);
         }
+    }
+
+    fn record(&mut self, log: usize, event: Recorded) -> Result<(), Unrecorded> {
+        self.store
+            .map_or(Err(Unrecorded), |store| store.record(log, event))
+    }
+
+    fn acknowledge(&mut self, acknowledgement: Acknowledgement) {
+        if let Some(store) = self.store {
+            store.acknowledge(acknowledgement);
+        }
+    }
+
+    fn recall(&mut self, recall: Recall) -> Result<(), &'static str> {
+        let store = self.store.ok_or("there is no store")?;
+        store.recall(recall)
     }
 
     fn denied(&mut self, denial: &Denial<'_, Peer>) {

@@ -22,6 +22,7 @@ use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::event_store::RealmStore;
 use crate::wamp::handled::Handled;
 use crate::wamp::judged::Judged;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
@@ -63,6 +64,8 @@ pub(crate) struct SharedRealm {
     pub(crate) link: Option<Arc<Link>>,
     /// What is kept of what authorizers have said. Written under the lock of `realm`.
     pub(super) kept: Kept,
+    /// Where its events are recorded, if not in memory.
+    pub(crate) store: Option<RealmStore>,
     pub(crate) judged: Judged,
     pub(super) rates: Rates,
     /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
@@ -108,7 +111,7 @@ impl SharedRealm {
         seed: u64,
         number: u32,
         router: &Arc<RouterState>,
-        link: Option<Arc<Link>>,
+        (link, store): (Option<Arc<Link>>, Option<RealmStore>),
     ) -> Self {
         let started = SystemTime::now();
         let mut realm = Realm::new(config.clone(), seed);
@@ -126,6 +129,7 @@ impl SharedRealm {
             router: Arc::downgrade(router),
             link,
             kept: Kept::new(&router.limits.account),
+            store,
             judged: Judged::default(),
             rates: Rates::default(),
             killed: Mutex::default(),
@@ -332,7 +336,8 @@ impl SharedRealm {
     }
 
     pub(crate) fn counts(&self) -> RealmCounts {
-        self.realm.lock().counts()
+        let counts = self.realm.lock().counts();
+        self.store.as_ref().map_or(counts, |s| s.counted(counts))
     }
 
     /// Ends calls whose time is up, and does what is left of sessions that have left, turn by turn,
@@ -414,7 +419,8 @@ impl SharedRealm {
     ) -> R {
         let of_sessions = (&*self.session_messages, self.discloses_router);
         let (own, link) = (self.messages.own(), self.link.as_deref());
-        let mut outbox = RealmOutbox::new(encodings, own, of_sessions, link, &self.kept);
+        let kept = (&self.kept, self.store.as_ref().map(|store| &store.keeper));
+        let mut outbox = RealmOutbox::new(encodings, own, of_sessions, link, kept);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);

@@ -8,14 +8,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use crosstie_wamp::{Dict, PublicationId, Receivers, Serializer, SessionId};
-
-use crate::identity::Identity;
-use crate::time::Time;
+use crate::recorded::Recorded;
 
 /// A topic's or pattern's place among the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogIndex(u32);
+
+impl LogIndex {
+    /// Among the realm's recordings.
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// All logs of a realm.
 #[derive(Debug, Default)]
@@ -36,25 +40,6 @@ struct Log {
     events: VecDeque<(u64, Recorded)>,
 }
 
-/// A publication as it was.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    pub(crate) publication: PublicationId,
-    pub(crate) time: Time,
-    /// Who published, where that may be told.
-    pub(crate) publisher: Option<(SessionId, Identity)>,
-    pub(crate) topic: Box<str>,
-    /// Whom it may reach, by authid and authrole; `None` means everybody.
-    pub(crate) receivers: Option<Box<Receivers>>,
-    pub(crate) passthru: Option<Box<Dict>>,
-    pub(crate) serializer: Serializer,
-    /// Arguments, then keyword arguments.
-    pub(crate) payload: Box<[u8]>,
-    pub(crate) args_bytes: usize,
-    /// What it counts for against the bound.
-    pub(crate) bytes: usize,
-}
-
 impl History {
     /// Begins a log.
     pub(crate) fn add(&mut self, events_max: usize, age_ms_max: u64) -> LogIndex {
@@ -68,9 +53,9 @@ impl History {
 
     /// Records an event; how many others went before their time, for want of room.
     pub(crate) fn push(&mut self, log: LogIndex, event: Recorded, bytes_max: usize) -> usize {
-        self.forget_old(log, event.time);
+        self.forget_old(log, event.unix_us);
         self.number_last += 1;
-        self.bytes += event.bytes;
+        self.bytes += event.bytes();
         self.by_age.insert(self.number_last, log);
         let Log {
             events, events_max, ..
@@ -94,9 +79,9 @@ impl History {
     pub(crate) fn events(
         &mut self,
         log: LogIndex,
-        now: Time,
+        unix_us: u64,
     ) -> impl DoubleEndedIterator<Item = &Recorded> + ExactSizeIterator {
-        self.forget_old(log, now);
+        self.forget_old(log, unix_us);
         let events = self.logs[log.0 as usize].events.iter();
         events.map(|(_, event)| event)
     }
@@ -109,6 +94,11 @@ impl History {
     ) -> impl DoubleEndedIterator<Item = &Recorded> + ExactSizeIterator {
         let events = self.logs[log.0 as usize].events.range(places);
         events.map(|(_, event)| event)
+    }
+
+    /// How old its events may be, in microseconds; 0 is any age.
+    pub(crate) fn age_us_max(&self, log: LogIndex) -> u64 {
+        self.logs[log.0 as usize].age_us_max
     }
 
     /// How many logs there are.
@@ -126,7 +116,7 @@ impl History {
         self.bytes
     }
 
-    fn forget_old(&mut self, log: LogIndex, now: Time) {
+    fn forget_old(&mut self, log: LogIndex, unix_us: u64) {
         let Log {
             events, age_us_max, ..
         } = &self.logs[log.0 as usize];
@@ -134,7 +124,7 @@ impl History {
             return;
         }
         let is_old =
-            |(_, event): &(u64, Recorded)| now.0.saturating_sub(event.time.0) > *age_us_max;
+            |(_, event): &(u64, Recorded)| unix_us.saturating_sub(event.unix_us) > *age_us_max;
         let old = events.partition_point(is_old);
         for _ in 0..old {
             self.forget_first(log);
@@ -144,7 +134,7 @@ impl History {
     fn forget_first(&mut self, log: LogIndex) {
         if let Some((number, event)) = self.logs[log.0 as usize].events.pop_front() {
             self.by_age.remove(&number);
-            self.bytes -= event.bytes;
+            self.bytes -= event.bytes();
         }
     }
 
@@ -153,7 +143,7 @@ impl History {
         let events = || self.logs.iter().flat_map(|log| &log.events);
         assert_eq!(events().count(), self.by_age.len());
         assert_eq!(
-            events().map(|(_, event)| event.bytes).sum::<usize>(),
+            events().map(|(_, event)| event.bytes()).sum::<usize>(),
             self.bytes
         );
         for (index, log) in self.logs.iter().enumerate() {

@@ -12,9 +12,9 @@ mod retained;
 mod subscribing;
 mod waiting;
 
-pub(crate) use self::history::{History, LogIndex, Recorded};
+pub(crate) use self::history::{History, LogIndex};
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
@@ -100,6 +100,8 @@ pub(crate) struct Broker {
     retained: Retained,
     /// Borrowed for a moment where publications are recorded, and by nobody else meanwhile.
     history: RefCell<History>,
+    /// Of the present publication something was not recorded that should be.
+    is_unrecorded: Cell<bool>,
     /// Where the realm has other nodes.
     across: Option<Box<Across>>,
     forwarded: Option<Box<forwarded::Forwarded>>,
@@ -116,6 +118,7 @@ impl Broker {
             matched: Vec::new(),
             retained: Retained::default(),
             history: RefCell::default(),
+            is_unrecorded: Cell::new(false),
             across: None,
             forwarded: None,
         }
@@ -219,20 +222,25 @@ impl Broker {
             }
             return;
         }
-        if options.acknowledge {
+        let is_stored = options.acknowledge && context.config.is_stored && self.begin_record(exact);
+        if options.acknowledge && !is_stored {
             let published = Message::Published {
                 request,
                 publication: publication.id,
             };
             let _ = context.reply(from, &published);
         }
-        let Some(lists) = options.receivers.as_deref() else {
-            for key in exact.iter().chain(&self.matched) {
-                self.send_event(context, from, *key, &publication, None);
+        match options.receivers.as_deref() {
+            None => {
+                for key in exact.iter().chain(&self.matched) {
+                    self.send_event(context, from, *key, &publication, None);
+                }
             }
-            return;
-        };
-        self.send_filtered(context, from, exact, &publication, lists);
+            Some(lists) => self.send_filtered(context, from, exact, &publication, lists),
+        }
+        if is_stored {
+            self.end_record(context, from, request, publication.id);
+        }
     }
 
     /// Sends the EVENTs of a publication with lists of receivers. Out of line, because few have some.

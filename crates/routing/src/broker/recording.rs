@@ -1,17 +1,20 @@
 //! Publications that are recorded, and how they are asked for.
 
-use crosstie_wamp::{MatchPolicy, Receivers, SessionId, SubscriptionId};
+use crosstie_wamp::{
+    MatchPolicy, Message, MessageType, PublicationId, Receivers, RequestId, SessionId,
+    SubscriptionId,
+};
 
-use super::history::{History, LogIndex, Recorded};
-use super::retained::{Publication, effective, weight};
+use super::history::{History, LogIndex};
+use super::retained::{Publication, effective};
 use super::{Broker, Reach, Subscription, SubscriptionKey};
 use crate::authz::{Action, Subject};
 use crate::context::Context;
 use crate::events::MetaEvents;
 use crate::fault::{Fault, error};
 use crate::identity::{Identity, SessionIndex};
-use crate::session::Session;
-use crate::{Note, Recording, Time};
+use crate::recorded::{Recorded, weight};
+use crate::{Acknowledgement, Note, Outbox, Realm, Recording, Time};
 
 /// Bytes that are copied in the time of a step.
 const BYTES_PER_STEP: usize = 128;
@@ -79,15 +82,22 @@ impl Broker {
             return;
         }
         let payload = publication.payload;
-        let bytes = weight(options, publication.topic, payload, receivers.as_deref());
+        let passthru = options.passthru.as_deref();
+        let bytes = weight(
+            passthru,
+            publication.topic,
+            payload.len(),
+            receivers.as_deref(),
+        );
         context.spend((bytes / BYTES_PER_STEP) as u32);
         let bytes_max = context.config.limits.history_bytes_max;
         if bytes > bytes_max {
+            self.is_unrecorded.set(true);
             return context.out.note(Note::HistoryNotKept, 1);
         }
         let event = Recorded {
             publication: publication.id,
-            time: context.now,
+            unix_us: context.unix_us(),
             publisher,
             topic: publication.topic.into(),
             receivers,
@@ -95,12 +105,50 @@ impl Broker {
             serializer: payload.serializer,
             payload: [payload.args, payload.kwargs].concat().into(),
             args_bytes: payload.args.len(),
-            bytes,
         };
+        if context.config.is_stored {
+            if context.out.record(log.place(), event).is_err() {
+                self.is_unrecorded.set(true);
+                context.out.note(Note::HistoryNotKept, 1);
+            }
+            return;
+        }
         let evicted = self.history.borrow_mut().push(log, event, bytes_max);
         if evicted > 0 {
             context.out.note(Note::HistoryEvicted, evicted);
         }
+    }
+
+    /// Whether a publication will be recorded in a store, as far as its topic says: it is answered once it is there then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_record(&self, exact: Option<SubscriptionKey>) -> bool {
+        self.is_unrecorded.set(false);
+        let mut keys = exact.iter().chain(&self.matched);
+        keys.any(|SubscriptionKey(key)| {
+            let reach = self.subscriptions[*key as usize].reach;
+            matches!(reach, Reach::Recorded(_))
+        })
+    }
+
+    /// Has a publication answered that was handed to a store.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_record<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        publication: PublicationId,
+    ) {
+        if self.is_unrecorded.get() {
+            return context.refuse(from, MessageType::Publish, request, &unrecorded(NO_ROOM));
+        }
+        context.out.acknowledge(Acknowledgement {
+            session: context.sessions.key(from),
+            request,
+            publication,
+        });
     }
 
     /// The log of a subscription, for a session that may see it.
@@ -154,22 +202,44 @@ impl Broker {
     }
 }
 
-impl Recorded {
-    /// Whether its lists let it reach a session.
-    pub(crate) fn admits<H>(&self, session: &Session<H>) -> bool {
-        let Some(lists) = self.receivers.as_deref() else {
-            return true;
+impl<H> Realm<H> {
+    /// Answers a publication that was handed out by [`Outbox::acknowledge`]: what was recorded before is stored, or why
+    /// it is not.
+    pub fn handle_stored(
+        &mut self,
+        now: Time,
+        acknowledgement: Acknowledgement,
+        outcome: Result<(), &str>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Acknowledgement {
+            session,
+            request,
+            publication,
+        } = acknowledgement;
+        let Some(to) = self.sessions.find(session) else {
+            return;
         };
-        let named = |list: &Option<Vec<String>>, name: &str, absent: bool| {
-            list.as_ref()
-                .map_or(absent, |list| list.iter().any(|listed| listed == name))
-        };
-        let Identity {
-            authid, authrole, ..
-        } = &session.identity;
-        named(&lists.eligible_authid, authid, true)
-            && named(&lists.eligible_authrole, authrole, true)
-            && !named(&lists.exclude_authid, authid, false)
-            && !named(&lists.exclude_authrole, authrole, false)
+        let (_, _, mut context) = self.split(now, out);
+        match outcome {
+            Ok(()) => {
+                let published = Message::Published {
+                    request,
+                    publication,
+                };
+                let _ = context.reply(to, &published);
+            }
+            Err(why) => context.refuse(to, MessageType::Publish, request, &unrecorded(why)),
+        }
+        self.remove_closed(now, out);
     }
+}
+
+/// Why an event is not recorded that a store did not take.
+const NO_ROOM: &str = "the store has as much to write as it may";
+
+/// The fault of a publication that its subscribers were sent.
+fn unrecorded(why: &str) -> Fault {
+    let text = format!("the event was published, and is not recorded: {why}");
+    Fault::new(error::NOT_RECORDED, text)
 }

@@ -21,17 +21,14 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::overlap::common_beginning;
+use crate::recorded::weight;
 use crate::session::Session;
-use crate::weight::dict_bytes;
 use crate::{EmptyEligible, Identity, Note, RealmConfig, Time};
 
 /// Events that have ended and go with one that comes.
 const ENDED_WITH_EACH_MAX: usize = 2;
 /// Events with lists that one topic keeps beside its last one without.
 const LISTED_MAX: usize = 8;
-
-/// What an event takes in memory beside its bytes, roughly.
-const EVENT_BYTES: usize = 256;
 
 /// A publication that is to be retained.
 pub(super) struct Publication<'m> {
@@ -387,7 +384,8 @@ fn weigh<H>(
     let bytes_max = context.config.limits.retained_event_bytes_max;
     let lists = options.receivers.as_deref();
     let receivers = lists.and_then(|lists| effective(lists, context.config.empty_eligible));
-    let bytes = weight(options, topic, payload, receivers.as_deref());
+    let passthru = options.passthru.as_deref();
+    let bytes = weight(passthru, topic, payload.len(), receivers.as_deref());
     if bytes > bytes_max {
         let text = format!(
             "an event that is retained may have {bytes_max} bytes with its topic and lists; this one \
@@ -396,31 +394,6 @@ fn weigh<H>(
         return Err(Fault::new(error::RETAINED_EVENT_BYTES_MAX, text));
     }
     Ok((receivers, bytes))
-}
-
-pub(super) fn weight(
-    options: &PublishOptions,
-    topic: &str,
-    payload: Payload<'_>,
-    receivers: Option<&Receivers>,
-) -> usize {
-    let ids = |list: &Option<Vec<SessionId>>| list.as_ref().map_or(0, Vec::len) * size_of::<u64>();
-    let names = |list: &Option<Vec<String>>| {
-        let names = list.iter().flatten();
-        names
-            .map(|name| name.len() + size_of::<String>())
-            .sum::<usize>()
-    };
-    let lists = receivers.map_or(0, |lists| {
-        ids(&lists.eligible)
-            + ids(&lists.exclude)
-            + names(&lists.eligible_authid)
-            + names(&lists.eligible_authrole)
-            + names(&lists.exclude_authid)
-            + names(&lists.exclude_authrole)
-    });
-    let passthru = options.passthru.as_deref().map_or(0, dict_bytes);
-    EVENT_BYTES + topic.len() + payload.len() + lists + passthru
 }
 
 /// When a publication ends that is retained: as its publisher says, or the realm, whichever is earlier.

@@ -94,14 +94,6 @@ impl Arguments {
         self.values.iter().flatten().count()
     }
 
-    /// Whether one of them is the id of a publication.
-    pub(super) fn names_publication(&self) -> bool {
-        let given = self.names.iter().zip(&self.values);
-        given
-            .into_iter()
-            .any(|(name, value)| value.is_some() && name.ends_with("_publication"))
-    }
-
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let place = self.names.iter().position(|known| *known == name)?;
         self.values.get(place)?.as_ref()

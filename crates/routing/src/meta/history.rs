@@ -4,18 +4,18 @@
 //! newest first. The specification's has keyword arguments: all events that they leave, the oldest first.
 //! An event is a dictionary with the members of both.
 
-use std::ops::Range;
-
-use chrono::{DateTime, SecondsFormat};
-use crosstie_wamp::codec::{self, Limits};
-use crosstie_wamp::{Dict, Serializer, SessionId, SubscriptionId, Value};
+use chrono::DateTime;
+use crosstie_wamp::{
+    Message, MessageType, Payload, PublicationId, RequestId, ResultDetails, SubscriptionId, Value,
+};
 
 use super::arguments::{Arguments, invalid};
 use super::{Answer, Procedure};
-use crate::broker::{History, LogIndex, Recorded};
-use crate::fault::Fault;
+use crate::dealer::{too_long, unrepresentable};
+use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
-use crate::{Outbox, Realm, Time};
+use crate::recall::{BOUNDS, Filter, Recall, Recalled};
+use crate::{Outbox, Realm, Refused, Time};
 
 pub(super) const GET_EVENTS: &str = "wamp.subscription.get_events";
 
@@ -45,123 +45,156 @@ const LIMIT: u64 = 10;
 const EVENTS_PER_STEP: usize = 8;
 const BYTES_PER_STEP: usize = 64;
 
-/// Which events are asked for.
-struct Filter<'a> {
-    /// Since 1970, in microseconds; the end is not included.
-    times: Range<u64>,
-    topic: Option<&'a str>,
-    limit: usize,
-    newest_first: bool,
-}
-
 impl<H> Realm<H> {
     pub(super) fn events(
         &mut self,
         now: Time,
-        from: SessionIndex,
+        (from, request): (SessionIndex, RequestId),
         arguments: &Arguments,
         out: &mut dyn Outbox<H>,
     ) -> Result<Answer, Fault> {
-        let filter = Filter::read(arguments)?;
-        let id = SubscriptionId(arguments.id("subscription_id")?);
+        let mut filter = filter(arguments)?;
+        let subscription = SubscriptionId(arguments.id("subscription_id")?);
         let bytes_max = self.config.limits.history_answer_bytes_max;
         let (broker, _, mut context) = self.split(now, out);
-        let (history, log) = broker.log(&mut context, from, id)?;
-        let places = places(history, log, now, arguments)?;
-        let session = &context.sessions[from];
-        let epoch_us = context.events.epoch_us();
+        let (history, log) = broker.log(&mut context, from, subscription)?;
+        let unix_us = context.unix_us();
+        let age_us_max = history.age_us_max(log);
+        if age_us_max > 0 {
+            let start = unix_us.saturating_sub(age_us_max);
+            filter.times.start = filter.times.start.max(start);
+        }
+        let identity = &context.sessions[from].identity;
+        let mut recall = Recall {
+            asker: context.sessions.key(from),
+            request,
+            serializer: arguments.serializer(),
+            authid: identity.authid.clone(),
+            authrole: identity.authrole.clone(),
+            realm: context.config.name.clone(),
+            subscription,
+            log: log.place(),
+            filter,
+            bytes_max,
+            found: Vec::new(),
+            bytes: 0,
+            is_complete: true,
+        };
+        if context.config.is_stored {
+            return match context.out.recall(recall) {
+                Ok(()) => Ok(Answer::Later),
+                Err(text) => Err(Fault::new(error::HISTORY_UNAVAILABLE, text)),
+            };
+        }
+        let mut found = [None; 4];
+        if recall.names_publications() {
+            let ids: Vec<_> = history
+                .events(log, unix_us)
+                .map(|e| e.publication)
+                .collect();
+            found = recall.publications().map(|id| {
+                let place = ids.iter().position(|known| Some(*known) == id)?;
+                Some(place as u64)
+            });
+        }
+        let all = 0..history.events(log, unix_us).len() as u64;
+        let places = match recall.places(found, all) {
+            Ok(places) => places.start as usize..places.end as usize,
+            Err(which) => return Ok(Answer::Recalled(recall.fail_without(which))),
+        };
         let mut seen = 0;
         let part = history.part(log, places).inspect(|_| seen += 1);
-        let admitted = |event: &&Recorded| filter.admits(event, epoch_us) && event.admits(session);
-        let part: &mut dyn Iterator<Item = &Recorded> = match filter.newest_first {
-            true => &mut part.rev().filter(admitted),
-            false => &mut part.filter(admitted),
+        let part: &mut dyn Iterator<Item = _> = match recall.is_newest_first() {
+            true => &mut part.rev(),
+            false => &mut { part },
         };
-        let (mut found, mut bytes, mut is_complete) = (Vec::new(), 0_usize, true);
-        for event in part.take(filter.limit) {
-            bytes = bytes.saturating_add(event.bytes);
-            if bytes > bytes_max && !found.is_empty() {
-                is_complete = false;
+        for event in part {
+            if recall.offer(event).is_break() {
                 break;
             }
-            found.push(described(event, id, &context.config.name, epoch_us));
         }
-        context.spend((seen / EVENTS_PER_STEP + bytes / BYTES_PER_STEP) as u32);
-        let found = Value::List(found);
-        Ok(match is_complete {
-            true => Answer::Now(found),
-            false => Answer::Incomplete(found),
-        })
+        context.spend((seen / EVENTS_PER_STEP + recall.bytes / BYTES_PER_STEP) as u32);
+        Ok(Answer::Recalled(recall.end()))
     }
 }
 
-impl<'a> Filter<'a> {
-    fn read(arguments: &'a Arguments) -> Result<Self, Fault> {
-        let limit = arguments.optional_id("limit")?;
-        let is_by_place = arguments.places() > 1 || arguments.count() == 1;
-        let is_crossbars = is_by_place && arguments.count() <= 2;
-        let limit = match limit {
-            None if is_crossbars => LIMIT,
-            limit => limit.unwrap_or(u64::MAX),
-        };
-        if limit == 0 {
-            return Err(invalid("limit: expected a number from 1 on"));
-        }
-        let time = |name| optional_time(arguments, name);
-        let (from, until) = (time("from_time")?, time("until_time")?);
-        let (after, before) = (time("after_time")?, time("before_time")?);
-        let first = from.max(after.map(|after| after.saturating_add(1)));
-        let end = [before, until.map(|until| until.saturating_add(1))];
-        let end = end.into_iter().flatten().min();
-        Ok(Self {
-            times: first.unwrap_or(0)..end.unwrap_or(u64::MAX),
-            topic: arguments.optional_text("topic")?,
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            newest_first: match arguments.get("reverse") {
-                None => is_crossbars,
-                Some(Value::Bool(reverse)) => *reverse,
-                Some(_) => return Err(invalid("reverse: expected a boolean")),
-            },
-        })
+impl<H> Realm<H> {
+    /// Answers a question that was handed out by [`Outbox::recall`].
+    pub fn handle_recalled(&mut self, now: Time, recalled: Recalled, out: &mut dyn Outbox<H>) {
+        self.answer_recalled(now, recalled, out);
+        self.remove_closed(now, out);
     }
 
-    fn admits(&self, event: &Recorded, epoch_us: u64) -> bool {
-        let time = epoch_us.saturating_add(event.time.0);
-        self.times.contains(&time) && self.topic.is_none_or(|topic| *event.topic == *topic)
+    pub(super) fn answer_recalled(
+        &mut self,
+        now: Time,
+        recalled: Recalled,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Recalled {
+            asker,
+            request,
+            serializer,
+            outcome,
+        } = recalled;
+        let Some(to) = self.sessions.find(asker) else {
+            return;
+        };
+        let (_, _, mut context) = self.split(now, out);
+        let sent = outcome.and_then(|(args, kwargs)| {
+            let result = Message::Result {
+                request,
+                details: ResultDetails::default(),
+                payload: Payload {
+                    serializer,
+                    args: &args,
+                    kwargs: &kwargs,
+                },
+            };
+            match context.reply(to, &result) {
+                Ok(()) | Err(Refused::Full | Refused::Gone) => Ok(()),
+                Err(Refused::TooLong) => Err(too_long("caller")),
+                Err(Refused::Unrepresentable(reason)) => Err(unrepresentable(reason)),
+            }
+        });
+        if let Err(fault) = sent {
+            context.refuse(to, MessageType::Call, request, &fault);
+        }
     }
 }
 
-/// The places of the events that publications are the bounds of.
-fn places(
-    history: &mut History,
-    log: LogIndex,
-    now: Time,
-    arguments: &Arguments,
-) -> Result<Range<usize>, Fault> {
-    let events: Vec<u64> = match arguments.names_publication() {
-        true => history.events(log, now).map(|e| e.publication.0).collect(),
-        false => return Ok(0..history.events(log, now).len()),
+fn filter(arguments: &Arguments) -> Result<Filter, Fault> {
+    let limit = arguments.optional_id("limit")?;
+    let is_by_place = arguments.places() > 1 || arguments.count() == 1;
+    let is_crossbars = is_by_place && arguments.count() <= 2;
+    let limit = match limit {
+        None if is_crossbars => LIMIT,
+        limit => limit.unwrap_or(u64::MAX),
     };
-    let place = |name: &str| {
-        let Some(id) = arguments.optional_id(name)? else {
-            return Ok(None);
-        };
-        let place = events.iter().position(|known| *known == id);
-        place
-            .map(Some)
-            .ok_or_else(|| invalid(format!("{name}: there is no publication {id} any more")))
-    };
-    let first = [
-        place("from_publication")?,
-        place("after_publication")?.map(|at| at + 1),
-    ];
-    let end = [
-        place("until_publication")?.map(|at| at + 1),
-        place("before_publication")?,
-    ];
-    let first = first.into_iter().flatten().max().unwrap_or(0);
-    let end = end.into_iter().flatten().min().unwrap_or(events.len());
-    Ok(first..end.max(first))
+    if limit == 0 {
+        return Err(invalid("limit: expected a number from 1 on"));
+    }
+    let time = |name| optional_time(arguments, name);
+    let (from, until) = (time("from_time")?, time("until_time")?);
+    let (after, before) = (time("after_time")?, time("before_time")?);
+    let first = from.max(after.map(|after| after.saturating_add(1)));
+    let end = [before, until.map(|until| until.saturating_add(1))];
+    let end = end.into_iter().flatten().min();
+    let mut publications = [None; 4];
+    for (publication, name) in publications.iter_mut().zip(BOUNDS) {
+        *publication = arguments.optional_id(name)?.map(PublicationId);
+    }
+    Ok(Filter {
+        times: first.unwrap_or(0)..end.unwrap_or(u64::MAX),
+        publications,
+        topic: arguments.optional_text("topic")?.map(Into::into),
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        newest_first: match arguments.get("reverse") {
+            None => is_crossbars,
+            Some(Value::Bool(reverse)) => *reverse,
+            Some(_) => return Err(invalid("reverse: expected a boolean")),
+        },
+    })
 }
 
 /// A time of RFC 3339, in microseconds since 1970.
@@ -176,60 +209,4 @@ fn optional_time(arguments: &Arguments, name: &str) -> Result<Option<u64>, Fault
         ))
     })?;
     Ok(Some(u64::try_from(time.timestamp_micros()).unwrap_or(0)))
-}
-
-fn described(event: &Recorded, subscription: SubscriptionId, realm: &str, epoch_us: u64) -> Value {
-    let unix_us = epoch_us.saturating_add(event.time.0);
-    let time = DateTime::from_timestamp_micros(i64::try_from(unix_us).unwrap_or(i64::MAX));
-    let time = time
-        .unwrap_or_default()
-        .to_rfc3339_opts(SecondsFormat::Micros, true);
-    let (args, kwargs) = event.payload.split_at(event.args_bytes);
-    let publisher = event.publisher.as_ref();
-    let of = |text: fn(&crate::Identity) -> &str| {
-        publisher.map_or(Value::Null, |(_, identity)| Value::from(text(identity)))
-    };
-    let session = publisher.map_or(Value::Null, |(SessionId(id), _)| Value::from(*id));
-    let (authid, authrole) = (of(|who| &who.authid), of(|who| &who.authrole));
-    let mut details = vec![("topic".to_owned(), Value::from(&*event.topic))];
-    if publisher.is_some() {
-        details.push(("publisher".to_owned(), session.clone()));
-        details.push(("publisher_authid".to_owned(), authid.clone()));
-        details.push(("publisher_authrole".to_owned(), authrole.clone()));
-    }
-    details.extend(event.passthru.iter().flat_map(|more| more.iter().cloned()));
-    let members = [
-        ("time_ns", Value::from(unix_us.saturating_mul(1_000))),
-        ("timestamp", Value::String(time)),
-        ("realm", Value::from(realm)),
-        ("subscription", Value::from(subscription.0)),
-        ("publication", Value::from(event.publication.0)),
-        ("session_id", session),
-        ("authid", authid),
-        ("authrole", authrole),
-        ("topic", Value::from(&*event.topic)),
-        ("details", Value::Dict(details)),
-        (
-            "args",
-            value(event.serializer, args, Value::List(Vec::new())),
-        ),
-        (
-            "kwargs",
-            value(event.serializer, kwargs, Value::Dict(Dict::new())),
-        ),
-    ];
-    let members = members.into_iter();
-    Value::Dict(
-        members
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-    )
-}
-
-/// A part of a payload, which was looked through when it came.
-fn value(serializer: Serializer, bytes: &[u8], absent: Value) -> Value {
-    match bytes {
-        [] => absent,
-        _ => codec::decode_value(serializer, bytes, &Limits::default()).unwrap_or(absent),
-    }
 }

@@ -150,7 +150,7 @@ impl<H> Realm<H> {
             Whom::Authrole(_) | Whom::All => Value::from(killing.count),
         };
         let asked = (caller, killing.request, killing.serializer);
-        self.answer_meta(now, asked, (value, true), out);
+        self.answer_meta(now, asked, value, out);
     }
 
     pub(crate) fn end_with_goodbye(

@@ -32,6 +32,7 @@ use self::killing::Whom;
 use crate::dealer::{too_long, unrepresentable};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::recall::Recalled;
 use crate::{Outbox, Realm, Refused, Time};
 
 /// What a procedure of the meta API does.
@@ -56,8 +57,8 @@ enum Procedure {
 enum Answer {
     /// The argument of its RESULT.
     Now(Value),
-    /// The same, and there is more than an answer may have.
-    Incomplete(Value),
+    /// Recorded events.
+    Recalled(Recalled),
     /// The RESULT comes when all is done.
     Later,
 }
@@ -227,8 +228,8 @@ impl<H> Realm<H> {
         let asked = (from, request, payload.serializer);
         match answer {
             Ok(Answer::Later) => self.work(now, self.steps_at_once_max, out),
-            Ok(Answer::Now(value)) => self.answer_meta(now, asked, (value, true), out),
-            Ok(Answer::Incomplete(value)) => self.answer_meta(now, asked, (value, false), out),
+            Ok(Answer::Now(value)) => self.answer_meta(now, asked, value, out),
+            Ok(Answer::Recalled(recalled)) => self.answer_recalled(now, recalled, out),
             Err(fault) => {
                 let (_, _, mut context) = self.split(now, out);
                 context.refuse(from, MessageType::Call, request, &fault);
@@ -243,18 +244,13 @@ impl<H> Realm<H> {
         &mut self,
         now: Time,
         (to, request, serializer): (SessionIndex, RequestId, Serializer),
-        (value, is_complete): (Value, bool),
+        value: Value,
         out: &mut dyn Outbox<H>,
     ) {
         let mut arguments = Vec::with_capacity(64);
         // Only numbers that are none have no form in a serializer, and here are none of them.
         let written = codec::encode_value(&Value::List(vec![value]), serializer, &mut arguments);
         debug_assert!(written.is_ok(), "a value has no form");
-        let mut keywords = Vec::new();
-        if !is_complete {
-            let said = Value::Dict(vec![("incomplete".to_owned(), Value::Bool(true))]);
-            let _ = codec::encode_value(&said, serializer, &mut keywords);
-        }
         let (_, _, mut context) = self.split(now, out);
         let result = Message::Result {
             request,
@@ -262,7 +258,7 @@ impl<H> Realm<H> {
             payload: Payload {
                 serializer,
                 args: &arguments,
-                kwargs: &keywords,
+                kwargs: &[],
             },
         };
         let fault = match context.reply(to, &result) {
@@ -319,7 +315,7 @@ impl<H> Realm<H> {
                 out.keep(self.roles.decision_bytes());
                 forgotten
             }
-            Procedure::Events => return self.events(now, from, arguments, out),
+            Procedure::Events => return self.events(now, (from, request), arguments, out),
         };
         Ok(Answer::Now(value))
     }

@@ -1,0 +1,164 @@
+//! The store of a realm's events, and what its thread tells the realm.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use crosstie_config as model;
+use crosstie_routing::{Acknowledgement, RealmCounts, Recalled};
+use crosstie_store::{EventKeeper, EventOwner, EventStore, EventStoreConfig, StoreError};
+use crosstie_transport::{Account, Kept};
+use tokio::runtime::Handle;
+
+use crate::counters::{Counter, counters};
+
+/// A realm's store, on a thread of its own.
+pub(crate) struct RealmStore {
+    pub(crate) keeper: EventKeeper,
+    told: Arc<Told>,
+}
+
+/// The realm, as the thread knows it.
+pub(crate) trait Answers: Send + Sync {
+    /// Answers publications that the store has kept, or why it has not.
+    fn handle_stored(&self, acknowledgements: Vec<Acknowledgement>, outcome: Result<(), &str>);
+
+    /// Sends the answer of a question that the store was asked.
+    fn handle_recalled(&self, recalled: Recalled);
+}
+
+/// What the thread has told.
+struct Told {
+    name: String,
+    realm: OnceLock<Weak<dyn Answers>>,
+    /// Where sockets are that are full.
+    context: Handle,
+    kept: Kept,
+    events: AtomicU64,
+    bytes: AtomicU64,
+    waiting_bytes: AtomicUsize,
+    is_failing: AtomicBool,
+}
+
+/// How a store is, for the metrics.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StoreStatus {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+    pub(crate) waiting_bytes: usize,
+    pub(crate) is_failing: bool,
+}
+
+impl RealmStore {
+    /// Opens the store that a realm is configured with, or makes it; the error says what is wrong with which file.
+    pub(crate) fn open(
+        realm: &model::Realm,
+        store: &model::EventStore,
+        directory: &Path,
+        account: &Arc<Account>,
+        context: Handle,
+    ) -> Result<Self, String> {
+        let opened = EventStore::open(EventStoreConfig {
+            path: directory.join(&store.path),
+            realm: realm.name.clone(),
+            logs: realm.history.clone(),
+            bytes_max: store.bytes_max,
+            is_synced: store.is_synced,
+        });
+        let opened = opened.map_err(|e| e.to_string())?;
+        let told = Arc::new(Told {
+            name: realm.name.clone(),
+            realm: OnceLock::new(),
+            context,
+            kept: Kept::new(account),
+            events: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicUsize::new(0),
+            is_failing: AtomicBool::new(false),
+        });
+        let owner = Arc::clone(&told);
+        let keeper = EventKeeper::start(opened, store.buffer_bytes_max, owner)
+            .map_err(|e| format!("the store's thread: {e}"))?;
+        Ok(Self { keeper, told })
+    }
+
+    /// Says whose it is, before anybody is in that realm.
+    pub(crate) fn belongs_to(&self, realm: &Arc<impl Answers + 'static>) {
+        let realm = Arc::downgrade(realm);
+        let _ = self.told.realm.set(realm);
+    }
+
+    /// What is in the realm, with what is in its store.
+    pub(crate) fn counted(&self, counts: RealmCounts) -> RealmCounts {
+        let StoreStatus { events, bytes, .. } = self.status();
+        RealmCounts {
+            recorded_events: events as usize,
+            recorded_bytes: bytes as usize,
+            ..counts
+        }
+    }
+
+    pub(crate) fn status(&self) -> StoreStatus {
+        StoreStatus {
+            events: self.told.events.load(Ordering::Relaxed),
+            bytes: self.told.bytes.load(Ordering::Relaxed),
+            waiting_bytes: self.told.waiting_bytes.load(Ordering::Relaxed),
+            is_failing: self.told.is_failing.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Told {
+    /// Has the realm do something from the store's thread, and sends what it says.
+    fn tell(&self, tell: impl FnOnce(&dyn Answers)) {
+        if let Some(realm) = self.realm.get().and_then(Weak::upgrade) {
+            let _context = self.context.enter();
+            tell(&*realm);
+            crosstie_transport::uncork_all();
+        }
+    }
+}
+
+impl EventOwner for Told {
+    fn stored(&self, acknowledgements: Vec<Acknowledgement>, outcome: Result<(), &StoreError>) {
+        let why = outcome.map_err(ToString::to_string);
+        let outcome = why.as_ref().copied().map_err(String::as_str);
+        self.tell(|realm| realm.handle_stored(acknowledgements, outcome));
+    }
+
+    fn recalled(&self, recalled: Recalled) {
+        self.tell(|realm| realm.handle_recalled(recalled));
+    }
+
+    fn counted(&self, (events, bytes): (u64, u64), evicted: u64) {
+        self.events.store(events, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        if evicted > 0 {
+            counters().add(Counter::RecordedEventsEvicted, evicted);
+        }
+    }
+
+    fn failed(&self, error: Option<&StoreError>) {
+        self.is_failing.store(error.is_some(), Ordering::Relaxed);
+        let name = &self.name;
+        match error {
+            Some(error) => {
+                tracing::error!(
+                    "realm {name}: cannot store its events, it is tried again: {error}"
+                );
+            }
+            None => tracing::info!("realm {name}: the store can write again"),
+        }
+    }
+
+    fn hold(&self, bytes: usize) {
+        self.waiting_bytes.store(bytes, Ordering::Relaxed);
+        self.kept.set(bytes);
+    }
+
+    fn lost(&self, events: usize) {
+        let name = &self.name;
+        tracing::error!("realm {name}: {events} events could not be stored");
+        counters().add(Counter::EventsNotRecorded, events as u64);
+    }
+}

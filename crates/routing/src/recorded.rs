@@ -1,0 +1,76 @@
+//! A publication that is recorded, wherever that is.
+
+use crosstie_wamp::{Dict, PublicationId, Receivers, Serializer, SessionId};
+
+use crate::identity::Identity;
+use crate::weight::dict_bytes;
+
+/// What an event takes in memory beside its bytes, roughly.
+const EVENT_BYTES: usize = 256;
+
+/// A publication as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    pub publication: PublicationId,
+    /// When, in microseconds since 1970.
+    pub unix_us: u64,
+    /// Who published, where that may be told.
+    pub publisher: Option<(SessionId, Identity)>,
+    pub topic: Box<str>,
+    /// Whom it may reach, by authid and authrole; `None` means everybody.
+    pub receivers: Option<Box<Receivers>>,
+    pub passthru: Option<Box<Dict>>,
+    pub serializer: Serializer,
+    /// Arguments, then keyword arguments.
+    pub payload: Box<[u8]>,
+    pub args_bytes: usize,
+}
+
+impl Recorded {
+    /// What it counts for against bounds.
+    pub fn bytes(&self) -> usize {
+        let (receivers, passthru) = (self.receivers.as_deref(), self.passthru.as_deref());
+        weight(passthru, &self.topic, self.payload.len(), receivers)
+    }
+
+    /// Whether its lists let it reach a session of that authid and authrole.
+    pub(crate) fn admits(&self, authid: &str, authrole: &str) -> bool {
+        let Some(lists) = self.receivers.as_deref() else {
+            return true;
+        };
+        let named = |list: &Option<Vec<String>>, name: &str, absent: bool| {
+            list.as_ref()
+                .map_or(absent, |list| list.iter().any(|listed| listed == name))
+        };
+        named(&lists.eligible_authid, authid, true)
+            && named(&lists.eligible_authrole, authrole, true)
+            && !named(&lists.exclude_authid, authid, false)
+            && !named(&lists.exclude_authrole, authrole, false)
+    }
+}
+
+/// What an event counts for against bounds.
+pub(crate) fn weight(
+    passthru: Option<&Dict>,
+    topic: &str,
+    payload_bytes: usize,
+    receivers: Option<&Receivers>,
+) -> usize {
+    let ids = |list: &Option<Vec<SessionId>>| list.as_ref().map_or(0, Vec::len) * size_of::<u64>();
+    let names = |list: &Option<Vec<String>>| {
+        let names = list.iter().flatten();
+        names
+            .map(|name| name.len() + size_of::<String>())
+            .sum::<usize>()
+    };
+    let lists = receivers.map_or(0, |lists| {
+        ids(&lists.eligible)
+            + ids(&lists.exclude)
+            + names(&lists.eligible_authid)
+            + names(&lists.eligible_authrole)
+            + names(&lists.exclude_authid)
+            + names(&lists.exclude_authrole)
+    });
+    let passthru = passthru.map_or(0, dict_bytes);
+    EVENT_BYTES + topic.len() + payload_bytes + lists + passthru
+}
