@@ -1,7 +1,9 @@
 //! What nodes are told by NATS, and what they tell each other.
 
 use crosstie_fabric::crossing::{self, Came};
-use crosstie_fabric::{Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, event};
+use crosstie_fabric::{
+    Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, event, pack,
+};
 use crosstie_nats::{Decoded, Limits, Operation, decode, headers, nkey};
 use crosstie_routing::Time;
 
@@ -15,6 +17,10 @@ impl Engine for Nowhere {
 
     fn publish(&mut self, _: &str, _: &[u8]) -> Result<(), Refused> {
         Ok(())
+    }
+
+    fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        self.publish(subject, frame)
     }
 
     fn ping(&mut self) {}
@@ -55,7 +61,7 @@ pub fn frame(input: &[u8]) {
     let Some((length, rest)) = input.split_first() else {
         return;
     };
-    let (subject, bytes) = rest.split_at(rest.len().min(usize::from(*length)));
+    let (subject, message) = rest.split_at(rest.len().min(usize::from(*length)));
     let Ok(subject) = std::str::from_utf8(subject) else {
         return;
     };
@@ -74,6 +80,13 @@ pub fn frame(input: &[u8]) {
         local_prefixes: Vec::new(),
     });
     member.attach(Time(1), ("server", 1_024), &mut Nowhere);
+    for bytes in pack::frames(message) {
+        one(&mut member, subject, bytes);
+    }
+}
+
+/// One frame of a message.
+fn one(member: &mut Member, subject: &str, bytes: &[u8]) {
     if let Ok(frame) = Frame::decode(bytes)
         && let Ok(came) = crossing::read(&frame)
     {
@@ -122,6 +135,10 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
             let length = [subject.len() as u8];
             self.0.push([&length, subject.as_bytes(), frame].concat());
             Ok(())
+        }
+
+        fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+            self.publish(subject, frame)
         }
 
         fn ping(&mut self) {}

@@ -10,6 +10,10 @@ pub trait Engine {
     /// Sends a message; an error where there is no room for it.
     fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused>;
 
+    /// The same of a frame with its [length](crate::pack::length), behind others for the same subject in one message
+    /// where that has not left yet.
+    fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused>;
+
     /// Asks the server to answer when it has done what was said before.
     fn ping(&mut self);
 }

@@ -6,13 +6,14 @@
 //! - [`Frame`]: the form of what is said, with a head of 24 octets;
 //! - [`Subjects`]: URIs and patterns as subjects, and back;
 //! - [`event`]: an event in a frame, [`crossing`]: what a realm says to another node's;
+//! - [`pack`]: many frames for one node in one message;
 //! - [`Member`]: one node in the realm. It says who it is, knows who else is there, wants what is subscribed to
 //!   here, and tells from when on others know that.
 //!
 //! # How to drive a [`Member`]
 //!
 //! 1. [`Member::attach`] when there is a connection to a server, [`Member::detach`] when there is none any more.
-//! 2. [`Member::handle_message`] for what came under its subscriptions, [`Member::handle_pong`] for each answer to
+//! 2. [`Member::handle_message`] for each of the [frames](pack::frames) that came under its subscriptions, [`Member::handle_pong`] for each answer to
 //!    [`Engine::ping`].
 //! 3. [`Member::interest`] and [`Member::publish`] for what the realm says.
 //! 4. [`Member::cross`] for what the realm says to another node's. Before the realm is given a crossing that came, and
@@ -33,6 +34,7 @@ mod frame;
 mod interests;
 mod member;
 mod neighbours;
+pub mod pack;
 mod pair;
 mod refusal;
 mod subjects;

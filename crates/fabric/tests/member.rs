@@ -35,6 +35,10 @@ impl Engine for Said {
         Ok(())
     }
 
+    fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        self.publish(subject, frame)
+    }
+
     fn ping(&mut self) {
         self.lines.push("PING".to_owned());
     }

@@ -2,7 +2,7 @@
 //!
 //! [`decode`] is offered what has come from a server and says what it found: an [`Operation`] that borrows from
 //! the bytes, or how many more it needs; [`Denial`] reads the errors after which a server goes on. [`encode`] has a
-//! function for each operation of a client, which appends to a vector. [`headers`] finds what is in a message's headers,
+//! function for each operation of a client, which appends to a vector; a [`Growing`] message is appended to while it waits. [`headers`] finds what is in a message's headers,
 //! and [`nkey`] reads and writes the keys that users are known by.
 //!
 //! There are libraries for NATS. This is its data path only, and own code for the sake of order: they deliver each
@@ -13,11 +13,13 @@
 
 mod denial;
 pub mod encode;
+mod growing;
 pub mod headers;
 pub mod nkey;
 mod operation;
 mod subject;
 
 pub use denial::Denial;
+pub use growing::Growing;
 pub use operation::{DecodeError, Decoded, Limits, Message, Operation, decode};
 pub use subject::{is_pattern, is_subject};

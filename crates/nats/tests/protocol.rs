@@ -1,6 +1,8 @@
 //! What servers say, and what they do not.
 
-use crosstie_nats::{Decoded, Limits, Operation, decode, encode, headers, is_pattern, is_subject};
+use crosstie_nats::{
+    Decoded, Growing, Limits, Operation, decode, encode, headers, is_pattern, is_subject,
+};
 
 const LIMITS: Limits = Limits {
     line_bytes_max: 64,
@@ -33,6 +35,29 @@ fn said(input: &[u8]) -> String {
             };
             format!("{what}, {consumed}")
         }
+    }
+}
+
+#[test]
+fn a_message_grows_while_it_is_the_last() {
+    let mut out = b"PING\r\n".to_vec();
+    let mut growing = Growing::begin("a.b", [b"1", b"one"], &mut out);
+    assert_eq!(out, b"PING\r\nPUB a.b 00000004\r\n1one\r\n");
+    assert!(growing.grow("a.b", [b"2", b"two"], 10, &mut out));
+    assert!(growing.grow("a.b", [b"", b"33"], 10, &mut out));
+    let grown = b"PING\r\nPUB a.b 00000010\r\n1one2two33\r\n";
+    assert_eq!(out, grown);
+    assert!(!growing.grow("a.b", [b"", b"4"], 10, &mut out), "too long");
+    for subject in ["a.c", "a", "a.b.c", "a.b 00000010"] {
+        assert!(!growing.grow(subject, [b"", b"4"], 99, &mut out));
+    }
+    assert_eq!(out, grown);
+    // Something is behind it, it was taken, or something else is in its place.
+    for other in [&b"PONG\r\n"[..], b"", &[b'x'; 40]] {
+        let mut other = [&grown[..other.len().min(1) * 6], other].concat();
+        let before = other.clone();
+        assert!(!growing.grow("a.b", [b"", b"4"], 99, &mut other));
+        assert_eq!(other, before);
     }
 }
 

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crosstie_config as model;
-use crosstie_fabric::{Change, Counts, Detached, Engine, Member, Options, Refused, State, Ticked};
-use crosstie_nats::encode;
+use crosstie_fabric::{
+    Change, Counts, Detached, Engine, Member, Options, Refused, State, Ticked, pack,
+};
+use crosstie_nats::{Growing, encode};
 use crosstie_routing::{
     Crossing, NeighbourKey, Pattern, Position, Publication, Refused as Uncalled, Time, Uncrossed,
 };
@@ -32,7 +34,7 @@ pub(crate) struct Link {
 struct Inner {
     member: Member,
     /// There while the member is attached.
-    wire: Option<Arc<Connection>>,
+    wire: Option<Wire>,
     /// Bytes that the realm holds for other nodes, on the account of the connection.
     held: isize,
     /// Nothing is dialled any more.
@@ -68,12 +70,25 @@ pub(crate) struct Seen {
     pub(crate) offers_refused: u64,
 }
 
-/// The member's words as NATS has them.
-struct Wire<'c>(&'c Arc<Connection>);
+/// Bytes that may wait for a server. Beyond it events are dropped and counted.
+pub(crate) const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-impl Wire<'_> {
-    fn say(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
-        let appended = self.0.append(|out| {
+/// The longest message that several frames make: a longer one would be waited for.
+const PACK_BYTES_MAX: usize = 32 * 1024;
+
+/// A connection to a server.
+struct Wire {
+    connection: Arc<Connection>,
+    /// What a node is being said, for as long as it is the last in the connection's queue.
+    growing: Option<Growing>,
+    /// The longest message that the server takes.
+    message_bytes_max: usize,
+}
+
+impl Wire {
+    fn say(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        self.growing = None;
+        let appended = self.connection.append(|out| {
             write(out);
             Ok::<(), ()>(())
         });
@@ -81,14 +96,31 @@ impl Wire<'_> {
     }
 
     /// What must not be lost, or what follows would be wrong: the connection ends where there is no room.
-    fn say_surely(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    fn say_surely(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.say(write).is_err() {
-            self.0.close();
+            self.connection.close();
         }
+    }
+
+    /// Appends to the last message; whether it could be.
+    fn grow(&mut self, subject: &str, parts: [&[u8]; 2]) -> bool {
+        let Some(growing) = &mut self.growing else {
+            return false;
+        };
+        let bytes_max = self.message_bytes_max.min(PACK_BYTES_MAX);
+        // So that it need not be taken back for want of room: what was written before has changed with it.
+        let queued_bytes_max = QUEUE_BYTES_MAX - 2 * PACK_BYTES_MAX;
+        let appended = self.connection.append_below(queued_bytes_max, |out| {
+            match growing.grow(subject, parts, bytes_max, out) {
+                true => Ok(()),
+                false => Err(()),
+            }
+        });
+        appended.is_ok()
     }
 }
 
-impl Engine for Wire<'_> {
+impl Engine for Wire {
     fn subscribe(&mut self, sid: u64, pattern: &str) {
         self.say_surely(|out| encode::subscribe(pattern, sid, out));
     }
@@ -99,6 +131,18 @@ impl Engine for Wire<'_> {
 
     fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
         self.say(|out| encode::publish(subject, frame, out))
+    }
+
+    fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        let length = pack::length(frame);
+        let parts = [&length[..], frame];
+        if self.grow(subject, parts) {
+            return Ok(());
+        }
+        let mut begun = None;
+        self.say(|out| begun = Some(Growing::begin(subject, parts, out)))?;
+        self.growing = begun;
+        Ok(())
     }
 
     fn ping(&mut self) {
@@ -163,7 +207,7 @@ impl Link {
         let mut inner = self.inner.lock();
         inner.held += delta;
         if let Some(wire) = &inner.wire {
-            wire.hold(delta);
+            wire.connection.hold(delta);
         }
     }
 
@@ -185,19 +229,22 @@ impl Link {
     ) {
         let now = self.now();
         let mut inner = self.inner.lock();
+        let inner = &mut *inner;
         wire.hold(inner.held);
-        inner.wire = Some(Arc::clone(wire));
         name.clone_into(&mut inner.server);
-        inner
-            .member
-            .attach(now, (server, bytes_max), &mut Wire(wire));
+        let wire = inner.wire.insert(Wire {
+            connection: Arc::clone(wire),
+            growing: None,
+            message_bytes_max: bytes_max,
+        });
+        inner.member.attach(now, (server, bytes_max), wire);
     }
 
     /// There is none any more; up to which position nobody waits.
     pub(crate) fn detach(&self) -> Position {
         let mut inner = self.inner.lock();
         if let Some(wire) = inner.wire.take() {
-            wire.hold(-inner.held);
+            wire.connection.hold(-inner.held);
         }
         inner.server.clear();
         inner.member.detach();
@@ -233,7 +280,7 @@ impl Link {
                 self.realm,
                 inner.server
             );
-            wire.close();
+            wire.connection.close();
         }
         if inner.member.state() == State::Attached {
             self.attached.notify_all();
@@ -247,8 +294,8 @@ impl Link {
         inner.is_stopped = true;
         let Inner { member, wire, .. } = &mut *inner;
         if let Some(wire) = wire {
-            member.leave(&mut Wire(wire));
-            wire.finish();
+            member.leave(wire);
+            wire.connection.finish();
         }
     }
 
@@ -261,7 +308,7 @@ impl Link {
         let mut inner = self.inner.lock();
         let Inner { member, wire, .. } = &mut *inner;
         match wire {
-            Some(wire) => act(member, Some(&mut Wire(wire)), now),
+            Some(wire) => act(member, Some(wire), now),
             None => act(member, None, now),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crosstie_fabric::{Engine, Refused};
+use crosstie_fabric::{Engine, Refused, pack};
 
 use crate::Chance;
 
@@ -74,6 +74,18 @@ impl Engine for Client {
         let said = Said::Publish(subject.to_owned(), frame.to_vec());
         self.said.push_back(said);
         Ok(())
+    }
+
+    fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        let packed = [&pack::length(frame)[..], frame].concat();
+        match self.said.back_mut() {
+            // No frame begins so.
+            Some(Said::Publish(last, said)) if last == subject && said[0] == 0 => {
+                said.extend(packed);
+                Ok(())
+            }
+            _ => self.publish(subject, &packed),
+        }
     }
 
     fn ping(&mut self) {

@@ -1,6 +1,6 @@
 //! One node: a realm with its sessions, and the member that it is for others.
 
-use crosstie_fabric::{Change, Detached, Engine, Input, Member, Options, Ticked};
+use crosstie_fabric::{Change, Detached, Engine, Input, Member, Options, Ticked, pack};
 use crosstie_routing::{
     ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox, Pattern,
     Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
@@ -187,18 +187,23 @@ impl Node {
     }
 
     pub(super) fn told(&mut self, now: Time, client: &mut Client, told: &Told) {
-        let event = match told {
-            Told::Pong => {
-                self.member.handle_pong(now, client);
-                None
+        match told {
+            Told::Pong => self.member.handle_pong(now, client),
+            Told::Message(subject, message) => {
+                for frame in pack::frames(message) {
+                    let taken = self.member.handle_message(now, (subject, frame), client);
+                    let input = taken.expect("nodes say what nodes say");
+                    self.take(now, client, input.as_ref());
+                }
             }
-            Told::Message(subject, frame) => {
-                let taken = self.member.handle_message(now, (subject, frame), client);
-                taken.expect("nodes say what nodes say")
-            }
-        };
+        }
+        self.settle(now, Some(client));
+    }
+
+    /// Gives one input to the realm.
+    fn take(&mut self, now: Time, client: &mut Client, input: Option<&Input<'_>>) {
         self.change(now, Some(&mut *client));
-        self.with(now, Some(&mut *client), |realm, out| match &event {
+        self.with(now, Some(client), |realm, out| match input {
             Some(Input::Event(event)) => {
                 if let Some(publication) = event.publication() {
                     realm.handle_publication(now, &publication, out);
@@ -210,7 +215,6 @@ impl Node {
             }
             None => {}
         });
-        self.settle(now, Some(client));
     }
 
     /// Tells the realm who is there, and who is not any more.

@@ -7,7 +7,7 @@ use crate::crossing;
 use crate::engine::Engine;
 use crate::fields::{self, Field};
 use crate::pair::{Agreed, Cause};
-use crate::{Frame, Head, Kind, Refusal};
+use crate::{Frame, Head, Kind, Refusal, pack};
 
 /// A frame's room that is kept.
 const FRAME_ROOM_MAX: usize = 64 * 1024;
@@ -36,7 +36,8 @@ impl Member {
         };
         self.frame.clear();
         crossing::write(&head, other, crossing, &mut self.frame);
-        if self.frame.len() > self.frame_bytes_max {
+        let bytes_max = self.frame_bytes_max.min(pack::FRAME_BYTES_MAX);
+        if self.frame.len() + pack::length(&[]).len() > bytes_max {
             return Err(Refused::TooLong);
         }
         pair.say();
@@ -44,7 +45,7 @@ impl Member {
             neighbour.asked = self.ticked;
         }
         let subject = self.subjects.of_node(to.incarnation);
-        let sent = engine.publish(&subject, &self.frame);
+        let sent = engine.pack(&subject, &self.frame);
         self.count_sent(kind);
         self.frame.shrink_to(FRAME_ROOM_MAX);
         sent.map_err(|_| {

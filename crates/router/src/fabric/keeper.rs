@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::credentials::Credentials;
 use super::dial::{Info, LINE_BYTES_MAX, Speaking, dial};
 use super::reading::{Denials, Reading};
-use crate::link::Link;
+use crate::link::{Link, QUEUE_BYTES_MAX};
 use crate::wamp::realm::SharedRealm;
 
 /// Between two rounds of all servers: the first, and the longest.
@@ -31,9 +31,6 @@ const DENIED_WAIT: Duration = Duration::from_secs(2);
 
 /// How often the member looks at the time.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Bytes that may wait for a server. Beyond it events are dropped and counted.
-const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// Reads the files that a link needs.
 pub(crate) fn speaking(

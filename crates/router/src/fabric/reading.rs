@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_fabric::{Denied, Input, Matters};
+use crosstie_fabric::{Denied, Input, Matters, pack};
 use crosstie_nats::{Decoded, Denial, Limits, Operation, decode, encode};
 use crosstie_routing::Position;
 use crosstie_transport::{Connection, Outcome, Protocol};
@@ -102,20 +102,9 @@ impl Reading {
     fn handle<'i>(&mut self, operation: Operation<'i>, inputs: &mut Vec<Input<'i>>) {
         match operation {
             Operation::Message(message) => {
-                let came = (message.subject, message.payload);
-                let taken = self.link.with(|member, engine, now| {
-                    let engine = engine?;
-                    Some(member.handle_message(now, came, engine))
-                });
-                match taken {
-                    Some(Ok(Some(input))) => inputs.push(input),
-                    Some(Err(refusal)) => tracing::debug!(
-                        "Realm '{}': a message on '{}' is no frame of a node: {}",
-                        self.link.realm,
-                        message.subject,
-                        refusal.name()
-                    ),
-                    Some(Ok(None)) | None => {}
+                for frame in pack::frames(message.payload) {
+                    let input = self.handle_frame(message.subject, frame);
+                    inputs.extend(input);
                 }
             }
             Operation::Pong => self.link.with(|member, engine, now| {
@@ -137,6 +126,25 @@ impl Reading {
                 }
             },
             Operation::Info(_) | Operation::Ok => {}
+        }
+    }
+
+    /// Has the member take a frame; what of it is for the realm.
+    fn handle_frame<'i>(&self, subject: &str, frame: &'i [u8]) -> Option<Input<'i>> {
+        let taken = self.link.with(|member, engine, now| {
+            let engine = engine?;
+            Some(member.handle_message(now, (subject, frame), engine))
+        });
+        match taken? {
+            Ok(input) => input,
+            Err(refusal) => {
+                tracing::debug!(
+                    "Realm '{}': a message on '{subject}' is no frame of a node: {}",
+                    self.link.realm,
+                    refusal.name()
+                );
+                None
+            }
         }
     }
 

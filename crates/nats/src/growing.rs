@@ -1,0 +1,79 @@
+//! A message that grows while nobody has taken it.
+//!
+//! What is said to one subject by many, one after the other, leaves as one message: a server handles each message
+//! alone, however short it is.
+
+use std::io::Write as _;
+
+/// A PUB in a buffer, whose payload may be longer as long as nothing is behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Growing {
+    /// Where it begins and ends in the buffer.
+    start: usize,
+    end: usize,
+}
+
+/// Of a size, with zeros in front of it: its place is not to change.
+const DIGITS: usize = 8;
+
+impl Growing {
+    /// Appends PUB with a payload of these parts.
+    pub fn begin(subject: &str, parts: [&[u8]; 2], out: &mut Vec<u8>) -> Self {
+        debug_assert!(crate::is_subject(subject), "{subject}");
+        let start = out.len();
+        let size = size(parts);
+        out.reserve(head_bytes(subject) + size + 2);
+        write_head(subject, size, out);
+        Self::end(start, parts, out)
+    }
+
+    /// Appends to the payload, which has at most so many bytes then. Not where anything has been done to the buffer
+    /// since, or it is for another subject.
+    pub fn grow(
+        &mut self,
+        subject: &str,
+        parts: [&[u8]; 2],
+        payload_bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let head = head_bytes(subject);
+        let Some(before) = (self.end - self.start).checked_sub(head + 2) else {
+            return false;
+        };
+        let after = before + size(parts);
+        let mut expected = Vec::with_capacity(head);
+        write_head(subject, before, &mut expected);
+        let is_last = out.len() == self.end && out[self.start..].starts_with(&expected);
+        if !is_last || after > payload_bytes_max {
+            return false;
+        }
+        expected.clear();
+        write_head(subject, after, &mut expected);
+        out[self.start..self.start + head].copy_from_slice(&expected);
+        out.truncate(self.end - 2);
+        *self = Self::end(self.start, parts, out);
+        true
+    }
+
+    fn end(start: usize, parts: [&[u8]; 2], out: &mut Vec<u8>) -> Self {
+        for part in parts {
+            out.extend_from_slice(part);
+        }
+        out.extend_from_slice(b"\r\n");
+        let end = out.len();
+        Self { start, end }
+    }
+}
+
+fn size(parts: [&[u8]; 2]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
+}
+
+fn head_bytes(subject: &str) -> usize {
+    "PUB ".len() + subject.len() + 1 + DIGITS + 2
+}
+
+fn write_head(subject: &str, size: usize, out: &mut Vec<u8>) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "PUB {subject} {size:0DIGITS$}\r\n");
+}
