@@ -53,7 +53,20 @@ impl Subjects {
 
     /// Where one node listens.
     pub fn of_node(&self, incarnation: u64) -> String {
-        format!("{}{incarnation:016x}", self.nodes)
+        let mut subject = String::new();
+        self.write_node(incarnation, &mut subject);
+        subject
+    }
+
+    /// Writes that to `out`.
+    pub(crate) fn write_node(&self, incarnation: u64, out: &mut String) {
+        out.clear();
+        out.push_str(&self.nodes);
+        for octet in incarnation.to_be_bytes() {
+            for digit in [octet >> 4, octet & 15] {
+                out.push(char::from_digit(u32::from(digit), 16).unwrap_or_default());
+            }
+        }
     }
 
     /// Writes the subject of a topic to `out`; whether it is short enough.

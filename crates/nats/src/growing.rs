@@ -3,8 +3,6 @@
 //! What is said to one subject by many, one after the other, leaves as one message: a server handles each message
 //! alone, however short it is.
 
-use std::io::Write as _;
-
 /// A PUB in a buffer, whose payload may be longer as long as nothing is behind it.
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
@@ -41,15 +39,12 @@ impl Growing {
             return false;
         };
         let after = before + size(parts);
-        let mut expected = Vec::with_capacity(head);
-        write_head(subject, before, &mut expected);
-        let is_last = out.len() == self.end && out[self.start..].starts_with(&expected);
+        let is_last = out.len() == self.end && is_head(&out[self.start..], subject, before);
         if !is_last || after > payload_bytes_max {
             return false;
         }
-        expected.clear();
-        write_head(subject, after, &mut expected);
-        out[self.start..self.start + head].copy_from_slice(&expected);
+        let digits_end = self.start + head - 2;
+        out[digits_end - DIGITS..digits_end].copy_from_slice(&digits(after));
         out.truncate(self.end - 2);
         *self = Self::end(self.start, parts, out);
         true
@@ -74,6 +69,26 @@ fn head_bytes(subject: &str) -> usize {
 }
 
 fn write_head(subject: &str, size: usize, out: &mut Vec<u8>) {
-    // Writing to a vector cannot fail.
-    let _ = write!(out, "PUB {subject} {size:0DIGITS$}\r\n");
+    for part in [b"PUB ", subject.as_bytes(), b" ", &digits(size), b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Whether bytes begin with what [`write_head`] writes.
+fn is_head(bytes: &[u8], subject: &str, size: usize) -> bool {
+    let rest = bytes.strip_prefix(b"PUB ");
+    let rest = rest.and_then(|rest| rest.strip_prefix(subject.as_bytes()));
+    let rest = rest.and_then(|rest| rest.strip_prefix(b" "));
+    let rest = rest.and_then(|rest| rest.strip_prefix(&digits(size)));
+    rest.is_some_and(|rest| rest.starts_with(b"\r\n"))
+}
+
+fn digits(mut size: usize) -> [u8; DIGITS] {
+    let mut digits = [b'0'; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit += (size % 10) as u8;
+        size /= 10;
+    }
+    debug_assert_eq!(size, 0, "no server takes so much");
+    digits
 }

@@ -199,7 +199,11 @@ impl Link {
 
     /// Likewise, to one other node.
     pub(crate) fn cross(&self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Uncalled> {
-        self.with(|member, engine, _| member.cross(to, crossing, engine))
+        // Without a look at the clock.
+        let mut inner = self.inner.lock();
+        let Inner { member, wire, .. } = &mut *inner;
+        let engine = wire.as_mut().map(|wire| wire as &mut dyn Engine);
+        member.cross(to, crossing, engine)
     }
 
     /// The realm holds so many bytes more for other nodes, or less.

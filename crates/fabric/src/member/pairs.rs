@@ -44,8 +44,8 @@ impl Member {
         if kind == Kind::Ask {
             neighbour.asked = self.ticked;
         }
-        let subject = self.subjects.of_node(to.incarnation);
-        let sent = engine.pack(&subject, &self.frame);
+        self.subjects.write_node(to.incarnation, &mut self.subject);
+        let sent = engine.pack(&self.subject, &self.frame);
         self.count_sent(kind);
         self.frame.shrink_to(FRAME_ROOM_MAX);
         sent.map_err(|_| {

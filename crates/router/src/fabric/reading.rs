@@ -102,10 +102,7 @@ impl Reading {
     fn handle<'i>(&mut self, operation: Operation<'i>, inputs: &mut Vec<Input<'i>>) {
         match operation {
             Operation::Message(message) => {
-                for frame in pack::frames(message.payload) {
-                    let input = self.handle_frame(message.subject, frame);
-                    inputs.extend(input);
-                }
+                self.handle_message(message.subject, message.payload, inputs);
             }
             Operation::Pong => self.link.with(|member, engine, now| {
                 if let Some(engine) = engine {
@@ -129,23 +126,21 @@ impl Reading {
         }
     }
 
-    /// Has the member take a frame; what of it is for the realm.
-    fn handle_frame<'i>(&self, subject: &str, frame: &'i [u8]) -> Option<Input<'i>> {
-        let taken = self.link.with(|member, engine, now| {
-            let engine = engine?;
-            Some(member.handle_message(now, (subject, frame), engine))
-        });
-        match taken? {
-            Ok(input) => input,
-            Err(refusal) => {
-                tracing::debug!(
-                    "Realm '{}': a message on '{subject}' is no frame of a node: {}",
-                    self.link.realm,
-                    refusal.name()
-                );
-                None
+    /// Has the member take the frames of a message; what of it is for the realm is added to `inputs`.
+    fn handle_message<'i>(&self, subject: &str, message: &'i [u8], inputs: &mut Vec<Input<'i>>) {
+        self.link.with(|member, engine, now| {
+            let Some(engine) = engine else { return };
+            for frame in pack::frames(message) {
+                match member.handle_message(now, (subject, frame), engine) {
+                    Ok(input) => inputs.extend(input),
+                    Err(refusal) => tracing::debug!(
+                        "Realm '{}': a message on '{subject}' is no frame of a node: {}",
+                        self.link.realm,
+                        refusal.name()
+                    ),
+                }
             }
-        }
+        });
     }
 
     fn handle_denial(&mut self, denial: Denial<'_>, text: &str) {
