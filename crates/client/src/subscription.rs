@@ -96,6 +96,8 @@ impl Client {
         let options = crosstie_wamp::SubscribeOptions {
             match_policy,
             get_retained,
+            // The client acknowledges nothing.
+            acknowledged_delivery: false,
             unsupported: None,
         };
         let (queue, events) = mpsc::channel(waiting_max.max(1));

@@ -28,6 +28,7 @@ const EMBEDDED: &[(&str, &str)] = &files! {
     "pattern_based_subscription"
     "event_retention"
     "event_history"
+    "acknowledged_event_delivery"
     "subscription_revocation"
     "subscription_meta_api"
     "publication_trustlevels"

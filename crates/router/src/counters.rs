@@ -53,12 +53,13 @@ pub(crate) enum Counter {
     EventsNotRecorded,
     EventsDroppedOldest,
     SessionsClosedForSlowness,
+    SessionsClosedUnacknowledged,
     PublishersHeldBack,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 43] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 44] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -264,6 +265,11 @@ impl Counter {
             Self::SessionsClosedForSlowness,
             "sessions_closed_for_slowness",
             "Sessions closed because they took events more slowly than they came, where their bounds say so",
+        ),
+        (
+            Self::SessionsClosedUnacknowledged,
+            "sessions_closed_unacknowledged",
+            "Sessions closed because they had too many events to acknowledge",
         ),
         (
             Self::PublishersHeldBack,

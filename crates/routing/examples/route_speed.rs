@@ -273,6 +273,7 @@ fn retained(rounds: u32) -> f64 {
             options: SubscribeOptions {
                 match_policy: MatchPolicy::Prefix,
                 get_retained: true,
+                acknowledged_delivery: false,
                 ..SubscribeOptions::default()
             },
             topic: "com.".into(),

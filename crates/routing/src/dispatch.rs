@@ -2,6 +2,7 @@
 
 use crosstie_wamp::{Message, MessageType};
 
+use crate::broker::Broker;
 use crate::dealer::Uncalled;
 use crate::identity::SessionIndex;
 use crate::{ClientFeature, Outbox, Realm, Time, Violation};
@@ -112,6 +113,9 @@ impl<H> Realm<H> {
             }
             Message::Cancel { request, options } => {
                 dealer.cancel(context, from, *request, options.mode);
+            }
+            Message::EventReceived { publication } => {
+                return Broker::handle_received(context, from, *publication);
             }
             other => return Err(Violation::unexpected(other.kind())),
         }

@@ -156,7 +156,7 @@ pub fn router_roles(meta_api: bool, history: bool, nodes: bool) -> Dict {
                 &BROKER_FEATURES,
                 &BROKER_META_FEATURES,
                 &["event_history"],
-                &[],
+                alone(&BROKER_FEATURES_ALONE),
             ),
         ),
         (
@@ -199,6 +199,7 @@ const DEALER_FEATURES: [&str; 13] = [
 ];
 
 /// Of realms on one node.
+const BROKER_FEATURES_ALONE: [&str; 1] = ["x_acknowledged_event_delivery"];
 const DEALER_FEATURES_ALONE: [&str; 1] = ["x_sticky"];
 
 /// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.

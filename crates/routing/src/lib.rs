@@ -48,6 +48,7 @@ mod context;
 mod counts;
 mod dealer;
 mod decline;
+mod deliveries;
 mod dispatch;
 mod events;
 mod fault;

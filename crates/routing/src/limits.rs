@@ -56,6 +56,10 @@ pub struct Limits {
     /// Bytes of one session's testaments, with 192 for each; more are
     /// `crosstie.error.testaments_bytes_max`.
     pub testaments_bytes_max: usize,
+    /// Events that a session is to acknowledge and has not; at one more it is closed.
+    pub unacknowledged_events_max: usize,
+    /// Bytes of them, with 192 for each; beyond, it is closed.
+    pub unacknowledged_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -82,6 +86,8 @@ impl Default for Limits {
             history_answer_bytes_max: 1 << 20,
             testaments_max: 128,
             testaments_bytes_max: 256 << 10,
+            unacknowledged_events_max: 10_000,
+            unacknowledged_bytes_max: 16 << 20,
         }
     }
 }

@@ -146,4 +146,6 @@ pub enum CloseReason {
     /// An answer (RESULT, ERROR, SUBSCRIBED and the like) found its queue full: the peer cannot
     /// be told the truth any more, and would wait for it for ever.
     ResultRefused,
+    /// It has more events to acknowledge than it may, or its queue has no room for the first of them.
+    Unacknowledged,
 }

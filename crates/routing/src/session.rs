@@ -12,6 +12,7 @@ use slab::Slab;
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::companions::Companions;
+use crate::deliveries::Deliveries;
 use crate::identity::{Identity, SessionIndex, SessionKey};
 use crate::keys::{CallKey, RegistrationKey};
 use crate::neighbours::Neighbours;
@@ -65,6 +66,8 @@ pub(crate) struct Rare {
     /// What it may have because of the way by which it came.
     pub(crate) limits: Option<Box<RoleLimits>>,
     pub(crate) companions: Companions,
+    /// What it is to acknowledge.
+    pub(crate) deliveries: Option<Box<Deliveries>>,
 }
 
 impl<H> Session<H> {
@@ -77,9 +80,14 @@ impl<H> Session<H> {
                 authextra,
                 limits,
                 companions,
+                deliveries,
             } = &**rare;
             let is_free = limits.is_none() && authextra.is_empty();
-            is_free && unfinished.is_empty() && testaments.is_empty() && companions.is_empty()
+            is_free
+                && unfinished.is_empty()
+                && testaments.is_empty()
+                && companions.is_empty()
+                && deliveries.is_none()
         };
         self.rare.take_if(is_empty);
     }
@@ -93,7 +101,11 @@ impl<H> Session<H> {
     /// Bytes of what is kept of it until it is gone: of its authentication, and of the callees that it was given.
     pub(crate) fn kept_bytes(&self) -> usize {
         let rare = self.rare.as_deref();
-        rare.map_or(0, |rare| rare.authextra.len() + rare.companions.bytes())
+        rare.map_or(0, |rare| {
+            let unacknowledged = rare.deliveries.as_ref();
+            let unacknowledged = unacknowledged.map_or(0, |line| line.bytes());
+            rare.authextra.len() + rare.companions.bytes() + unacknowledged
+        })
     }
 
     /// It has left: whether it had testaments then, and needs its role until they are published.
@@ -371,6 +383,9 @@ impl<H> Sessions<H> {
             assert_eq!(session.closing, !session.is_in());
             if let Some(rare) = &session.rare {
                 rare.testaments.check_invariants();
+                if let Some(deliveries) = &rare.deliveries {
+                    deliveries.check_invariants();
+                }
             }
         }
     }

@@ -82,6 +82,9 @@ pub enum Message<'a> {
         details: EventDetails<'a>,
         payload: Payload<'a>,
     },
+    EventReceived {
+        publication: PublicationId,
+    },
     Call {
         request: RequestId,
         options: CallOptions,
@@ -132,6 +135,9 @@ pub enum Message<'a> {
     },
 }
 
+/// The code under which clients send EVENT_RECEIVED as long as the specification does not have it.
+pub(crate) const EVENT_RECEIVED_IN_USE: u64 = 337;
+
 /// The type code, first element of every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -150,6 +156,8 @@ pub enum MessageType {
     Unsubscribe = 34,
     Unsubscribed = 35,
     Event = 36,
+    /// Proposed for the specification, and in use under [`EVENT_RECEIVED_IN_USE`].
+    EventReceived = 37,
     Call = 48,
     Cancel = 49,
     Result = 50,
@@ -164,7 +172,7 @@ pub enum MessageType {
 
 impl MessageType {
     /// Every type, in the order of the codes.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Hello,
         Self::Welcome,
         Self::Abort,
@@ -179,6 +187,7 @@ impl MessageType {
         Self::Unsubscribe,
         Self::Unsubscribed,
         Self::Event,
+        Self::EventReceived,
         Self::Call,
         Self::Cancel,
         Self::Result,
@@ -193,7 +202,8 @@ impl MessageType {
 
     /// The type with that code.
     pub fn from_code(code: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.code() == code)
+        let found = Self::ALL.into_iter().find(|kind| kind.code() == code);
+        found.or_else(|| (code == EVENT_RECEIVED_IN_USE).then_some(Self::EventReceived))
     }
 
     /// The code on the wire.
@@ -218,6 +228,7 @@ impl MessageType {
             Self::Unsubscribe => "UNSUBSCRIBE",
             Self::Unsubscribed => "UNSUBSCRIBED",
             Self::Event => "EVENT",
+            Self::EventReceived => "EVENT_RECEIVED",
             Self::Call => "CALL",
             Self::Cancel => "CANCEL",
             Self::Result => "RESULT",
@@ -250,6 +261,7 @@ impl Message<'_> {
             Self::Unsubscribe { .. } => MessageType::Unsubscribe,
             Self::Unsubscribed { .. } => MessageType::Unsubscribed,
             Self::Event { .. } => MessageType::Event,
+            Self::EventReceived { .. } => MessageType::EventReceived,
             Self::Call { .. } => MessageType::Call,
             Self::Cancel { .. } => MessageType::Cancel,
             Self::Result { .. } => MessageType::Result,

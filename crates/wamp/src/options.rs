@@ -145,12 +145,17 @@ impl Default for PublishOptions {
     }
 }
 
+/// In SUBSCRIBE that each event is to be acknowledged, and in EVENT that this one is.
+pub(crate) const ACKNOWLEDGED_DELIVERY: &str = "x_acknowledged_delivery";
+
 /// `SUBSCRIBE.Options`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubscribeOptions {
     pub match_policy: MatchPolicy,
     /// The subscriber wants what was retained before it came.
     pub get_retained: bool,
+    /// The subscriber acknowledges each event. No option of the specification.
+    pub acknowledged_delivery: bool,
     pub unsupported: Option<Unsupported>,
 }
 
@@ -162,6 +167,8 @@ pub struct EventDetails<'a> {
     pub publisher: Option<Disclosed<'a>>,
     /// The event was published before the subscription, and kept for it.
     pub retained: bool,
+    /// The receiver is asked to acknowledge it (Autobahn's; not in the specification).
+    pub acknowledged_delivery: bool,
     pub passthru: Option<Box<Dict>>,
 }
 

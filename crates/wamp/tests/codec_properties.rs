@@ -364,6 +364,7 @@ fn event() -> impl Strategy<Value = Message<'static>> {
                 topic,
                 publisher,
                 retained,
+                acknowledged_delivery: !retained,
                 passthru,
             },
             payload: Payload::EMPTY,
@@ -531,6 +532,9 @@ fn reply_of_ids() -> impl Strategy<Value = Message<'static>> {
                 publication: PublicationId(id),
             }
         }),
+        id().prop_map(|id| Message::EventReceived {
+            publication: PublicationId(id),
+        }),
         two_ids().prop_map(|(request, id)| {
             Message::Subscribed {
                 request,
@@ -565,6 +569,7 @@ fn subscribe() -> impl Strategy<Value = Message<'static>> {
             let options = SubscribeOptions {
                 match_policy,
                 get_retained,
+                acknowledged_delivery: get_retained,
                 unsupported: None,
             };
             Message::Subscribe {

@@ -135,6 +135,7 @@ impl Simulation {
                 let options = SubscribeOptions {
                     match_policy,
                     get_retained: self.chance.one_in(2),
+                    acknowledged_delivery: false,
                     unsupported: None,
                 };
                 Request::Subscribe {

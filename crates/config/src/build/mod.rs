@@ -181,6 +181,8 @@ fn limits(limits: View<'_>) -> Limits {
         history_answer_bytes_max: bound(limits, "history_answer_bytes_max"),
         testaments_max: bound(limits, "testaments_max"),
         testaments_bytes_max: bound(limits, "testaments_bytes_max"),
+        unacknowledged_events_max: bound(limits, "unacknowledged_events_max"),
+        unacknowledged_bytes_max: bound(limits, "unacknowledged_bytes_max"),
         shutdown_timeout: milliseconds(limits, "shutdown_timeout_ms"),
     }
 }

@@ -380,6 +380,19 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(256 << 10)),
         key(
+            "unacknowledged_events_max",
+            integer(1, 1_000_000),
+            "[Events](events.md) that a session is to acknowledge and has not; at one more it is closed \
+             (`crosstie.error.unacknowledged_max`).",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
+            "unacknowledged_bytes_max",
+            integer(0, 1 << 32),
+            "Bytes of them, with 192 for each; beyond, it is closed likewise.",
+        )
+        .fallback(Fallback::Integer(16 << 20)),
+        key(
             "shutdown_timeout_ms",
             integer(0, 3_600_000),
             "How long the node waits for its sessions to say goodbye when it ends, in \

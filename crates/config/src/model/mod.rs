@@ -215,5 +215,7 @@ pub struct Limits {
     pub history_answer_bytes_max: usize,
     pub testaments_max: usize,
     pub testaments_bytes_max: usize,
+    pub unacknowledged_events_max: usize,
+    pub unacknowledged_bytes_max: usize,
     pub shutdown_timeout: Duration,
 }

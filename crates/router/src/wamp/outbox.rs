@@ -157,9 +157,20 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         self.counters.add(counter, count as u64);
     }
 
-    fn close(&mut self, session: &Peer, _: CloseReason) {
-        self.counters.count(Counter::SessionsClosedForRefusal);
-        session.say_last(QUEUE_FULL, "an answer found your queue full");
+    fn close(&mut self, session: &Peer, reason: CloseReason) {
+        match reason {
+            CloseReason::Unacknowledged => {
+                self.counters.count(Counter::SessionsClosedUnacknowledged);
+                session.say_last(
+                    UNACKNOWLEDGED_MAX,
+                    "you have too many events to acknowledge",
+                );
+            }
+            _ => {
+                self.counters.count(Counter::SessionsClosedForRefusal);
+                session.say_last(QUEUE_FULL, "an answer found your queue full");
+            }
+        }
         self.closed.push(session.clone());
     }
 
@@ -276,6 +287,9 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
 
 /// Why a session is aborted that an answer could not be queued for.
 const QUEUE_FULL: &str = "crosstie.error.queue_bytes_max";
+
+/// Why one is that has not acknowledged its events.
+const UNACKNOWLEDGED_MAX: &str = "crosstie.error.unacknowledged_max";
 
 /// Ends a session that an event found too slow, where that is what its bounds say. The realm hears of it when the
 /// connection has ended.

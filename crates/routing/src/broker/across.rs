@@ -5,7 +5,7 @@ use crosstie_wamp::{EventDetails, MatchPolicy, Message, MessageType, RequestId, 
 use super::receivers::Filter;
 use super::retained::{self, Retained};
 use super::waiting::{REQUEST_BYTES, Request};
-use super::{Broker, Reach, Subscription};
+use super::{Broker, Subscription};
 use crate::Outbox;
 use crate::across::{Pattern, Position, Publication, Uncrossed};
 use crate::context::{Context, is_reserved};
@@ -243,7 +243,7 @@ impl Broker {
         publication: &Publication<'_>,
         filter: Option<&Filter<'_>>,
     ) {
-        if let Reach::Recorded(log) = subscription.reach {
+        if let Some(log) = subscription.log() {
             let kept = retained::Publication {
                 id: publication.id,
                 publisher: None,
@@ -270,6 +270,7 @@ impl Broker {
                 topic: (!is_exact).then(|| publication.topic.into()),
                 publisher: publication.publisher.clone(),
                 retained: false,
+                acknowledged_delivery: false,
                 passthru: publication.options.passthru.clone(),
             },
             payload: publication.payload,

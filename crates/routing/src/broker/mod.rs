@@ -2,6 +2,7 @@
 //! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
 
 mod across;
+mod delivering;
 mod entries;
 mod forwarded;
 mod history;
@@ -27,6 +28,7 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHasher};
 use slab::Slab;
 
+use self::delivering::Acknowledging;
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
 use self::waiting::{Across, Waiting};
@@ -54,6 +56,8 @@ struct Subscription {
     subscribers: Subscribers,
     /// Who asked for it while other nodes do not know of it.
     waiting: Option<Box<Waiting>>,
+    /// Those of its subscribers that acknowledge.
+    acknowledging: Option<Box<Acknowledging>>,
     /// Who first asked for it, and has the topic on its account for as long as it stays.
     payer: Option<SessionIndex>,
     created: Time,
@@ -67,6 +71,8 @@ enum Reach {
     Exact,
     Pattern,
     Recorded(LogIndex),
+    /// Some of its subscribers acknowledge.
+    Acknowledging,
 }
 
 impl Subscription {
@@ -134,11 +140,17 @@ impl Broker {
         options: &SubscribeOptions,
         topic: &str,
     ) {
-        let subscription = match self.enter(context, from, request, options, topic) {
+        let entered = self
+            .check_acknowledging(options)
+            .and_then(|()| self.enter(context, from, request, options, topic));
+        let subscription = match entered {
             Ok(Some(subscription)) => subscription,
             Ok(None) => return,
             Err(fault) => return context.refuse(from, MessageType::Subscribe, request, &fault),
         };
+        if options.acknowledged_delivery {
+            self.acknowledge(from, subscription);
+        }
         let subscribed = Message::Subscribed {
             request,
             subscription,
@@ -275,6 +287,9 @@ impl Broker {
             Reach::Exact => false,
             Reach::Pattern => true,
             Reach::Recorded(log) => self.keep(context, from, (log, subscription), publication),
+            Reach::Acknowledging => {
+                return self.send_acknowledged(context, from, key, publication, filter);
+            }
         };
         let sessions = &*context.sessions;
         let event = Message::Event {
@@ -286,6 +301,7 @@ impl Broker {
                     .publisher
                     .map(|index| sessions[index].disclosed()),
                 retained: false,
+                acknowledged_delivery: false,
                 passthru: options.passthru.clone(),
             },
             payload: publication.payload,
@@ -356,7 +372,8 @@ impl Broker {
             let (policy, topic) = (subscription.match_policy, &subscription.topic);
             assert_eq!(self.by_topic.value(policy, topic), Some(key));
             assert_eq!(self.by_id.get(&subscription.id), Some(&key));
-            let is_kept = matches!(subscription.reach, Reach::Recorded(_));
+            subscription.check_acknowledging();
+            let is_kept = subscription.log().is_some();
             assert!(
                 is_kept || !subscription.subscribers.is_empty() || subscription.waiting.is_some(),
                 "subscription without subscribers"

@@ -179,7 +179,7 @@ impl Broker {
             };
             context.authorize_besides(from, &subject)?;
         }
-        let Reach::Recorded(log) = subscription.reach else {
+        let Some(log) = subscription.log() else {
             let text = format!("no history is kept of subscription {id}");
             return Err(Fault::new(error::HISTORY_UNAVAILABLE, text));
         };

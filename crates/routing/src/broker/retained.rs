@@ -317,6 +317,7 @@ impl Event {
                     authrole: (&*identity.authrole).into(),
                 }),
                 retained: true,
+                acknowledged_delivery: false,
                 passthru: self.passthru.clone(),
             },
             payload: Payload {

@@ -132,6 +132,7 @@ impl Broker {
             },
             subscribers: IndexSet::default(),
             waiting: None,
+            acknowledging: None,
             payer: None,
             created,
         }) as u32);
@@ -149,6 +150,7 @@ impl Broker {
         self.held -= 1;
         let subscription = &mut self.subscriptions[key.0 as usize];
         let was_in = subscription.subscribers.swap_remove(&from);
+        subscription.leave_acknowledging(from);
         let mut bytes = SUBSCRIBER_BYTES;
         let mut waits = false;
         if let Some(waiting) = &mut subscription.waiting {
@@ -160,7 +162,7 @@ impl Broker {
             bytes += subscription.bytes();
         }
         context.hold(from, -bytes);
-        let is_kept = matches!(subscription.reach, Reach::Recorded(_));
+        let is_kept = subscription.log().is_some();
         let is_gone = subscription.subscribers.is_empty() && !is_kept && !waits;
         if was_in {
             let what = (subscription.id.0, &*subscription.topic);

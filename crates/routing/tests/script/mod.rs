@@ -309,6 +309,10 @@ impl Player {
                 }
                 ("testaments_max", _) => config.limits.testaments_max = limit?,
                 ("testaments_bytes_max", _) => config.limits.testaments_bytes_max = limit?,
+                ("unacknowledged_events_max", _) => {
+                    config.limits.unacknowledged_events_max = limit?;
+                }
+                ("unacknowledged_bytes_max", _) => config.limits.unacknowledged_bytes_max = limit?,
                 ("sessions_max", _) => config.limits.sessions_max = limit?,
                 ("subscriptions_max", _) => config.limits.subscriptions_max = limit?,
                 ("registrations_max", _) => config.limits.registrations_max = limit?,

@@ -8,9 +8,9 @@ use crosstie_routing::{ClientFeature, ClientFeatures};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
-    Message, MessageType, Payload, PublishOptions, Receivers, RegisterOptions, RegistrationId,
-    RequestId, ResultDetails, Serializer, SessionId, SubscribeOptions, SubscriptionId, Unsupported,
-    Value, YieldOptions,
+    Message, MessageType, Payload, PublicationId, PublishOptions, Receivers, RegisterOptions,
+    RegistrationId, RequestId, ResultDetails, Serializer, SessionId, SubscribeOptions,
+    SubscriptionId, Unsupported, Value, YieldOptions,
 };
 
 /// A message that a client sends.
@@ -54,6 +54,9 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, String> {
                 options: CancelOptions { mode },
             }
         }
+        MessageType::EventReceived => Message::EventReceived {
+            publication: PublicationId(words.number()?),
+        },
         MessageType::Register => Message::Register {
             request: words.request()?,
             options: register_options(words.next()?)?,
@@ -185,6 +188,7 @@ pub(super) fn write(message: &Message<'_>) -> String {
                 .given("topic", details.topic.as_deref())
                 .disclosed("publisher", details.publisher.as_ref())
                 .flag("retained", details.retained)
+                .flag("x_acknowledged_delivery", details.acknowledged_delivery)
                 .passed(details.passthru.as_deref())
                 .close();
             format!("{name} {subscription} {publication} {details}")
@@ -456,6 +460,7 @@ fn subscribe_options(word: &str) -> Result<SubscribeOptions, String> {
         match key {
             "match" => options.match_policy = match_policy(value).ok_or("no such policy")?,
             "get_retained" => options.get_retained = flag(value),
+            "x_acknowledged_delivery" => options.acknowledged_delivery = flag(value),
             _ if unsupported(&mut options.unsupported, key) => {}
             _ => return Err(format!("no such option: {key}={value}")),
         }

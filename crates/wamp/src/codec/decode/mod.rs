@@ -141,6 +141,9 @@ impl<'a, R: Reader<'a>> Elements<R> {
                 details: self.options("details", options::event)?,
                 payload: self.payload()?,
             },
+            MessageType::EventReceived => Message::EventReceived {
+                publication: PublicationId(self.id("publication")?),
+            },
             MessageType::Call => Message::Call {
                 request: self.request()?,
                 options: self.options("options", options::call)?,

@@ -9,6 +9,7 @@ use super::super::DecodeError;
 use super::super::reader::{Reader, Result, Token, enter};
 use super::super::value::{self, Room};
 use super::id;
+use crate::options::ACKNOWLEDGED_DELIVERY;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
@@ -167,6 +168,10 @@ pub(super) fn subscribe<'a, R: Reader<'a>>(
     entries(reader, room, |reader, key, room| match key {
         "match" => word(reader, &MATCH_POLICIES).map(|policy| options.match_policy = policy),
         "get_retained" => reader.boolean().map(|get| options.get_retained = get),
+        ACKNOWLEDGED_DELIVERY => {
+            let wants = reader.boolean();
+            wants.map(|wants| options.acknowledged_delivery = wants)
+        }
         _ => unknown(reader, key, room, &mut options.unsupported),
     })?;
     Ok(options)
@@ -185,6 +190,7 @@ pub(super) fn event<'a, R: Reader<'a>>(
             "publisher_authid" => publisher.authid = reader.text()?,
             "publisher_authrole" => publisher.authrole = reader.text()?,
             "retained" => details.retained = reader.boolean()?,
+            ACKNOWLEDGED_DELIVERY => details.acknowledged_delivery = reader.boolean()?,
             _ => other(reader, key, room, &mut details.passthru)?,
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::transcode;
 use super::value::{self, Unrepresentable};
 use super::writer::{Opened, Result, Writer};
+use crate::message::EVENT_RECEIVED_IN_USE;
 use crate::{Dict, Message, Payload, RequestId, Serializer};
 
 pub use welcome::Detail;
@@ -206,6 +207,11 @@ impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
                 self.number(publication.0);
                 self.options(|entries| entries.event(details))?;
                 self.payload(payload)
+            }
+            Message::EventReceived { publication } => {
+                self.open(EVENT_RECEIVED_IN_USE, 2);
+                self.number(publication.0);
+                Ok(())
             }
             Message::Call {
                 request,

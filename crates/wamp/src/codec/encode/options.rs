@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::super::value::{self, Unrepresentable};
 use super::super::writer::{Opened, Result, Writer};
+use crate::options::ACKNOWLEDGED_DELIVERY;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, RegisterOptions,
@@ -58,6 +59,7 @@ impl<'w, W: Writer> Entries<'w, W> {
     pub(super) fn subscribe(&mut self, options: &SubscribeOptions) -> Result<()> {
         self.match_policy(options.match_policy);
         self.flag("get_retained", options.get_retained);
+        self.flag(ACKNOWLEDGED_DELIVERY, options.acknowledged_delivery);
         Ok(())
     }
 
@@ -68,6 +70,7 @@ impl<'w, W: Writer> Entries<'w, W> {
             self.disclosed(keys, publisher);
         }
         self.flag("retained", details.retained);
+        self.flag(ACKNOWLEDGED_DELIVERY, details.acknowledged_delivery);
         self.passthru(details.passthru.as_deref())
     }
 

@@ -1,0 +1,242 @@
+//! Events that their subscribers acknowledge: they stay with the session until it has.
+
+use std::sync::Arc;
+
+use crosstie_wamp::{EventDetails, Message, PublicationId, SubscribeOptions, SubscriptionId};
+
+use super::history::LogIndex;
+use super::receivers::Filter;
+use super::retained::Publication;
+use super::{Broker, Reach, Subscribers, Subscription, SubscriptionKey};
+use crate::context::Context;
+use crate::deliveries::{Acknowledged, Delivered, Deliveries};
+use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
+use crate::{CloseReason, Refused, Violation};
+
+/// Acknowledgements that are looked for in the time of a step.
+const PLACES_PER_STEP: usize = 16;
+
+/// Of a subscription with sessions that acknowledge.
+#[derive(Debug)]
+pub(super) struct Acknowledging {
+    /// What its reach is otherwise.
+    reach: Reach,
+    /// Those sessions, never none.
+    sessions: Subscribers,
+}
+
+impl Subscription {
+    /// The log of its publications, if they are recorded.
+    pub(super) fn log(&self) -> Option<LogIndex> {
+        let wrapped = self.acknowledging.as_ref().map(|of| of.reach);
+        match wrapped.unwrap_or(self.reach) {
+            Reach::Recorded(log) => Some(log),
+            _ => None,
+        }
+    }
+
+    /// From now on this session's events wait for their acknowledgements.
+    fn acknowledge(&mut self, session: SessionIndex) {
+        let before = std::mem::replace(&mut self.reach, Reach::Acknowledging);
+        let of = self.acknowledging.get_or_insert_with(|| {
+            Box::new(Acknowledging {
+                reach: before,
+                sessions: Subscribers::default(),
+            })
+        });
+        of.sessions.insert(session);
+    }
+
+    /// This session is no subscriber any more.
+    pub(super) fn leave_acknowledging(&mut self, session: SessionIndex) {
+        let Some(of) = &mut self.acknowledging else {
+            return;
+        };
+        of.sessions.swap_remove(&session);
+        if of.sessions.is_empty() {
+            self.reach = of.reach;
+            self.acknowledging = None;
+        }
+    }
+
+    /// Asserts that its reach says what it has.
+    pub(super) fn check_acknowledging(&self) {
+        let is_said = self.reach == Reach::Acknowledging;
+        assert_eq!(is_said, self.acknowledging.is_some());
+        if let Some(of) = &self.acknowledging {
+            assert!(!of.sessions.is_empty() && of.reach != Reach::Acknowledging);
+            assert!(of.sessions.is_subset(&self.subscribers));
+        }
+    }
+}
+
+impl Broker {
+    /// Whether a realm's events can be acknowledged: what is held for a session is on one node, and it may come back to
+    /// any.
+    pub(super) fn check_acknowledging(&self, options: &SubscribeOptions) -> Result<(), Fault> {
+        if !options.acknowledged_delivery || self.across.is_none() {
+            return Ok(());
+        }
+        let text =
+            "events are not acknowledged (x_acknowledged_delivery) in a realm of several nodes";
+        Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
+    }
+
+    /// From now on a subscriber's events wait for its acknowledgements.
+    pub(super) fn acknowledge(&mut self, subscriber: SessionIndex, id: SubscriptionId) {
+        if let Some(SubscriptionKey(key)) = self.by_id.get(&id) {
+            self.subscriptions[*key as usize].acknowledge(subscriber);
+        }
+    }
+
+    /// Sends the EVENT of a publication under a subscription with sessions that acknowledge.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_acknowledged<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        key: SubscriptionKey,
+        publication: &Publication<'_>,
+        filter: Option<&Filter<'_>>,
+    ) {
+        let subscription = &self.subscriptions[key.0 as usize];
+        let Some(of) = &subscription.acknowledging else {
+            return;
+        };
+        let is_pattern = match of.reach {
+            Reach::Recorded(log) => self.keep(context, from, (log, subscription), publication),
+            reach => reach == Reach::Pattern,
+        };
+        let (options, payload) = (publication.options, publication.payload);
+        let sessions = &*context.sessions;
+        let subscribers = &subscription.subscribers;
+        *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
+        let is_reached = |index: &SessionIndex| {
+            let session = &sessions[*index];
+            let left_out = session.closing || (options.exclude_me && *index == from);
+            !left_out && filter.is_none_or(|filter| filter.admits(*index, session))
+        };
+        let reached: Vec<_> = match filter {
+            None => subscribers.iter().copied().filter(is_reached).collect(),
+            Some(filter) => {
+                let candidates = filter.candidates(subscribers);
+                candidates.filter(is_reached).collect()
+            }
+        };
+        let (acknowledging, others): (Vec<_>, Vec<_>) = reached
+            .into_iter()
+            .partition(|index| of.sessions.contains(index));
+        let publisher = publication.publisher.map(|index| &sessions[index]);
+        let event = Message::Event {
+            subscription: subscription.id,
+            publication: publication.id,
+            details: EventDetails {
+                topic: is_pattern.then(|| publication.topic.into()),
+                publisher: publisher.map(|who| who.disclosed()),
+                passthru: options.passthru.clone(),
+                ..EventDetails::default()
+            },
+            payload,
+        };
+        let mut handles = others.iter().map(|index| &sessions[*index].handle);
+        context.out.publish(&event, &mut handles);
+        if acknowledging.is_empty() {
+            return;
+        }
+        let delivered = Arc::new(Delivered {
+            subscription: subscription.id,
+            publication: publication.id,
+            topic: is_pattern.then(|| publication.topic.into()),
+            publisher: publisher.map(|who| (who.id, who.identity.clone())),
+            passthru: options.passthru.clone(),
+            serializer: payload.serializer,
+            payload: [payload.args, payload.kwargs].concat().into(),
+            args_bytes: payload.args.len(),
+        });
+        for index in acknowledging {
+            deliver(context, index, &delivered);
+        }
+    }
+
+    /// EVENT_RECEIVED.
+    pub(crate) fn handle_received<H>(
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        publication: PublicationId,
+    ) -> Result<(), Violation> {
+        let deliveries = deliveries(context, from);
+        let outcome = deliveries.map(|deliveries| deliveries.acknowledge(publication));
+        match outcome.unwrap_or(Acknowledged::Unknown) {
+            Acknowledged::Taken { bytes, place } => {
+                context.spend(1 + (place / PLACES_PER_STEP) as u32);
+                context.hold(from, -(bytes as isize));
+                send_on(context, from);
+                Ok(())
+            }
+            Acknowledged::Again => Ok(()),
+            Acknowledged::Unknown => Err(Violation::new(format!(
+                "received EVENT_RECEIVED for publication {publication}, which waits for no acknowledgement of \
+                 this session"
+            ))),
+        }
+    }
+}
+
+fn deliveries<'c, H>(
+    context: &'c mut Context<'_, H>,
+    of: SessionIndex,
+) -> Option<&'c mut Deliveries> {
+    let rare = context.sessions[of].rare.as_mut()?;
+    rare.deliveries.as_deref_mut()
+}
+
+/// Puts an event at the end of a session's line, and sends it if it is its turn. A session that has too many to acknowledge
+/// is closed: what it was promised cannot be kept.
+fn deliver<H>(context: &mut Context<'_, H>, to: SessionIndex, event: &Arc<Delivered>) {
+    let limits = &context.config.limits;
+    let (events_max, bytes_max) = (
+        limits.unacknowledged_events_max,
+        limits.unacknowledged_bytes_max,
+    );
+    let bytes = event.bytes();
+    let rare = context.sessions[to].rare.get_or_insert_default();
+    let deliveries = rare.deliveries.get_or_insert_default();
+    if deliveries.len() >= events_max || deliveries.bytes() + bytes > bytes_max {
+        return give_up(context, to);
+    }
+    let is_next = deliveries.next_unsent().is_none();
+    deliveries.push(Arc::clone(event));
+    context.hold(to, bytes as isize);
+    if is_next {
+        send_on(context, to);
+    }
+}
+
+fn give_up<H>(context: &mut Context<'_, H>, session: SessionIndex) {
+    if context.sessions.doom(session) {
+        let handle = &context.sessions[session].handle;
+        context.out.close(handle, CloseReason::Unacknowledged);
+    }
+}
+
+/// Sends what waits in a session's line, as far as its queue has room.
+fn send_on<H>(context: &mut Context<'_, H>, to: SessionIndex) {
+    while let Some(event) = deliveries(context, to).and_then(|line| line.next_unsent()) {
+        let sent = context.send(to, &event.message());
+        context.spend(1);
+        let Some(line) = deliveries(context, to) else {
+            return;
+        };
+        match sent {
+            Ok(()) => line.note_sent(),
+            Err(Refused::Full) if line.none_sent() => return give_up(context, to),
+            Err(Refused::Full | Refused::Gone) => return,
+            Err(Refused::TooLong | Refused::Unrepresentable(_)) => {
+                let bytes = line.drop_unsent();
+                context.hold(to, -(bytes as isize));
+            }
+        }
+    }
+}
