@@ -13,7 +13,7 @@ import pytest
 from rig import config
 from rig.rawsocket import RawSocket
 from rig.router import Router, binary
-from rig.session import CALL, ERROR, PUBLISH, PUBLISHED, RESULT
+from rig.session import CALL, ERROR, EVENT, PUBLISH, PUBLISHED, RESULT
 from rig.waiting import DEADLINE_S, await_true
 
 GET = "wamp.subscription.get_events"
@@ -162,6 +162,46 @@ def test_all_that_is_known_of_an_event(kept):
     assert (event["session_id"], event["authrole"]) == (session, "anonymous")
 
 
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_retained_events(kept, way):
+    kept.store["keep_retained"] = True
+    peer = kept.start()
+    for number in range(5):
+        retain(peer, "org.now.a", number)
+    retain(peer, "org.now.ends", 1, retain_ms=1)
+    retain(peer, "org.now.taken", 1)
+    retain(peer, "org.now.taken", 2, retain_ms=0)
+    retain(peer, "org.now.later", 1, retain_ms=3_600_000)
+    retain(peer, "org.now.others", 1, eligible_authrole=["other"])
+    peer.ask(PUBLISH, {"retain": True}, "org.now.b", [7])
+    peer.publish("org.now.b", 8)
+    if way == "kill":
+        retain(peer, "org.now.c", 9)
+        kept.nodes[-1].kill()
+    else:
+        kept.stop()
+    peer = kept.start()
+    expected = {"org.now.a": 4, "org.now.later": 1, "org.now.b": 7}
+    assert retained(peer) == expected | ({"org.now.c": 9} if way == "kill" else {})
+    # It ends when it was to end, whatever was in between.
+    kept.stop()
+    database = sqlite3.connect(kept.path)
+    ((first, last),) = database.execute(
+        "SELECT min(ends_us), max(ends_us) FROM retained WHERE ends_us IS NOT NULL"
+    )
+    assert first == last > 0
+    database.execute("UPDATE retained SET ends_us = 1 WHERE ends_us IS NOT NULL")
+    database.commit()
+    database.close()
+    assert "org.now.later" not in retained(kept.start())
+    kept.stop()
+    kept.store["keep_retained"] = False
+    assert retained(kept.start()) == {}
+    kept.stop()
+    kept.store["keep_retained"] = True
+    assert retained(kept.start()) == {}
+
+
 def test_the_oldest_go(kept):
     peer = kept.start(bytes_max=65_536)
     for number in range(40):
@@ -183,6 +223,23 @@ def test_a_publication_that_is_not_there(kept):
     error = peer.hear(ERROR)
     assert error[4] == "wamp.error.invalid_argument"
     assert "4711" in error[5][0]
+
+
+def retain(peer: RawSocket, topic: str, number: int, **options: object) -> None:
+    """Publish what is to be retained, and wait for the answer."""
+    peer.ask(PUBLISH, {"acknowledge": True, "retain": True, **options}, topic, [number])
+    peer.hear(PUBLISHED)
+
+
+def retained(peer: RawSocket) -> dict[str, int]:
+    """Return what is retained below one prefix, by topic: what a subscription is sent first."""
+    peer.subscribe("org.now.", match="prefix", get_retained=True)
+    peer.ask(PUBLISH, {"acknowledge": True}, "org.last", [])
+    found = {}
+    # The answer comes behind all that was retained.
+    while (event := peer.hear_any())[0] == EVENT:
+        found[event[3]["topic"]] = event[4][0]
+    return found
 
 
 def unacknowledged(peer: RawSocket, number: int, *more: object) -> None:

@@ -184,6 +184,7 @@ impl RouterState {
         let added = Arc::new(SharedRealm::new(realm, config, seed(), number, self, kept));
         if let Some(store) = &added.store {
             store.belongs_to(&added);
+            added.restore_retained(store.take_retained());
         }
         realms.insert(realm.name.clone(), Arc::clone(&added));
         drop(realms);
@@ -372,6 +373,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         meta_api: realm.meta_api,
         history: realm.history.clone(),
         is_stored: realm.event_store.is_some(),
+        stores_retained: realm.event_store.as_ref().is_some_and(|s| s.keeps_retained),
         retention: realm.retention.clone(),
         call_queues: realm.call_queues.clone(),
         roles: realm.roles.clone(),

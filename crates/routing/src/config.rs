@@ -33,6 +33,8 @@ pub struct RealmConfig {
     pub history: Vec<Recording>,
     /// That is for a store of the owner's ([`crate::Outbox::record`]), and not for the realm's memory.
     pub is_stored: bool,
+    /// That store has retained events, too, beside the realm's memory ([`crate::Outbox::retain`]).
+    pub stores_retained: bool,
     /// For how long retained events are kept, each topic or pattern once; of several that match the shortest counts.
     pub retention: Vec<Retention>,
     /// For which registrations calls wait that find no callee free, each procedure or pattern once.
@@ -85,6 +87,7 @@ impl RealmConfig {
             session_limits: RoleLimits::default(),
             history: Vec::new(),
             is_stored: false,
+            stores_retained: false,
             retention: Vec::new(),
             call_queues: Vec::new(),
         }

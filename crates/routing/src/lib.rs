@@ -24,7 +24,8 @@
 //!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard.
 //!
 //! 8. Where [`RealmConfig::is_stored`], [`Realm::handle_stored`] and [`Realm::handle_recalled`] for what was handed to
-//!    [`Outbox::acknowledge`] and [`Outbox::recall`].
+//!    [`Outbox::acknowledge`] and [`Outbox::recall`]. Where [`RealmConfig::stores_retained`], [`Realm::restore_retained`]
+//!    before anybody joins.
 //!
 //! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
 //! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
@@ -100,7 +101,7 @@ pub use meta::meta_procedures;
 pub use outbox::{Acknowledgement, CloseReason, Denial, Note, Outbox, Refused, Unrecorded};
 pub use realm::{Realm, SessionView};
 pub use recall::{Recall, Recalled};
-pub use recorded::Recorded;
+pub use recorded::{Recorded, RetainedEvent};
 pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

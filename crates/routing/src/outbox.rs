@@ -4,7 +4,7 @@ use crosstie_wamp::{Dict, Message, PublicationId, RequestId, SessionId};
 
 use crate::across::{Crossing, NeighbourKey, Pattern, Position, Publication, Uncrossed};
 use crate::recall::Recall;
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, RetainedEvent};
 use crate::{Action, Identity, Question, RefusalCause, RoleLimit, SessionKey};
 
 /// The way out of a realm. The caller of the realm implements it.
@@ -66,13 +66,19 @@ pub trait Outbox<H> {
         Err(Refused::Gone)
     }
 
-    /// An event is to be recorded, in the log that has that place in [`crate::RealmConfig::history`]. Said, as the next
-    /// two, where [`crate::RealmConfig::is_stored`].
+    /// An event is to be recorded, in the log that has that place in [`crate::RealmConfig::history`]. Said where [`crate::RealmConfig::is_stored`].
     fn record(&mut self, _log: usize, _event: Recorded) -> Result<(), Unrecorded> {
         Err(Unrecorded)
     }
 
-    /// When everything is stored that was recorded before, or cannot be, that is for [`crate::Realm::handle_stored`].
+    /// An event is retained, and is to be there when the realm begins anew ([`crate::Realm::restore_retained`]); said, as
+    /// the next one, where [`crate::RealmConfig::stores_retained`].
+    fn retain(&mut self, _event: RetainedEvent) {}
+
+    /// The retained event of that number is none any more.
+    fn forget_retained(&mut self, _number: u64) {}
+
+    /// When everything is stored that was recorded or retained before, or cannot be, that is for [`crate::Realm::handle_stored`].
     fn acknowledge(&mut self, _acknowledgement: Acknowledgement) {}
 
     /// Somebody asks for recorded events, those included that were recorded before this: the answer is for

@@ -26,6 +26,16 @@ pub struct Recorded {
     pub args_bytes: usize,
 }
 
+/// A retained event, for a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetainedEvent {
+    /// Later ones have higher numbers.
+    pub number: u64,
+    /// When it ends by itself, in microseconds since 1970.
+    pub ends_us: Option<u64>,
+    pub event: Recorded,
+}
+
 impl Recorded {
     /// What it counts for against bounds.
     pub fn bytes(&self) -> usize {

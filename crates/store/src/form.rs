@@ -68,4 +68,7 @@ const EVENT_TABLES: &str = "
         time_min INTEGER NOT NULL, time_max INTEGER NOT NULL,
         publications BLOB NOT NULL, body BLOB NOT NULL
     ) STRICT;
+    CREATE TABLE retained (
+        number INTEGER PRIMARY KEY, ends_us INTEGER, publication BLOB NOT NULL, body BLOB NOT NULL
+    ) STRICT;
 ";

@@ -51,6 +51,7 @@ impl Builder<'_> {
             bytes_max: bound(store, "bytes_max") as u64,
             buffer_bytes_max: bound(store, "buffer_bytes_max"),
             is_synced: store.boolean("sync"),
+            keeps_retained: store.boolean("keep_retained"),
         })
     }
 

@@ -100,6 +100,14 @@ static SQLITE: Table = Table {
         CALL_QUEUE,
         RETAINED,
         key(
+            "keep_retained",
+            Kind::Boolean,
+            "Whether retained events are in the file, too, and survive a restart: \
+             [retained events that end](event-history.md#retained-events-that-end).",
+        )
+        .fallback(NO)
+        .own(),
+        key(
             "bytes_max",
             integer(65_536, i64::MAX),
             "Bytes of all recorded events in the file; beyond, the oldest go, of whatever history. The file itself is \

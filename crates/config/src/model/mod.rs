@@ -134,6 +134,8 @@ pub struct EventStore {
     pub buffer_bytes_max: usize,
     /// Whether a commit waits for the disk.
     pub is_synced: bool,
+    /// Whether it has retained events, too.
+    pub keeps_retained: bool,
 }
 
 /// What a realm may have, where that is less than what the node lets any have.

@@ -1,13 +1,15 @@
 //! The store of a realm's events, and what its thread tells the realm.
 
+use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crosstie_config as model;
-use crosstie_routing::{Acknowledgement, RealmCounts, Recalled};
+use crosstie_routing::{Acknowledgement, RealmCounts, Recalled, RetainedEvent};
 use crosstie_store::{EventKeeper, EventOwner, EventStore, EventStoreConfig, StoreError};
 use crosstie_transport::{Account, Kept};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::counters::{Counter, counters};
@@ -16,6 +18,8 @@ use crate::counters::{Counter, counters};
 pub(crate) struct RealmStore {
     pub(crate) keeper: EventKeeper,
     told: Arc<Told>,
+    /// What was retained when it was opened.
+    retained: Mutex<Vec<RetainedEvent>>,
 }
 
 /// The realm, as the thread knows it.
@@ -66,6 +70,11 @@ impl RealmStore {
             is_synced: store.is_synced,
         });
         let opened = opened.map_err(|e| e.to_string())?;
+        let retained = match store.keeps_retained {
+            true => opened.retained(),
+            false => opened.forget_retained().map(|()| Vec::new()),
+        };
+        let retained = retained.map_err(|e| e.to_string())?;
         let told = Arc::new(Told {
             name: realm.name.clone(),
             realm: OnceLock::new(),
@@ -79,13 +88,22 @@ impl RealmStore {
         let owner = Arc::clone(&told);
         let keeper = EventKeeper::start(opened, store.buffer_bytes_max, owner)
             .map_err(|e| format!("the store's thread: {e}"))?;
-        Ok(Self { keeper, told })
+        Ok(Self {
+            keeper,
+            told,
+            retained: Mutex::new(retained),
+        })
     }
 
     /// Says whose it is, before anybody is in that realm.
     pub(crate) fn belongs_to(&self, realm: &Arc<impl Answers + 'static>) {
         let realm = Arc::downgrade(realm);
         let _ = self.told.realm.set(realm);
+    }
+
+    /// What was retained when it was opened, once.
+    pub(crate) fn take_retained(&self) -> Vec<RetainedEvent> {
+        mem::take(&mut *self.retained.lock())
     }
 
     /// What is in the realm, with what is in its store.

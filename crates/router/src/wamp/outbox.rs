@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crosstie_routing::{
     Acknowledgement, Action, CloseReason, Crossing, Denial, Identity, NeighbourKey, Note, Outbox,
-    Pattern, Position, Publication, Question, Recall, Recorded, RefusalCause, Refused, RoleLimit,
-    Uncrossed, Unrecorded,
+    Pattern, Position, Publication, Question, Recall, Recorded, RefusalCause, Refused,
+    RetainedEvent, RoleLimit, Uncrossed, Unrecorded,
 };
 use crosstie_store::EventKeeper;
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
@@ -259,6 +259,18 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn record(&mut self, log: usize, event: Recorded) -> Result<(), Unrecorded> {
         self.store
             .map_or(Err(Unrecorded), |store| store.record(log, event))
+    }
+
+    fn retain(&mut self, event: RetainedEvent) {
+        if let Some(store) = self.store {
+            store.retain(event);
+        }
+    }
+
+    fn forget_retained(&mut self, number: u64) {
+        if let Some(store) = self.store {
+            store.forget_retained(number);
+        }
     }
 
     fn acknowledge(&mut self, acknowledgement: Acknowledgement) {

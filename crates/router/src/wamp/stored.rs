@@ -1,12 +1,23 @@
 //! What a realm's store tells the realm, from its own thread.
 
-use crosstie_routing::{Acknowledgement, Recalled};
+use crosstie_routing::{Acknowledgement, Recalled, RetainedEvent};
 use crosstie_wamp::Payload;
 
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::event_store::Answers;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::realm::SharedRealm;
+
+impl SharedRealm {
+    /// Takes in what the store has kept of what was retained, before anybody finds the realm.
+    pub(crate) fn restore_retained(&self, events: Vec<RetainedEvent>) {
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+            realm.restore_retained(now, events, outbox);
+        });
+    }
+}
 
 impl Answers for SharedRealm {
     fn handle_stored(&self, acknowledgements: Vec<Acknowledgement>, outcome: Result<(), &str>) {

@@ -234,7 +234,7 @@ impl Broker {
             }
             return;
         }
-        let is_stored = options.acknowledge && context.config.is_stored && self.begin_record(exact);
+        let is_stored = options.acknowledge && self.will_store(context, options, exact);
         if options.acknowledge && !is_stored {
             let published = Message::Published {
                 request,
@@ -350,6 +350,7 @@ impl Broker {
     /// Forgets retained events that have ended, a turn's worth; whether there may be more.
     pub(crate) fn end_retained<H>(&mut self, context: &mut Context<'_, H>, steps_max: u32) -> bool {
         let ended = self.retained.end_some(context.now, steps_max as usize);
+        self.retained.forget_stored(context);
         *context.steps = context.steps.saturating_add(ended as u32);
         ended > 0
     }

@@ -1,8 +1,8 @@
 //! Publications that are recorded, and how they are asked for.
 
 use crosstie_wamp::{
-    MatchPolicy, Message, MessageType, PublicationId, Receivers, RequestId, SessionId,
-    SubscriptionId,
+    MatchPolicy, Message, MessageType, PublicationId, PublishOptions, Receivers, RequestId,
+    SessionId, SubscriptionId,
 };
 
 use super::history::{History, LogIndex};
@@ -119,11 +119,29 @@ impl Broker {
         }
     }
 
-    /// Whether a publication will be recorded in a store, as far as its topic says: it is answered once it is there then.
+    /// Whether a publication will be in a store, as far as its topic and options say: it is answered once it is there then.
+    #[inline]
+    pub(super) fn will_store<H>(
+        &self,
+        context: &Context<'_, H>,
+        options: &PublishOptions,
+        exact: Option<SubscriptionKey>,
+    ) -> bool {
+        context.config.is_stored && self.begin_record(context, options, exact)
+    }
+
     #[cold]
     #[inline(never)]
-    pub(super) fn begin_record(&self, exact: Option<SubscriptionKey>) -> bool {
+    fn begin_record<H>(
+        &self,
+        context: &Context<'_, H>,
+        options: &PublishOptions,
+        exact: Option<SubscriptionKey>,
+    ) -> bool {
         self.is_unrecorded.set(false);
+        if options.retain && context.config.stores_retained {
+            return true;
+        }
         let mut keys = exact.iter().chain(&self.matched);
         keys.any(|SubscriptionKey(key)| {
             let reach = self.subscriptions[*key as usize].reach;

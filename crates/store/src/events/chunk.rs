@@ -132,6 +132,15 @@ fn attributes(event: &Recorded) -> Option<Value> {
     }
     if let Some(receivers) = event.receivers.as_deref() {
         for (name, list) in [
+            ("eligible", &receivers.eligible),
+            ("exclude", &receivers.exclude),
+        ] {
+            if let Some(list) = list {
+                let list = list.iter().map(|SessionId(id)| Value::from(*id));
+                put(name, Value::List(list.collect()));
+            }
+        }
+        for (name, list) in [
             ("eligible_authid", &receivers.eligible_authid),
             ("eligible_authrole", &receivers.eligible_authrole),
             ("exclude_authid", &receivers.exclude_authid),
@@ -169,7 +178,13 @@ fn take_attributes(event: &mut Recorded, bytes: &[u8]) -> Option<()> {
             }
             _ => None,
         };
+        let sessions = |value: &Value| match value {
+            Value::List(ids) => ids.iter().map(|id| id.as_u64().map(SessionId)).collect(),
+            _ => None,
+        };
         match name.as_str() {
+            "eligible" => lists.eligible = Some(sessions(&value)?),
+            "exclude" => lists.exclude = Some(sessions(&value)?),
             "session" => session = Some(SessionId(value.as_u64()?)),
             "authid" => who.authid = value.as_str()?.into(),
             "authrole" => who.authrole = value.as_str()?.into(),
@@ -256,6 +271,7 @@ mod tests {
             )),
             topic: "com.other".into(),
             receivers: Some(Box::new(Receivers {
+                exclude: Some(vec![SessionId(7)]),
                 exclude_authid: Some(vec!["eve".to_owned()]),
                 eligible_authrole: Some(Vec::new()),
                 ..Receivers::default()

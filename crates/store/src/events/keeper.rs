@@ -8,9 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crosstie_routing::{Acknowledgement, Recall, Recalled, Recorded, Unrecorded};
+use crosstie_routing::{Acknowledgement, Recall, Recalled, Recorded, RetainedEvent, Unrecorded};
 
 use super::recalling::Recalling;
+use super::retained::Changes;
 use super::store::{Committed, EventStore};
 use crate::StoreError;
 
@@ -53,6 +54,9 @@ struct State {
     events: Vec<(usize, Recorded)>,
     /// Of those, and of those that the thread has taken and not stored.
     bytes: usize,
+    retained: Changes,
+    /// Of changes that the thread has taken and not stored.
+    retained_bytes: usize,
     acknowledgements: Vec<Acknowledgement>,
     recalls: Vec<Recall>,
     /// Questions that the thread has taken and not answered.
@@ -81,11 +85,18 @@ const TOLD_MAX: usize = 64;
 #[derive(Default)]
 struct Work {
     events: Vec<(usize, Recorded)>,
+    retained: Changes,
     acknowledgements: Vec<Acknowledgement>,
     recalls: VecDeque<Recalling>,
     failed: Option<Instant>,
     has_more: bool,
     tidied: Option<Instant>,
+}
+
+impl Work {
+    fn is_done(&self) -> bool {
+        self.events.is_empty() && self.retained.is_empty()
+    }
 }
 
 impl EventKeeper {
@@ -120,13 +131,27 @@ impl EventKeeper {
             return Err(Unrecorded);
         }
         state.bytes += bytes;
-        self.shared.owner.hold(state.bytes);
+        self.shared.hold(&state);
         state.events.push((log, event));
         // The first begins to gather others; when they are enough the thread need not wait for more.
         if state.events.len() == 1 || state.bytes >= GATHERED_BYTES {
             self.shared.wake(&mut state);
         }
         Ok(())
+    }
+
+    /// Has a retained event kept. Nothing is refused: there are no more of them than the realm retains.
+    pub fn retain(&self, event: RetainedEvent) {
+        let mut state = self.shared.lock();
+        state.retained.retain(event);
+        self.shared.changed(&mut state);
+    }
+
+    /// Has a retained event forgotten.
+    pub fn forget_retained(&self, number: u64) {
+        let mut state = self.shared.lock();
+        state.retained.forget(number);
+        self.shared.changed(&mut state);
     }
 
     /// Has that publisher told when all is stored that was recorded before.
@@ -190,6 +215,19 @@ impl Shared {
         }
     }
 
+    /// What is retained has changed.
+    fn changed(&self, state: &mut State) {
+        self.hold(state);
+        if state.retained.len() == 1 {
+            self.wake(state);
+        }
+    }
+
+    fn hold(&self, state: &State) {
+        let retained_bytes = state.retained.bytes() + state.retained_bytes;
+        self.owner.hold(state.bytes + retained_bytes);
+    }
+
     fn run(&self, mut store: EventStore) -> bool {
         let mut work = Work::default();
         loop {
@@ -205,7 +243,7 @@ impl Shared {
                 }
             }
             if is_stopping && work.recalls.is_empty() && self.has_ended(&work) {
-                return work.events.is_empty();
+                return work.is_done();
             }
         }
     }
@@ -213,12 +251,14 @@ impl Shared {
     /// Whether nothing came meanwhile, and the last attempt was made.
     fn has_ended(&self, work: &Work) -> bool {
         let state = self.lock();
-        let has_news = !(state.events.is_empty() && state.acknowledgements.is_empty());
+        let has_news = !(state.events.is_empty()
+            && state.retained.is_empty()
+            && state.acknowledgements.is_empty());
         if has_news || (work.has_more && work.failed.is_none()) {
             return false;
         }
-        if !work.events.is_empty() {
-            self.owner.lost(work.events.len());
+        if !work.is_done() {
+            self.owner.lost(work.events.len() + work.retained.len());
         }
         true
     }
@@ -239,7 +279,7 @@ impl Shared {
                 break;
             }
             let retry = work.failed.map(|at| at + RETRY);
-            if !state.events.is_empty() {
+            if !(state.events.is_empty() && state.retained.is_empty()) {
                 gathering = gathering.or(Some(now + GATHERING));
             }
             let tidied = work.tidied.filter(|_| store.has_ages());
@@ -260,6 +300,8 @@ impl Shared {
         }
         state.is_asleep = false;
         work.events.append(&mut state.events);
+        work.retained.append(&mut state.retained);
+        state.retained_bytes = work.retained.bytes();
         work.acknowledgements.append(&mut state.acknowledgements);
         state.recalling += state.recalls.len();
         let recalls = state.recalls.drain(..);
@@ -271,12 +313,12 @@ impl Shared {
         let now = Instant::now();
         let is_waiting = work.failed.is_some_and(|at| now < at + RETRY);
         let is_tidying = work.tidied.is_none_or(|at| now >= at + TIDYING);
-        let has_work = !work.events.is_empty() || work.has_more || is_tidying;
+        let has_work = !work.is_done() || work.has_more || is_tidying;
         if is_waiting && !self.lock().is_stopping {
             return;
         }
         let outcome = match has_work {
-            true => store.commit(&work.events),
+            true => store.commit(&work.events, &work.retained),
             false => Ok(Committed::default()),
         };
         work.tidied = Some(now);
@@ -290,6 +332,7 @@ impl Shared {
                     let stored = work.events.iter().map(|(_, event)| event.bytes());
                     self.release(stored.sum());
                     work.events.clear();
+                    work.retained = Changes::default();
                     self.owner.counted(store.counts(), evicted);
                 }
                 self.tell(work, Ok(()));
@@ -306,7 +349,8 @@ impl Shared {
     fn release(&self, bytes: usize) {
         let mut state = self.lock();
         state.bytes -= bytes;
-        self.owner.hold(state.bytes);
+        state.retained_bytes = 0;
+        self.hold(&state);
     }
 
     fn tell(&self, work: &mut Work, outcome: Result<(), &StoreError>) {

@@ -1,7 +1,8 @@
-//! A realm's recorded events: the last so many of each topic or pattern that it records, in one file.
+//! A realm's recorded events, the last so many of each topic or pattern that it records, and its retained ones; in one
+//! file.
 //!
 //! ```text
-//! EventStore::open ─▶ EventKeeper::start ◀─ record(log, event)…  acknowledge  recall
+//! EventStore::open ─▶ EventKeeper::start ◀─ record  retain  acknowledge  recall
 //!                          │
 //!                          └▶ EventOwner::stored  recalled  failed     from the keeper's thread
 //! ```
@@ -16,6 +17,7 @@
 mod chunk;
 mod keeper;
 mod recalling;
+mod retained;
 mod store;
 
 pub use self::keeper::{EventKeeper, EventOwner};

@@ -8,6 +8,7 @@ use crosstie_wamp::MatchPolicy;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::chunk::Chunk;
+use super::retained::Changes;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::file::StoreFile;
 use crate::form::EVENTS;
@@ -99,11 +100,15 @@ impl EventStore {
         Ok(Self { file, config, logs })
     }
 
-    /// Writes events, each with its log's place in the configuration, in one transaction, and takes away what there is
+    /// Writes events, each with its log's place in the configuration, and what is retained, in one transaction, and takes away what there is
     /// no room for any more. Of what fails nothing is written.
-    pub(super) fn commit(&mut self, events: &[(usize, Recorded)]) -> Result<Committed, StoreError> {
+    pub(super) fn commit(
+        &mut self,
+        events: &[(usize, Recorded)],
+        retained: &Changes,
+    ) -> Result<Committed, StoreError> {
         let before = self.logs.clone();
-        let written = self.write(events);
+        let written = self.write(events, retained);
         if written.is_err() {
             self.logs = before;
         }
@@ -133,9 +138,14 @@ impl EventStore {
         self.logs.iter().map(|log| log.bytes).sum()
     }
 
-    fn write(&mut self, events: &[(usize, Recorded)]) -> rusqlite::Result<Committed> {
+    fn write(
+        &mut self,
+        events: &[(usize, Recorded)],
+        retained: &Changes,
+    ) -> rusqlite::Result<Committed> {
         let connection = &self.file.connection;
         let transaction = connection.unchecked_transaction()?;
+        retained.write(connection)?;
         let mut chunks: Vec<Option<Chunk>> = Vec::new();
         chunks.resize_with(self.logs.len(), || None);
         let mut came = 0;

@@ -6,6 +6,8 @@
 //! publishers and end with the realm, or when their publisher or the realm's configuration says. All of them
 //! together are bounded, and the oldest go first.
 
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::ops::Bound;
@@ -51,6 +53,8 @@ pub(crate) struct Retained {
     by_end: BTreeSet<(Time, u64)>,
     number_last: u64,
     bytes: usize,
+    /// The numbers of those that are not there any more, for a store to forget.
+    forgotten: Vec<u64>,
 }
 
 /// A retained event.
@@ -104,10 +108,12 @@ impl Retained {
             args_bytes: payload.args.len(),
             bytes,
         };
+        self.store(context, publication, &event);
         self.insert(publication.topic, event);
         // Each that comes may see two off; what is left of many waits for turns of its own.
         self.end_some(context.now, ENDED_WITH_EACH_MAX);
         let evicted = self.make_room(limits.retained_events_max, limits.retained_bytes_max);
+        self.forget_stored(context);
         if evicted > 0 {
             context.out.note(Note::RetainedEvicted, evicted);
         }
@@ -271,6 +277,7 @@ impl Retained {
     /// An event is in no topic any more.
     fn forget(&mut self, event: &Event) {
         self.by_age.remove(&event.number);
+        self.forgotten.push(event.number);
         self.bytes -= event.bytes;
         if let Some(end) = event.end {
             self.by_end.remove(&(end, event.number));
