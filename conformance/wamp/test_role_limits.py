@@ -17,7 +17,9 @@ from rig.session import (
     REGISTER,
     ROLES,
     SUBSCRIBE,
+    WELCOME,
 )
+from rig.waiting import await_true
 from wamp.test_authentication import closed
 
 BURST = 20
@@ -49,6 +51,12 @@ def refused(peer: RawSocket) -> str:
     return peer.hear(ABORT)[2]
 
 
+def is_let_in(peer: RawSocket) -> bool:
+    """Say HELLO; return whether it is welcome."""
+    peer.say(HELLO, "realm1", {"roles": ROLES})
+    return peer.hear_any()[0] == WELCOME
+
+
 def test_sessions_of_a_role(start_router, connect):
     node = start_router(limited({"sessions_max": 2}))
     first, _ = connect(node).join(), connect(node).join()
@@ -65,6 +73,29 @@ def test_sessions_of_an_authid(start_router, connect):
     connect(node).join()
     assert refused(connect(node)) == "crosstie.error.authid_sessions_max"
     assert node.metric("authid_sessions_refused_total") == 1
+
+
+def test_sessions_of_an_authid_by_a_listener(start_router, connect):
+    """Those of every realm count; who leaves, who is killed and who is not let in, does not."""
+    configured = closed(config.static("user", "joe"))
+    worker = configured["workers"][0]
+    worker["transports"][0]["limits"] = {"authid_sessions_max": 2}
+    worker["realms"].append({"name": "strange", "roles": [config.role("nobody")]})
+    node = start_router(configured)
+    for _ in range(3):
+        stranger = connect(node)
+        stranger.say(HELLO, "strange", {"roles": ROLES})
+        assert stranger.hear(ABORT)[2] == "wamp.error.no_such_role"
+    first, second = connect(node).join(), connect(node).join("realm2")
+    assert refused(connect(node)) == "crosstie.error.authid_sessions_max"
+    connect(node, "open").join()
+    first.say(GOODBYE, {}, "wamp.close.normal")
+    first.hear(GOODBYE)
+    connect(node).join()
+    assert refused(connect(node)) == "crosstie.error.authid_sessions_max"
+    second.close()
+    await_true("a place is free", lambda: is_let_in(connect(node)))
+    assert node.metric("authid_sessions_refused_total") >= 2
 
 
 def test_what_one_session_may_have(start_router, connect):

@@ -224,7 +224,7 @@ impl Counter {
         (
             Self::AuthidSessionsRefused,
             "authid_sessions_refused",
-            "Sessions that were not let in because their authid has as many as its role or realm allows",
+            "Sessions that were not let in because their authid has as many as its role, realm or listener allows",
         ),
         (
             Self::RoleSubscriptionsRefused,

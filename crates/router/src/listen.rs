@@ -29,6 +29,7 @@ use crate::rendered::Rendered;
 use crate::report;
 use crate::router_state::RouterState;
 use crate::tls_files::tls_of;
+use crate::wamp::authids::Authids;
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::rate::Allowance;
 use crate::wamp::supervision::Supervision;
@@ -63,6 +64,8 @@ pub(crate) struct Listening {
     connection_rate: Option<Mutex<Allowance>>,
     /// What their sessions may have.
     pub(crate) session_limits: RoleLimits,
+    /// Where sessions of an authid are bounded.
+    pub(crate) authids: Option<Authids>,
     stopping: AtomicBool,
     /// It stops; its last connection has ended.
     stopped: Notify,
@@ -245,6 +248,7 @@ impl Listening {
             connections_max: transport.connections_max.unwrap_or(usize::MAX),
             connection_rate: rate.map(|rate| Mutex::new(Allowance::new(rate, Instant::now()))),
             session_limits: transport.limits.each,
+            authids: transport.limits.authid_sessions_max.map(Authids::new),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),
@@ -280,6 +284,7 @@ impl Listening {
             connections_max: usize::MAX,
             connection_rate: None,
             session_limits: RoleLimits::default(),
+            authids: None,
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),

@@ -50,6 +50,7 @@ pub(super) fn realm_limits(view: View<'_>) -> RealmLimits {
 pub(super) fn listener_limits(view: View<'_>) -> ListenerLimits {
     ListenerLimits {
         connections_per_second_max: rate(view, "connections_per_second_max"),
+        authid_sessions_max: view.integer("authid_sessions_max").map(size),
         each: of_each(view),
     }
 }

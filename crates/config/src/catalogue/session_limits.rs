@@ -72,6 +72,14 @@ static LISTENER_LIMITS: Table = Table {
         )
         .otherwise("no such bound")
         .own(),
+        key(
+            "authid_sessions_max",
+            integer(1, 100_000_000),
+            "Sessions that come by it with the same authid, in whichever realm. One more is sent ABORT with \
+             `crosstie.error.authid_sessions_max`.",
+        )
+        .otherwise("no such bound")
+        .own(),
         SUBSCRIPTIONS_MAX,
         REGISTRATIONS_MAX,
         CALLS_PENDING_MAX,

@@ -28,6 +28,8 @@ pub struct Transport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerLimits {
     pub connections_per_second_max: Option<u32>,
+    /// Sessions with the same authid.
+    pub authid_sessions_max: Option<usize>,
     /// Of each session.
     pub each: RoleLimits,
 }

@@ -1,5 +1,6 @@
 //! How a session comes to be: HELLO, what has to be proven, WELCOME or ABORT.
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use crosstie_auth::wamp::{
     Answer, Call, Cause, Certificate, Channel, Handshake, Hello, Method, Methods, Principal,
     Provider, Refusal, Step,
 };
-use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error};
+use crosstie_routing::{ClientFeatures, Identity, Refused, error};
 use crosstie_wamp::{Dict, Message, MessageType, SessionId};
 
 use crate::certificate;
@@ -23,7 +24,6 @@ use crate::wamp::hosted;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::pending::{Pending, Waits, given};
 use crate::wamp::rate::Halt;
-use crate::wamp::realm::{DETACHED, NotJoined};
 use crate::wamp::session::{Farewell, Session, State, say_goodbye};
 use crate::wamp::welcome::Welcome;
 
@@ -291,7 +291,7 @@ impl Session {
     }
 
     /// Counts somebody who is not let in; for how long the answer is to wait.
-    fn note_refused(
+    pub(super) fn note_refused(
         &self,
         refusal: &Refusal,
         authid: &str,
@@ -315,7 +315,7 @@ impl Session {
     /// Lets a session into the realm that it was found to belong to.
     fn join(
         &mut self,
-        principal: Principal,
+        mut principal: Principal,
         features: ClientFeatures,
         id: Option<SessionId>,
     ) -> ControlFlow<()> {
@@ -324,8 +324,11 @@ impl Session {
             return self.refuse_unknown(&principal);
         };
         let identity = identity(&principal);
+        if let Err(full) = self.enter_by_authid(&identity.authid) {
+            return self.refuse_join(&full, &principal);
+        }
         let to_remember = self.to_remember(&principal);
-        let extra = principal.authextra;
+        let extra = mem::take(&mut principal.authextra);
         let shown = shown(extra.clone());
         let kept = realm.asks_about(&identity.authrole).then(|| extra.clone());
         let own = realm
@@ -356,6 +359,9 @@ impl Session {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
                 self.begin_limits(&realm, key);
+                if let Some(authids) = &self.listening.authids {
+                    authids.keep((realm.number, key), identity.authid);
+                }
                 if let Some(extra) = kept {
                     self.keep_extra(&realm, key, extra);
                 }
@@ -365,36 +371,14 @@ impl Session {
                 }
                 self.refusals = 0;
             }
-            Err(NotJoined::Stopped) => return self.refuse_stopped(&principal.realm),
-            Err(NotJoined::Detached) => return self.refuse_detached(),
-            Err(NotJoined::Refused(e)) => {
-                let refusal = Refusal::new(e.uri(), e.to_string(), Cause::NoSuchRole);
-                counters().refused(&e);
-                if matches!(e, JoinError::NoSuchRole { .. }) {
-                    let method = Some(principal.authmethod);
-                    self.note_refused(&refusal, &principal.authid, &principal.realm, method);
+            Err(not_joined) => {
+                if let Some(authids) = &self.listening.authids {
+                    authids.give_back(&identity.authid);
                 }
-                return self.refuse(&refusal.reason, &refusal.text);
+                return self.refuse_not_joined(&not_joined, &principal);
             }
         }
         self.conclude(welcomed)
-    }
-
-    /// Refuses somebody who asks for a realm that is not there.
-    fn refuse_unknown(&mut self, principal: &Principal) -> ControlFlow<()> {
-        let Principal { realm, authid, .. } = principal;
-        let refusal = no_realm(realm);
-        self.note_refused(&refusal, authid, realm, Some(principal.authmethod));
-        self.refuse(&refusal.reason, &refusal.text)
-    }
-
-    fn refuse_stopped(&mut self, realm: &str) -> ControlFlow<()> {
-        let refusal = no_realm(realm);
-        self.refuse(&refusal.reason, &refusal.text)
-    }
-
-    fn refuse_detached(&mut self) -> ControlFlow<()> {
-        self.refuse(error::NETWORK_FAILURE, DETACHED)
     }
 
     fn welcome(&self, welcome: &Welcome<'_>) -> Result<(), Refused> {
@@ -436,14 +420,6 @@ impl Session {
 fn shown(mut extra: Dict) -> Dict {
     extra.retain(|(key, _)| key != "verifier" && key != "scram_server_signature");
     extra
-}
-
-fn no_realm(name: &str) -> Refusal {
-    let text = match name {
-        "" => "no realm was asked for, and none assigned".to_owned(),
-        name => format!("no realm {name:?} exists on this router"),
-    };
-    Refusal::new("wamp.error.no_such_realm", text, Cause::NoSuchRealm)
 }
 
 fn too_many() -> Refusal {

@@ -8,6 +8,7 @@
 
 mod across;
 pub(crate) mod authenticators;
+pub(crate) mod authids;
 mod compression;
 mod control;
 pub(crate) mod conversation;
@@ -26,6 +27,7 @@ mod knowing;
 mod limiting;
 pub(crate) mod live_methods;
 pub(crate) mod message_counts;
+mod not_joined;
 pub(crate) mod open;
 pub(crate) mod outbox;
 mod payload_encodings;

@@ -336,6 +336,9 @@ impl Session {
                 if mem::take(&mut self.is_limited) {
                     realm.rates.forget(key);
                 }
+                if let Some(authids) = &self.listening.authids {
+                    authids.leave((realm.number, key));
+                }
                 self.forget_judged(&realm, key);
                 realm.leave(key, why)
             }
