@@ -320,7 +320,7 @@ impl CallOptions {
             passthru: Some(self.passthru.clone())
                 .filter(|passthru| !passthru.is_empty())
                 .map(Box::new),
-            unsupported: None,
+            sharding: Default::default(),
         }
     }
 }

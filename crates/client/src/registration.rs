@@ -171,6 +171,7 @@ impl Client {
             forward_timeout: options.forward_timeout,
             concurrency: options.concurrency,
             force_reregister: options.force_reregister,
+            nkey: Default::default(),
             unsupported: None,
         };
         let kind = ListenerKind::Registration {

@@ -200,7 +200,7 @@ const DEALER_FEATURES: [&str; 13] = [
 
 /// Of realms on one node.
 const BROKER_FEATURES_ALONE: [&str; 1] = ["x_acknowledged_event_delivery"];
-const DEALER_FEATURES_ALONE: [&str; 1] = ["x_sticky"];
+const DEALER_FEATURES_ALONE: [&str; 2] = ["sharded_registration", "x_sticky"];
 
 /// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.
 const BROKER_META_FEATURES: [&str; 4] = [

@@ -1,6 +1,22 @@
 //! Who of several has a key: the one that ranks highest by a hash of both (rendezvous hashing). When one comes or goes,
 //! only keys that it has or had change hands.
 
+use crosstie_wamp::{CallOptions, Runmode};
+
+use crate::fault::{Fault, error};
+
+/// Bytes of a key: hashing it is work that everybody in the realm waits for.
+const KEY_BYTES_MAX: usize = 1_024;
+
+/// A key as a number, by FNV-1a (Fowler, Noll and Vo).
+pub(crate) fn hash(key: &str) -> u64 {
+    let bytes = key.bytes();
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    mix(hash)
+}
+
 /// The rank of a member for a key: it is fixed, so that a key has the same member when the router starts again.
 pub(crate) fn rank(key: u64, member: u64) -> u64 {
     mix(mix(member) ^ key)
@@ -14,6 +30,43 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// The resource whose shard a call is for.
+pub(crate) fn partition(options: &CallOptions) -> Option<u64> {
+    let sharding = options.sharding.as_deref()?;
+    let rkey = sharding.rkey.as_deref()?;
+    (sharding.runmode == Some(Runmode::Partition)).then(|| hash(rkey))
+}
+
+/// The resource that a call is about.
+pub(crate) fn rkey(options: &CallOptions) -> Option<u64> {
+    let sharding = options.sharding.as_deref()?;
+    sharding.rkey.as_deref().map(hash)
+}
+
+/// The router's own procedures have no shards.
+#[cold]
+pub(crate) fn check_unsharded(options: &CallOptions) -> Result<(), Fault> {
+    match options.sharding.is_none() {
+        true => Ok(()),
+        false => {
+            let text = "the router's own procedures have no shards";
+            Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
+        }
+    }
+}
+
+/// Judges a key's length.
+pub(crate) fn check_key(option: &str, key: &str) -> Result<(), Fault> {
+    if key.len() <= KEY_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "{option} may have {KEY_BYTES_MAX} bytes; this one has {}",
+        key.len()
+    );
+    Err(Fault::new(error::INVALID_ARGUMENT, text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,6 +74,21 @@ mod tests {
     fn first(key: u64, members: &[u64]) -> u64 {
         let best = members.iter().max_by_key(|member| rank(key, **member));
         *best.expect("there are members")
+    }
+
+    /// Keys have the members that they had in other versions.
+    #[test]
+    fn hashes_are_what_they_were() {
+        let hashes = ["", "sn239019", "node23"].map(hash);
+        assert_eq!(
+            hashes,
+            [
+                0xc381_7c01_6ba4_ff30,
+                0x548a_ee5d_d8ac_d07e,
+                0x6f5d_6501_a972_2c41
+            ]
+        );
+        assert_eq!(first(hashes[1], &[1, 2, 3, 4, 5]), 4);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod id;
 mod message;
 mod options;
 mod payload;
+mod seldom;
 mod serializer;
 pub mod uri;
 mod value;
@@ -23,8 +24,9 @@ pub use message::{Message, MessageType};
 pub use options::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
-    ResultDetails, Revoked, SubscribeOptions, Unsupported, YieldOptions,
+    ResultDetails, Revoked, Runmode, Sharding, SubscribeOptions, Unsupported, YieldOptions,
 };
 pub use payload::Payload;
+pub use seldom::Seldom;
 pub use serializer::Serializer;
 pub use value::{Dict, Value};

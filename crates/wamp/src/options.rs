@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Dict, SessionId};
+use crate::{Dict, Seldom, SessionId};
 
 /// How a registered or subscribed URI is compared (WAMP advanced profile, "Pattern-based …").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -183,7 +183,44 @@ pub struct CallOptions {
     pub progress: bool,
     pub disclose_me: Option<bool>,
     pub passthru: Option<Box<Dict>>,
+    pub sharding: Seldom<Sharding>,
+}
+
+/// What a request says of shards (WAMP advanced profile, "Sharded Registration").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sharding {
+    /// The resource that it is about, which has its shard.
+    pub rkey: Option<Box<str>>,
+    pub runmode: Option<Runmode>,
     pub unsupported: Option<Unsupported>,
+}
+
+impl Sharding {
+    /// What it takes in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.rkey.as_deref().map_or(0, str::len)
+    }
+}
+
+/// Which shards a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runmode {
+    /// That of its resource.
+    Partition,
+    /// All of them. The specification has the word and no more.
+    All,
+}
+
+impl Runmode {
+    pub const ALL: [Self; 2] = [Self::Partition, Self::All];
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Partition => "partition",
+            Self::All => "all",
+        }
+    }
 }
 
 /// `CANCEL.Options`.
@@ -214,6 +251,9 @@ pub struct RegisterOptions {
     pub concurrency: u32,
     /// Callees that have registered the procedure before lose it (Crossbar.io's likewise).
     pub force_reregister: bool,
+    /// The shard that the callee serves, by a name that it has again when it comes again. The specification has it in
+    /// SUBSCRIBE, and does not say yet how callees name theirs.
+    pub nkey: Seldom<str>,
     pub unsupported: Option<Unsupported>,
 }
 

@@ -14,7 +14,8 @@ use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, PublicationId,
     PublishOptions, Receivers, RegisterOptions, RegistrationId, RequestId, ResultDetails, Revoked,
-    Serializer, SessionId, SubscribeOptions, SubscriptionId, Unsupported, Value, YieldOptions,
+    Runmode, Seldom, Serializer, SessionId, Sharding, SubscribeOptions, SubscriptionId,
+    Unsupported, Value, YieldOptions,
 };
 
 const LIMITS: Limits = Limits { depth_max: 64 };
@@ -643,7 +644,7 @@ fn fields_of_subscriptions_are_told_apart() {
 #[test]
 fn fields_of_calls_are_told_apart() {
     check_fields(
-        r#"[48,1,{"timeout":5,"receive_progress":true,"disclose_me":false,"_x":6,"rkey":7},"p"]"#,
+        r#"[48,1,{"timeout":5,"receive_progress":true,"disclose_me":false,"_x":6,"rkey":"r7","runmode":"partition","nkey":1},"p"]"#,
         Message::Call {
             request: RequestId(1),
             options: CallOptions {
@@ -652,7 +653,11 @@ fn fields_of_calls_are_told_apart() {
                 progress: false,
                 disclose_me: Some(false),
                 passthru: Some(Box::new(vec![number("_x", 6)])),
-                unsupported: Some(Unsupported::Rkey),
+                sharding: Seldom::from(Sharding {
+                    rkey: Some("r7".into()),
+                    runmode: Some(Runmode::Partition),
+                    unsupported: Some(Unsupported::Nkey),
+                }),
             },
             procedure: text("p"),
             payload: NO_ARGUMENTS,
@@ -688,7 +693,7 @@ fn fields_of_calls_are_told_apart() {
 #[test]
 fn fields_of_registrations_are_told_apart() {
     check_fields(
-        r#"[64,1,{"invoke":"last","match":"prefix","forward_timeout":true,"concurrency":5,"force_reregister":true,"forward_for":null},"p"]"#,
+        r#"[64,1,{"invoke":"last","match":"prefix","forward_timeout":true,"concurrency":5,"force_reregister":true,"forward_for":null,"nkey":"n"},"p"]"#,
         Message::Register {
             request: RequestId(1),
             options: RegisterOptions {
@@ -697,6 +702,7 @@ fn fields_of_registrations_are_told_apart() {
                 forward_timeout: true,
                 concurrency: 5,
                 force_reregister: true,
+                nkey: Some(Box::from("n")).into(),
                 unsupported: None,
             },
             procedure: text("p"),

@@ -14,8 +14,8 @@ use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, Message, MessageType,
     Payload, PublicationId, PublishOptions, Receivers, RegisterOptions, RegistrationId, RequestId,
-    ResultDetails, Revoked, Serializer, SessionId, SubscribeOptions, SubscriptionId, Value,
-    YieldOptions,
+    ResultDetails, Revoked, Runmode, Seldom, Serializer, SessionId, Sharding, SubscribeOptions,
+    SubscriptionId, Value, YieldOptions,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -374,15 +374,17 @@ fn event() -> impl Strategy<Value = Message<'static>> {
 
 fn call() -> impl Strategy<Value = Message<'static>> {
     let flags = (any::<bool>(), any::<bool>(), any::<Option<bool>>());
-    (request(), 0..=ID_MAX, flags, passthru(), cow()).prop_map(
-        |(request, timeout_ms, (receive_progress, progress, disclose_me), passthru, procedure)| {
+    let kept = (passthru(), sharding());
+    (request(), 0..=ID_MAX, flags, kept, cow()).prop_map(
+        |(request, timeout_ms, flags, (passthru, sharding), procedure)| {
+            let (receive_progress, progress, disclose_me) = flags;
             let options = CallOptions {
                 timeout_ms,
                 receive_progress,
                 progress,
                 disclose_me,
                 passthru,
-                unsupported: None,
+                sharding,
             };
             Message::Call {
                 request,
@@ -394,6 +396,21 @@ fn call() -> impl Strategy<Value = Message<'static>> {
     )
 }
 
+fn sharding() -> impl Strategy<Value = Seldom<Sharding>> {
+    let runmodes = prop::sample::select(vec![None, Some(Runmode::Partition), Some(Runmode::All)]);
+    (option::of(cow()), runmodes).prop_map(|(rkey, runmode)| {
+        let rkey = rkey.map(|rkey| rkey.into_owned().into());
+        match rkey.is_some() || runmode.is_some() {
+            false => Seldom::NONE,
+            true => Seldom::from(Sharding {
+                rkey,
+                runmode,
+                unsupported: None,
+            }),
+        }
+    })
+}
+
 fn register() -> impl Strategy<Value = Message<'static>> {
     let policies = prop::sample::select(InvocationPolicy::ALL.to_vec());
     let flags = any::<[bool; 2]>();
@@ -403,10 +420,10 @@ fn register() -> impl Strategy<Value = Message<'static>> {
         policies,
         flags,
         any::<u32>(),
-        cow(),
+        (option::of(cow()), cow()),
     )
         .prop_map(
-            |(request, match_policy, invoke, flags, concurrency, procedure)| {
+            |(request, match_policy, invoke, flags, concurrency, (nkey, procedure))| {
                 let [forward_timeout, force_reregister] = flags;
                 let options = RegisterOptions {
                     match_policy,
@@ -414,6 +431,7 @@ fn register() -> impl Strategy<Value = Message<'static>> {
                     forward_timeout,
                     concurrency,
                     force_reregister,
+                    nkey: nkey.map(|nkey| nkey.into_owned().into_boxed_str()).into(),
                     unsupported: None,
                 };
                 Message::Register {

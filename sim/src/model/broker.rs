@@ -61,6 +61,7 @@ impl Model {
                 id,
                 order: self.order_last,
                 invoke: InvocationPolicy::default(),
+                nkey: None,
                 forward_timeout: false,
                 disclosed: false,
                 concurrency: 0,

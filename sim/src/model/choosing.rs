@@ -4,6 +4,7 @@ use crosstie_routing::{ClientFeature, Refused, error};
 use crosstie_wamp::{InvocationPolicy, MatchPolicy};
 
 use super::matching::{matches, wildcard_rank};
+use super::queue::NewCall;
 use super::{Entry, Model};
 use crate::Name;
 
@@ -29,7 +30,13 @@ impl Model {
     }
 
     /// The orders in which the callees may be asked that were not; several when chance decides.
-    pub(super) fn attempts(&self, group: &[Entry], caller: Name, tried: &[u64]) -> Vec<Vec<Entry>> {
+    pub(super) fn attempts(&self, group: &[Entry], new: &NewCall) -> Vec<Vec<Entry>> {
+        let NewCall {
+            from: caller,
+            tried,
+            options,
+            ..
+        } = new;
         let from = |start: usize| -> Vec<Entry> {
             group
                 .iter()
@@ -67,9 +74,9 @@ impl Model {
                 vec![from(least.unwrap_or(0))]
             }
             // The first time it is the realm's choice.
-            InvocationPolicy::Sticky => match self.companion(group, caller) {
-                Some(place) => vec![from(place)],
-                None => (0..group.len()).map(from).collect(),
+            InvocationPolicy::Sticky => match self.companion(group, *caller) {
+                Some(place) if options.sharding.is_none() => vec![from(place)],
+                _ => (0..group.len()).map(from).collect(),
             },
         }
     }
@@ -81,10 +88,10 @@ impl Model {
     }
 
     /// A caller was given a callee.
-    pub(super) fn keep_company(&mut self, group: &[Entry], caller: Name, chosen: &Entry) {
-        let is_sticky = chosen.invoke == InvocationPolicy::Sticky;
-        if is_sticky && self.companion(group, caller).is_none() {
-            self.companions.push((caller, chosen.order));
+    pub(super) fn keep_company(&mut self, group: &[Entry], new: &NewCall, chosen: &Entry) {
+        let is_sticky = chosen.invoke == InvocationPolicy::Sticky && new.options.sharding.is_none();
+        if is_sticky && self.companion(group, new.from).is_none() {
+            self.companions.push((new.from, chosen.order));
         }
     }
 

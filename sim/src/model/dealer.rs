@@ -51,6 +51,7 @@ impl Model {
             forward_timeout: options.forward_timeout,
             disclosed,
             concurrency: options.concurrency,
+            nkey: options.nkey.as_deref().map(Box::from),
             born,
             created_ms,
         };
@@ -300,7 +301,11 @@ impl Model {
         let disclosed = self.disclosed(disclose.caller, options.disclose_me)?;
         let group = self.serving(procedure);
         let Some(first) = group.first() else {
-            return Err(error::NO_SUCH_PROCEDURE);
+            let is_own = Self::check_reserved(procedure).is_err();
+            return match options.sharding.is_some() && is_own {
+                true => Err(error::OPTION_NOT_ALLOWED),
+                false => Err(error::NO_SUCH_PROCEDURE),
+            };
         };
         let calls_max = self.bound(from, |limits| limits.calls_max);
         let calls = self.calls.iter().filter(|call| call.caller == from).count();
@@ -318,6 +323,9 @@ impl Model {
             since_ms: self.now_ms,
             tried: Vec::new(),
         };
+        if self.is_partitioned(options, first.invoke)? {
+            return self.invoke_in_shard(&group, &new);
+        }
         if self.is_awaited(first.born) || group.iter().all(|entry| self.is_busy(entry)) {
             return self.wait(&group[0], new);
         }
@@ -326,6 +334,19 @@ impl Model {
 
     /// Gives a call to one of those who serve it.
     pub(super) fn invoke(&mut self, group: &[Entry], new: &NewCall) -> Result<(), &'static str> {
+        let options = &new.options;
+        let attempts = self.attempts(group, new);
+        let chosen = attempts
+            .iter()
+            .map(|order| self.choose(order, options.progress))
+            .find(|outcome| attempts.len() == 1 || self.happened(new, outcome))
+            .unwrap_or(Err(error::NO_AVAILABLE_CALLEE))?;
+        self.give(group, new, chosen);
+        Ok(())
+    }
+
+    /// A callee takes a call.
+    pub(super) fn give(&mut self, group: &[Entry], new: &NewCall, chosen: Entry) {
         let NewCall {
             from,
             request,
@@ -333,15 +354,9 @@ impl Model {
             ..
         } = *new;
         let (options, procedure) = (&new.options, &new.procedure);
-        let attempts = self.attempts(group, from, &new.tried);
-        let chosen = attempts
-            .iter()
-            .map(|order| self.choose(order, options.progress))
-            .find(|outcome| attempts.len() == 1 || self.happened(new, outcome))
-            .unwrap_or(Err(error::NO_AVAILABLE_CALLEE))?;
         self.turns.retain(|(id, _)| *id != chosen.id);
         self.turns.push((chosen.id, chosen.order));
-        self.keep_company(group, from, &chosen);
+        self.keep_company(group, new, &chosen);
 
         let callee = self.member(chosen.member);
         let features = callee.features;
@@ -375,7 +390,6 @@ impl Model {
         });
         self.member_mut(chosen.member).invocation_last = invocation;
         let _ = self.deliver(chosen.member, first_part);
-        Ok(())
     }
 
     /// Whether it is a violation.
@@ -406,7 +420,7 @@ impl Model {
     }
 
     /// Whether that is what the realm chose.
-    fn happened(&self, new: &NewCall, outcome: &Result<Entry, &'static str>) -> bool {
+    pub(super) fn happened(&self, new: &NewCall, outcome: &Result<Entry, &'static str>) -> bool {
         self.actual.iter().any(|(to, sent)| match (outcome, sent) {
             (Ok(entry), Sent::Invocation { payload, .. }) => {
                 *to == entry.member && *payload == new.payload

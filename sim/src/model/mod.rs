@@ -13,6 +13,7 @@ mod open_call;
 mod queue;
 mod rerouting;
 mod retained;
+mod sharding;
 mod testaments;
 mod waiting;
 
@@ -23,6 +24,7 @@ use self::judging::{ASKED, Decisions};
 use self::open_call::Call;
 use self::queue::{Queue, Waiting};
 use self::retained::RetainedEvent;
+use self::sharding::Placement;
 use crate::{Kind, Name, Operation, Refusing, Request, Sent};
 
 /// A realm, for the eye.
@@ -39,6 +41,8 @@ pub struct Model {
     queues: Vec<Queue>,
     /// Registrations that served a call by roundrobin: the order number of its last callee.
     turns: Vec<(u64, u64)>,
+    /// Which shard a resource had last.
+    shards: Vec<Placement>,
     /// Callers that were given a callee of a sticky registration: its order number.
     companions: Vec<(Name, u64)>,
     order_last: u64,
@@ -92,6 +96,8 @@ pub(crate) struct Entry {
     disclosed: bool,
     /// 0 means no bound.
     concurrency: u32,
+    /// The shard that its callee serves.
+    nkey: Option<Box<str>>,
     /// The order number of the first callee that its registration had.
     born: u64,
     /// When its subscription or registration came to be.
@@ -120,6 +126,7 @@ impl Model {
             waiting: Vec::new(),
             queues: Vec::new(),
             turns: Vec::new(),
+            shards: Vec::new(),
             companions: Vec::new(),
             order_last: 0,
             ids_used: Vec::new(),

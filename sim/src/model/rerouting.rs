@@ -3,6 +3,7 @@
 use crosstie_routing::{ClientFeature, ClientFeatures, error};
 
 use super::queue::NewCall;
+use super::sharding::is_for_one_shard;
 use super::{Entry, Model};
 use crate::Name;
 use crate::operation::callee_error;
@@ -44,6 +45,12 @@ impl Model {
                     Err(error::TIMEOUT)
                 } else if group.is_empty() {
                     Err(error::NO_AVAILABLE_CALLEE)
+                } else if is_for_one_shard(&new.options) {
+                    let outcome = self.invoke_in_shard(&group, &new);
+                    outcome.map_err(|uri| match uri {
+                        error::MAX_CONCURRENCY_REACHED => error::NO_AVAILABLE_CALLEE,
+                        uri => uri,
+                    })
                 } else {
                     self.invoke(&group, &new)
                 }

@@ -1,10 +1,11 @@
 //! What callers and callees say next.
 
 use crosstie_routing::ClientFeature;
-use crosstie_wamp::{CallOptions, InvocationPolicy, RegisterOptions};
+use crosstie_wamp::{CallOptions, InvocationPolicy, RegisterOptions, Runmode, Seldom, Sharding};
 
 use super::Simulation;
 use super::draw::URIS;
+use crate::chance::Chance;
 use crate::{Name, Request};
 
 impl Simulation {
@@ -37,6 +38,10 @@ impl Simulation {
             forward_timeout: chance.one_in(2),
             concurrency: chance.pick(&[0, 0, 1, 2]),
             force_reregister: chance.one_in(8),
+            nkey: chance
+                .pick(&[None, None, Some("n1"), Some("n2")])
+                .map(Box::from)
+                .into(),
             unsupported: None,
         };
         Request::Register {
@@ -64,7 +69,7 @@ impl Simulation {
             progress: chance.one_in(3) && (announced || chance.one_in(20)),
             disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
             passthru: None,
-            unsupported: None,
+            sharding: draw_sharding(chance),
         };
         let procedure = chance.pick(&URIS).to_owned();
         Request::Call {
@@ -131,4 +136,19 @@ impl Simulation {
             payload,
         }
     }
+}
+
+/// What a CALL says of shards: mostly nothing, and seldom what is not served.
+fn draw_sharding(chance: &mut Chance) -> Seldom<Sharding> {
+    if !chance.one_in(5) {
+        return Seldom::NONE;
+    }
+    let partition = Some(Runmode::Partition);
+    Seldom::from(Sharding {
+        rkey: chance
+            .pick(&[None, Some("k1"), Some("k2"), Some("k3"), Some("k4")])
+            .map(Into::into),
+        runmode: chance.pick(&[None, partition, partition, partition, Some(Runmode::All)]),
+        unsupported: None,
+    })
 }

@@ -13,8 +13,9 @@ use crate::authz::Action;
 use crate::context::{Context, deliver, is_own_procedure, none_left};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
-use crate::keys::CallKey;
+use crate::keys::{CallKey, RegistrationKey};
 use crate::session::Session;
+use crate::sharding::check_unsharded;
 use crate::weight::dict_bytes;
 use crate::{ClientFeature, Refused, RoleLimit, Violation};
 
@@ -149,24 +150,13 @@ impl Dealer {
         procedure: &str,
         payload: Payload<'_>,
     ) -> Result<bool, Fault> {
-        let registration = match self.registrations.exact(procedure) {
-            // What was registered exactly has been checked then.
-            Some(key) => Some(key),
-            None => {
-                context.check_uri(Action::Call, procedure)?;
-                // A broad pattern must not answer for the router.
-                let reserved = is_own_procedure(procedure);
-                if reserved {
-                    None
-                } else {
-                    self.registrations.best_pattern(procedure, context.steps)
-                }
-            }
-        };
+        let registration = self.serving(context, procedure)?;
         let disclose = context.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
-        context.check_options(options.unsupported)?;
         let disclosed = context.disclose(disclose.caller, options.disclose_me)?;
         let Some(registration) = registration else {
+            if is_own_procedure(procedure) {
+                check_unsharded(options)?;
+            }
             return Err(Fault::new(
                 error::NO_SUCH_PROCEDURE,
                 format!("no callee registered for procedure <{procedure}>"),
@@ -196,6 +186,11 @@ impl Dealer {
             since: context.now,
             tried: &[],
         };
+        if let Some(sharding) = options.sharding.as_deref()
+            && self.is_partitioned(context, registration, sharding)?
+        {
+            return self.open_in_shard(context, registration, new);
+        }
         if self.registrations[registration].calls_wait_max > 0
             && self.waiting.has(self.registrations[registration].id)
         {
@@ -208,6 +203,25 @@ impl Dealer {
             Placed::Busy => self.wait(context, registration, new).map(|()| true),
             Placed::Failed(fault) => Err(fault),
         }
+    }
+
+    /// The registration that serves a procedure.
+    #[inline(always)]
+    fn serving<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        procedure: &str,
+    ) -> Result<Option<RegistrationKey>, Fault> {
+        // What was registered exactly has been checked then.
+        if let Some(key) = self.registrations.exact(procedure) {
+            return Ok(Some(key));
+        }
+        context.check_uri(Action::Call, procedure)?;
+        // A broad pattern must not answer for the router.
+        Ok(match is_own_procedure(procedure) {
+            true => None,
+            false => self.registrations.best_pattern(procedure, context.steps),
+        })
     }
 
     /// The last part of a progressive call has come.

@@ -1,6 +1,7 @@
 //! The callees that share one registration: whose turn it is, and who is busy (WAMP advanced
 //! profile, "Shared Registration"; the bound on invocations is Crossbar.io's `concurrency`).
 
+use std::collections::BTreeMap;
 use std::ops;
 
 use crosstie_wamp::{InvocationPolicy, RegistrationId};
@@ -8,6 +9,7 @@ use crosstie_wamp::{InvocationPolicy, RegistrationId};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::random::Random;
+use crate::sharding::rank;
 
 /// One session's part in a registration.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +79,8 @@ pub(super) struct Callees {
     turn: usize,
     /// Callees that are not free, so that a call that finds none of them free costs nothing.
     busy: usize,
+    /// Hashes of the node keys that some have, by their numbers.
+    node_keys: BTreeMap<u64, u64>,
 }
 
 impl Callees {
@@ -86,6 +90,7 @@ impl Callees {
             list: Vec::new(),
             turn: 0,
             busy: 0,
+            node_keys: BTreeMap::new(),
         }
     }
 
@@ -115,11 +120,51 @@ impl Callees {
             .position(|callee| callee.session == session);
         if let Some(place) = place {
             let callee = self.list.remove(place);
+            self.node_keys.remove(&callee.number);
             self.busy -= usize::from(!callee.is_free());
             if place < self.turn {
                 self.turn -= 1;
             }
         }
+    }
+
+    /// Says which shard a session serves; `None` is one of its own.
+    pub(super) fn set_node_key(&mut self, session: SessionIndex, node_key: Option<u64>) {
+        if node_key.is_none() && self.node_keys.is_empty() {
+            return;
+        }
+        let of_session = |callee: &&Callee| callee.session == session;
+        let Some(number) = self
+            .list
+            .iter()
+            .find(of_session)
+            .map(|callee| callee.number)
+        else {
+            return;
+        };
+        match node_key {
+            Some(node_key) => self.node_keys.insert(number, node_key),
+            None => self.node_keys.remove(&number),
+        };
+    }
+
+    /// The shard that a callee serves: its own, or that of all callees with its node key.
+    pub(super) fn shard_of(&self, callee: &Callee) -> u64 {
+        let node_key = self.node_keys.get(&callee.number).copied();
+        node_key.unwrap_or(callee.number)
+    }
+
+    /// The first callee of the shard that a resource has among those that `is_there` says are.
+    pub(super) fn first_in_shard(
+        &self,
+        rkey: u64,
+        is_there: impl Fn(&Callee) -> bool,
+    ) -> Option<usize> {
+        let there = (0..self.list.len()).filter(|place| is_there(&self.list[*place]));
+        // Of several with the same rank it finds the last one.
+        there
+            .rev()
+            .max_by_key(|place| rank(rkey, self.shard_of(&self.list[*place])))
     }
 
     /// The callee at `place` was given a call: the turn is the next one's.
@@ -228,6 +273,8 @@ impl Callees {
         assert!(self.turn <= self.list.len());
         assert!(self.policy != InvocationPolicy::Single || self.list.len() <= 1);
         assert!(self.list.is_sorted_by_key(|callee| callee.number));
+        let mut keyed = self.node_keys.keys();
+        assert!(keyed.all(|number| self.place_of(*number).is_some()));
         let busy = self.list.iter().filter(|callee| !callee.is_free());
         assert_eq!(busy.count(), self.busy);
         for callee in &self.list {

@@ -1,7 +1,8 @@
 //! Calls between nodes: which node's callees take one, and what both nodes say of it.
 
 use crosstie_wamp::{
-    CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RequestId, ResultDetails,
+    CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RequestId,
+    ResultDetails, Seldom,
 };
 
 use super::Dealer;
@@ -96,7 +97,7 @@ impl Dealer {
                 progress: options.progress,
                 disclose_me: None,
                 passthru: options.passthru.clone(),
-                unsupported: None,
+                sharding: Seldom::NONE,
             },
             procedure: new.procedure.into(),
             payload: new.payload,

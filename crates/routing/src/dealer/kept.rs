@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crosstie_wamp::{CallOptions, Payload, RegistrationId, RequestId, Serializer};
+use crosstie_wamp::{CallOptions, Payload, RegistrationId, RequestId, Serializer, Sharding};
 
 use super::new_call::NewCall;
 use crate::Time;
@@ -124,5 +124,6 @@ impl Kept {
 /// What a CALL counts for when it is kept.
 pub(super) fn weight(new: &NewCall<'_>) -> usize {
     let passthru = new.options.passthru.as_deref().map_or(0, dict_bytes);
-    KEPT_BYTES + new.procedure.len() + passthru + new.payload.len()
+    let sharding = new.options.sharding.as_deref().map_or(0, Sharding::bytes);
+    KEPT_BYTES + new.procedure.len() + passthru + sharding + new.payload.len()
 }

@@ -27,6 +27,7 @@ mod end;
 mod entries;
 mod kept;
 mod new_call;
+mod partition;
 mod parts;
 mod picking;
 mod placing;

@@ -9,7 +9,7 @@ use super::registrations::Registrations;
 use crate::context::Context;
 use crate::keys::RegistrationKey;
 use crate::session::{Session, Sessions};
-use crate::sharding::rank;
+use crate::sharding::{rank, rkey};
 
 /// Callees that are compared for one call; where there are more, those that are next in turn are.
 const COMPARED_MAX: usize = 256;
@@ -45,13 +45,17 @@ pub(super) fn pending<H>(callee: &Callee, sessions: &Sessions<H>) -> usize {
     sessions[callee.session].invocations.len()
 }
 
-/// The callee that the caller was given before; where there is none, the one that ranks highest for it.
+/// The callee of the call's resource, or that which the caller was given before; where there is none, the one that ranks
+/// highest for it.
 fn companion<H>(
     callees: &Callees,
     registration: RegistrationId,
     sessions: &Sessions<H>,
     new: &NewCall<'_>,
 ) -> usize {
+    if let Some(rkey) = rkey(new.options) {
+        return callees.first_in_shard(rkey, |_| true).unwrap_or(0);
+    }
     let Some(caller) = new.from.session().map(|from| &sessions[from]) else {
         return 0;
     };
@@ -79,7 +83,11 @@ impl Registrations {
         callee: Callee,
         new: &NewCall<'_>,
     ) {
-        let Some(from) = new.from.session() else {
+        let Some(from) = new
+            .from
+            .session()
+            .filter(|_| new.options.sharding.is_none())
+        else {
             return;
         };
         let id = self[key].id;

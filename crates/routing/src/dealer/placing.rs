@@ -11,6 +11,7 @@ use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
 use crate::keys::RegistrationKey;
+use crate::sharding::partition;
 use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
@@ -83,7 +84,10 @@ impl Dealer {
         registration: RegistrationKey,
         new: NewCall<'_>,
     ) -> Placed {
-        self.place(context, registration, new)
+        match partition(new.options) {
+            Some(rkey) => self.place_in_shard(context, registration, new, rkey),
+            None => self.place(context, registration, new),
+        }
     }
 
     /// Offers a call to the callees after the first one, which was passed over or has not taken it.
@@ -101,14 +105,10 @@ impl Dealer {
         loop {
             match refused.take() {
                 None => {}
-                Some(Uninvoked::Refused(Refused::Full | Refused::Gone)) => tried += 1,
-                Some(Uninvoked::Refused(Refused::TooLong)) => {
-                    return Placed::Failed(too_long("callee"));
-                }
-                Some(Uninvoked::Refused(Refused::Unrepresentable(reason))) => {
-                    return Placed::Failed(unrepresentable(reason));
-                }
-                Some(Uninvoked::Unsupported(fault)) => return Placed::Failed(fault),
+                Some(uninvoked) => match uninvoked.fault() {
+                    None => tried += 1,
+                    Some(fault) => return Placed::Failed(fault),
+                },
             }
             attempt += 1;
             if attempt == turns.callees || tried == CALLEES_TRIED_MAX {
@@ -133,11 +133,7 @@ impl Dealer {
         if tried == 0 {
             return self.busy_or_left(context, registration);
         }
-        let procedure = new.procedure;
-        Placed::Failed(Fault::new(
-            error::NO_AVAILABLE_CALLEE,
-            format!("{procedure} is registered, but its callee takes no more calls now"),
-        ))
+        Placed::Failed(no_room(new.procedure))
     }
 
     /// Whoever has left and still has a part in the registration serves it no more.
@@ -155,7 +151,7 @@ impl Dealer {
 
     /// Sends the first INVOCATION of a call to one callee, and keeps the call if it was taken.
     #[inline(always)]
-    fn invoke<H>(
+    pub(super) fn invoke<H>(
         &mut self,
         context: &mut Context<'_, H>,
         key: RegistrationKey,
@@ -260,10 +256,27 @@ impl Dealer {
 }
 
 /// Why a callee was not invoked.
-enum Uninvoked {
+pub(super) enum Uninvoked {
     Refused(Refused),
     /// It does not support what the call asks of it.
     Unsupported(Fault),
+}
+
+impl Uninvoked {
+    /// What the caller is told, where no other callee could take the call either.
+    pub(super) fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Refused(Refused::Full | Refused::Gone) => None,
+            Self::Refused(Refused::TooLong) => Some(too_long("callee")),
+            Self::Refused(Refused::Unrepresentable(reason)) => Some(unrepresentable(reason)),
+            Self::Unsupported(fault) => Some(fault),
+        }
+    }
+}
+
+pub(super) fn no_room(procedure: &str) -> Fault {
+    let text = format!("{procedure} is registered, but its callee takes no more calls now");
+    Fault::new(error::NO_AVAILABLE_CALLEE, text)
 }
 
 /// The shorter of two times, where 0 means for ever.

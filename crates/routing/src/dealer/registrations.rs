@@ -29,6 +29,7 @@ use crate::keys::RegistrationKey;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
+use crate::sharding::hash;
 use crate::{CallQueue, ClientFeature, RoleLimit, Time};
 
 /// One (procedure, matching policy), and the callees that share it.
@@ -130,7 +131,7 @@ impl Registrations {
         }
         let disclose = context.authorize(from, Action::Register, procedure, policy)?;
         context.check_options(options.unsupported)?;
-        self.check_policy(options.invoke)?;
+        self.check_sharing(options)?;
         let mut known = self.by_procedure.value(policy, procedure);
         if known.is_some_and(|key| self.is_left(context, key)) {
             known = None;
@@ -215,6 +216,8 @@ impl Registrations {
             }
             self.tell_others(context, key);
         }
+        let node_key = options.nkey.as_deref().map(hash);
+        self[key].callees.set_node_key(from, node_key);
         Ok(Entered { id, waits })
     }
 

@@ -9,8 +9,8 @@ use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
     Message, MessageType, Payload, PublicationId, PublishOptions, Receivers, RegisterOptions,
-    RegistrationId, RequestId, ResultDetails, Serializer, SessionId, SubscribeOptions,
-    SubscriptionId, Unsupported, Value, YieldOptions,
+    RegistrationId, RequestId, ResultDetails, Runmode, Serializer, SessionId, Sharding,
+    SubscribeOptions, SubscriptionId, Unsupported, Value, YieldOptions,
 };
 
 /// A message that a client sends.
@@ -441,11 +441,21 @@ fn call_options(word: &str) -> Result<CallOptions, String> {
             "receive_progress" => options.receive_progress = flag(value),
             "progress" => options.progress = flag(value),
             "disclose_me" => options.disclose_me = Some(flag(value)),
-            _ if unsupported(&mut options.unsupported, key) => {}
+            "rkey" => sharding(&mut options).rkey = Some(value.into()),
+            "runmode" => {
+                let mut all = Runmode::ALL.into_iter();
+                let found = all.find(|known| known.name() == value);
+                sharding(&mut options).runmode = Some(found.ok_or("no such runmode")?);
+            }
+            "nkey" => sharding(&mut options).unsupported = Some(Unsupported::Nkey),
             _ => pass(&mut options.passthru, key, value)?,
         }
     }
     Ok(options)
+}
+
+fn sharding(options: &mut CallOptions) -> &mut Sharding {
+    options.sharding.get_or_insert_default()
 }
 
 /// Whether the option is one that the router does not have.
@@ -482,6 +492,7 @@ fn register_options(word: &str) -> Result<RegisterOptions, String> {
             }
             ("forward_timeout", value) => options.forward_timeout = flag(value),
             ("force_reregister", value) => options.force_reregister = flag(value),
+            ("nkey", value) => options.nkey = Some(Box::from(value)).into(),
             ("concurrency", value) => {
                 options.concurrency = value.parse().map_err(|_| "concurrency is a number")?;
             }

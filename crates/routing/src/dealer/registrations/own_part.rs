@@ -1,6 +1,6 @@
 //! This node's part in a registration: how it begins, and callees that are let in when other nodes know of them.
 
-use crosstie_wamp::{InvocationPolicy, RegistrationId};
+use crosstie_wamp::{InvocationPolicy, RegisterOptions, RegistrationId};
 
 use super::super::callees::{Callee, Callees};
 use super::super::parts::is_conflict;
@@ -10,6 +10,7 @@ use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
+use crate::sharding::check_key;
 
 impl Registrations {
     /// A callee serves from now on.
@@ -30,17 +31,23 @@ impl Registrations {
             .entered(&REGISTRATION, session, &registration.entry(), is_new);
     }
 
-    /// A callee that is a caller's own would have to be the same for all nodes, and of another node's callees this one
-    /// knows no more than how many there are.
-    pub(super) fn check_policy(&self, policy: InvocationPolicy) -> Result<(), Fault> {
-        if policy != InvocationPolicy::Sticky || !self.has_nodes() {
-            return Ok(());
+    /// A callee that is a caller's own, or a shard's, would have to be the same for all nodes, and of another node's callees
+    /// this one knows no more than how many there are.
+    pub(super) fn check_sharing(&self, options: &RegisterOptions) -> Result<(), Fault> {
+        if let Some(nkey) = options.nkey.as_deref() {
+            check_key("nkey", nkey)?;
         }
-        let text = "invoke \"x_sticky\" is not served in a realm of several nodes";
+        let option = match options.invoke {
+            _ if !self.has_nodes() => return Ok(()),
+            _ if options.nkey.is_some() => "nkey",
+            InvocationPolicy::Sticky => "invoke \"x_sticky\"",
+            _ => return Ok(()),
+        };
+        let text = format!("{option} is not served in a realm of several nodes");
         Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
     }
 
-    fn has_nodes(&self) -> bool {
+    pub(in super::super) fn has_nodes(&self) -> bool {
         self.own != 0
     }
 

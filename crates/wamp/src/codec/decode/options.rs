@@ -13,8 +13,8 @@ use crate::options::ACKNOWLEDGED_DELIVERY;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
     InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, ResultDetails, Revoked, SessionId, SubscribeOptions, Unsupported, Value,
-    YieldOptions,
+    RegisterOptions, ResultDetails, Revoked, Runmode, Seldom, SessionId, Sharding,
+    SubscribeOptions, Unsupported, Value, YieldOptions,
 };
 
 /// Reads a dictionary, each of its values with `entry`.
@@ -207,14 +207,32 @@ pub(super) fn call<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
             "receive_progress" => options.receive_progress = reader.boolean()?,
             "progress" => options.progress = reader.boolean()?,
             "disclose_me" => options.disclose_me = Some(reader.boolean()?),
-            _ => {
-                let (passthru, unsupported) = (&mut options.passthru, &mut options.unsupported);
-                other_of_request(reader, key, room, passthru, unsupported)?;
-            }
+            "rkey" | "runmode" | "nkey" => sharding(reader, key, &mut options.sharding, room)?,
+            _ => other(reader, key, room, &mut options.passthru)?,
         }
         Ok(())
     })?;
     Ok(options)
+}
+
+/// What a request says of shards. A null is as good as none.
+#[cold]
+fn sharding<'a, R: Reader<'a>>(
+    reader: &mut R,
+    key: &str,
+    said: &mut Seldom<Sharding>,
+    room: &Room,
+) -> Result<()> {
+    if reader.null() {
+        return Ok(());
+    }
+    let said = said.get_or_insert_default();
+    match key {
+        "rkey" => said.rkey = Some(reader.text()?.into()),
+        "runmode" => said.runmode = Some(word(reader, &RUNMODES)?),
+        _ => unknown(reader, key, room, &mut said.unsupported)?,
+    }
+    Ok(())
 }
 
 pub(super) fn cancel<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<CancelOptions> {
@@ -258,6 +276,8 @@ pub(super) fn register<'a, R: Reader<'a>>(
             "forward_timeout" => options.forward_timeout = reader.boolean()?,
             "concurrency" => options.concurrency = concurrency(reader)?,
             "force_reregister" => options.force_reregister = reader.boolean()?,
+            "nkey" if reader.null() => {}
+            "nkey" => options.nkey = Some(owned_text(reader)?.into_boxed_str()).into(),
             _ => unknown(reader, key, room, &mut options.unsupported)?,
         }
         Ok(())
@@ -383,6 +403,11 @@ const INVOCATION_POLICIES: Words<InvocationPolicy> = Words {
         ("queue_least_loaded", InvocationPolicy::LeastBusy),
         ("x_sticky", InvocationPolicy::Sticky),
     ],
+};
+
+const RUNMODES: Words<Runmode> = Words {
+    expected: "partition or all",
+    words: &[("partition", Runmode::Partition), ("all", Runmode::All)],
 };
 
 const CANCEL_MODES: Words<CancelMode> = Words {

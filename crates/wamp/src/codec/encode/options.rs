@@ -8,7 +8,7 @@ use crate::options::ACKNOWLEDGED_DELIVERY;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, RegisterOptions,
-    ResultDetails, SessionId, SubscribeOptions, YieldOptions,
+    ResultDetails, SessionId, Sharding, SubscribeOptions, YieldOptions,
 };
 
 /// The entries of one dictionary. How many there will be is not known in front; it is filled in
@@ -79,7 +79,19 @@ impl<'w, W: Writer> Entries<'w, W> {
         self.flag("receive_progress", options.receive_progress);
         self.flag("progress", options.progress);
         self.disclose_me(options.disclose_me);
+        if let Some(sharding) = options.sharding.as_deref() {
+            self.sharding(sharding);
+        }
         self.passthru(options.passthru.as_deref())
+    }
+
+    fn sharding(&mut self, sharding: &Sharding) {
+        if let Some(rkey) = &sharding.rkey {
+            self.key("rkey").text(rkey);
+        }
+        if let Some(runmode) = sharding.runmode {
+            self.key("runmode").text(runmode.name());
+        }
     }
 
     pub(super) fn cancel(&mut self, options: &CancelOptions) -> Result<()> {
@@ -105,6 +117,9 @@ impl<'w, W: Writer> Entries<'w, W> {
             self.key("concurrency").unsigned(options.concurrency.into());
         }
         self.flag("force_reregister", options.force_reregister);
+        if let Some(nkey) = options.nkey.as_deref() {
+            self.key("nkey").text(nkey);
+        }
         Ok(())
     }
 

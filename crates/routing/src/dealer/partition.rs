@@ -1,0 +1,128 @@
+//! Calls for one shard (WAMP advanced profile, "Sharded Registration", which is a sketch).
+//!
+//! What the specification leaves open: the callees that share a registration are its shards, those with the same node key
+//! (`REGISTER.Options.nkey`, as in SUBSCRIBE) one of them. A resource has the shard that ranks highest by a hash of both, so
+//! that it has another one only when its own goes or one comes that ranks before it. A call is for its shard alone: it
+//! goes to no other one, and waits for none.
+
+use crosstie_wamp::{InvocationPolicy, Runmode, Sharding};
+
+use super::Dealer;
+use super::new_call::{NewCall, Placed};
+use super::placing::{CALLEES_TRIED_MAX, no_room};
+use crate::context::Context;
+use crate::fault::{Fault, error};
+use crate::keys::RegistrationKey;
+use crate::sharding::{check_key, partition};
+
+/// Callees that are looked at in a step.
+const CALLEES_PER_STEP: usize = 16;
+
+impl Dealer {
+    /// Judges what a CALL says of shards; whether it is for one of them. Otherwise its resource says which callee of a sticky
+    /// registration it is for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_partitioned<H>(
+        &self,
+        context: &Context<'_, H>,
+        key: RegistrationKey,
+        sharding: &Sharding,
+    ) -> Result<bool, Fault> {
+        context.check_options(sharding.unsupported)?;
+        if let Some(rkey) = &sharding.rkey {
+            check_key("rkey", rkey)?;
+        }
+        let refuse = |uri, text: &'static str| Err(Fault::new(uri, text));
+        match (sharding.runmode, &sharding.rkey) {
+            (Some(Runmode::All), _) => {
+                let text = "runmode \"all\" is not served: how several results become one is not specified";
+                refuse(error::OPTION_NOT_ALLOWED, text)
+            }
+            (_, None) => refuse(error::INVALID_ARGUMENT, "a partitioned call has no rkey"),
+            _ if self.registrations.has_nodes() => {
+                let text = "rkey is not served in a realm of several nodes";
+                refuse(error::OPTION_NOT_ALLOWED, text)
+            }
+            (Some(Runmode::Partition), Some(_)) => Ok(true),
+            (None, Some(_)) => match self.registrations[key].policy() {
+                InvocationPolicy::Sticky => Ok(false),
+                _ => {
+                    let text =
+                        "rkey is for calls with runmode \"partition\", and of sticky registrations";
+                    refuse(error::INVALID_ARGUMENT, text)
+                }
+            },
+        }
+    }
+
+    /// Whether it is open.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn open_in_shard<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        new: NewCall<'_>,
+    ) -> Result<bool, Fault> {
+        let rkey = partition(new.options).unwrap_or_default();
+        match self.place_in_shard(context, key, new, rkey) {
+            Placed::Invoked => Ok(true),
+            Placed::Left => Ok(false),
+            Placed::Busy => Err(self.registrations[key].callees.all_busy()),
+            Placed::Failed(fault) => Err(fault),
+        }
+    }
+
+    /// Offers a call to the callees of its shard, in the order of registration.
+    pub(super) fn place_in_shard<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        new: NewCall<'_>,
+        rkey: u64,
+    ) -> Placed {
+        let callees = &self.registrations[key].callees;
+        context.spend((callees.len() / CALLEES_PER_STEP) as u32);
+        let sessions = &*context.sessions;
+        let first = callees.first_in_shard(rkey, |callee| !sessions[callee.session].closing);
+        let Some(first) = first else {
+            // All have left.
+            self.registrations.is_left(context, key);
+            return Placed::Left;
+        };
+        let shard = callees.shard_of(&callees[first]);
+        let (mut tried, mut is_busy) = (0, false);
+        for place in first..callees.len() {
+            let callees = &self.registrations[key].callees;
+            let callee = callees[place];
+            if callees.shard_of(&callee) != shard
+                || context.sessions[callee.session].closing
+                || new.tried.contains(&callee.number)
+            {
+                continue;
+            }
+            if !callee.is_free() {
+                is_busy = true;
+                continue;
+            }
+            match self.invoke(context, key, callee, &new) {
+                Ok(()) => {
+                    self.registrations.invoked(key, place);
+                    return Placed::Invoked;
+                }
+                Err(uninvoked) => match uninvoked.fault() {
+                    None => tried += 1,
+                    Some(fault) => return Placed::Failed(fault),
+                },
+            }
+            if tried == CALLEES_TRIED_MAX {
+                break;
+            }
+        }
+        match is_busy && tried == 0 {
+            true => Placed::Busy,
+            false => Placed::Failed(no_room(new.procedure)),
+        }
+    }
+}

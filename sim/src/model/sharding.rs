@@ -1,0 +1,120 @@
+//! Calls for one shard, naively.
+//!
+//! Which shard a resource has first is the realm's choice; from then on it has it while the shard is there, unless one has come
+//! that was not.
+
+use crosstie_routing::error;
+use crosstie_wamp::{CallOptions, InvocationPolicy, Runmode};
+
+use super::queue::NewCall;
+use super::{Entry, Model};
+
+/// A shard's name, or the order number of the one callee that serves it.
+type Shard = Result<Box<str>, u64>;
+
+/// The shard that a resource had, and all that there were.
+#[derive(Debug)]
+pub(super) struct Placement {
+    born: u64,
+    rkey: Box<str>,
+    has: Shard,
+    of: Vec<Shard>,
+}
+
+impl Model {
+    /// Whether a CALL is for one shard.
+    pub(super) fn is_partitioned(
+        &self,
+        options: &CallOptions,
+        policy: InvocationPolicy,
+    ) -> Result<bool, &'static str> {
+        let Some(sharding) = options.sharding.as_deref() else {
+            return Ok(false);
+        };
+        match (sharding.runmode, &sharding.rkey) {
+            (Some(Runmode::All), _) => Err(error::OPTION_NOT_ALLOWED),
+            (_, None) => Err(error::INVALID_ARGUMENT),
+            (Some(Runmode::Partition), _) => Ok(true),
+            (None, _) if policy == InvocationPolicy::Sticky => Ok(false),
+            (None, _) => Err(error::INVALID_ARGUMENT),
+        }
+    }
+
+    /// Gives a call to one of those who serve its shard.
+    pub(super) fn invoke_in_shard(
+        &mut self,
+        group: &[Entry],
+        new: &NewCall,
+    ) -> Result<(), &'static str> {
+        let there = group
+            .iter()
+            .filter(|entry| !self.member(entry.member).closed);
+        let mut shards: Vec<Shard> = there.map(shard_of).collect();
+        shards.sort();
+        shards.dedup();
+        let sharding = new.options.sharding.as_deref();
+        let rkey = sharding.and_then(|said| said.rkey.clone());
+        let rkey = rkey.unwrap_or_default();
+        let born = group[0].born;
+        let known = self
+            .shards
+            .iter()
+            .find(|known| known.born == born && known.rkey == rkey);
+        let may_have = |shard: &&Shard| match known {
+            Some(known) if shards.contains(&known.has) => {
+                known.has == **shard || !known.of.contains(shard)
+            }
+            _ => true,
+        };
+        let outcomes: Vec<_> = shards
+            .iter()
+            .filter(may_have)
+            .map(|shard| (shard, self.choose_in_shard(group, shard, new)))
+            .collect();
+        let happened = outcomes
+            .iter()
+            .find(|(_, outcome)| outcomes.len() == 1 || self.happened(new, outcome));
+        let Some((shard, outcome)) = happened else {
+            return Err(error::NO_AVAILABLE_CALLEE);
+        };
+        let chosen = outcome.clone()?;
+        let has = (*shard).clone();
+        self.shards
+            .retain(|known| known.born != born || known.rkey != rkey);
+        self.shards.push(Placement {
+            born,
+            rkey,
+            has,
+            of: shards.clone(),
+        });
+        self.give(group, new, chosen);
+        Ok(())
+    }
+
+    /// Which callee of a shard takes the call.
+    fn choose_in_shard(
+        &self,
+        group: &[Entry],
+        shard: &Shard,
+        new: &NewCall,
+    ) -> Result<Entry, &'static str> {
+        let left: Vec<Entry> = group
+            .iter()
+            .filter(|entry| shard_of(entry) == *shard && !new.tried.contains(&entry.order))
+            .cloned()
+            .collect();
+        if !left.is_empty() && left.iter().all(|entry| self.is_busy(entry)) {
+            return Err(error::MAX_CONCURRENCY_REACHED);
+        }
+        self.choose(&left, new.options.progress)
+    }
+}
+
+pub(super) fn is_for_one_shard(options: &CallOptions) -> bool {
+    let sharding = options.sharding.as_deref();
+    sharding.is_some_and(|said| said.runmode == Some(Runmode::Partition))
+}
+
+fn shard_of(entry: &Entry) -> Shard {
+    entry.nkey.clone().ok_or(entry.order)
+}
