@@ -79,6 +79,10 @@ def test_a_refusal_names_its_cause(start_router):
     local = start_router(node(to(remote.address("tcp"), realm="elsewhere")))
     line = local.await_log(lambda line: "begins anew" in line.text)
     assert "wamp.error.no_such_realm" in line.text
+    page = local.page("/")
+    assert "<td>rlink1<td>elsewhere at " in page
+    assert "not connected" in page
+    assert "wamp.error.no_such_realm" in page
 
     little = config.role("anonymous", config.permission("com.*"))
     strict = start_router(node(roles=[little]))

@@ -23,9 +23,11 @@ use crate::amqp::{self, Alarm};
 use crate::counters::{Counter, counters};
 use crate::link::Seen;
 use crate::listen::Listening;
+use crate::markup::escaped;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
 use crate::rendered::{Rendering, Shown};
+use crate::rlink_table;
 use crate::router_state::RouterState;
 use crate::sessions;
 use crate::wamp::realm::SharedRealm;
@@ -249,6 +251,11 @@ fn status(listening: &Listening) -> String {
     let (addresses, workers) = (addresses(&routers), workers(&listening.router));
     let sessions = session_table(&routers);
     let (brokers, fabric) = (amqp_status(&routers), fabric_status(&routers));
+    let links = routers.iter().flat_map(|router| {
+        let links = router.rlinks.all().into_iter();
+        links.map(|link| (&*router.id, link.status()))
+    });
+    let links = rlink_table::table(links);
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
@@ -256,7 +263,7 @@ fn status(listening: &Listening) -> String {
          <h1>Crosstie {}</h1><p>Up for {}; {} open connections, that of this page included.\
          {addresses}{workers}\
          <h2>WAMP</h2><div><table><tr><th>router<th>realm<th>sessions<th>subscriptions\
-         <th>registrations<th>open calls{realm_rows}</table></div>{fabric}{sessions}{brokers}\
+         <th>registrations<th>open calls{realm_rows}</table></div>{fabric}{links}{sessions}{brokers}\
          <p><a href=/health>health</a> · <a href=/metrics>metrics</a></html>\n",
         env!("CARGO_PKG_VERSION"),
         duration(listening.router.overview.uptime()),
@@ -440,12 +447,6 @@ fn amqp_status(routers: &[Arc<RouterState>]) -> String {
         "<h2>AMQP</h2>{alarms}<div><table><tr><th>router<th>vhost<th>connections<th>queues\
          <th>consumers<th>ready<th>unacknowledged{rows}</table></div>"
     )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
