@@ -65,6 +65,13 @@ pub struct Recalled {
     pub(crate) outcome: Result<(Vec<u8>, Vec<u8>), Fault>,
 }
 
+impl Recalled {
+    /// Who has asked.
+    pub fn asker(&self) -> SessionKey {
+        self.asker
+    }
+}
+
 impl Recall {
     /// Who asks.
     pub fn asker(&self) -> SessionKey {

@@ -11,6 +11,7 @@ use crosstie_wamp::{
 
 use super::arguments::{Arguments, invalid};
 use super::{Answer, Procedure};
+use crate::broker::{History, LogIndex};
 use crate::dealer::{too_long, unrepresentable};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
@@ -56,6 +57,7 @@ impl<H> Realm<H> {
         let mut filter = filter(arguments)?;
         let subscription = SubscriptionId(arguments.id("subscription_id")?);
         let bytes_max = self.config.limits.history_answer_bytes_max;
+        check_topic(&filter, self.config.limits.uri_bytes_max)?;
         let (broker, _, mut context) = self.split(now, out);
         let (history, log) = broker.log(&mut context, from, subscription)?;
         let unix_us = context.unix_us();
@@ -65,7 +67,7 @@ impl<H> Realm<H> {
             filter.times.start = filter.times.start.max(start);
         }
         let identity = &context.sessions[from].identity;
-        let mut recall = Recall {
+        let recall = Recall {
             asker: context.sessions.key(from),
             request,
             serializer: arguments.serializer(),
@@ -86,35 +88,9 @@ impl<H> Realm<H> {
                 Err(text) => Err(Fault::new(error::HISTORY_UNAVAILABLE, text)),
             };
         }
-        let mut found = [None; 4];
-        if recall.names_publications() {
-            let ids: Vec<_> = history
-                .events(log, unix_us)
-                .map(|e| e.publication)
-                .collect();
-            found = recall.publications().map(|id| {
-                let place = ids.iter().position(|known| Some(*known) == id)?;
-                Some(place as u64)
-            });
-        }
-        let all = 0..history.events(log, unix_us).len() as u64;
-        let places = match recall.places(found, all) {
-            Ok(places) => places.start as usize..places.end as usize,
-            Err(which) => return Ok(Answer::Recalled(recall.fail_without(which))),
-        };
-        let mut seen = 0;
-        let part = history.part(log, places).inspect(|_| seen += 1);
-        let part: &mut dyn Iterator<Item = _> = match recall.is_newest_first() {
-            true => &mut part.rev(),
-            false => &mut { part },
-        };
-        for event in part {
-            if recall.offer(event).is_break() {
-                break;
-            }
-        }
-        context.spend((seen / EVENTS_PER_STEP + recall.bytes / BYTES_PER_STEP) as u32);
-        Ok(Answer::Recalled(recall.end()))
+        let (recalled, steps) = search(history, log, unix_us, recall);
+        context.spend(steps);
+        Ok(Answer::Recalled(recalled))
     }
 }
 
@@ -160,6 +136,55 @@ impl<H> Realm<H> {
         if let Err(fault) = sent {
             context.refuse(to, MessageType::Call, request, &fault);
         }
+    }
+}
+
+/// Looks for events in the realm's memory; how many steps that took.
+fn search(
+    history: &mut History,
+    log: LogIndex,
+    unix_us: u64,
+    mut recall: Recall,
+) -> (Recalled, u32) {
+    let mut found = [None; 4];
+    if recall.names_publications() {
+        let ids: Vec<_> = history
+            .events(log, unix_us)
+            .map(|e| e.publication)
+            .collect();
+        found = recall.publications().map(|id| {
+            let place = ids.iter().position(|known| Some(*known) == id)?;
+            Some(place as u64)
+        });
+    }
+    let all = 0..history.events(log, unix_us).len() as u64;
+    let places = match recall.places(found, all) {
+        Ok(places) => places.start as usize..places.end as usize,
+        Err(which) => return (recall.fail_without(which), 0),
+    };
+    let mut seen = 0;
+    let part = history.part(log, places).inspect(|_| seen += 1);
+    let part: &mut dyn Iterator<Item = _> = match recall.is_newest_first() {
+        true => &mut part.rev(),
+        false => &mut { part },
+    };
+    for event in part {
+        if recall.offer(event).is_break() {
+            break;
+        }
+    }
+    let steps = seen / EVENTS_PER_STEP + recall.bytes / BYTES_PER_STEP;
+    (recall.end(), steps as u32)
+}
+
+/// A question may wait, and is no longer than what can be recorded.
+fn check_topic(filter: &Filter, uri_bytes_max: usize) -> Result<(), Fault> {
+    let topic = filter.topic.as_deref().unwrap_or_default();
+    match topic.len() <= uri_bytes_max {
+        true => Ok(()),
+        false => Err(invalid(format!(
+            "topic: a URI may have {uri_bytes_max} bytes"
+        ))),
     }
 }
 

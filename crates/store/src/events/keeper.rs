@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crosstie_routing::{Acknowledgement, Recall, Recalled, Recorded, RetainedEvent, Unrecorded};
+use crosstie_routing::{
+    Acknowledgement, Recall, Recalled, Recorded, RetainedEvent, SessionKey, Unrecorded,
+};
 
 use super::recalling::Recalling;
 use super::retained::Changes;
@@ -59,8 +61,8 @@ struct State {
     retained_bytes: usize,
     acknowledgements: Vec<Acknowledgement>,
     recalls: Vec<Recall>,
-    /// Questions that the thread has taken and not answered.
-    recalling: usize,
+    /// Who has asked and is not answered, once for each question.
+    askers: Vec<SessionKey>,
     is_asleep: bool,
     is_stopping: bool,
 }
@@ -167,14 +169,15 @@ impl EventKeeper {
         if state.is_stopping {
             return Err("the realm is being stopped");
         }
-        if state.recalls.len() + state.recalling >= RECALLS_MAX {
+        if state.askers.len() >= RECALLS_MAX {
             return Err("too many questions wait for the store");
         }
         let asker = recall.asker();
-        let own = state.recalls.iter().filter(|r| r.asker() == asker);
+        let own = state.askers.iter().filter(|known| **known == asker);
         if own.count() >= SESSION_RECALLS_MAX {
             return Err("too many questions of this session wait for the store");
         }
+        state.askers.push(asker);
         state.recalls.push(recall);
         self.shared.wake(&mut state);
         Ok(())
@@ -237,14 +240,22 @@ impl Shared {
                 match recalling.step(&store) {
                     ControlFlow::Continue(recalling) => work.recalls.push_back(recalling),
                     ControlFlow::Break(recalled) => {
-                        self.lock().recalling -= 1;
+                        let asker = recalled.asker();
                         self.owner.recalled(recalled);
+                        self.answered(asker);
                     }
                 }
             }
             if is_stopping && work.recalls.is_empty() && self.has_ended(&work) {
                 return work.is_done();
             }
+        }
+    }
+
+    fn answered(&self, asker: SessionKey) {
+        let askers = &mut self.lock().askers;
+        if let Some(place) = askers.iter().position(|known| *known == asker) {
+            askers.swap_remove(place);
         }
     }
 
@@ -303,7 +314,6 @@ impl Shared {
         work.retained.append(&mut state.retained);
         state.retained_bytes = work.retained.bytes();
         work.acknowledgements.append(&mut state.acknowledgements);
-        state.recalling += state.recalls.len();
         let recalls = state.recalls.drain(..);
         work.recalls.extend(recalls.map(Recalling::new));
         state.is_stopping

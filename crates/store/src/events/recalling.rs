@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use crosstie_routing::{Recall, Recalled, Recorded};
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 use super::chunk;
 use super::store::{EventStore, Log, count};
@@ -26,7 +26,7 @@ enum Stage {
 
 /// What is done in a turn: chunks that are looked at without their events, and events.
 const CHUNKS_MAX: usize = 2_048;
-const EVENTS_MAX: u64 = 1_024;
+const EVENTS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 4 << 20;
 
 /// A chunk without its events.
@@ -124,18 +124,31 @@ fn offer(
     recall: &mut Recall,
     mut left: Range<u64>,
 ) -> Result<Option<Range<u64>>, StoreError> {
+    let failed = |error| StoreError::sqlite(&store.config.path, "reading it", error);
     // Some of them may have gone since the last turn.
     left.start = left.start.max(log.first());
-    let (mut events, mut bytes) = (0, 0);
-    let heads = heads(store, log, recall.is_newest_first(), &left)?;
-    let is_last = heads.len() < CHUNKS_MAX;
-    for head in heads {
+    if left.is_empty() {
+        return Ok(None);
+    }
+    let newest_first = recall.is_newest_first();
+    let (mut chunks, mut events, mut bytes) = (0, 0, 0);
+    let query = match newest_first {
+        true => NEWEST_FIRST,
+        false => OLDEST_FIRST,
+    };
+    let connection = &store.file.connection;
+    let mut select = connection.prepare_cached(query).map_err(failed)?;
+    let places = params![log.place(left.start), log.place(left.end)];
+    // They are read as they are needed: most ask for the last few.
+    let mut rows = select.query(places).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let head = Head::read(log, row).map_err(failed)?;
         let inside = head.first.max(left.start)..(head.first + head.events).min(left.end);
         if head.times.start < recall.times().end && recall.times().start < head.times.end {
-            let mut found = read(store, log, head.first, &mut bytes)?;
-            events += found.len() as u64;
-            let mut numbered: Vec<_> = (head.first..).zip(found.drain(..)).collect();
-            if recall.is_newest_first() {
+            let found = read(store, log, head.first, &mut bytes)?;
+            events += found.len();
+            let mut numbered: Vec<_> = (head.first..).zip(found).collect();
+            if newest_first {
                 numbered.reverse();
             }
             for (number, event) in &numbered {
@@ -144,45 +157,34 @@ fn offer(
                 }
             }
         }
-        match recall.is_newest_first() {
+        match newest_first {
             true => left.end = inside.start,
             false => left.start = inside.end,
         }
-        if events >= EVENTS_MAX || bytes >= BYTES_MAX {
+        chunks += 1;
+        if chunks >= CHUNKS_MAX || events >= EVENTS_MAX || bytes >= BYTES_MAX {
             return Ok((!left.is_empty()).then_some(left));
         }
     }
-    Ok((!is_last && !left.is_empty()).then_some(left))
+    Ok(None)
 }
 
-/// A turn's worth of the chunks in which such events are, from that end.
-fn heads(
-    store: &EventStore,
-    log: &Log,
-    newest_first: bool,
-    numbers: &Range<u64>,
-) -> Result<Vec<Head>, StoreError> {
-    let failed = |error| StoreError::sqlite(&store.config.path, "reading it", error);
-    if numbers.is_empty() {
-        return Ok(Vec::new());
-    }
-    let columns =
-        "SELECT place, events, time_min, time_max FROM chunk WHERE place < ?2 AND place >=
-         (SELECT max(place) FROM chunk WHERE place <= ?1) ORDER BY place";
-    let order = if newest_first { "DESC" } else { "ASC" };
-    let query = format!("{columns} {order} LIMIT {CHUNKS_MAX}");
-    let connection = &store.file.connection;
-    let mut select = connection.prepare_cached(&query).map_err(failed)?;
-    let places = params![log.place(numbers.start), log.place(numbers.end)];
-    let rows = select.query_map(places, |row| {
+/// The chunks in which events of such numbers are, of which the first may be within one.
+const OLDEST_FIRST: &str = "SELECT place, events, time_min, time_max FROM chunk
+    WHERE place >= (SELECT max(place) FROM chunk WHERE place <= ?1) AND place < ?2 ORDER BY place";
+const NEWEST_FIRST: &str = "SELECT place, events, time_min, time_max FROM chunk
+    WHERE place >= (SELECT max(place) FROM chunk WHERE place <= ?1) AND place < ?2
+    ORDER BY place DESC";
+
+impl Head {
+    fn read(log: &Log, row: &Row<'_>) -> rusqlite::Result<Self> {
         let times = (row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as u64);
-        Ok(Head {
+        Ok(Self {
             first: log.number(row.get(0)?),
             events: count(row.get(1)?),
             times: times.0..times.1.saturating_add(1),
         })
-    });
-    rows.and_then(Iterator::collect).map_err(failed)
+    }
 }
 
 fn read(
