@@ -101,7 +101,7 @@ def test_every_type_of_message_is_there_from_the_start(start_router):
             for line in lines
         }
         assert {("realm1", "CALL"), ("realm1", "EVENT"), ("", "HELLO")} <= by_realm
-        assert len(by_realm) == 24
+        assert len(by_realm) == 25
 
 
 def test_messages_are_counted_for_their_realm(start_router):
