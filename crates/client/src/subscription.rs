@@ -98,6 +98,7 @@ impl Client {
             get_retained,
             // The client acknowledges nothing.
             acknowledged_delivery: false,
+            nkey: Default::default(),
             unsupported: None,
         };
         let (queue, events) = mpsc::channel(waiting_max.max(1));

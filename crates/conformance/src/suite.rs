@@ -26,6 +26,7 @@ const EMBEDDED: &[(&str, &str)] = &files! {
     "publisher_identification"
     "subscriber_blackwhite_listing"
     "pattern_based_subscription"
+    "sharded_subscription"
     "event_retention"
     "event_history"
     "acknowledged_event_delivery"

@@ -198,8 +198,13 @@ const DEALER_FEATURES: [&str; 13] = [
     "x_least_busy",
 ];
 
-/// Of realms on one node.
-const BROKER_FEATURES_ALONE: [&str; 1] = ["x_acknowledged_event_delivery"];
+/// Of realms on one node. The specification misspells sharded subscriptions: a client that was written after it looks for that
+/// word, and one that was written after its other features for the right one.
+const BROKER_FEATURES_ALONE: [&str; 3] = [
+    "sharded_subscriptions",
+    "shareded_subscriptions",
+    "x_acknowledged_event_delivery",
+];
 const DEALER_FEATURES_ALONE: [&str; 2] = ["sharded_registration", "x_sticky"];
 
 /// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.

@@ -127,7 +127,7 @@ pub struct PublishOptions {
     /// Present only when one of the six lists was given.
     pub receivers: Option<Box<Receivers>>,
     pub passthru: Option<Box<Dict>>,
-    pub unsupported: Option<Unsupported>,
+    pub sharding: Seldom<Sharding>,
 }
 
 impl Default for PublishOptions {
@@ -140,7 +140,7 @@ impl Default for PublishOptions {
             retain_ms: None,
             receivers: None,
             passthru: None,
-            unsupported: None,
+            sharding: Seldom::NONE,
         }
     }
 }
@@ -156,6 +156,8 @@ pub struct SubscribeOptions {
     pub get_retained: bool,
     /// The subscriber acknowledges each event. No option of the specification.
     pub acknowledged_delivery: bool,
+    /// The shard that the subscriber is of (WAMP advanced profile, "Sharded Subscription").
+    pub nkey: Seldom<str>,
     pub unsupported: Option<Unsupported>,
 }
 
@@ -186,7 +188,8 @@ pub struct CallOptions {
     pub sharding: Seldom<Sharding>,
 }
 
-/// What a request says of shards (WAMP advanced profile, "Sharded Registration").
+/// What a request says of shards (WAMP advanced profile, "Sharded Registration", "Sharded
+/// Subscription").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sharding {
     /// The resource that it is about, which has its shard.

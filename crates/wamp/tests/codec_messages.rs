@@ -541,7 +541,7 @@ fn fields_of_session_messages_are_told_apart() {
 #[test]
 fn fields_of_publications_are_told_apart() {
     check_fields(
-        r#"[16,1,{"exclude_me":false,"retain":true,"retain_ms":60000,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"]},"t"]"#,
+        r#"[16,1,{"exclude_me":false,"retain":true,"retain_ms":60000,"exclude":[1],"exclude_authid":["b"],"exclude_authrole":["c"],"eligible":[4],"eligible_authid":["e"],"eligible_authrole":["f"],"rkey":"r"},"t"]"#,
         Message::Publish {
             request: RequestId(1),
             options: PublishOptions {
@@ -559,7 +559,10 @@ fn fields_of_publications_are_told_apart() {
                     eligible_authrole: Some(vec!["f".to_owned()]),
                 })),
                 passthru: None,
-                unsupported: None,
+                sharding: Seldom::from(Sharding {
+                    rkey: Some("r".into()),
+                    ..Sharding::default()
+                }),
             },
             topic: text("t"),
             payload: NO_ARGUMENTS,
@@ -596,14 +599,15 @@ fn fields_of_publications_are_told_apart() {
 #[test]
 fn fields_of_subscriptions_are_told_apart() {
     check_fields(
-        r#"[32,1,{"match":"wildcard","get_retained":true,"nkey":1},"t"]"#,
+        r#"[32,1,{"match":"wildcard","get_retained":true,"nkey":"n","rkey":1},"t"]"#,
         Message::Subscribe {
             request: RequestId(1),
             options: SubscribeOptions {
                 match_policy: MatchPolicy::Wildcard,
                 get_retained: true,
                 acknowledged_delivery: false,
-                unsupported: Some(Unsupported::Nkey),
+                nkey: Some(Box::from("n")).into(),
+                unsupported: Some(Unsupported::Rkey),
             },
             topic: text("t"),
         },

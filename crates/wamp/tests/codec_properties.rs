@@ -330,9 +330,9 @@ fn session_message() -> impl Strategy<Value = Message<'static>> {
 fn publish() -> impl Strategy<Value = Message<'static>> {
     let flags = (any::<[bool; 3]>(), any::<Option<bool>>());
     let retain_ms = option::of(0..1_u64 << 53);
-    let lists = (receivers(), passthru());
+    let lists = (receivers(), passthru(), rkey());
     (request(), flags, retain_ms, lists, cow()).prop_map(
-        |(request, (flags, disclose_me), retain_ms, (receivers, passthru), topic)| {
+        |(request, (flags, disclose_me), retain_ms, (receivers, passthru, sharding), topic)| {
             let [acknowledge, exclude_me, retain] = flags;
             let options = PublishOptions {
                 acknowledge,
@@ -342,7 +342,7 @@ fn publish() -> impl Strategy<Value = Message<'static>> {
                 retain_ms,
                 receivers,
                 passthru,
-                unsupported: None,
+                sharding,
             };
             Message::Publish {
                 request,
@@ -352,6 +352,16 @@ fn publish() -> impl Strategy<Value = Message<'static>> {
             }
         },
     )
+}
+
+fn rkey() -> impl Strategy<Value = Seldom<Sharding>> {
+    option::of(cow()).prop_map(|rkey| match rkey {
+        None => Seldom::NONE,
+        Some(rkey) => Seldom::from(Sharding {
+            rkey: Some(rkey.into_owned().into()),
+            ..Sharding::default()
+        }),
+    })
 }
 
 fn event() -> impl Strategy<Value = Message<'static>> {
@@ -588,6 +598,7 @@ fn subscribe() -> impl Strategy<Value = Message<'static>> {
                 match_policy,
                 get_retained,
                 acknowledged_delivery: get_retained,
+                nkey: Seldom::NONE,
                 unsupported: None,
             };
             Message::Subscribe {

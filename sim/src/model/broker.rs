@@ -27,11 +27,8 @@ impl Model {
         }
         let same = |entry: &&Entry| entry.policy == policy && entry.uri == topic;
         let known = self.subscribers.iter().find(same).map(|entry| entry.id);
-        let held = self
-            .subscribers
-            .iter()
-            .filter(|entry| entry.member == from)
-            .count();
+        let held = self.subscribers.iter();
+        let held = held.filter(|entry| entry.member == from).count();
         let mine = self
             .subscribers
             .iter()
@@ -52,6 +49,7 @@ impl Model {
         let id = self.learn_id("subscription", known, told);
         let first = self.subscribers.iter().find(|entry| entry.id == id);
         let (is_first, created_ms) = (first.is_none(), first.map_or(self.now_ms, |e| e.created_ms));
+        self.note_shard(from, id, options);
         if !mine {
             self.order_last += 1;
             self.subscribers.push(Entry {
@@ -61,7 +59,7 @@ impl Model {
                 id,
                 order: self.order_last,
                 invoke: InvocationPolicy::default(),
-                nkey: None,
+                nkey: options.nkey.as_deref().map(Box::from),
                 forward_timeout: false,
                 disclosed: false,
                 concurrency: 0,
@@ -173,13 +171,18 @@ impl Model {
         if options.retain {
             self.retain(told, publisher, options, topic, payload);
         }
+        let shards = self.shards_reached(options, topic, payload);
         for entry in self.subscribers.clone() {
             let listed = options.receivers.as_deref();
             let member = self.member(entry.member);
             let admitted =
                 listed.is_none_or(|lists| admits(lists, self.config.empty_eligible, member));
             let itself = options.exclude_me && entry.member == from;
-            if !matches(entry.policy, &entry.uri, topic) || itself || !admitted {
+            let has = shards.iter().find(|(id, _)| *id == entry.id);
+            let elsewhere = has.is_some_and(|(_, shard)| {
+                entry.nkey.is_some() && entry.nkey.as_ref() != shard.as_ref()
+            });
+            if !matches(entry.policy, &entry.uri, topic) || itself || !admitted || elsewhere {
                 continue;
             }
             let event = Sent::Event {

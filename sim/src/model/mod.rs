@@ -41,8 +41,9 @@ pub struct Model {
     queues: Vec<Queue>,
     /// Registrations that served a call by roundrobin: the order number of its last callee.
     turns: Vec<(u64, u64)>,
-    /// Which shard a resource had last.
+    /// Which shard a resource had last, of registrations and of subscriptions.
     shards: Vec<Placement>,
+    event_shards: Vec<Placement>,
     /// Callers that were given a callee of a sticky registration: its order number.
     companions: Vec<(Name, u64)>,
     order_last: u64,
@@ -127,6 +128,7 @@ impl Model {
             queues: Vec::new(),
             turns: Vec::new(),
             shards: Vec::new(),
+            event_shards: Vec::new(),
             companions: Vec::new(),
             order_last: 0,
             ids_used: Vec::new(),

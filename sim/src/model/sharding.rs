@@ -4,10 +4,12 @@
 //! that was not.
 
 use crosstie_routing::error;
-use crosstie_wamp::{CallOptions, InvocationPolicy, Runmode};
+use crosstie_wamp::{CallOptions, InvocationPolicy, PublishOptions, Runmode, SubscribeOptions};
 
+use super::matching::matches;
 use super::queue::NewCall;
 use super::{Entry, Model};
+use crate::{Name, Sent};
 
 /// A shard's name, or the order number of the one callee that serves it.
 type Shard = Result<Box<str>, u64>;
@@ -38,6 +40,83 @@ impl Model {
             (None, _) if policy == InvocationPolicy::Sticky => Ok(false),
             (None, _) => Err(error::INVALID_ARGUMENT),
         }
+    }
+
+    /// What a subscriber says of its shard last counts.
+    pub(super) fn note_shard(&mut self, from: Name, id: u64, options: &SubscribeOptions) {
+        let its_own = |entry: &&mut Entry| entry.id == id && entry.member == from;
+        if let Some(entry) = self.subscribers.iter_mut().find(its_own) {
+            entry.nkey = options.nkey.as_deref().map(Box::from);
+        }
+    }
+
+    /// Of each subscription that an event with a resource key is for, the shard that it reaches: which that is, is the
+    /// realm's choice at first. `None` where no shard was seen to.
+    pub(super) fn shards_reached(
+        &mut self,
+        options: &PublishOptions,
+        topic: &str,
+        number: u64,
+    ) -> Vec<(u64, Option<Box<str>>)> {
+        let sharding = options.sharding.as_deref();
+        let Some(rkey) = sharding.and_then(|said| said.rkey.clone()) else {
+            return Vec::new();
+        };
+        let keyed = self
+            .subscribers
+            .iter()
+            .filter(|entry| entry.nkey.is_some() && matches(entry.policy, &entry.uri, topic));
+        let mut ids: Vec<u64> = keyed.map(|entry| entry.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let reached = ids
+            .into_iter()
+            .map(|id| (id, self.shard_reached(id, &rkey, number)));
+        reached.collect()
+    }
+
+    fn shard_reached(&mut self, id: u64, rkey: &str, number: u64) -> Option<Box<str>> {
+        let of_it = self.subscribers.iter().filter(|entry| entry.id == id);
+        let keyed: Vec<&Entry> = of_it.filter(|entry| entry.nkey.is_some()).collect();
+        let there = keyed
+            .iter()
+            .filter(|entry| !self.member(entry.member).closed);
+        let mut of: Vec<Shard> = there.map(|entry| shard_of(entry)).collect();
+        of.sort();
+        of.dedup();
+        let was_sent = |entry: &&&Entry| {
+            self.actual.iter().any(|(to, sent)| {
+                let is_it = matches!(sent, Sent::Event { subscription, payload, .. }
+                    if *subscription == id && *payload == number);
+                *to == entry.member && is_it
+            })
+        };
+        let seen = keyed.iter().find(was_sent).map(|entry| shard_of(entry));
+        let known = self
+            .event_shards
+            .iter()
+            .find(|known| known.born == id && *known.rkey == *rkey);
+        // While all shards are those that there were, it is the same one, whoever of it may receive the event.
+        let same = known
+            .filter(|known| known.of == of)
+            .map(|known| known.has.clone());
+        let kept = known.filter(|known| of.contains(&known.has));
+        if let (Some(seen), Some(kept)) = (&seen, kept)
+            && kept.has != *seen
+            && kept.of.contains(seen)
+        {
+            self.complaint = Some(format!("{rkey} went from {:?} to {seen:?}", kept.has));
+        }
+        let has = same.or(seen)?;
+        self.event_shards
+            .retain(|known| known.born != id || *known.rkey != *rkey);
+        self.event_shards.push(Placement {
+            born: id,
+            rkey: rkey.into(),
+            has: has.clone(),
+            of,
+        });
+        has.ok()
     }
 
     /// Gives a call to one of those who serve its shard.

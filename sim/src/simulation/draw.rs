@@ -5,7 +5,9 @@ use crosstie_routing::{
     Disclose, DiscloseMe, EmptyEligible, Limits, Permission, RealmConfig, RefusalCause,
     RequestIdCheck, Retention, Role, RoleMatch, Verdict,
 };
-use crosstie_wamp::{ID_MAX, MatchPolicy, PublishOptions, Receivers, SessionId, SubscribeOptions};
+use crosstie_wamp::{
+    ID_MAX, MatchPolicy, PublishOptions, Receivers, Seldom, SessionId, Sharding, SubscribeOptions,
+};
 
 use super::Simulation;
 use super::draw_meta::{TOPICS, call_queues, role_limits};
@@ -135,6 +137,11 @@ impl Simulation {
                 let options = SubscribeOptions {
                     match_policy,
                     get_retained: self.chance.one_in(2),
+                    nkey: self
+                        .chance
+                        .pick(&[None, None, Some("n1"), Some("n2"), Some("n3")])
+                        .map(Box::from)
+                        .into(),
                     acknowledged_delivery: false,
                     unsupported: None,
                 };
@@ -191,6 +198,7 @@ impl Simulation {
             disclose_me: chance.pick(&[None, None, Some(false), Some(true)]),
             retain: chance.one_in(3),
             retain_ms: chance.pick(&[None, None, None, Some(0), Some(50)]),
+            sharding: draw_rkey(chance),
             ..PublishOptions::default()
         };
         if chance.one_in(3) {
@@ -373,4 +381,15 @@ fn limits(chance: &mut Chance) -> Limits {
     limits.calls_max = chance.pick(&[2, 1_000]);
     limits.call_timeout_ms_max = chance.pick(&[0, 100]);
     limits
+}
+
+/// The resource of a publication: mostly none.
+fn draw_rkey(chance: &mut Chance) -> Seldom<Sharding> {
+    match chance.pick(&[None, None, None, Some("k1"), Some("k2"), Some("k3")]) {
+        None => Seldom::NONE,
+        Some(rkey) => Seldom::from(Sharding {
+            rkey: Some(rkey.into()),
+            ..Sharding::default()
+        }),
+    }
 }

@@ -1,7 +1,7 @@
 //! What is asked of the meta API next.
 
 use crosstie_routing::{CallQueue, RoleLimits};
-use crosstie_wamp::{CancelMode, ID_MAX, MatchPolicy, PublishOptions};
+use crosstie_wamp::{CancelMode, ID_MAX, MatchPolicy, PublishOptions, Seldom};
 
 use super::Simulation;
 use super::draw::URIS;
@@ -98,7 +98,12 @@ impl Simulation {
         Ask::AddTestament {
             topic,
             payload: self.next_payload(),
-            options: PublishOptions { retain, ..options },
+            // A testament is for no shard.
+            options: PublishOptions {
+                retain,
+                sharding: Seldom::NONE,
+                ..options
+            },
             scope: self.scope(),
         }
     }

@@ -113,10 +113,13 @@ impl Broker {
         let sessions = &*context.sessions;
         let subscribers = &subscription.subscribers;
         *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
+        let resource = filter.and_then(|filter| filter.resource);
+        let shard = subscription.shard_for(resource, sessions);
         let is_reached = |index: &SessionIndex| {
             let session = &sessions[*index];
             let left_out = session.closing || (options.exclude_me && *index == from);
-            !left_out && filter.is_none_or(|filter| filter.admits(*index, session))
+            let is_meant = !left_out && subscription.is_in(shard, *index);
+            is_meant && filter.is_none_or(|filter| filter.admits(*index, session))
         };
         let reached: Vec<_> = match filter {
             None => subscribers.iter().copied().filter(is_reached).collect(),

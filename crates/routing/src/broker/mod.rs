@@ -10,6 +10,7 @@ mod own;
 mod receivers;
 mod recording;
 mod retained;
+mod shards;
 mod subscribing;
 mod waiting;
 
@@ -31,6 +32,7 @@ use slab::Slab;
 use self::delivering::Acknowledging;
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
+use self::shards::Shards;
 use self::waiting::{Across, Waiting};
 use crate::Time;
 use crate::authz::Action;
@@ -54,6 +56,8 @@ struct Subscription {
     reach: Reach,
     /// Never empty, but where publications are recorded, and where all wait.
     subscribers: Subscribers,
+    /// Those of them that are shards; none is as good as empty.
+    shards: Option<Box<Shards>>,
     /// Who asked for it while other nodes do not know of it.
     waiting: Option<Box<Waiting>>,
     /// Those of its subscribers that acknowledge.
@@ -142,6 +146,7 @@ impl Broker {
     ) {
         let entered = self
             .check_acknowledging(options)
+            .and_then(|()| self.check_nkey(options))
             .and_then(|()| self.enter(context, from, request, options, topic));
         let subscription = match entered {
             Ok(Some(subscription)) => subscription,
@@ -151,6 +156,7 @@ impl Broker {
         if options.acknowledged_delivery {
             self.acknowledge(from, subscription);
         }
+        self.note_shard(context, from, subscription, options);
         let subscribed = Message::Subscribed {
             request,
             subscription,
@@ -197,7 +203,7 @@ impl Broker {
         let exact = self.by_topic.exact(topic);
         // A topic that is subscribed to exactly has been checked then.
         let checked = exact.is_some();
-        let disclosed = match permit_publish(context, from, options, topic, checked) {
+        let disclosed = match self.permit(context, from, options, topic, checked) {
             Ok(disclosed) => disclosed,
             Err(fault) if options.acknowledge => {
                 return context.refuse(from, MessageType::Publish, request, &fault);
@@ -242,20 +248,36 @@ impl Broker {
             };
             let _ = context.reply(from, &published);
         }
-        match options.receivers.as_deref() {
-            None => {
-                for key in exact.iter().chain(&self.matched) {
-                    self.send_event(context, from, *key, &publication, None);
-                }
+        if options.receivers.is_none() & options.sharding.is_none() {
+            for key in exact.iter().chain(&self.matched) {
+                self.send_event(context, from, *key, &publication, None);
             }
-            Some(lists) => self.send_filtered(context, from, exact, &publication, lists),
+        } else {
+            self.send_filtered(context, from, exact, &publication);
         }
         if is_stored {
             self.end_record(context, from, request, publication.id);
         }
     }
 
-    /// Sends the EVENTs of a publication with lists of receivers. Out of line, because few have some.
+    /// Whether the publisher is disclosed, or why there is no publication.
+    #[inline(always)]
+    fn permit<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        options: &PublishOptions,
+        topic: &str,
+        checked: bool,
+    ) -> Result<bool, Fault> {
+        let disclosed = permit_publish(context, from, options, topic, checked)?;
+        match options.sharding.is_none() {
+            true => Ok(disclosed),
+            false => self.check_rkey(context, options, disclosed),
+        }
+    }
+
+    /// Sends the EVENTs of a publication with lists of receivers, or for one shard. Out of line, because few have some.
     #[inline(never)]
     fn send_filtered<H>(
         &self,
@@ -263,9 +285,12 @@ impl Broker {
         from: SessionIndex,
         exact: Option<SubscriptionKey>,
         publication: &Publication<'_>,
-        lists: &Receivers,
     ) {
-        let filter = Filter::new(lists, context.sessions, context.config.empty_eligible);
+        let none = Receivers::default();
+        let lists = publication.options.receivers.as_deref();
+        let lists = lists.unwrap_or(&none);
+        let mut filter = Filter::new(lists, context.sessions, context.config.empty_eligible);
+        filter.resource = shards::resource(publication.options);
         for key in exact.iter().chain(&self.matched) {
             self.send_event(context, from, *key, publication, Some(&filter));
         }
@@ -320,7 +345,9 @@ impl Broker {
                 context.out.publish(&event, &mut handles);
             }
             Some(filter) => {
+                let shard = subscription.shard_for(filter.resource, sessions);
                 let reached = filter.candidates(subscribers).filter_map(reached);
+                let reached = reached.filter(|(index, _)| subscription.is_in(shard, *index));
                 let mut handles = reached
                     .filter(|(index, session)| filter.admits(*index, session))
                     .map(|(_, session)| &session.handle);
@@ -393,6 +420,7 @@ impl Broker {
                 assert!(sessions[*subscriber].subscriptions.contains(&key));
             }
             memberships += subscription.subscribers.len();
+            subscription.check_shards();
         }
         let held: usize = sessions
             .iter()
@@ -421,6 +449,5 @@ fn permit_publish<H>(
         return Err(reserved_uri(Action::Publish, topic));
     }
     let disclose = context.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
-    context.check_options(options.unsupported)?;
     context.disclose(disclose.publisher, options.disclose_me)
 }

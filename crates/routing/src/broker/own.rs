@@ -11,7 +11,7 @@ use super::retained::{Publication, Retained};
 use super::{Broker, permit_publish};
 use crate::context::Context;
 use crate::events::MetaEvent;
-use crate::fault::Fault;
+use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::testaments::Testament;
 
@@ -95,6 +95,10 @@ impl Broker {
         payload: Payload<'_>,
     ) -> Result<bool, Fault> {
         let disclosed = permit_publish(context, from, options, topic, false)?;
+        if options.sharding.is_some() {
+            let text = "a testament is for no shard";
+            return Err(Fault::new(error::OPTION_NOT_ALLOWED, text));
+        }
         if options.retain {
             Retained::check(context, options, topic, payload)?;
         }

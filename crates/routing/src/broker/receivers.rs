@@ -10,6 +10,8 @@ use crate::session::{Session, Sessions};
 /// The six lists of one publication, sorted: they may be as long as a message, and are asked
 /// once per subscriber.
 pub(super) struct Filter<'p> {
+    /// The resource whose shards alone are reached.
+    pub(super) resource: Option<u64>,
     eligible: Option<Vec<SessionIndex>>,
     eligible_authid: Option<Vec<&'p str>>,
     eligible_authrole: Option<Vec<&'p str>>,
@@ -37,6 +39,7 @@ impl<'p> Filter<'p> {
             sorted
         };
         Self {
+            resource: None,
             eligible: whitelist(&lists.eligible, empty).map(known),
             eligible_authid: whitelist(&lists.eligible_authid, empty).map(sorted),
             eligible_authrole: whitelist(&lists.eligible_authrole, empty).map(sorted),

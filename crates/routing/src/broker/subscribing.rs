@@ -131,6 +131,7 @@ impl Broker {
                 _ => Reach::Pattern,
             },
             subscribers: IndexSet::default(),
+            shards: None,
             waiting: None,
             acknowledging: None,
             payer: None,
@@ -151,7 +152,7 @@ impl Broker {
         let subscription = &mut self.subscriptions[key.0 as usize];
         let was_in = subscription.subscribers.swap_remove(&from);
         subscription.leave_acknowledging(from);
-        let mut bytes = SUBSCRIBER_BYTES;
+        let mut bytes = SUBSCRIBER_BYTES - subscription.set_shard(from, None);
         let mut waits = false;
         if let Some(waiting) = &mut subscription.waiting {
             bytes += Waiting::bytes(waiting.leave(from));

@@ -9,8 +9,8 @@ use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
     Message, MessageType, Payload, PublicationId, PublishOptions, Receivers, RegisterOptions,
-    RegistrationId, RequestId, ResultDetails, Runmode, Serializer, SessionId, Sharding,
-    SubscribeOptions, SubscriptionId, Unsupported, Value, YieldOptions,
+    RegistrationId, RequestId, ResultDetails, Runmode, Serializer, SessionId, SubscribeOptions,
+    SubscriptionId, Unsupported, Value, YieldOptions,
 };
 
 /// A message that a client sends.
@@ -441,21 +441,20 @@ fn call_options(word: &str) -> Result<CallOptions, String> {
             "receive_progress" => options.receive_progress = flag(value),
             "progress" => options.progress = flag(value),
             "disclose_me" => options.disclose_me = Some(flag(value)),
-            "rkey" => sharding(&mut options).rkey = Some(value.into()),
+            "rkey" => options.sharding.get_or_insert_default().rkey = Some(value.into()),
             "runmode" => {
                 let mut all = Runmode::ALL.into_iter();
                 let found = all.find(|known| known.name() == value);
-                sharding(&mut options).runmode = Some(found.ok_or("no such runmode")?);
+                options.sharding.get_or_insert_default().runmode =
+                    Some(found.ok_or("no such runmode")?);
             }
-            "nkey" => sharding(&mut options).unsupported = Some(Unsupported::Nkey),
+            "nkey" => {
+                options.sharding.get_or_insert_default().unsupported = Some(Unsupported::Nkey)
+            }
             _ => pass(&mut options.passthru, key, value)?,
         }
     }
     Ok(options)
-}
-
-fn sharding(options: &mut CallOptions) -> &mut Sharding {
-    options.sharding.get_or_insert_default()
 }
 
 /// Whether the option is one that the router does not have.
@@ -470,6 +469,7 @@ fn subscribe_options(word: &str) -> Result<SubscribeOptions, String> {
         match key {
             "match" => options.match_policy = match_policy(value).ok_or("no such policy")?,
             "get_retained" => options.get_retained = flag(value),
+            "nkey" => options.nkey = Some(Box::from(value)).into(),
             "x_acknowledged_delivery" => options.acknowledged_delivery = flag(value),
             _ if unsupported(&mut options.unsupported, key) => {}
             _ => return Err(format!("no such option: {key}={value}")),
@@ -526,7 +526,11 @@ fn publish_options(word: &str) -> Result<PublishOptions, String> {
             "exclude_me" => options.exclude_me = flag(value),
             "retain" => options.retain = flag(value),
             "retain_ms" => options.retain_ms = Some(value.parse().map_err(|_| "no number")?),
-            _ if unsupported(&mut options.unsupported, key) => {}
+            "rkey" => options.sharding.get_or_insert_default().rkey = Some(value.into()),
+            "nkey" | "runmode" => {
+                let said = options.sharding.get_or_insert_default();
+                unsupported(&mut said.unsupported, key);
+            }
             "disclose_me" => options.disclose_me = Some(flag(value)),
             "exclude" => lists(&mut options).exclude = Some(ids(value)?),
             "exclude_authid" => lists(&mut options).exclude_authid = Some(names(value)),

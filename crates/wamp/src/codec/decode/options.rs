@@ -92,20 +92,6 @@ fn is_somebody(value: &Value) -> bool {
 
 const FORWARD_FOR: &str = "forward_for";
 
-/// An unknown key of a request: kept when it must be passed on, noted when it cannot be honoured.
-fn other_of_request<'a, R: Reader<'a>>(
-    reader: &mut R,
-    key: &str,
-    room: &mut Room,
-    passthru: &mut Option<Box<Dict>>,
-    unsupported: &mut Option<Unsupported>,
-) -> Result<()> {
-    if key != FORWARD_FOR && Unsupported::from_name(key).is_some() {
-        return unknown(reader, key, room, unsupported);
-    }
-    other(reader, key, room, passthru)
-}
-
 /// An unknown key of a request that is passed on to nobody. A null is as good as none.
 fn unknown<'a, R: Reader<'a>>(
     reader: &mut R,
@@ -146,10 +132,13 @@ pub(super) fn publish<'a, R: Reader<'a>>(
             "eligible_authrole" => {
                 receivers(&mut options).eligible_authrole = Some(list(reader, room, owned_text)?);
             }
-            _ => {
-                let (passthru, unsupported) = (&mut options.passthru, &mut options.unsupported);
-                other_of_request(reader, key, room, passthru, unsupported)?;
+            "rkey" => sharding(reader, key, &mut options.sharding, room)?,
+            "runmode" | "nkey" if reader.null() => {}
+            "runmode" | "nkey" => {
+                let said = &mut options.sharding.get_or_insert_default().unsupported;
+                unknown(reader, key, room, said)?;
             }
+            _ => other(reader, key, room, &mut options.passthru)?,
         }
         Ok(())
     })?;
@@ -168,6 +157,8 @@ pub(super) fn subscribe<'a, R: Reader<'a>>(
     entries(reader, room, |reader, key, room| match key {
         "match" => word(reader, &MATCH_POLICIES).map(|policy| options.match_policy = policy),
         "get_retained" => reader.boolean().map(|get| options.get_retained = get),
+        "nkey" if reader.null() => Ok(()),
+        "nkey" => owned_text(reader).map(|nkey| options.nkey = Some(nkey.into_boxed_str()).into()),
         ACKNOWLEDGED_DELIVERY => {
             let wants = reader.boolean();
             wants.map(|wants| options.acknowledged_delivery = wants)

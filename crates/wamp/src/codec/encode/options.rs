@@ -53,12 +53,18 @@ impl<'w, W: Writer> Entries<'w, W> {
             self.texts("eligible_authid", receivers.eligible_authid.as_deref());
             self.texts("eligible_authrole", receivers.eligible_authrole.as_deref());
         }
+        if let Some(sharding) = options.sharding.as_deref() {
+            self.sharding(sharding);
+        }
         self.passthru(options.passthru.as_deref())
     }
 
     pub(super) fn subscribe(&mut self, options: &SubscribeOptions) -> Result<()> {
         self.match_policy(options.match_policy);
         self.flag("get_retained", options.get_retained);
+        if let Some(nkey) = options.nkey.as_deref() {
+            self.key("nkey").text(nkey);
+        }
         self.flag(ACKNOWLEDGED_DELIVERY, options.acknowledged_delivery);
         Ok(())
     }

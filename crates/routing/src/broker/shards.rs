@@ -1,0 +1,130 @@
+//! Subscribers that are shards (WAMP advanced profile, "Sharded Subscription").
+//!
+//! The specification has the keys and no more. Subscribers with the same node key are a shard of their subscription, and an
+//! event with a resource key reaches of all shards the one that ranks highest by a hash of both. Subscribers without a node
+//! key receive every event, and events without a resource key reach every subscriber.
+
+use std::collections::BTreeMap;
+
+use crosstie_wamp::{PublishOptions, SubscribeOptions, SubscriptionId};
+
+use super::{Broker, Subscription, SubscriptionKey};
+use crate::context::Context;
+use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
+use crate::session::Sessions;
+use crate::sharding::{check_key, hash, rank};
+
+/// Hashes of the node keys that subscribers have.
+pub(super) type Shards = BTreeMap<SessionIndex, u64>;
+
+/// What one of them takes in memory, roughly.
+const SHARD_BYTES: isize = 48;
+
+impl Broker {
+    /// Judges the resource key of a publication; what is kept of the one judgement before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn check_rkey<H>(
+        &self,
+        context: &Context<'_, H>,
+        options: &PublishOptions,
+        disclosed: bool,
+    ) -> Result<bool, Fault> {
+        let Some(sharding) = options.sharding.as_deref() else {
+            return Ok(disclosed);
+        };
+        context.check_options(sharding.unsupported)?;
+        if let Some(rkey) = &sharding.rkey {
+            check_key("rkey", rkey)?;
+        }
+        self.check_nodes("rkey")?;
+        Ok(disclosed)
+    }
+
+    /// Judges the node key of a subscriber.
+    pub(super) fn check_nkey(&self, options: &SubscribeOptions) -> Result<(), Fault> {
+        let Some(nkey) = options.nkey.as_deref() else {
+            return Ok(());
+        };
+        check_key("nkey", nkey)?;
+        self.check_nodes("nkey")
+    }
+
+    /// Says which shard a subscriber is of: what it said last counts.
+    pub(super) fn note_shard<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        subscriber: SessionIndex,
+        subscription: SubscriptionId,
+        options: &SubscribeOptions,
+    ) {
+        let shard = options.nkey.as_deref().map(hash);
+        if let Some(SubscriptionKey(key)) = self.by_id.get(&subscription) {
+            let subscription = &mut self.subscriptions[*key as usize];
+            context.hold(subscriber, subscription.set_shard(subscriber, shard));
+        }
+    }
+
+    /// Which shard has a resource can only be said by who knows all shards.
+    fn check_nodes(&self, option: &str) -> Result<(), Fault> {
+        if self.across.is_none() {
+            return Ok(());
+        }
+        let text = format!("{option} is not served in a realm of several nodes");
+        Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
+    }
+}
+
+impl Subscription {
+    /// Says which shard a subscriber is of, if any; by how many bytes more or less is held.
+    pub(super) fn set_shard(&mut self, subscriber: SessionIndex, shard: Option<u64>) -> isize {
+        let before = self.shards.as_deref().map_or(0, Shards::len) as isize;
+        match (shard, &mut self.shards) {
+            (None, None) => return 0,
+            (None, Some(shards)) => {
+                shards.remove(&subscriber);
+            }
+            (Some(shard), shards) => {
+                shards.get_or_insert_default().insert(subscriber, shard);
+            }
+        }
+        self.shards.take_if(|shards| shards.is_empty());
+        let after = self.shards.as_deref().map_or(0, Shards::len) as isize;
+        (after - before) * SHARD_BYTES
+    }
+
+    /// The shard that has a resource, of those whose subscribers are there.
+    pub(super) fn shard_for<H>(
+        &self,
+        resource: Option<u64>,
+        sessions: &Sessions<H>,
+    ) -> Option<u64> {
+        let (resource, shards) = (resource?, self.shards.as_deref()?);
+        let there = shards
+            .iter()
+            .filter(|(index, _)| !sessions[**index].closing);
+        let all = there.map(|(_, shard)| *shard);
+        all.max_by_key(|shard| rank(resource, *shard))
+    }
+
+    /// Whether a subscriber receives what is for that shard.
+    pub(super) fn is_in(&self, shard: Option<u64>, subscriber: SessionIndex) -> bool {
+        let (Some(shard), Some(shards)) = (shard, &self.shards) else {
+            return true;
+        };
+        shards.get(&subscriber).is_none_or(|own| *own == shard)
+    }
+
+    pub(super) fn check_shards(&self) {
+        let Some(shards) = &self.shards else { return };
+        assert!(!shards.is_empty());
+        assert!(shards.keys().all(|index| self.subscribers.contains(index)));
+    }
+}
+
+/// The resource that a publication is about.
+pub(super) fn resource(options: &PublishOptions) -> Option<u64> {
+    let sharding = options.sharding.as_deref()?;
+    sharding.rkey.as_deref().map(hash)
+}
