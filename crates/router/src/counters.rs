@@ -54,12 +54,13 @@ pub(crate) enum Counter {
     EventsDroppedOldest,
     SessionsClosedForSlowness,
     SessionsClosedUnacknowledged,
+    SessionsResumed,
     PublishersHeldBack,
 }
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 44] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 45] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -270,6 +271,11 @@ impl Counter {
             Self::SessionsClosedUnacknowledged,
             "sessions_closed_unacknowledged",
             "Sessions closed because they had too many events to acknowledge",
+        ),
+        (
+            Self::SessionsResumed,
+            "sessions_resumed",
+            "Sessions that went on over another connection",
         ),
         (
             Self::PublishersHeldBack,

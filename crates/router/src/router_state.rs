@@ -376,6 +376,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
         stores_retained: realm.event_store.as_ref().is_some_and(|s| s.keeps_retained),
         retention: realm.retention.clone(),
         call_queues: realm.call_queues.clone(),
+        resumption: realm.resumption.clone(),
         roles: realm.roles.clone(),
         limits: limits_of(realm, limits),
         session_limits: realm.limits.each,

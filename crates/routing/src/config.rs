@@ -39,6 +39,17 @@ pub struct RealmConfig {
     pub retention: Vec<Retention>,
     /// For which registrations calls wait that find no callee free, each procedure or pattern once.
     pub call_queues: Vec<CallQueue>,
+    /// For how long sessions outlive their connections, if they do.
+    pub resumption: Option<Resumption>,
+}
+
+/// Sessions may be resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumption {
+    /// For so long a session waits for its client.
+    pub window_ms: u64,
+    /// Sessions that wait at a time; at one more the one that has waited longest is given up.
+    pub sessions_max: usize,
 }
 
 /// Calls of what is registered under a URI or pattern wait until a callee with a `concurrency` is free.
@@ -90,6 +101,7 @@ impl RealmConfig {
             stores_retained: false,
             retention: Vec::new(),
             call_queues: Vec::new(),
+            resumption: None,
         }
     }
 }

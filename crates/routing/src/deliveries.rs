@@ -21,6 +21,10 @@ const DELIVERY_BYTES: usize = 192;
 /// that they have for one subscription.
 const ACKNOWLEDGED_MAX: usize = 64;
 
+/// Events that are on their way at a time; others wait until one of them is acknowledged. So what a session is sent again is
+/// sent in parts.
+const SENT_MAX: usize = 1_024;
+
 /// A publication as a subscription's sessions are sent it, for all of them.
 #[derive(Debug)]
 pub(crate) struct Delivered {
@@ -111,9 +115,30 @@ impl Deliveries {
         self.line.push_back(event);
     }
 
-    /// The first one that was not sent.
+    /// The first one that was not sent, if no more than so many wait for their acknowledgements.
     pub(crate) fn next_unsent(&self) -> Option<Arc<Delivered>> {
+        if self.sent >= SENT_MAX {
+            return None;
+        }
         self.line.get(self.sent).map(Arc::clone)
+    }
+
+    /// Nothing of the line counts as sent: its session is another connection's.
+    pub(crate) fn send_again(&mut self) {
+        self.sent = 0;
+    }
+
+    /// Takes out what has not been sent of subscriptions that are gone; its bytes.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(SubscriptionId) -> bool) -> usize {
+        let before = self.bytes;
+        let unsent = self.line.split_off(self.sent);
+        for event in unsent {
+            match is_gone(event.subscription) {
+                true => self.bytes -= event.bytes(),
+                false => self.line.push_back(event),
+            }
+        }
+        before - self.bytes
     }
 
     /// That has been sent now.

@@ -19,6 +19,7 @@ pub enum ClientFeature {
     CalleeCallTimeout,
     CalleeRegistrationRevocation,
     SubscriberSubscriptionRevocation,
+    SubscriberAcknowledgedEventDelivery,
     CallerPayloadPassthruMode,
     CalleePayloadPassthruMode,
     PublisherPayloadPassthruMode,
@@ -26,7 +27,7 @@ pub enum ClientFeature {
 
 impl ClientFeature {
     /// Every feature, in the order of its bits.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::CallerProgressiveCallInvocations,
         Self::CalleeProgressiveCallInvocations,
         Self::CalleeProgressiveCallResults,
@@ -35,6 +36,7 @@ impl ClientFeature {
         Self::CalleeCallTimeout,
         Self::CalleeRegistrationRevocation,
         Self::SubscriberSubscriptionRevocation,
+        Self::SubscriberAcknowledgedEventDelivery,
         Self::CallerPayloadPassthruMode,
         Self::CalleePayloadPassthruMode,
         Self::PublisherPayloadPassthruMode,
@@ -51,6 +53,9 @@ impl ClientFeature {
             Self::CalleeCallTimeout => ("callee", "call_timeout"),
             Self::CalleeRegistrationRevocation => ("callee", "registration_revocation"),
             Self::SubscriberSubscriptionRevocation => ("subscriber", "subscription_revocation"),
+            Self::SubscriberAcknowledgedEventDelivery => {
+                ("subscriber", ACKNOWLEDGED_EVENT_DELIVERY)
+            }
             Self::CallerPayloadPassthruMode => ("caller", "payload_passthru_mode"),
             Self::CalleePayloadPassthruMode => ("callee", "payload_passthru_mode"),
             Self::PublisherPayloadPassthruMode => ("publisher", "payload_passthru_mode"),
@@ -99,7 +104,10 @@ impl ClientFeatures {
             // The chapter on progressive call invocations spells this one with two l.
             let is_misspelt =
                 *feature == ClientFeature::CalleeCallCanceling && says("callee", "call_cancelling");
-            says(role, name) || is_misspelt
+            // Autobahn's announce this one with the other role.
+            let is_elsewhere = *feature == ClientFeature::SubscriberAcknowledgedEventDelivery
+                && says("publisher", name);
+            says(role, name) || is_misspelt || is_elsewhere
         };
         let all = ClientFeature::ALL.into_iter();
         Ok(all.filter(is_announced).collect())
@@ -203,9 +211,11 @@ const DEALER_FEATURES: [&str; 13] = [
 const BROKER_FEATURES_ALONE: [&str; 3] = [
     "sharded_subscriptions",
     "shareded_subscriptions",
-    "x_acknowledged_event_delivery",
+    ACKNOWLEDGED_EVENT_DELIVERY,
 ];
 const DEALER_FEATURES_ALONE: [&str; 2] = ["sharded_registration", "x_sticky"];
+
+const ACKNOWLEDGED_EVENT_DELIVERY: &str = "x_acknowledged_event_delivery";
 
 /// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.
 const BROKER_META_FEATURES: [&str; 4] = [

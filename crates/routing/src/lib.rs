@@ -50,6 +50,7 @@ mod counts;
 mod dealer;
 mod decline;
 mod deliveries;
+mod detached;
 mod dispatch;
 mod events;
 mod fault;
@@ -72,6 +73,7 @@ mod realm;
 mod recall;
 mod receivers;
 mod recorded;
+mod resuming;
 mod session;
 mod sharding;
 mod taking_out;
@@ -89,7 +91,7 @@ pub use authz::{
 };
 pub use config::{
     CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, OnLeave, RealmConfig, Recording,
-    RequestIdCheck, Retention,
+    RequestIdCheck, Resumption, Retention,
 };
 pub use counts::RealmCounts;
 pub use fault::{Violation, error};

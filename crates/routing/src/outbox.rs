@@ -37,6 +37,15 @@ pub trait Outbox<H> {
     /// A session that is out of the realm is to be told so, and why: one session has ended it for another.
     fn goodbye(&mut self, _session: &H, _reason: &str, _message: Option<&str>) {}
 
+    /// A session is another connection's from now on: the one before is to be closed, if it is not, and what is held for the
+    /// session is the new one's.
+    fn resumed(&mut self, _before: &H, _now: &H) {}
+
+    /// Whether there is so little memory that sessions that wait for their clients are given up.
+    fn is_short(&self) -> bool {
+        false
+    }
+
     /// Adds what the owner knows of a session to what others may be told of it.
     fn describe(&self, _session: &H, _details: &mut Dict) {}
 

@@ -10,6 +10,7 @@ use crate::authz::{RoleIndex, Roles};
 use crate::broker::Broker;
 use crate::context::Context;
 use crate::dealer::{Dealer, calls_bytes};
+use crate::detached::Detached;
 use crate::events::MetaEvents;
 use crate::identity::SessionIndex;
 use crate::meta::Killing;
@@ -32,6 +33,7 @@ pub struct Realm<H> {
     pub(crate) events: MetaEvents,
     pub(crate) killings: VecDeque<Killing>,
     pub(crate) steps: u32,
+    pub(crate) detached: Detached,
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
     /// mostly little, and who calls it is not to wait for what others have left before.
     leaving: VecDeque<SessionIndex>,
@@ -59,6 +61,7 @@ impl<H> Realm<H> {
             events,
             killings: VecDeque::new(),
             steps: 0,
+            detached: Detached::default(),
             leaving: VecDeque::new(),
             without_calls: VecDeque::new(),
             steps_at_once_max: STEPS_AT_ONCE_MAX,
@@ -224,6 +227,7 @@ impl<H> Realm<H> {
         loop {
             // Whoever was closed for what was done leaves, too.
             self.leave_closed(out);
+            self.give_up_detached(now, out);
             self.publish_events(now, steps_max, out);
             if self.steps >= steps_max {
                 return;
@@ -324,10 +328,12 @@ impl<H> Realm<H> {
     /// When [`Realm::handle_timeout`] is to be called, if ever.
     pub fn next_timeout(&self) -> Option<Time> {
         let ended = self.broker.retained().next_end();
-        match (self.dealer.next_timeout(), ended) {
-            (at, None) => at,
-            (at, Some(end)) => Some(at.map_or(end, |at| at.min(end))),
-        }
+        let times = [
+            self.dealer.next_timeout(),
+            ended,
+            self.detached.next_timeout(),
+        ];
+        times.into_iter().flatten().min()
     }
 
     /// How the realm was set up.
@@ -362,6 +368,7 @@ impl<H> Realm<H> {
     /// tests and simulations to call after each input.
     pub fn check_invariants(&self) {
         self.sessions.check_invariants();
+        self.check_detached();
         self.roles.check_invariants(&self.sessions);
         self.broker.check_invariants(&self.sessions);
         self.dealer.check_invariants(&self.sessions);
@@ -398,6 +405,9 @@ impl<H> Realm<H> {
         self.sessions.leave(index);
         self.leaving.push_front(index);
         let session = &mut self.sessions[index];
+        if let Some(until) = session.take_waiting() {
+            self.detached.forget(until, index);
+        }
         self.roles.left(session.role, &session.identity);
         if session.keep_role() {
             self.roles.keep(session.role);

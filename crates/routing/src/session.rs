@@ -13,6 +13,7 @@ use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
 use crate::companions::Companions;
 use crate::deliveries::Deliveries;
+use crate::detached::Resumable;
 use crate::identity::{Identity, SessionIndex, SessionKey};
 use crate::keys::{CallKey, RegistrationKey};
 use crate::neighbours::Neighbours;
@@ -20,7 +21,7 @@ use crate::party::Party;
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::testaments::Testaments;
-use crate::{ClientFeatures, RequestIdCheck, RoleLimits, Time, Violation};
+use crate::{ClientFeature, ClientFeatures, RequestIdCheck, RoleLimits, Time, Violation};
 
 /// One session in the realm.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub(crate) struct Rare {
     pub(crate) companions: Companions,
     /// What it is to acknowledge.
     pub(crate) deliveries: Option<Box<Deliveries>>,
+    /// It may be resumed.
+    pub(crate) resumable: Option<Box<Resumable>>,
 }
 
 impl<H> Session<H> {
@@ -81,6 +84,7 @@ impl<H> Session<H> {
                 limits,
                 companions,
                 deliveries,
+                resumable,
             } = &**rare;
             let is_free = limits.is_none() && authextra.is_empty();
             is_free
@@ -88,6 +92,7 @@ impl<H> Session<H> {
                 && testaments.is_empty()
                 && companions.is_empty()
                 && deliveries.is_none()
+                && resumable.is_none()
         };
         self.rare.take_if(is_empty);
     }
@@ -121,6 +126,22 @@ impl<H> Session<H> {
     pub(crate) fn keeps_role(&self) -> bool {
         let rare = self.rare.as_deref();
         rare.is_some_and(|rare| rare.testaments.keeps_role)
+    }
+
+    /// Whether every event of its subscriptions waits for its acknowledgement: it may be resumed, and is to miss nothing.
+    pub(crate) fn acknowledges_all(&self) -> bool {
+        let rare = self.rare.as_deref();
+        let is_resumable = rare.is_some_and(|rare| rare.resumable.is_some());
+        is_resumable
+            && self
+                .features
+                .has(ClientFeature::SubscriberAcknowledgedEventDelivery)
+    }
+
+    /// It leaves, and is not to be resumed: until when it would have waited, if it did.
+    pub(crate) fn take_waiting(&mut self) -> Option<Time> {
+        let resumable = self.rare.as_mut()?.resumable.take()?;
+        resumable.until
     }
 
     /// Whether it has not left.
@@ -330,6 +351,13 @@ impl<H> Sessions<H> {
     pub(crate) fn key(&self, index: SessionIndex) -> SessionKey {
         let generation = self[index].generation;
         SessionKey { index, generation }
+    }
+
+    /// Gives a session another key: the one that it had names nobody any more.
+    pub(crate) fn rename(&mut self, index: SessionIndex) -> SessionKey {
+        self.generation_last = self.generation_last.wrapping_add(1).max(1);
+        self[index].generation = self.generation_last;
+        self.key(index)
     }
 
     /// The session that `key` names, unless it is gone.

@@ -21,6 +21,11 @@ impl Kept {
         }
     }
 
+    /// Whether the account has passed its bound.
+    pub fn is_account_full(&self) -> bool {
+        self.account.total_bytes() > self.account.bytes_max()
+    }
+
     /// From now on it is so many.
     pub fn set(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);

@@ -23,6 +23,12 @@ pub struct Malformed {
     expected: &'static str,
 }
 
+impl Malformed {
+    pub(super) fn new(key: &'static str, expected: &'static str) -> Self {
+        Self { key, expected }
+    }
+}
+
 impl<'h> Hello<'h> {
     /// Reads `HELLO.Details`. Null counts as not said.
     pub fn read(realm: &'h str, details: &'h Dict) -> Result<Self, Malformed> {

@@ -1,6 +1,6 @@
 //! Realms, roles and permissions.
 
-use crosstie_routing::{Authorizer, CacheOptions, CacheScope, WILDCARD_COMPONENTS_MAX};
+use crosstie_routing::{Authorizer, CacheOptions, CacheScope, Resumption, WILDCARD_COMPONENTS_MAX};
 
 use super::session_limits::{realm_limits, session_limits};
 use super::{Builder, Names, size};
@@ -78,10 +78,26 @@ impl Builder<'_> {
             event_store: self.event_store(realm),
             retention: self.retention(realm),
             call_queues: self.call_queues(realm),
+            resumption: self.resumption(realm),
             limits: realm_limits(realm.section("limits")),
             rlinks: self.rlinks(realm, &roles),
             roles,
         }
+    }
+
+    /// What a session holds is on one node, and its client may come back to any.
+    fn resumption(&mut self, realm: View<'_>) -> Option<Resumption> {
+        let object = realm.object("resumption")?;
+        if realm.object("fabric").is_some() {
+            let text = "sessions of a realm on several nodes are not resumed: what waits for one is on its node";
+            let at = realm.span_of("resumption");
+            self.problems.push(Problem::error(at, text.to_owned()));
+        }
+        let window_ms = object.integer("window_ms").unwrap_or(0);
+        Some(Resumption {
+            window_ms: u64::try_from(window_ms).unwrap_or(0),
+            sessions_max: size(object.integer("sessions_max").unwrap_or(0)),
+        })
     }
 
     fn roles(&mut self, realm: View<'_>) -> Vec<Role> {

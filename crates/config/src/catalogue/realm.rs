@@ -47,6 +47,13 @@ pub(crate) static REALM: Table = Table {
         .otherwise("the node's `limits` alone")
         .own(),
         key(
+            "resumption",
+            Kind::Object(&RESUMPTION),
+            "Sessions may outlive their connections, and go on over [another one](events.md#resumption).",
+        )
+        .otherwise("a session ends with its connection")
+        .own(),
+        key(
             "store",
             Kind::Tagged(&REALM_STORE),
             "What is kept of what passes.",
@@ -59,6 +66,27 @@ pub(crate) static REALM: Table = Table {
              other.",
         )
         .otherwise("none"),
+    ],
+};
+
+static RESUMPTION: Table = Table {
+    path: "realms[].resumption",
+    name: "how sessions are resumed",
+    keys: &[
+        key(
+            "window_ms",
+            integer(1, 86_400_000),
+            "For how long a session waits for its client, in milliseconds.",
+        )
+        .required()
+        .own(),
+        key(
+            "sessions_max",
+            integer(1, 1_000_000),
+            "Sessions that wait at a time; at one more the one that has waited longest is given up.",
+        )
+        .fallback(Fallback::Integer(1_000))
+        .own(),
     ],
 };
 

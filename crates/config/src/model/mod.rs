@@ -120,6 +120,8 @@ pub struct Realm {
     pub retention: Vec<crosstie_routing::Retention>,
     /// Which calls wait for a callee.
     pub call_queues: Vec<crosstie_routing::CallQueue>,
+    /// For how long its sessions outlive their connections.
+    pub resumption: Option<crosstie_routing::Resumption>,
     /// To realms of other routers.
     pub rlinks: Vec<RLink>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crosstie_auth::wamp::cookie::Remembered;
 use crosstie_auth::wamp::{
     Answer, Call, Cause, Certificate, Channel, Handshake, Hello, Method, Methods, Principal,
-    Provider, Refusal, Step,
+    Provider, Refusal, Resumption, Step,
 };
 use crosstie_routing::{ClientFeatures, Identity, Refused, error};
 use crosstie_wamp::{Dict, Message, MessageType, SessionId};
@@ -22,7 +22,7 @@ use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::hosted;
 use crate::wamp::message_counts::Direction;
-use crate::wamp::pending::{Pending, Waits, given};
+use crate::wamp::pending::{Pending, Waits, Wishes, given};
 use crate::wamp::rate::Halt;
 use crate::wamp::session::{Farewell, Session, State, say_goodbye};
 use crate::wamp::welcome::Welcome;
@@ -44,6 +44,10 @@ impl Session {
             Ok(hello) => hello,
             Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
         };
+        let resumption = match Resumption::read(details) {
+            Ok(resumption) => resumption,
+            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        };
         let Some(given) = given() else {
             return self.refuse(AUTHENTICATION_FAILED, "the system has no randomness");
         };
@@ -55,7 +59,7 @@ impl Session {
         let (handshake, step) = Handshake::begin(&methods, hello, &given, &channel);
         let Some(handshake) = handshake else {
             return match step {
-                Step::Accept(principal) => self.join(*principal, features, None),
+                Step::Accept(principal) => self.join(*principal, (features, resumption), None),
                 Step::Refuse(refusal) => {
                     self.note_refused(&refusal, authid, realm, None);
                     self.refuse(&refusal.reason, &refusal.text)
@@ -63,7 +67,7 @@ impl Session {
                 _ => self.refuse(AUTHENTICATION_FAILED, "a handshake ended early"),
             };
         };
-        self.begin_pending(handshake, features, step, authid)
+        self.begin_pending(handshake, (features, resumption), step, authid)
     }
 
     /// What this session's methods may look at of its connection.
@@ -97,7 +101,7 @@ impl Session {
     fn begin_pending(
         &mut self,
         handshake: Box<Handshake>,
-        features: ClientFeatures,
+        wishes: Wishes,
         step: Step,
         authid: &str,
     ) -> ControlFlow<()> {
@@ -124,7 +128,7 @@ impl Session {
         self.peer.connection.hold(held_bytes);
         let pending = Box::new(Pending {
             handshake,
-            features,
+            wishes,
             waits: Waits::Authenticate,
             _place: place,
             held_bytes,
@@ -209,7 +213,7 @@ impl Session {
             Step::Accept(principal) => {
                 self.end_pending(&pending);
                 let id = SessionId(pending.handshake.session());
-                self.join(*principal, pending.features, Some(id))
+                self.join(*principal, pending.wishes, Some(id))
             }
             Step::Challenge { method, extra } => {
                 self.send(&Message::Challenge {
@@ -316,10 +320,10 @@ impl Session {
     fn join(
         &mut self,
         mut principal: Principal,
-        features: ClientFeatures,
+        wishes: Wishes,
         id: Option<SessionId>,
     ) -> ControlFlow<()> {
-        let router = &self.listening.router;
+        let router = Arc::clone(&self.listening.router);
         let Some(realm) = router.realm(&principal.realm) else {
             return self.refuse_unknown(&principal);
         };
@@ -334,6 +338,10 @@ impl Session {
         let own = realm
             .discloses_router
             .then_some((&*router.node, &*router.id));
+        let told = match self.resume_or_tell(&realm, &identity, wishes, (&extra, own)) {
+            Ok(told) => told,
+            Err(flow) => return flow,
+        };
         let mut welcomed = Ok(());
         let mut joined_as = SessionId(0);
         let welcome = |session| {
@@ -344,6 +352,7 @@ impl Session {
                 identity: &identity,
                 extra: &extra,
                 own,
+                resumption: told.as_ref(),
             };
             welcomed = self.welcome(&welcome);
             welcomed.is_ok()
@@ -351,17 +360,14 @@ impl Session {
         match realm.join(
             self.peer.clone(),
             identity.clone(),
-            features,
+            wishes.0,
             (id, &shown),
             welcome,
         ) {
             Ok(key) => {
                 report::session_joined(&realm, &self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
-                self.begin_limits(&realm, key);
-                if let Some(authids) = &self.listening.authids {
-                    authids.keep((realm.number, key), identity.authid);
-                }
+                self.begin((&realm, key), &identity, told.as_ref());
                 if let Some(extra) = kept {
                     self.keep_extra(&realm, key, extra);
                 }
@@ -381,7 +387,7 @@ impl Session {
         self.conclude(welcomed)
     }
 
-    fn welcome(&self, welcome: &Welcome<'_>) -> Result<(), Refused> {
+    pub(super) fn welcome(&self, welcome: &Welcome<'_>) -> Result<(), Refused> {
         let sent = welcome.send(&self.peer);
         match sent {
             Ok(()) => {
@@ -394,7 +400,7 @@ impl Session {
     }
 
     /// A session is in its realm, and was told so or could not be.
-    fn conclude(&mut self, welcomed: Result<(), Refused>) -> ControlFlow<()> {
+    pub(super) fn conclude(&mut self, welcomed: Result<(), Refused>) -> ControlFlow<()> {
         match welcomed {
             Ok(()) if self.listening.is_stopping() => {
                 // It came in while everybody was told to leave.

@@ -4,7 +4,7 @@
 //! lies between HELLO and GOODBYE, and [`joining`] is how it comes to be; a [`realm`] is the one lock that
 //! its messages are routed under; an [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the serializers
 //! that these use ([`payload_encodings`]). Where a role is judged by an authorizer, its sessions' messages wait
-//! for that in [`judging`].
+//! for that in [`judging`]. A session that outlives its connection comes back in [`resuming`].
 
 mod across;
 pub(crate) mod authenticators;
@@ -37,6 +37,7 @@ mod question;
 pub(crate) mod rate;
 pub(crate) mod realm;
 pub(crate) mod resident;
+mod resuming;
 mod roles;
 pub(crate) mod session;
 mod stored;

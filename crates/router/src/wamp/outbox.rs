@@ -208,6 +208,17 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         }
     }
 
+    fn resumed(&mut self, before: &Peer, now: &Peer) {
+        before.connection.close();
+        let held = before.connection.debt().state_bytes as isize;
+        before.connection.hold(-held);
+        now.connection.hold(held);
+    }
+
+    fn is_short(&self) -> bool {
+        self.kept.is_account_full()
+    }
+
     /// In Crossbar.io's words, as far as there is something to say.
     fn describe(&self, session: &Peer, details: &mut Dict) {
         let text = |key: &str, value: &str| (key.to_owned(), Value::from(value));

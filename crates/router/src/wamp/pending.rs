@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crosstie_auth::wamp::{Given, Handshake, Refusal};
+use crosstie_auth::wamp::{Given, Handshake, Refusal, Resumption};
 use crosstie_routing::ClientFeatures;
 
 use crate::door::Place;
 use crate::wamp::elsewhere::Slot;
 
+/// What HELLO says of the session that is to be.
+pub(super) type Wishes = (ClientFeatures, Option<Resumption>);
+
 /// A handshake that is not done. It is gone with WELCOME.
 pub(super) struct Pending {
     pub(super) handshake: Box<Handshake>,
-    pub(super) features: ClientFeatures,
+    pub(super) wishes: Wishes,
     pub(super) waits: Waits,
     pub(super) _place: Place,
     /// Bytes of it on the connection's account.

@@ -340,7 +340,7 @@ impl Session {
                     authids.leave((realm.number, key));
                 }
                 self.forget_judged(&realm, key);
-                realm.leave(key, why)
+                realm.detach(key, why) || realm.leave(key, why)
             }
             State::Closed(pending) => {
                 if let Some(pending) = pending {

@@ -13,6 +13,7 @@ use crosstie_wamp::{Dict, Serializer, SessionId, Value};
 use crate::origin::{self, Origin};
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
+use crate::wamp::resuming::Told;
 
 /// What one session is told.
 pub(super) struct Welcome<'w> {
@@ -23,6 +24,8 @@ pub(super) struct Welcome<'w> {
     pub(super) extra: &'w Dict,
     /// The names of the node and the worker that serve it, where it is told them.
     pub(super) own: Option<(&'w str, &'w str)>,
+    /// Where it asked for something of that.
+    pub(super) resumption: Option<&'w Told>,
 }
 
 /// How much of it a client takes.
@@ -89,6 +92,9 @@ impl Welcome<'_> {
             ("authprovider", Detail::Text(&identity.authprovider)),
             ("agent", Detail::Text(AGENT)),
         ]);
+        if let Some(told) = self.resumption {
+            details.extend(told.details());
+        }
         // What a client says of itself is not the router's word.
         let is_kept = |key: &str| own.is_none() && !is_short || !origin::is_key(key);
         let extra = self.extra.iter().filter(|(key, _)| is_kept(key));
@@ -129,4 +135,4 @@ fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'stati
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
 /// With the meta API or not, with event history or not, on several nodes or not, of each length.
 const KINDS: usize = 8 * Length::ALL.len();
-const DETAILS_MAX: usize = 12;
+const DETAILS_MAX: usize = 15;

@@ -48,16 +48,17 @@ impl Subscription {
         of.sessions.insert(session);
     }
 
-    /// This session is no subscriber any more.
-    pub(super) fn leave_acknowledging(&mut self, session: SessionIndex) {
+    /// This session is no subscriber any more; whether it acknowledged.
+    pub(super) fn leave_acknowledging(&mut self, session: SessionIndex) -> bool {
         let Some(of) = &mut self.acknowledging else {
-            return;
+            return false;
         };
-        of.sessions.swap_remove(&session);
+        let was_in = of.sessions.swap_remove(&session);
         if of.sessions.is_empty() {
             self.reach = of.reach;
             self.acknowledging = None;
         }
+        was_in
     }
 
     /// Asserts that its reach says what it has.
@@ -163,6 +164,19 @@ impl Broker {
         }
     }
 
+    /// Sends a session that was resumed what it has not acknowledged, but of subscriptions that it has ended.
+    pub(crate) fn deliver_again<H>(&self, context: &mut Context<'_, H>, to: SessionIndex) {
+        let session = &mut context.sessions[to];
+        let (subscriptions, rare) = (&session.subscriptions, &mut session.rare);
+        let line = rare.as_mut().and_then(|rare| rare.deliveries.as_mut());
+        let key = |id| self.by_id.get(&id);
+        let forgotten = line.map_or(0, |line| {
+            line.forget(|id| key(id).is_none_or(|key| !subscriptions.contains(key)))
+        });
+        context.hold(to, -(forgotten as isize));
+        send_on(context, to);
+    }
+
     /// EVENT_RECEIVED.
     pub(crate) fn handle_received<H>(
         context: &mut Context<'_, H>,
@@ -195,6 +209,13 @@ fn deliveries<'c, H>(
     rare.deliveries.as_deref_mut()
 }
 
+/// Takes out of a session's line what was not sent of a subscription that it has ended.
+#[cold]
+pub(super) fn forget<H>(context: &mut Context<'_, H>, of: SessionIndex, ended: SubscriptionId) {
+    let forgotten = deliveries(context, of).map_or(0, |line| line.forget(|id| id == ended));
+    context.hold(of, -(forgotten as isize));
+}
+
 /// Puts an event at the end of a session's line, and sends it if it is its turn. A session that has too many to acknowledge
 /// is closed: what it was promised cannot be kept.
 fn deliver<H>(context: &mut Context<'_, H>, to: SessionIndex, event: &Arc<Delivered>) {
@@ -209,12 +230,9 @@ fn deliver<H>(context: &mut Context<'_, H>, to: SessionIndex, event: &Arc<Delive
     if deliveries.len() >= events_max || deliveries.bytes() + bytes > bytes_max {
         return give_up(context, to);
     }
-    let is_next = deliveries.next_unsent().is_none();
     deliveries.push(Arc::clone(event));
     context.hold(to, bytes as isize);
-    if is_next {
-        send_on(context, to);
-    }
+    send_on(context, to);
 }
 
 fn give_up<H>(context: &mut Context<'_, H>, session: SessionIndex) {

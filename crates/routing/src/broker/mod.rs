@@ -153,7 +153,7 @@ impl Broker {
             Ok(None) => return,
             Err(fault) => return context.refuse(from, MessageType::Subscribe, request, &fault),
         };
-        if options.acknowledged_delivery {
+        if options.acknowledged_delivery || context.sessions[from].acknowledges_all() {
             self.acknowledge(from, subscription);
         }
         self.note_shard(context, from, subscription, options);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crosstie_wamp::{MatchPolicy, RequestId, SubscribeOptions, SubscriptionId};
 use indexmap::IndexSet;
 
+use super::delivering::forget;
 use super::waiting::Waiting;
 use super::{Broker, Reach, SUBSCRIBER_BYTES, Subscription, SubscriptionKey};
 use crate::authz::Action;
@@ -151,7 +152,9 @@ impl Broker {
         self.held -= 1;
         let subscription = &mut self.subscriptions[key.0 as usize];
         let was_in = subscription.subscribers.swap_remove(&from);
-        subscription.leave_acknowledging(from);
+        if subscription.leave_acknowledging(from) {
+            forget(context, from, subscription.id);
+        }
         let mut bytes = SUBSCRIBER_BYTES - subscription.set_shard(from, None);
         let mut waits = false;
         if let Some(waiting) = &mut subscription.waiting {

@@ -1,0 +1,204 @@
+//! Sessions that outlive their connections: what a client is told of that, how it comes back, and what becomes of a session
+//! whose connection has ended.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crosstie_auth::wamp::{ResumeToken, Resumption};
+use crosstie_routing::{ClientFeatures, Identity, SessionKey};
+use crosstie_wamp::codec::Detail;
+use crosstie_wamp::{Dict, Payload, SessionId, Value};
+
+use crate::counters::{Counter, counters};
+use crate::report;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::payload_encodings::PayloadEncodings;
+use crate::wamp::peer::Peer;
+use crate::wamp::pending::Wishes;
+use crate::wamp::realm::SharedRealm;
+use crate::wamp::session::{Session, State};
+use crate::wamp::welcome::Welcome;
+
+/// What WELCOME says of it.
+#[derive(Default)]
+pub(super) struct Told {
+    is_resumed: bool,
+    /// By which it may be resumed, if it may.
+    pub(super) token: Option<ResumeToken>,
+    text: String,
+}
+
+static YES: Value = Value::Bool(true);
+static NO: Value = Value::Bool(false);
+
+impl Told {
+    /// A new session may be resumed, if the system has randomness.
+    pub(super) fn new_token() -> Self {
+        let mut chance = [0; ResumeToken::BYTES];
+        match getrandom::fill(&mut chance) {
+            Ok(()) => Self::with(ResumeToken::new(chance), false),
+            Err(_) => Self::default(),
+        }
+    }
+
+    fn with(token: ResumeToken, is_resumed: bool) -> Self {
+        Self {
+            is_resumed,
+            token: Some(token),
+            text: token.text(),
+        }
+    }
+
+    pub(super) fn details(&self) -> impl Iterator<Item = (&'static str, Detail<'_>)> {
+        let said = |is| Detail::Value(if is { &YES } else { &NO });
+        let token = self
+            .token
+            .map(|_| ("resume_token", Detail::Text(&self.text)));
+        [
+            ("resumed", said(self.is_resumed)),
+            ("resumable", said(self.token.is_some())),
+        ]
+        .into_iter()
+        .chain(token)
+    }
+}
+
+impl Session {
+    /// Goes on with a session, which is the `Err`; or what the client of a new one is told, where it has asked for something.
+    pub(super) fn resume_or_tell(
+        &mut self,
+        realm: &Arc<SharedRealm>,
+        identity: &Identity,
+        (features, resumption): Wishes,
+        told: (&Dict, Option<(&str, &str)>),
+    ) -> Result<Option<Told>, ControlFlow<()>> {
+        let Some(asked) = resumption else {
+            return Ok(None);
+        };
+        if asked.session.is_some()
+            && let Some(flow) = self.resume(realm, identity, (features, &asked), told)
+        {
+            return Err(flow);
+        }
+        Ok(Some(match asked.is_resumable && realm.is_resumable {
+            true => Told::new_token(),
+            false => Told::default(),
+        }))
+    }
+
+    /// A session is this connection's from now on.
+    pub(super) fn begin(
+        &mut self,
+        (realm, key): (&Arc<SharedRealm>, SessionKey),
+        identity: &Identity,
+        told: Option<&Told>,
+    ) {
+        if let Some(token) = told.and_then(|told| told.token) {
+            realm.keep_resumable(key, token);
+        }
+        self.begin_limits(realm, key);
+        if let Some(authids) = &self.listening.authids {
+            authids.keep((realm.number, key), Arc::clone(&identity.authid));
+        }
+    }
+
+    /// Goes on with a session, if it is the client's; `None` if the client is to have a new one. Which of the reasons there
+    /// are for that is not said.
+    fn resume(
+        &mut self,
+        realm: &Arc<SharedRealm>,
+        identity: &Identity,
+        (features, asked): (ClientFeatures, &Resumption),
+        (extra, own): (&Dict, Option<(&str, &str)>),
+    ) -> Option<ControlFlow<()>> {
+        let shown = asked
+            .token
+            .unwrap_or_else(|| ResumeToken::new([0; ResumeToken::BYTES]));
+        let told = Told::with(shown, true);
+        let session = asked.session.filter(|_| asked.token.is_some());
+        let mut welcomed = Ok(());
+        let welcome = |session, identity: &Identity| {
+            let welcome = Welcome {
+                session,
+                realm,
+                identity,
+                extra,
+                own,
+                resumption: Some(&told),
+            };
+            welcomed = self.welcome(&welcome);
+            welcomed.is_ok()
+        };
+        let key = realm.resume(
+            self.peer.clone(),
+            (identity, features),
+            (session.unwrap_or_default(), shown),
+            welcome,
+        )?;
+        report::session_joined(realm, &self.peer, session.unwrap_or_default(), identity);
+        counters().count(Counter::SessionsResumed);
+        self.begin((realm, key), identity, None);
+        if realm.asks_about(&identity.authrole) {
+            self.keep_extra(realm, key, extra.clone());
+        }
+        self.state = State::Joined {
+            realm: Arc::clone(realm),
+            key,
+        };
+        self.refusals = 0;
+        Some(self.conclude(welcomed))
+    }
+}
+
+impl SharedRealm {
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Lets a session that has just joined be resumed.
+    pub(super) fn keep_resumable(&self, session: SessionKey, token: ResumeToken) {
+        self.realm.lock().keep_resumable(session, token.bytes());
+    }
+
+    /// Gives a session to another connection, if the token is its own, and has `welcome` queue its WELCOME, and say whether
+    /// it could.
+    fn resume(
+        &self,
+        peer: Peer,
+        (identity, features): (&Identity, ClientFeatures),
+        (id, token): (SessionId, ResumeToken),
+        welcome: impl FnOnce(SessionId, &Identity) -> bool,
+    ) -> Option<SessionKey> {
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+            if self.is_stopped() {
+                return None;
+            }
+            let is_token = |kept: &[u8; ResumeToken::BYTES]| token.is(kept);
+            let resumed = realm.resume(id, (identity, features), peer, is_token, outbox);
+            let (key, identity) = resumed?;
+            if welcome(id, &identity) {
+                realm.deliver_again(now, key, outbox);
+            }
+            Some(key)
+        })
+    }
+
+    /// A session's connection has ended, for a reason that is none of the client's: whether the session waits for it.
+    pub(super) fn detach(&self, session: SessionKey, why: EndReason) -> bool {
+        let is_cut = matches!(
+            why,
+            EndReason::Closed | EndReason::Lost | EndReason::Silent | EndReason::Stalled
+        );
+        if !self.is_resumable || !is_cut || self.is_stopped() {
+            return false;
+        }
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, why, |realm, outbox| {
+            realm.detach(now, session, outbox)
+        })
+    }
+}

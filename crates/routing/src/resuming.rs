@@ -1,0 +1,139 @@
+//! Sessions that outlive their connections for a while, and are resumed by others (wamp-proto's draft of "Session
+//! Resumption", which the specification does not have any more).
+//!
+//! A session that is resumable is *detached* when its connection ends: it stays as it is, with its subscriptions and
+//! registrations, and what is sent to it is refused, but for events that it is to acknowledge: these wait in its line.
+//! When it is resumed, it has a new handle, and is sent its line from the beginning.
+
+use crosstie_wamp::SessionId;
+
+use crate::detached::{LOOK_US, Resumable, ResumeBytes};
+use crate::{ClientFeatures, Identity, Outbox, Realm, SessionKey, Time};
+
+impl<H> Realm<H> {
+    /// Lets a session be resumed by who shows this token.
+    pub fn keep_resumable(&mut self, session: SessionKey, token: ResumeBytes) {
+        if let Some(index) = self.sessions.find(session) {
+            let rare = self.sessions[index].rare.get_or_insert_default();
+            rare.resumable = Some(Box::new(Resumable { token, until: None }));
+        }
+    }
+
+    /// A session's connection has ended: whether the session waits for another one. Its key names nobody from now on.
+    pub fn detach(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) -> bool {
+        let Some(resumption) = &self.config.resumption else {
+            return false;
+        };
+        let Some(index) = self.sessions.find(session) else {
+            return false;
+        };
+        let until = Time(
+            now.0
+                .saturating_add(resumption.window_ms.saturating_mul(1_000)),
+        );
+        let rare = self.sessions[index].rare.as_mut();
+        let Some(resumable) = rare.and_then(|rare| rare.resumable.as_mut()) else {
+            return false;
+        };
+        resumable.until = Some(until);
+        self.sessions.rename(index);
+        if self.detached.line.is_empty() {
+            self.detached.next_look = Time(now.0.saturating_add(LOOK_US));
+        }
+        self.detached.line.insert((until, index));
+        self.work(now, self.steps_at_once_max, out);
+        true
+    }
+
+    /// Gives a session that may be resumed to another connection, if `is_token` knows its token and it is the same
+    /// principal's; who it is, too. Who is still connected to it is closed. Its owner then sends WELCOME, and calls
+    /// [`Realm::deliver_again`].
+    pub fn resume(
+        &mut self,
+        session: SessionId,
+        (identity, features): (&Identity, ClientFeatures),
+        handle: H,
+        is_token: impl Fn(&ResumeBytes) -> bool,
+        out: &mut dyn Outbox<H>,
+    ) -> Option<(SessionKey, Identity)> {
+        let index = self.sessions.find_id(session);
+        let resumable = index.and_then(|index| {
+            let rare = self.sessions[index].rare.as_ref()?;
+            rare.resumable.as_deref()
+        });
+        // Where there is none, something is compared all the same.
+        let is_token = is_token(&resumable.map_or([0; 32], |resumable| resumable.token));
+        let index = index.filter(|_| resumable.is_some() && is_token)?;
+        let session = &mut self.sessions[index];
+        if !is_same(&session.identity, identity) || session.closing {
+            return None;
+        }
+        let rare = session.rare.as_mut()?;
+        if let Some(until) = rare.resumable.as_mut().and_then(|of| of.until.take()) {
+            self.detached.line.remove(&(until, index));
+        }
+        if let Some(deliveries) = &mut rare.deliveries {
+            deliveries.send_again();
+        }
+        session.features = features;
+        let before = std::mem::replace(&mut session.handle, handle);
+        out.resumed(&before, &session.handle);
+        let identity = session.identity.clone();
+        Some((self.sessions.rename(index), identity))
+    }
+
+    /// Sends a session that was resumed what it has not acknowledged.
+    pub fn deliver_again(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
+        let Some(index) = self.sessions.find(session) else {
+            return;
+        };
+        let (broker, _, mut context) = self.split(now, out);
+        broker.deliver_again(&mut context, index);
+        self.remove_closed(now, out);
+    }
+
+    /// Whether somebody may resume a session of it.
+    pub fn is_resumable(&self) -> bool {
+        self.config.resumption.is_some()
+    }
+
+    /// Has those leave that were not resumed in time, or for whom there is no room.
+    pub(crate) fn give_up_detached(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        let sessions_max = match &self.config.resumption {
+            Some(resumption) => resumption.sessions_max,
+            None => return,
+        };
+        let mut looks = now >= self.detached.next_look;
+        while let Some((until, index)) = self.detached.line.first().copied() {
+            let is_over = until <= now || self.detached.line.len() > sessions_max;
+            if !(is_over || looks && out.is_short()) {
+                break;
+            }
+            // What it held goes by and by: that one was enough for now.
+            looks = looks && is_over;
+            self.begin_leave(index, out);
+        }
+        if now >= self.detached.next_look {
+            self.detached.next_look = Time(now.0.saturating_add(LOOK_US));
+        }
+    }
+
+    /// Asserts that the line has those sessions that wait, and no others.
+    pub(crate) fn check_detached(&self) {
+        let joined = self.sessions.joined();
+        let waiting = joined.filter_map(|(index, session)| {
+            let rare = session.rare.as_ref()?;
+            Some((rare.resumable.as_ref()?.until?, index))
+        });
+        assert_eq!(self.detached.line, waiting.collect());
+    }
+}
+
+/// Whether a session is the same principal's. Anonymous ones have another authid each time, and the token alone.
+fn is_same(known: &Identity, came: &Identity) -> bool {
+    known.authrole == came.authrole
+        && known.authmethod == came.authmethod
+        && (known.authid == came.authid || &*known.authmethod == ANONYMOUS)
+}
+
+const ANONYMOUS: &str = "anonymous";
