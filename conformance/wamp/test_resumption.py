@@ -9,10 +9,12 @@ import pytest
 from rig import config
 from rig.rawsocket import RawSocket
 from rig.session import (
+    CALL,
     EVENT,
     GOODBYE,
     HELLO,
     PUBLISH,
+    RESULT,
     ROLES,
     SUBSCRIBE,
     SUBSCRIBED,
@@ -91,6 +93,21 @@ def test_what_was_missed_comes_when_the_session_is_resumed(router) -> None:
         reader.say(EVENT_RECEIVED, event[2])
     publish(writer, "com.x", 3)
     assert reader.hear(EVENT)[4] == [3]
+
+
+def test_the_meta_api_says_who_may_be_and_was_resumed(router) -> None:
+    reader, welcome = hello(router, resumable=True)
+    other = joined(router)
+
+    def told(session: int) -> tuple:
+        other.ask(CALL, {}, "wamp.session.get", [session])
+        [details] = other.hear(RESULT)[3]
+        return details["resumed"], details["resumable"], details["resume_token"]
+
+    assert told(other.id) == (False, False, None)
+    assert told(reader.id) == (False, True, None)
+    again(router, welcome)
+    assert told(reader.id) == (True, True, None), "the token is for its client alone"
 
 
 def test_a_client_may_be_back_before_its_end_is_noticed(router) -> None:

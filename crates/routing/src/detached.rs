@@ -17,6 +17,8 @@ pub(crate) struct Resumable {
     pub(crate) token: ResumeBytes,
     /// When it is given up, while nobody is connected to it.
     pub(crate) until: Option<Time>,
+    /// It has been.
+    pub(crate) is_resumed: bool,
 }
 
 /// Sessions without a connection, those that are given up first in front.

@@ -15,7 +15,11 @@ impl<H> Realm<H> {
     pub fn keep_resumable(&mut self, session: SessionKey, token: ResumeBytes) {
         if let Some(index) = self.sessions.find(session) {
             let rare = self.sessions[index].rare.get_or_insert_default();
-            rare.resumable = Some(Box::new(Resumable { token, until: None }));
+            rare.resumable = Some(Box::new(Resumable {
+                token,
+                until: None,
+                is_resumed: false,
+            }));
         }
     }
 
@@ -69,8 +73,11 @@ impl<H> Realm<H> {
             return None;
         }
         let rare = session.rare.as_mut()?;
-        if let Some(until) = rare.resumable.as_mut().and_then(|of| of.until.take()) {
-            self.detached.line.remove(&(until, index));
+        if let Some(resumable) = &mut rare.resumable {
+            resumable.is_resumed = true;
+            if let Some(until) = resumable.until.take() {
+                self.detached.line.remove(&(until, index));
+            }
         }
         if let Some(deliveries) = &mut rare.deliveries {
             deliveries.send_again();

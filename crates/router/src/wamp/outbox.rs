@@ -238,9 +238,6 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         details.push(text("serializer", serializer));
         details.push(("transport".to_owned(), Value::Dict(transport)));
         // Of Crossbar.io, where no session is resumed either.
-        details.push(("resumed".to_owned(), Value::Bool(false)));
-        details.push(("resumable".to_owned(), Value::Bool(false)));
-        details.push(("resume_token".to_owned(), Value::Null));
     }
 
     fn ask(&mut self, _: &Peer, question: Question) {

@@ -160,6 +160,15 @@ fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
         ("authextra".to_owned(), authextra(session)),
     ];
     out.describe(&session.handle, &mut details);
+    let rare = session.rare.as_deref();
+    let resumable = rare.and_then(|rare| rare.resumable.as_deref());
+    let is_resumed = resumable.is_some_and(|resumable| resumable.is_resumed);
+    details.extend([
+        ("resumed".to_owned(), Value::Bool(is_resumed)),
+        ("resumable".to_owned(), Value::Bool(resumable.is_some())),
+        // It is for its client alone.
+        ("resume_token".to_owned(), Value::Null),
+    ]);
     details
 }
 
