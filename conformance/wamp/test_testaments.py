@@ -95,7 +95,7 @@ def test_clients_have_testaments(link, open_):
         session.call(ADD, "com.topic", [], {}, {}, "sometime")
     assert raised.value.uri == "wamp.error.testament_error"
     with pytest.raises(WampError) as raised:
-        session.call(ADD, "com.topic", [], {}, {"rkey": 1})
+        session.call(ADD, "com.topic", [], {}, {"rkey": "1"})
     assert raised.value.uri == "wamp.error.option_not_allowed"
     watcher.subscribe("com.", match="prefix")
     session.drop()

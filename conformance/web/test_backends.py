@@ -97,7 +97,9 @@ def test_what_else_nginx_says(site: Http, nginx: Nginx):
     # By the name that it was asked by, which is its own: answers pass as they are.
     there = f"http://127.0.0.1:{nginx.port}/index.html"
     assert (moved.status, moved.header("location")) == (301, there)
-    assert any('"GET /moved HTTP/1.1" 301' in line for line in nginx.requests())
+    # nginx answers first and writes its log after.
+    logged = lambda: any('"GET /moved HTTP/1.1" 301' in line for line in nginx.requests())  # noqa: E731
+    await_true("nginx has logged it", logged)
     # One connection for all of it, as a browser has it.
     with site.connect() as connection:
         for path in ("/text.txt", "/nothing", "/text.txt"):

@@ -411,6 +411,10 @@ impl Model {
             text("authprovider", "simulated"),
             text("realm", &self.config.name),
             ("authextra".to_owned(), Value::Null),
+            // Nobody is resumed here: the realm is simulated without its window.
+            ("resumed".to_owned(), Value::from(false)),
+            ("resumable".to_owned(), Value::from(false)),
+            ("resume_token".to_owned(), Value::Null),
         ]
     }
 }
