@@ -113,6 +113,18 @@ def of_rust() -> list[Suite]:
             compiles=True,
         ),
         Suite(
+            "jetstream",
+            "streams of a real server of NATS",
+            [
+                [
+                    *["cargo", "test", "--workspace", "--test", "jetstream_server"],
+                    *["--features", "crosstie-jetstream/server"],
+                ]
+            ],
+            [needs.compiler, needs.nats],
+            compiles=True,
+        ),
+        Suite(
             "lints",
             "clippy on every crate, warnings are errors",
             [

@@ -6,18 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_config as model;
+use crosstie_jetstream::{Credentials, Greeting, LINE_BYTES_MAX, client_config};
 use crosstie_nats::Limits;
 use crosstie_routing::Position;
 use crosstie_transport::{Connection, ConnectionLimits, pump, uncork};
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::credentials::Credentials;
-use super::dial::{Info, LINE_BYTES_MAX, Speaking, dial};
+use super::dial::{Speaking, dial};
 use super::reading::{Denials, Reading};
 use crate::link::{Link, QUEUE_BYTES_MAX};
 use crate::wamp::realm::SharedRealm;
@@ -52,30 +48,6 @@ pub(crate) fn speaking(
             account: Arc::clone(&limits.account),
         }),
     })
-}
-
-fn client_config(files: &[String], directory: &Path) -> io::Result<Arc<ClientConfig>> {
-    let mut roots = RootCertStore::empty();
-    if files.is_empty() {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    for file in files {
-        let path = directory.join(file);
-        let named =
-            |e: &dyn std::fmt::Display| io::Error::other(format!("{}: {e}", path.display()));
-        let certificates = CertificateDer::pem_file_iter(&path).map_err(|e| named(&e))?;
-        for certificate in certificates {
-            let certificate = certificate.map_err(|e| named(&e))?;
-            roots.add(certificate).map_err(|e| named(&e))?;
-        }
-    }
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 /// Keeps the link until it is stopped. Runs where there are timers; `serving` reads the connection.
@@ -157,7 +129,7 @@ async fn dial_on(
 async fn serve(
     link: &Arc<Link>,
     realm: &Arc<SharedRealm>,
-    (connection, info): (Arc<Connection>, &Info),
+    (connection, info): (Arc<Connection>, &Greeting),
     serving: &Handle,
 ) -> (String, bool) {
     let (ended, end) = oneshot::channel();

@@ -8,7 +8,6 @@
 //! What nodes say to each other, and who is there, is `crosstie_fabric`'s; here are the socket, the clock and the
 //! lock. Locks are taken in one order: the realm's, then the link's.
 
-mod credentials;
 mod dial;
 mod keeper;
 mod reading;

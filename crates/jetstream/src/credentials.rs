@@ -9,14 +9,14 @@ use crosstie_nats::nkey;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 /// Who a node is.
-pub(super) struct Credentials {
-    pub(super) jwt: Option<String>,
+pub struct Credentials {
+    pub jwt: Option<String>,
     key: Ed25519KeyPair,
 }
 
 impl Credentials {
     /// Reads the file; the error names it.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path) -> Result<Self, String> {
         let named = |why: &str| format!("{}: {why}", path.display());
         let text = fs::read_to_string(path).map_err(|e| named(&e.to_string()))?;
         let mut jwt = None;
@@ -37,11 +37,11 @@ impl Credentials {
     }
 
     /// The signature of a server's nonce, as CONNECT has it.
-    pub(super) fn sign(&self, nonce: &str) -> String {
+    pub fn sign(&self, nonce: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.key.sign(nonce.as_bytes()))
     }
 
-    pub(super) fn public_key(&self) -> String {
+    pub fn public_key(&self) -> String {
         let public = self.key.public_key().as_ref().try_into();
         // Such keys have 32 octets.
         nkey::write_user(&public.unwrap_or([0; 32]))

@@ -1,0 +1,159 @@
+//! One connection to one server: questions out, answers in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use crosstie_nats::{encode, is_pattern, is_subject};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::failed::Failed;
+use crate::greeting::Greeting;
+use crate::message::Message;
+use crate::shared::{Held, INBOX, Receiver, Shared, State};
+use crate::subscription::Subscription;
+
+/// A connection, which any task may use; it ends when nobody has it any more.
+#[derive(Clone)]
+pub struct Connection {
+    held: Arc<Held>,
+}
+
+/// The status of what nobody is there to answer.
+const NO_RESPONDERS: u16 = 503;
+
+impl Connection {
+    pub(crate) fn new(greeting: Greeting, inbox: String) -> Self {
+        let shared = Arc::new(Shared {
+            greeting,
+            inbox,
+            state: Mutex::new(State {
+                last_key: INBOX,
+                ..State::default()
+            }),
+            wake: Notify::new(),
+            denied: Mutex::default(),
+            end: watch::Sender::new(None),
+        });
+        Self {
+            held: Arc::new(Held(shared)),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.held.0
+    }
+
+    /// What the server said of itself.
+    pub fn greeting(&self) -> &Greeting {
+        &self.shared().greeting
+    }
+
+    /// Asks, and waits for the first answer.
+    pub async fn request(
+        &self,
+        subject: &str,
+        fields: &[(&str, &str)],
+        payload: &[u8],
+        time: Duration,
+    ) -> Result<Message, Failed> {
+        let bytes_max = self.shared().greeting.payload_bytes_max + subject.len() + 1024;
+        let mut answers = self.ask_many(subject, fields, payload, bytes_max)?;
+        match tokio::time::timeout(time, answers.next()).await {
+            Err(_) => Err(Failed::Silent),
+            Ok(None) => Err(Failed::Ended(self.shared().why())),
+            Ok(Some(answer)) if answer.status() == Some(NO_RESPONDERS) => Err(Failed::Nobody),
+            Ok(Some(answer)) => Ok(answer),
+        }
+    }
+
+    /// Asks what has several answers, of which at most so many bytes wait here.
+    pub fn ask_many(
+        &self,
+        subject: &str,
+        fields: &[(&str, &str)],
+        payload: &[u8],
+        bytes_max: usize,
+    ) -> Result<Subscription, Failed> {
+        if !is_subject(subject) {
+            return Err(Failed::Subject);
+        }
+        self.receive(bytes_max, false, |key, out| {
+            let reply = format!("{}.{key}", self.shared().inbox);
+            encode::request((subject, &reply), fields, payload, out);
+        })
+    }
+
+    /// Wants what is published on subjects that match.
+    pub fn subscribe(&self, pattern: &str, bytes_max: usize) -> Result<Subscription, Failed> {
+        if !is_pattern(pattern) {
+            return Err(Failed::Subject);
+        }
+        self.receive(bytes_max, true, |key, out| {
+            encode::subscribe(pattern, key, out);
+        })
+    }
+
+    /// Publishes, and does not wait.
+    pub fn publish(&self, subject: &str, payload: &[u8]) -> Result<(), Failed> {
+        if !is_subject(subject) {
+            return Err(Failed::Subject);
+        }
+        self.shared()
+            .say(|state| encode::publish(subject, payload, &mut state.out))
+    }
+
+    /// Waits until it has ended; why.
+    pub async fn ended(&self) -> String {
+        let mut end = self.shared().end.subscribe();
+        let why = end.wait_for(Option::is_some).await;
+        why.map_or_else(|_| String::new(), |why| why.clone().unwrap_or_default())
+    }
+
+    /// What the server denied the user last, in its words: questions that it does not let through are not answered.
+    pub fn denied(&self) -> Option<String> {
+        self.shared().denied.lock().clone()
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.shared().end.borrow().is_some()
+    }
+
+    fn receive(
+        &self,
+        bytes_max: usize,
+        is_servers: bool,
+        write: impl FnOnce(u64, &mut Vec<u8>),
+    ) -> Result<Subscription, Failed> {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let receiver = Receiver {
+            queue: sender,
+            waiting_bytes: Arc::clone(&waiting_bytes),
+            bytes_max,
+        };
+        let key = self.shared().say(|state| {
+            state.last_key += 1;
+            let key = state.last_key;
+            state.receivers.insert(key, receiver);
+            write(key, &mut state.out);
+            key
+        })?;
+        Ok(Subscription {
+            held: Arc::clone(&self.held),
+            key,
+            is_servers,
+            queue,
+            waiting_bytes,
+        })
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.shared().greeting.name;
+        f.debug_tuple("Connection").field(name).finish()
+    }
+}

@@ -1,0 +1,131 @@
+//! From a server's place to a connection: TCP, INFO, TLS where it is asked for, CONNECT and its answer.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_nats::encode;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::connection::Connection;
+use crate::credentials::Credentials;
+use crate::greeting::Greeting;
+use crate::running::{self, Wire};
+use crate::shared::INBOX;
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub host: String,
+    pub port: u16,
+    pub is_tls: bool,
+}
+
+/// How servers are spoken to.
+pub struct Speaking {
+    pub credentials: Option<Credentials>,
+    pub tls: Arc<ClientConfig>,
+    /// A server that says nothing for so long, though it is asked, has gone.
+    pub silence_max: Duration,
+}
+
+/// To connect, and to be taken.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Speaking {
+    /// Reads the files that are named; a relative path begins at `directory`. Without certificates those are trusted that
+    /// the system trusts.
+    pub fn read(
+        credentials: Option<&str>,
+        ca_certificates: &[String],
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let credentials = credentials.map(|file| Credentials::read(&directory.join(file)));
+        Ok(Self {
+            credentials: credentials.transpose().map_err(io::Error::other)?,
+            tls: client_config(ca_certificates, directory)?,
+            silence_max: SILENCE_MAX,
+        })
+    }
+}
+
+/// Somewhat longer than a server that is busy takes.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// What TLS to servers trusts.
+pub fn client_config(files: &[String], directory: &Path) -> io::Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    if files.is_empty() {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    for file in files {
+        let path = directory.join(file);
+        let named =
+            |e: &dyn std::fmt::Display| io::Error::other(format!("{}: {e}", path.display()));
+        let certificates = CertificateDer::pem_file_iter(&path).map_err(|e| named(&e))?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|e| named(&e))?;
+            roots.add(certificate).map_err(|e| named(&e))?;
+        }
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+impl Connection {
+    /// Connects to a server, which has taken the credentials when this returns. Needs tokio's timers and IO; the connection
+    /// is served by a task of the runtime that it is dialled in.
+    pub async fn dial(server: &Server, speaking: &Speaking) -> Result<Self, String> {
+        let dialled = tokio::time::timeout(DIAL_TIMEOUT, dial(server, speaking));
+        dialled.await.map_err(|_| "no answer in 5 s".to_owned())?
+    }
+}
+
+async fn dial(server: &Server, speaking: &Speaking) -> Result<Connection, String> {
+    let said = |e: io::Error| e.to_string();
+    let tcp = TcpStream::connect((server.host.as_str(), server.port)).await;
+    let mut tcp = tcp.map_err(said)?;
+    tcp.set_nodelay(true).map_err(said)?;
+    let greeting = Greeting::read(&mut tcp).await.map_err(said)?;
+    let connect = greeting.connect(speaking.credentials.as_ref(), true)?;
+    let mut stream: Box<dyn Wire> = match server.is_tls || greeting.is_tls_required {
+        false => Box::new(tcp),
+        true => {
+            let name = ServerName::try_from(server.host.clone()).map_err(|e| e.to_string())?;
+            let connector = TlsConnector::from(Arc::clone(&speaking.tls));
+            Box::new(connector.connect(name, tcp).await.map_err(said)?)
+        }
+    };
+    let inbox = format!("_INBOX.{:016x}", random()?);
+    let mut hello = Vec::new();
+    encode::connect(&connect, &mut hello);
+    encode::subscribe(&format!("{inbox}.*"), INBOX, &mut hello);
+    encode::ping(&mut hello);
+    stream.write_all(&hello).await.map_err(said)?;
+    let connection = Connection::new(greeting, inbox);
+    let shared = Arc::clone(connection.shared());
+    let input = running::taken(&mut stream, &shared).await?;
+    let silence_max = speaking.silence_max;
+    tokio::spawn(async move {
+        let why = running::run(stream, input, &shared, silence_max).await;
+        shared.end(why);
+    });
+    Ok(connection)
+}
+
+/// So that nobody guesses where answers go.
+fn random() -> Result<u64, String> {
+    getrandom::u64().map_err(|e| e.to_string())
+}
