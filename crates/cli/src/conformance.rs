@@ -22,6 +22,10 @@ use crate::wamp_arguments::duration;
 pub(crate) struct Arguments {
     /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
     url: String,
+    /// Another node of the same realm; may be given several times. The sessions A, B, C … of a scenario are on
+    /// the nodes in turn.
+    #[arg(long, value_name = "URL")]
+    also: Vec<String>,
     /// Realm to join.
     #[arg(long, default_value = "realm1")]
     realm: String,
@@ -115,11 +119,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 fn options(arguments: Arguments) -> anyhow::Result<Options> {
     let endpoint: Endpoint = arguments.url.parse()?;
+    let also = arguments.also.iter().map(|url| url.parse());
+    let also = also.collect::<Result<Vec<Endpoint>, _>>()?;
     let mut tls = TlsOptions::default();
     tls.ca_files = arguments.ca;
     tls.insecure = arguments.insecure;
     Ok(Options {
         endpoint,
+        also,
         tls,
         realm: arguments.realm,
         serializer: arguments.serializer,

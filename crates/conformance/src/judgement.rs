@@ -13,6 +13,8 @@ pub enum Verdict {
     /// As Crossbar.io does it, which is known to differ from the specification.
     AsCrossbar,
     Fails,
+    /// It holds for the sessions of one node; here they are on several, and it is said what differs there.
+    ByNode,
     /// It is not in WELCOME, and was not played.
     NotAnnounced,
     /// It takes something that was not given: a configured topic, a secret.
@@ -27,6 +29,7 @@ impl fmt::Display for Verdict {
             Self::Passes => "passes",
             Self::AsCrossbar => "as Crossbar.io",
             Self::Fails => "fails",
+            Self::ByNode => "by node",
             Self::NotAnnounced => "not announced",
             Self::NotGiven => "not given",
             Self::Undecided => "undecided",
@@ -37,6 +40,9 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Debug, Serialize)]
 pub struct Judgement {
     pub url: String,
+    /// The other nodes of the realm that sessions were on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     pub realm: String,
     pub serializer: String,
     /// `WELCOME.Details.agent`.
@@ -89,6 +95,7 @@ pub struct Counts {
     pub passes: usize,
     pub as_crossbar: usize,
     pub fails: usize,
+    pub by_node: usize,
     pub not_announced: usize,
     pub not_given: usize,
     pub undecided: usize,
@@ -100,6 +107,7 @@ impl Counts {
             Verdict::Passes => &mut self.passes,
             Verdict::AsCrossbar => &mut self.as_crossbar,
             Verdict::Fails => &mut self.fails,
+            Verdict::ByNode => &mut self.by_node,
             Verdict::NotAnnounced => &mut self.not_announced,
             Verdict::NotGiven => &mut self.not_given,
             Verdict::Undecided => &mut self.undecided,
@@ -118,6 +126,7 @@ impl Counts {
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self { fails: 1.., .. } => Verdict::Fails,
+            Self { by_node: 1.., .. } => Verdict::ByNode,
             Self {
                 as_crossbar: 1.., ..
             } => Verdict::AsCrossbar,
@@ -139,7 +148,7 @@ impl FeatureReport {
     /// Passed, and played.
     fn score(&self) -> String {
         let counts = Counts::of(&self.scenarios);
-        let played = counts.passes + counts.as_crossbar + counts.fails;
+        let played = counts.passes + counts.as_crossbar + counts.fails + counts.by_node;
         match played {
             0 => format!("- of {}", self.scenarios.len()),
             _ => format!("{} of {played}", counts.passes),
@@ -156,13 +165,22 @@ impl FeatureReport {
     }
 }
 
+impl Judgement {
+    fn nodes(&self) -> Vec<&str> {
+        let also = self.also.iter().map(String::as_str);
+        std::iter::once(self.url.as_str()).chain(also).collect()
+    }
+}
+
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let router = self.router.as_deref().unwrap_or("a router without a name");
         writeln!(
             f,
             "{router} at {}, realm {}, {}\n",
-            self.url, self.realm, self.serializer
+            self.nodes().join(" and "),
+            self.realm,
+            self.serializer
         )?;
         let longest = |width: usize, text: &str| width.max(text.chars().count());
         let features = self.features.iter();
@@ -198,6 +216,7 @@ impl fmt::Display for Judgement {
             passes,
             as_crossbar,
             fails,
+            by_node,
             not_announced,
             not_given,
             undecided,
@@ -206,7 +225,11 @@ impl fmt::Display for Judgement {
             f,
             "\nscenarios: {passes} pass, {fails} fail, {as_crossbar} as Crossbar.io, {not_announced} not announced, \
              {not_given} not given, {undecided} undecided"
-        )
+        )?;
+        match self.also.is_empty() {
+            true => Ok(()),
+            false => write!(f, ", {by_node} by node"),
+        }
     }
 }
 
@@ -232,7 +255,7 @@ impl FeatureReport {
                 let _ = writeln!(text, "  came           {came}");
             }
             let label = match scenario.verdict {
-                Verdict::AsCrossbar => "differs       ",
+                Verdict::AsCrossbar | Verdict::ByNode => "differs       ",
                 _ => "because       ",
             };
             for why in scenario.why.iter().filter(|why| !why.is_empty()) {

@@ -15,9 +15,14 @@ use thiserror::Error;
 use crate::judgement::{Counts, FeatureReport, Judgement, ScenarioReport, Verdict};
 use crate::sessions::{Router, Sessions, happened};
 
+/// What is known not to come on several nodes is not waited for long.
+const BY_NODE_PATIENCE_MAX: Duration = Duration::from_millis(500);
+
 /// How the router is reached, and what is asked of it.
 pub struct Options {
     pub endpoint: Endpoint,
+    /// Other nodes of the same realm, on which sessions are too.
+    pub also: Vec<Endpoint>,
     pub tls: TlsOptions,
     pub realm: String,
     pub serializer: Serializer,
@@ -53,12 +58,17 @@ pub fn run(
     mut played: impl FnMut(&FeatureReport),
 ) -> Result<Judgement, RunError> {
     let url = options.endpoint.to_string();
-    let tls = match &options.endpoint.address {
-        Address::Tcp { tls: true, .. } => Some(tls_config(&options.tls).map_err(RunError::Tls)?),
-        _ => None,
+    let also: Vec<_> = options.also.iter().map(Endpoint::to_string).collect();
+    let endpoints: Vec<_> = std::iter::once(options.endpoint)
+        .chain(options.also)
+        .collect();
+    let has_tls = |one: &Endpoint| matches!(one.address, Address::Tcp { tls: true, .. });
+    let tls = match endpoints.iter().any(has_tls) {
+        true => Some(tls_config(&options.tls).map_err(RunError::Tls)?),
+        false => None,
     };
     let router = Router {
-        endpoint: options.endpoint,
+        endpoints,
         tls,
         realm: options.realm,
         serializer: options.serializer,
@@ -67,9 +77,15 @@ pub fn run(
         patience: options.patience,
     };
     // The first answer may take as long as a whole scenario: behind it every wait is one message's.
-    let welcome = welcome(&router, options.scenario_max)
-        .map_err(|why| RunError::Unreachable(url.clone(), why))?;
-    let announced = announced(&welcome);
+    let mut welcomes = Vec::new();
+    for endpoint in &router.endpoints {
+        let said = welcome(&router, endpoint, options.scenario_max);
+        welcomes.push(said.map_err(|why| RunError::Unreachable(endpoint.to_string(), why))?);
+    }
+    // What one node announces alone is not the realm's.
+    let announcements = welcomes.iter().map(announced);
+    let announced = announcements.reduce(|all, one| &all & &one);
+    let announced = announced.unwrap_or_default();
     let mut stage = Stage {
         labels: labels(&router, &options.given),
         router,
@@ -82,10 +98,12 @@ pub fn run(
     };
     let mut judgement = Judgement {
         url,
+        also,
         realm: stage.router.realm.clone(),
         serializer: stage.router.serializer.to_string(),
-        router: welcome
-            .get("agent")
+        router: welcomes
+            .first()
+            .and_then(|welcome| welcome.get("agent"))
             .and_then(Value::as_str)
             .map(str::to_owned),
         announced: stage.announced.iter().cloned().collect(),
@@ -164,17 +182,29 @@ impl Stage {
             report.why.push(format!("it needs --set {name}=…"));
             return report;
         }
-        self.play(scenario, &mut report);
+        let by_node = scenario.by_node.as_ref().or(feature.by_node.as_ref());
+        let by_node = by_node.filter(|_| self.router.endpoints.len() > 1);
+        let patience = match by_node {
+            None => self.router.patience,
+            Some(_) => self.router.patience.min(BY_NODE_PATIENCE_MAX),
+        };
+        self.play(scenario, patience, &mut report);
+        if let Some(why) = by_node
+            && matches!(report.verdict, Verdict::Fails | Verdict::AsCrossbar)
+        {
+            report.verdict = Verdict::ByNode;
+            report.why.insert(0, why.clone());
+        }
         report
     }
 
-    fn play(&mut self, scenario: &Scenario, report: &mut ScenarioReport) {
+    fn play(&mut self, scenario: &Scenario, patience: Duration, report: &mut ScenarioReport) {
         self.number += 1;
         let mut labels = self.labels.clone();
         let prefix = format!("{}.s{}", self.prefix, self.number);
         labels.set("u", Value::String(prefix));
         let end = Instant::now() + self.scenario_max;
-        let mut sessions = Sessions::new(&self.router, end);
+        let mut sessions = Sessions::new(&self.router, patience, end);
         let mut play = Play::new(scenario, labels);
         loop {
             match play.next_action() {
@@ -221,8 +251,9 @@ impl Stage {
 }
 
 /// What the router says of itself.
-fn welcome(router: &Router, patience: Duration) -> Result<Value, String> {
-    let mut connection = router.open(None).map_err(|trouble| trouble.to_string())?;
+fn welcome(router: &Router, endpoint: &Endpoint, patience: Duration) -> Result<Value, String> {
+    let opened = router.open(endpoint, None);
+    let mut connection = opened.map_err(|trouble| trouble.to_string())?;
     let joined = router.join(&mut connection, &Join::default(), patience, |_, _| {});
     match joined {
         Happened::Joined { details, .. } => {

@@ -15,28 +15,39 @@ use crate::transcript::Transcript;
 
 /// How the router is reached, the same for all scenarios.
 pub(crate) struct Router {
-    pub(crate) endpoint: Endpoint,
+    /// One, or the nodes of one realm: the sessions A, B, C … are on them in turn.
+    pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) realm: String,
     pub(crate) serializer: Serializer,
     pub(crate) batched: bool,
     pub(crate) authenticator: Arc<dyn Authenticator>,
-    /// The longest wait for a message.
+    /// The longest wait for a message, where nothing else is said.
     pub(crate) patience: Duration,
 }
 
 impl Router {
-    pub(crate) fn open(&self, serializer: Option<Serializer>) -> Result<Connection, Trouble> {
-        let host = self.endpoint.http_host();
+    pub(crate) fn open(
+        &self,
+        endpoint: &Endpoint,
+        serializer: Option<Serializer>,
+    ) -> Result<Connection, Trouble> {
+        let host = endpoint.http_host();
         let speech = Speech {
-            transport: &self.endpoint.transport,
+            transport: &endpoint.transport,
             host: &host,
             serializer: serializer.unwrap_or(self.serializer),
             batched: self.batched,
         };
-        let stream = Stream::connect(&self.endpoint.address, self.tls.as_ref(), self.patience);
+        let stream = Stream::connect(&endpoint.address, self.tls.as_ref(), self.patience);
         let stream = stream.map_err(Trouble::Unreachable)?;
         Connection::open(stream, &speech, self.patience)
+    }
+
+    /// Where this session connects to.
+    fn endpoint_of(&self, who: char) -> &Endpoint {
+        let number = (u32::from(who).saturating_sub(u32::from('A'))) as usize;
+        &self.endpoints[number % self.endpoints.len()]
     }
 
     /// HELLO to WELCOME, with the credentials that were given.
@@ -130,6 +141,8 @@ fn announced(role: &str, features: &[Announcement]) -> Value {
 pub(crate) struct Sessions<'r> {
     router: &'r Router,
     connections: BTreeMap<char, Connection>,
+    /// The longest wait for a message.
+    patience: Duration,
     end: Instant,
     pub(crate) transcript: Transcript,
     /// Whether nobody listens there any more.
@@ -138,10 +151,11 @@ pub(crate) struct Sessions<'r> {
 
 impl<'r> Sessions<'r> {
     /// For a scenario that is to be done by `end`.
-    pub(crate) fn new(router: &'r Router, end: Instant) -> Self {
+    pub(crate) fn new(router: &'r Router, patience: Duration, end: Instant) -> Self {
         Self {
             router,
             connections: BTreeMap::new(),
+            patience,
             end,
             transcript: Transcript::default(),
             is_unreachable: false,
@@ -174,7 +188,7 @@ impl<'r> Sessions<'r> {
     }
 
     fn open(&mut self, who: char, serializer: Option<Serializer>) -> Result<(), Trouble> {
-        let opened = self.router.open(serializer);
+        let opened = self.router.open(self.router.endpoint_of(who), serializer);
         self.is_unreachable |= matches!(opened, Err(Trouble::Unreachable(_)));
         let connection = opened?;
         self.connections.insert(who, connection);
@@ -232,7 +246,7 @@ impl<'r> Sessions<'r> {
     /// What is left of it, within the scenario's time.
     fn patience(&self) -> Duration {
         let left = self.end.saturating_duration_since(Instant::now());
-        self.router.patience.min(left)
+        self.patience.min(left)
     }
 }
 

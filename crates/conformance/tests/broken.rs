@@ -85,6 +85,7 @@ fn judge(how: Broken, files: &[&str]) -> Judgement {
     features.retain(|feature| files.contains(&feature.file.as_str()));
     let options = Options {
         endpoint: start(how).parse().unwrap(),
+        also: Vec::new(),
         tls: TlsOptions::default(),
         realm: "realm1".to_owned(),
         serializer: Serializer::Json,

@@ -18,6 +18,8 @@ pub struct Feature {
     pub announced: Vec<Announcement>,
     /// What else the feature needs to be judged, by names of labels that must be given.
     pub needs: Vec<String>,
+    /// Why it does not hold where the sessions are on several nodes of a realm.
+    pub by_node: Option<String>,
     pub scenarios: Vec<Scenario>,
 }
 
@@ -43,6 +45,8 @@ pub struct Scenario {
     /// Further than those of the feature.
     pub announced: Vec<Announcement>,
     pub needs: Vec<String>,
+    /// In the place of what is said of the feature.
+    pub by_node: Option<String>,
     pub steps: Vec<Step>,
 }
 

@@ -19,6 +19,9 @@ pub const BYTES_MAX: usize = 1 << 20;
 /// Lines of one scenario.
 pub const LINES_MAX: usize = 1_000;
 
+/// What stands behind `nodes`.
+const DIFFERS: &str = "a sentence: what differs on several nodes";
+
 /// A file that is no feature.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {reason}")]
@@ -37,6 +40,7 @@ pub fn parse(file: &str, text: &str) -> Result<Feature, ParseError> {
             section: String::new(),
             announced: Vec::new(),
             needs: Vec::new(),
+            by_node: None,
             scenarios: Vec::new(),
         },
         defaults: Vec::new(),
@@ -97,6 +101,7 @@ impl Parser {
                 section: None,
                 announced: Vec::new(),
                 needs: Vec::new(),
+                by_node: None,
                 steps: Vec::new(),
             });
             return Ok(());
@@ -118,10 +123,12 @@ impl Parser {
             ("announced", Some(scenario)) => scenario.announced = announcements(rest)?,
             ("needs", None) => self.feature.needs = names(rest)?,
             ("needs", Some(scenario)) => scenario.needs = names(rest)?,
+            ("nodes", None) => self.feature.by_node = Some(named(rest, DIFFERS)?),
+            ("nodes", Some(scenario)) => scenario.by_node = Some(named(rest, DIFFERS)?),
             ("features", None) => self.defaults = announcements(rest)?,
             (_, None) => {
                 return Err(format!(
-                    "expected feature, section, announced, needs, features or == NAME, found {:?}",
+                    "expected feature, section, announced, needs, nodes, features or == NAME, found {:?}",
                     beginning(head)
                 ));
             }

@@ -22,6 +22,7 @@ fn lines_that_mean_nothing() {
         "a message's name such as SUBSCRIBE, or a list, found \"CALLS\"",
     );
     refused("A> CALL 1 {", 5, "the line ends");
+    refused("nodes", 5, "expected a sentence: what differs");
     refused(
         "A> CALL 1 {a=1 b=2} x",
         5,
