@@ -18,8 +18,9 @@ from rig.router import ROOT
 pytestmark = pytest.mark.timeout(900)
 
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-# For what does not belong into a wheel. That of the unoptimised program, which is built here because it is there, has
-# 15.8 million bytes, more than one that users install; with its symbols it would have 39.
+# For what does not belong into a wheel. That of the unoptimised program, which is built here
+# because it is there, has 15.8 million bytes, more than one that users install; with its
+# symbols it would have 39.
 OCTETS_MAX = 20 << 20
 
 
