@@ -186,7 +186,7 @@ def of_wamp() -> list[Suite]:
             "fabric",
             "a realm of several nodes, on one server of NATS and on three that fail",
             ["fabric"],
-            needs.nats,
+            *[needs.namespaces, needs.nats],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(

@@ -9,6 +9,7 @@ import pytest
 from rig.nats import NatsServer, cluster
 from rig.router import Router
 
+from fabric.load import Load
 from fabric.stage import Session, await_neighbours, node_config
 
 
@@ -73,3 +74,13 @@ def session(request) -> Callable[..., Session]:
         return joined
 
     return opened
+
+
+@pytest.fixture
+def load(session) -> Callable[..., Load]:
+    """Begin a load between two nodes."""
+
+    def begun(here, there) -> Load:
+        return Load(session(here), session(there))
+
+    return begun

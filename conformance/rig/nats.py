@@ -40,13 +40,17 @@ def free_ports(count: int) -> list[int]:
 class NatsServer:
     """One server, which may be ended and started again at the same port."""
 
+    host = "127.0.0.1"
+    # What runs it, where it is not here.
+    within: tuple[str, ...] = ()
+
     def __init__(self, directory: Path, name: str, port: int, cluster: str = "", more: str = ""):
         self.name = name
         self.port = port
         self.file = directory / f"{name}.conf"
         self.log = directory / f"{name}.log"
         self.file.write_text(
-            f'server_name: {name}\nlisten: "127.0.0.1:{port}"\n{REQUIRED}{cluster}{more}'
+            f'server_name: {name}\nlisten: "{self.host}:{port}"\n{REQUIRED}{cluster}{more}'
         )
         self.process: subprocess.Popen | None = None
         self.start()
@@ -63,15 +67,21 @@ class NatsServer:
     @property
     def url(self) -> str:
         """Where clients reach it."""
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self.host}:{self.port}"
 
     def start(self) -> None:
         """Start it, and wait until it takes clients."""
-        command = [str(PROGRAM), "-c", str(self.file), "-l", str(self.log)]
+        command = [*self.within, str(PROGRAM), "-c", str(self.file), "-l", str(self.log)]
         # Files that a configuration names are looked for where the server runs.
         where = self.file.parent
         self.process = subprocess.Popen(command, cwd=where, stderr=subprocess.DEVNULL)
         await_true(f"{self.name} takes clients", self._is_open)
+
+    def stop(self) -> None:
+        """End it in good order."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(DEADLINE_S)
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -86,7 +96,7 @@ class NatsServer:
 
     def client(self, user: str = "", authority: Path | None = None) -> NatsClient:
         """Return a client without credentials, or with a name and the password `pw`."""
-        return NatsClient(("127.0.0.1", self.port), user, authority)
+        return NatsClient((self.host, self.port), user, authority)
 
     def routes(self) -> int:
         """Return how many servers of its cluster it said it reaches."""
@@ -97,7 +107,7 @@ class NatsServer:
         assert self.process is not None
         assert self.process.poll() is None, self.log.read_text()
         try:
-            socket.create_connection(("127.0.0.1", self.port), DEADLINE_S).close()
+            socket.create_connection((self.host, self.port), DEADLINE_S).close()
         except OSError:
             return False
         return True

@@ -1,0 +1,146 @@
+"""Lines between machines that are cut, both ways and one way, under numbered calls and events."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rig.nats import NatsServer, await_routes
+from rig.network import Network, obstacle
+from rig.session import GOODBYE, UNREGISTERED
+from rig.waiting import await_true
+
+from fabric.stage import Session, await_neighbours, node_config
+
+PORT, ROUTES = 4222, 6222
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    """Return three machines on a switch, or skip where there can be none."""
+    if why := obstacle():
+        pytest.skip(why)
+    made = Network(3)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def servers(network: Network, tmp_path: Path) -> Iterator[list[NatsServer]]:
+    """Start a server of NATS on each machine."""
+
+    class There(NatsServer):
+        """One on another machine."""
+
+        def __init__(self, index: int):
+            self.host = network.address(index)
+            self.within = ("ip", "netns", "exec", network.namespace(index))
+            others = ", ".join(f'"nats://{network.address(n)}:{ROUTES}"' for n in range(3))
+            known = f'cluster {{ name: t, listen: "{self.host}:{ROUTES}", routes: [{others}] }}\n'
+            super().__init__(tmp_path, f"nats{index + 1}", PORT, known)
+
+    with contextlib.ExitStack() as started:
+        servers = []
+        for index in range(3):
+            servers.append(There(index))
+            started.callback(servers[-1].close)
+        for server in servers:
+            await_routes(server, servers)
+        yield servers
+
+
+@pytest.fixture
+def at(start, servers) -> Callable[..., object]:
+    """Start a node that knows those servers."""
+    return lambda *numbers: start(node_config([servers[number].url for number in numbers]))
+
+
+@pytest.mark.parametrize("cut", ["line", "answers"])
+def test_a_node_whose_server_is_cut_off_goes_to_another(cut, network, servers, at, load) -> None:
+    moves = at(0, 1, 2)
+    on = moves.await_log(lambda line: "on NATS server" in line.text).text
+    (doomed,) = (index for index, server in enumerate(servers) if f"'{server.name}'" in on)
+    found = [moves, *(at(index) for index in range(3) if index != doomed)]
+    await_neighbours(found)
+    driven = [load(found[0], found[1]), load(found[1], found[2])]
+    for each in driven:
+        each.goes_on()
+    match cut:
+        case "line":
+            network.unplug(doomed)
+        case "answers":
+            # It hears the node, which hears nothing.
+            network.lose(doomed, None)
+    await_true("it moves", lambda: moves.metric("fabric_attachments_total") >= 2)
+    await_true("it is there", lambda: moves.metric("fabric_attached") == 1)
+    await_neighbours(found)
+    for each in driven:
+        each.goes_on()
+    assert driven[1].failed == {}
+    for each in driven:
+        each.end()
+
+
+def test_servers_of_which_one_does_not_hear_the_other(network, at, load) -> None:
+    found = [at(index) for index in range(3)]
+    await_neighbours(found)
+    across, beside = load(found[0], found[1]), load(found[1], found[2])
+    for each in (across, beside):
+        each.goes_on()
+    failed = len(across.failed)
+    network.lose(0, 1)
+    await_true("calls across end", lambda: len(across.failed) > failed)
+    beside.goes_on()
+    network.lose_none(0, 1)
+    await_neighbours(found)
+    for each in (across, beside):
+        each.goes_on()
+    for each in (across, beside):
+        each.end()
+    assert beside.failed == {}
+
+
+def test_both_sides_of_a_cut_go_on_and_agree_when_it_is_over(network, at, session) -> None:
+    here, near, alone = found = [at(index) for index in range(3)]
+    await_neighbours(found)
+    cuts = [(2, 0), (0, 2), (2, 1), (1, 2)]
+    for one, other in cuts:
+        network.lose(one, other)
+    await_neighbours([here, near], 1)
+    await_neighbours([alone], 0)
+    callees = [session(near), session(alone)]
+    for callee in callees:
+        callee.register("com.single")
+    subscriber, publisher = session(here), session(near)
+    subscriber.subscribe("com.topic")
+    publisher.publish("com.topic", 1)
+    assert subscriber.event()[4] == [1]
+    caller = session(here)
+    caller.call("com.single", 1)
+    callees[0].answer(callees[0].invocation(), "near")
+    assert caller.result()[3] == ["near"]
+    told: dict[int, list] = {}
+    for index, callee in enumerate(callees):
+
+        def hear(index: int = index, callee: Session = callee) -> None:
+            told[index] = callee.peer.hear_any()
+
+        threading.Thread(target=hear, daemon=True).start()
+    for one, other in cuts:
+        network.lose_none(one, other)
+    await_neighbours(found)
+    # One of both stays, and who loses it is told.
+    await_true("one is told", lambda: bool(told))
+    ((lost, message),) = told.items()
+    assert message[0] in (GOODBYE, UNREGISTERED)
+    kept = callees[1 - lost]
+    for node in found:
+        caller = session(node)
+        caller.call("com.single", 2)
+        await_true("it is called", lambda: len(told) == 2)
+        invocation = told[1 - lost] if node is found[0] else kept.invocation()
+        kept.answer(invocation, "kept")
+        assert caller.result()[3] == ["kept"]
