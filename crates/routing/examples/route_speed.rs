@@ -74,6 +74,11 @@ fn main() {
     });
     report("PUBLISH to 1024 shapes of wildcard patterns", &shapes);
     report("SUBSCRIBE to a prefix, 10000 retained events", &retained);
+    for procedure in ["wamp.session.count", "wamp.session.list"] {
+        report(&format!("CALL of {procedure}, 60000 sessions"), &|rounds| {
+            seen(rounds, procedure)
+        });
+    }
 }
 
 /// What is run: everything, or what has that name.
@@ -278,6 +283,32 @@ fn retained(rounds: u32) -> f64 {
             },
             topic: "com.".into(),
         });
+    }
+    let elapsed = start.elapsed();
+    black_box(out.0);
+    elapsed.as_nanos() as f64 / f64::from(rounds)
+}
+
+/// Asking a realm with many sessions about them.
+fn seen(rounds: u32, procedure: &str) -> f64 {
+    let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
+    let mut out = Discard(0, None);
+    let sessions: Vec<_> = (0..60_000).map(|_| join(&mut realm)).collect();
+    for session in &sessions {
+        realm.welcomed(Time(0), *session, &mut out);
+    }
+    let rounds = (rounds / 20_000).max(1);
+    let start = Instant::now();
+    for round in 1..=u64::from(rounds) {
+        let message = Message::Call {
+            request: RequestId(round),
+            options: CallOptions::default(),
+            procedure: procedure.into(),
+            payload: Payload::EMPTY,
+        };
+        realm
+            .handle(Time(0), sessions[0], &message, &mut out)
+            .expect("no violations here");
     }
     let elapsed = start.elapsed();
     black_box(out.0);

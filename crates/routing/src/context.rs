@@ -329,13 +329,22 @@ impl<H> Context<'_, H> {
 
     /// Sends what the receiver waits for. If its queue is full, the session is closed: a lost
     /// answer would leave the peer waiting for ever.
+    #[inline]
     pub(crate) fn reply(&mut self, to: SessionIndex, message: &Message<'_>) -> Result<(), Refused> {
         let outcome = self.send(to, message);
-        if outcome == Err(Refused::Full) && self.sessions.doom(to) {
-            self.out
-                .close(&self.sessions[to].handle, CloseReason::ResultRefused);
+        if outcome == Err(Refused::Full) {
+            self.close_untold(to);
         }
         outcome
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close_untold(&mut self, session: SessionIndex) {
+        if self.sessions.doom(session) {
+            self.out
+                .close(&self.sessions[session].handle, CloseReason::ResultRefused);
+        }
     }
 
     /// Sends what a caller waits for, wherever it is.

@@ -64,18 +64,18 @@ pub mod error {
 }
 
 /// A peer broke the protocol (WAMP basic profile, "Protocol Errors"): its owner sends ABORT with
-/// `uri` as the reason and `message` in the details, and leaves.
+/// [`error::PROTOCOL_VIOLATION`] as the reason and `message` in the details, and leaves.
+///
+/// Two words, so that whatever may be one is returned in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    pub uri: &'static str,
-    pub message: String,
+    pub message: Box<str>,
 }
 
 impl Violation {
     pub(crate) fn new(message: String) -> Self {
         Self {
-            uri: error::PROTOCOL_VIOLATION,
-            message,
+            message: message.into_boxed_str(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.uri, self.message)
+        write!(f, "{}: {}", error::PROTOCOL_VIOLATION, self.message)
     }
 }
 

@@ -76,7 +76,7 @@ impl Local {
             Handled {
                 outcome: Err(violation),
                 ..
-            } => Err(violation.message),
+            } => Err(violation.message.into()),
             // The configuration sees to it that there is none.
             Handled { asked: Some(_), .. } => Err("its role has an authorizer".to_owned()),
             _ => Ok(()),

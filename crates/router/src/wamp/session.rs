@@ -240,7 +240,7 @@ impl Session {
     pub(super) fn handled(&mut self, handled: Result<(), Violation>) -> ControlFlow<()> {
         match handled {
             Ok(()) => ControlFlow::Continue(()),
-            Err(Violation { uri, message }) => self.abort(uri, &message),
+            Err(Violation { message }) => self.abort(error::PROTOCOL_VIOLATION, &message),
         }
     }
 

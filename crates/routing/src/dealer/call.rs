@@ -197,7 +197,7 @@ impl Dealer {
             // Those who came before are before it.
             return self.wait(context, registration, new).map(|()| true);
         }
-        match self.place(context, registration, new) {
+        match self.place(context, registration, &new) {
             Placed::Invoked => Ok(true),
             Placed::Left => Ok(false),
             Placed::Busy => self.wait(context, registration, new).map(|()| true),

@@ -177,14 +177,16 @@ impl Calls {
         Some(self.take(key, sessions))
     }
 
+    #[inline(never)]
     pub(super) fn remove<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
         let call = &self[key];
         self.by_invocation.remove(&(call.callee, call.invocation));
         self.take(key, sessions)
     }
 
-    /// Takes out a call that is found by its invocation no more.
-    #[inline]
+    /// Takes out a call that is found by its invocation no more. In line, so that nothing of it is moved that its
+    /// caller does not look at.
+    #[inline(always)]
     fn take<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
         let call = self.slab.remove(key.0 as usize);
         self.by_request.remove(&(call.caller, call.request));

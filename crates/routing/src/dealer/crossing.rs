@@ -44,7 +44,7 @@ impl Dealer {
         loop {
             let may_be_here = here.is_none();
             match self.choose(context, key, may_be_here, &tried) {
-                Some(Chosen::Here) => match self.place_here(context, key, *new) {
+                Some(Chosen::Here) => match self.place_here(context, key, new) {
                     Placed::Left if !self.registrations.holds(key) => return Placed::Left,
                     placed @ (Placed::Busy | Placed::Left) => here = Some(placed),
                     placed => return placed,
@@ -257,7 +257,7 @@ impl Dealer {
             .registrations
             .value(pattern.match_policy, pattern.topic)
             .filter(|key| !self.registrations[*key].callees.is_empty());
-        let placed = key.map(|key| self.place_here(context, key, new));
+        let placed = key.map(|key| self.place_here(context, key, &new));
         match placed {
             Some(Placed::Invoked) => {}
             Some(Placed::Failed(fault)) => {

@@ -25,11 +25,11 @@ impl Dealer {
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
-        new: NewCall<'_>,
+        new: &NewCall<'_>,
     ) -> Placed {
         match self.registrations[registration].across.is_none() {
             true => self.place_among_own(context, registration, new),
-            false => self.place_anywhere(context, registration, new, &[]),
+            false => self.place_anywhere(context, registration, *new, &[]),
         }
     }
 
@@ -40,7 +40,7 @@ impl Dealer {
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
-        new: NewCall<'_>,
+        new: &NewCall<'_>,
     ) -> Placed {
         self.place_among_own(context, registration, new)
     }
@@ -50,11 +50,11 @@ impl Dealer {
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
-        new: NewCall<'_>,
+        new: &NewCall<'_>,
     ) -> Placed {
         let callees = &self.registrations[registration].callees;
         let id = self.registrations[registration].id;
-        let first = |callees: &Callees| pick(callees, id, context.sessions, &new);
+        let first = |callees: &Callees| pick(callees, id, context.sessions, new);
         let Some(turns) = callees.turns(context.random, first) else {
             return self.busy_or_left(context, registration);
         };
@@ -64,7 +64,7 @@ impl Dealer {
             && !context.sessions[callee.session].closing
             && !new.tried.contains(&callee.number)
         {
-            match self.invoke(context, registration, callee, &new) {
+            match self.invoke(context, registration, callee, new) {
                 Ok(()) => {
                     self.registrations.invoked(registration, place);
                     return Placed::Invoked;
@@ -82,10 +82,10 @@ impl Dealer {
         &mut self,
         context: &mut Context<'_, H>,
         registration: RegistrationKey,
-        new: NewCall<'_>,
+        new: &NewCall<'_>,
     ) -> Placed {
         match partition(new.options) {
-            Some(rkey) => self.place_in_shard(context, registration, new, rkey),
+            Some(rkey) => self.place_in_shard(context, registration, *new, rkey),
             None => self.place(context, registration, new),
         }
     }
@@ -99,7 +99,7 @@ impl Dealer {
         registration: RegistrationKey,
         turns: Turns,
         mut refused: Option<Uninvoked>,
-        new: NewCall<'_>,
+        new: &NewCall<'_>,
     ) -> Placed {
         let (mut tried, mut attempt) = (0, 0);
         loop {
@@ -122,7 +122,7 @@ impl Dealer {
             {
                 continue;
             }
-            match self.invoke(context, registration, callee, &new) {
+            match self.invoke(context, registration, callee, new) {
                 Ok(()) => {
                     self.registrations.invoked(registration, place);
                     return Placed::Invoked;

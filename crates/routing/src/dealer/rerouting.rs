@@ -89,7 +89,7 @@ impl Dealer {
         let Some(key) = self.registrations.of_id(registration) else {
             return Err(none_available());
         };
-        match self.place_kept(context, key, new) {
+        match self.place_kept(context, key, &new) {
             Placed::Invoked => Ok(()),
             Placed::Busy | Placed::Left => Err(none_available()),
             Placed::Failed(fault) => Err(fault),

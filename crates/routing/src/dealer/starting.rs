@@ -129,7 +129,7 @@ impl Dealer {
         new: NewCall<'_>,
         call: &WaitingCall,
     ) -> Result<(), Fault> {
-        match self.place_kept(context, key, new) {
+        match self.place_kept(context, key, &new) {
             Placed::Invoked => Ok(()),
             Placed::Busy => self.wait(context, key, new),
             Placed::Left => self.start_elsewhere(context, new, call),

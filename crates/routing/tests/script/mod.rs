@@ -569,7 +569,7 @@ impl Player {
         let now = self.now;
         let outcome = self.with_realm(|realm, out| act(realm, now, key, &message, out));
         if let Err(violation) = outcome {
-            self.violations.push((who, violation.message));
+            self.violations.push((who, violation.message.into()));
             self.leave(who)?;
         }
         if let Some((asked, question)) = self.out.asked.take() {

@@ -236,7 +236,7 @@ impl Resident {
             Handled {
                 outcome: Err(violation),
                 ..
-            } => Err(Untaken::Violation(violation.message)),
+            } => Err(Untaken::Violation(violation.message.into())),
             Handled { asked: None, .. } => Ok(()),
             Handled { asked: Some(_), .. } if !self.is_judged => Err(Untaken::Judged),
             Handled {
