@@ -26,6 +26,8 @@ KINDS = (
     "revoke",
     "ask",
     "known",
+    "question",
+    "answer",
 )
 NODE, SERVER, NUMBER, PAIR, SIDE, SAID, MATCH, PROCEDURE, POLICY, PART = (
     4,

@@ -1,6 +1,6 @@
 //! Plays many seeds of nodes on an engine, with faults and without.
 
-use crosstie_sim::fabric::{Calls, Run, Setting};
+use crosstie_sim::fabric::{Asks, Calls, Run, Setting};
 
 /// Nodes and servers.
 const WITHOUT_FAULTS: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)];
@@ -33,6 +33,10 @@ fn play_calls(seed: u64, setting: Setting) -> usize {
     Calls::new(seed, setting).play(1_200)
 }
 
+fn play_asks(seed: u64, setting: Setting) -> usize {
+    Asks::new(seed, setting).play(150)
+}
+
 #[test]
 fn without_faults_the_nodes_are_one_realm() {
     play(&WITHOUT_FAULTS, false, play_events);
@@ -51,4 +55,14 @@ fn without_faults_calls_are_those_of_one_realm() {
 #[test]
 fn with_faults_calls_end_once_and_all_nodes_agree() {
     play(&WITH_FAULTS, true, play_calls);
+}
+
+#[test]
+fn without_faults_every_node_answers_for_all() {
+    play(&WITHOUT_FAULTS, false, play_asks);
+}
+
+#[test]
+fn with_faults_every_question_is_answered_once() {
+    play(&WITH_FAULTS, true, play_asks);
 }

@@ -60,6 +60,8 @@ impl Came<'_> {
             }
             Kind::Withdraw => Crossing::Withdraw(self.registration?),
             Kind::Revoke => Crossing::Revoke(self.registration?),
+            Kind::Question => Crossing::Question(self.message.as_ref()?),
+            Kind::Answer => Crossing::Answer(self.message.as_ref()?),
             Kind::Ask => Crossing::Ask(self.number),
             Kind::Known => Crossing::Known(self.number),
             _ => return None,
@@ -86,6 +88,8 @@ pub(crate) fn kind(crossing: &Crossing<'_>) -> (Kind, Serializer) {
         Crossing::Cancel(message) => (Kind::Cancel, of(message)),
         Crossing::Result(message) => (Kind::Result, of(message)),
         Crossing::Error(message) => (Kind::Error, of(message)),
+        Crossing::Question(message) => (Kind::Question, of(message)),
+        Crossing::Answer(message) => (Kind::Answer, of(message)),
         Crossing::Offer(_) => (Kind::Offer, Serializer::Json),
         Crossing::Withdraw(_) => (Kind::Withdraw, Serializer::Json),
         Crossing::Revoke(_) => (Kind::Revoke, Serializer::Json),
@@ -113,7 +117,9 @@ pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>)
         Crossing::Continue(message)
         | Crossing::Cancel(message)
         | Crossing::Result(message)
-        | Crossing::Error(message) => Some(*message),
+        | Crossing::Error(message)
+        | Crossing::Question(message)
+        | Crossing::Answer(message) => Some(*message),
         Crossing::Offer(offer) => {
             put_pattern(offer.registration, out);
             let policy = place(&InvocationPolicy::ALL, offer.policy);
@@ -180,18 +186,14 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
         Kind::Ask | Kind::Known => came.number = fields.number(Field::Number)?,
         _ => {}
     }
-    let is_message = matches!(
-        kind,
-        Kind::Call | Kind::Bounce | Kind::Continue | Kind::Cancel | Kind::Result | Kind::Error
-    );
-    if is_message {
+    if is_message(kind) {
         let message = codec::decode(frame.head.serializer, frame.rest, &Limits::default());
         let message = message.map_err(|_| Refusal::Crossing)?;
         let is_its = match (kind, &message) {
-            (Kind::Call | Kind::Bounce | Kind::Continue, Message::Call { .. })
+            (Kind::Call | Kind::Bounce | Kind::Continue | Kind::Question, Message::Call { .. })
             | (Kind::Cancel, Message::Cancel { .. })
-            | (Kind::Result, Message::Result { .. }) => true,
-            (Kind::Error, Message::Error { request_type, .. }) => {
+            | (Kind::Result | Kind::Answer, Message::Result { .. }) => true,
+            (Kind::Error | Kind::Answer, Message::Error { request_type, .. }) => {
                 *request_type == MessageType::Call
             }
             _ => false,
@@ -205,6 +207,21 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
         Some(_) => Ok(came),
         None => Err(Refusal::Crossing),
     }
+}
+
+/// Whether a frame of that kind has a message in it.
+fn is_message(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Call
+            | Kind::Bounce
+            | Kind::Continue
+            | Kind::Cancel
+            | Kind::Result
+            | Kind::Error
+            | Kind::Question
+            | Kind::Answer
+    )
 }
 
 fn put_pattern(pattern: Pattern<'_>, out: &mut Vec<u8>) {

@@ -48,10 +48,13 @@ pub enum Kind {
     Revoke,
     Ask,
     Known,
+    /// What the meta API is asked, and what it answers.
+    Question,
+    Answer,
 }
 
 impl Kind {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Event,
         Self::Hello,
         Self::Heartbeat,
@@ -70,6 +73,8 @@ impl Kind {
         Self::Revoke,
         Self::Ask,
         Self::Known,
+        Self::Question,
+        Self::Answer,
     ];
 
     fn code(self) -> u8 {
@@ -101,6 +106,8 @@ impl Kind {
             Self::Revoke => "revoke",
             Self::Ask => "ask",
             Self::Known => "known",
+            Self::Question => "question",
+            Self::Answer => "answer",
         }
     }
 }

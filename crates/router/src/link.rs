@@ -27,6 +27,8 @@ pub(crate) struct Link {
     overdelivered: AtomicU64,
     /// Other nodes' registrations that were not taken.
     offers_refused: AtomicU64,
+    /// What the meta API has answered without some node.
+    answers_partial: AtomicU64,
     /// What other nodes know this one by.
     pub(crate) incarnation: u64,
 }
@@ -68,6 +70,7 @@ pub(crate) struct Seen {
     pub(crate) counts: Counts,
     pub(crate) overdelivered: u64,
     pub(crate) offers_refused: u64,
+    pub(crate) answers_partial: u64,
 }
 
 /// Bytes that may wait for a server. Beyond it events are dropped and counted.
@@ -183,6 +186,7 @@ impl Link {
             start: Instant::now(),
             overdelivered: AtomicU64::new(0),
             offers_refused: AtomicU64::new(0),
+            answers_partial: AtomicU64::new(0),
             incarnation,
         }
     }
@@ -325,6 +329,10 @@ impl Link {
         self.offers_refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn note_answer_partial(&self) {
+        self.answers_partial.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Waits until it is attached, so long at most; whether it is.
     pub(crate) fn await_attached(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
@@ -364,6 +372,7 @@ impl Link {
             counts: *inner.member.counts(),
             overdelivered: self.overdelivered.load(Ordering::Relaxed),
             offers_refused: self.offers_refused.load(Ordering::Relaxed),
+            answers_partial: self.answers_partial.load(Ordering::Relaxed),
         }
     }
 

@@ -79,6 +79,10 @@ pub enum Crossing<'m> {
     Withdraw(Pattern<'m>),
     /// The receiver's callees of it are to lose it: somebody takes it over.
     Revoke(Pattern<'m>),
+    /// A CALL of the meta API, which the receiver answers for its own sessions.
+    Question(&'m Message<'m>),
+    /// A RESULT or an ERROR for that.
+    Answer(&'m Message<'m>),
     /// What was said before is to be known.
     Ask(u64),
     /// The answer.

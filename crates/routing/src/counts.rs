@@ -18,6 +18,7 @@ impl<H> Realm<H> {
             recorded_bytes: self.broker.recorded().1,
             calls_across: self.sessions.neighbours.calls(),
             registrations_elsewhere: self.sessions.neighbours.offers(),
+            questions: self.gatherings.len(),
         }
     }
 }
@@ -46,4 +47,6 @@ pub struct RealmCounts {
     pub calls_across: usize,
     /// What other nodes have told of registrations.
     pub registrations_elsewhere: usize,
+    /// What the meta API has asked other nodes, and waits for.
+    pub questions: usize,
 }

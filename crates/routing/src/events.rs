@@ -42,6 +42,9 @@ pub(crate) const REGISTRATION: Topics = Topics {
     on_delete: "wamp.registration.on_delete",
 };
 
+pub(crate) const ON_JOIN: &str = "wamp.session.on_join";
+pub(crate) const ON_LEAVE: &str = "wamp.session.on_leave";
+
 /// A subscription or a registration, as the meta API tells of it.
 pub(crate) struct Entry<'e> {
     pub(crate) id: u64,
@@ -57,6 +60,8 @@ pub(crate) struct Entry<'e> {
 pub(crate) struct MetaEvents {
     /// Subscriptions to topics under `wamp.`, or to patterns that reach such topics.
     watching: usize,
+    /// Other nodes may have some.
+    has_nodes: bool,
     pending: VecDeque<MetaEvent>,
     /// What the realm's time 0 was, in microseconds since 1970.
     epoch_us: u64,
@@ -86,7 +91,12 @@ impl MetaEvents {
     /// Whether an event might reach somebody.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
-        self.watching > 0
+        self.watching > 0 || self.has_nodes
+    }
+
+    /// From now on events are for other nodes, too, which are not asked whether somebody there wants them.
+    pub(crate) fn join_fabric(&mut self) {
+        self.has_nodes = true;
     }
 
     #[inline]
@@ -178,6 +188,20 @@ pub(crate) fn is_protected(uri: &str) -> bool {
 pub(crate) fn is_under(first: &str, uri: &str) -> bool {
     let rest = uri.strip_prefix(first);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether a realm publishes under that topic.
+pub(crate) fn is_meta_topic(topic: &str) -> bool {
+    let of = |topics: &Topics| {
+        let Topics {
+            on_create,
+            on_enter,
+            on_exit,
+            on_delete,
+        } = *topics;
+        [on_create, on_enter, on_exit, on_delete].contains(&topic)
+    };
+    [ON_JOIN, ON_LEAVE].contains(&topic) || of(&SUBSCRIPTION) || of(&REGISTRATION)
 }
 
 /// One JSON list of those values.

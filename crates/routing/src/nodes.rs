@@ -4,6 +4,7 @@ use crosstie_wamp::{MatchPolicy, SubscriptionId};
 
 use crate::across::Crossing;
 use crate::fault::error;
+use crate::sharding::hash;
 use crate::{Locality, NeighbourKey, Outbox, Pattern, Position, Publication, Realm, Time};
 
 /// What a session is told that has lost a registration and does not understand UNREGISTERED.
@@ -14,8 +15,12 @@ impl<H> Realm<H> {
     /// ([`Outbox::interest`]) what is wanted, and what is published ([`Outbox::publish_across`]).
     /// `own` is what they know this node by.
     pub fn join_fabric(&mut self, own: u64, locality: Locality, out: &mut dyn Outbox<H>) {
-        self.broker.join_fabric(out);
-        self.dealer.join_fabric(own, locality);
+        let scope = hash(&self.config.name);
+        self.broker.join_fabric(scope, out);
+        self.dealer.join_fabric(own, scope, locality);
+        if self.config.meta_api {
+            self.events.join_fabric();
+        }
     }
 
     /// Another node is there: it is told which procedures are served here, and asked to serve calls.
@@ -29,6 +34,7 @@ impl<H> Realm<H> {
     pub fn leave_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
         let (_, dealer, mut context) = self.split(now, out);
         dealer.leave_neighbour(&mut context, key);
+        self.leave_gatherings(now, key, out);
         self.work(now, self.steps_at_once_max, out);
     }
 
@@ -40,9 +46,21 @@ impl<H> Realm<H> {
         crossing: &Crossing<'_>,
         out: &mut dyn Outbox<H>,
     ) {
-        let Some(from) = self.sessions.neighbours.find(from) else {
+        let key = from;
+        let Some(from) = self.sessions.neighbours.find(key) else {
             return;
         };
+        match crossing {
+            Crossing::Question(asked) => {
+                self.handle_question(now, key, asked, out);
+                return self.remove_closed(now, out);
+            }
+            Crossing::Answer(answer) => {
+                self.handle_answer(now, key, answer, out);
+                return self.remove_closed(now, out);
+            }
+            _ => {}
+        }
         let (_, dealer, mut context) = self.split(now, out);
         dealer.handle_crossing(&mut context, from, crossing);
         for session in self.dealer.take_evicted() {

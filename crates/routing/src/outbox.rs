@@ -137,6 +137,8 @@ pub enum Note {
     HistoryNotKept,
     /// Another node's part in a registration was not taken: it is malformed, or one too many.
     OfferRefused,
+    /// What was asked of all nodes is answered without some of them.
+    AnswerPartial,
     /// Somebody was refused something at a bound of its role.
     RoleLimit(RoleLimit),
 }

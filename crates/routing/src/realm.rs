@@ -13,7 +13,7 @@ use crate::dealer::{Dealer, calls_bytes};
 use crate::detached::Detached;
 use crate::events::MetaEvents;
 use crate::identity::SessionIndex;
-use crate::meta::Killing;
+use crate::meta::{Gatherings, Killing};
 use crate::random::Random;
 use crate::session::Sessions;
 use crate::{
@@ -32,6 +32,7 @@ pub struct Realm<H> {
     pub(crate) random: Random,
     pub(crate) events: MetaEvents,
     pub(crate) killings: VecDeque<Killing>,
+    pub(crate) gatherings: Gatherings,
     pub(crate) steps: u32,
     pub(crate) detached: Detached,
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
@@ -60,6 +61,7 @@ impl<H> Realm<H> {
             random,
             events,
             killings: VecDeque::new(),
+            gatherings: Gatherings::default(),
             steps: 0,
             detached: Detached::default(),
             leaving: VecDeque::new(),
@@ -228,6 +230,7 @@ impl<H> Realm<H> {
             // Whoever was closed for what was done leaves, too.
             self.leave_closed(out);
             self.give_up_detached(now, out);
+            self.end_gatherings(now, out);
             self.publish_events(now, steps_max, out);
             if self.steps >= steps_max {
                 return;
@@ -332,6 +335,7 @@ impl<H> Realm<H> {
             self.dealer.next_timeout(),
             ended,
             self.detached.next_timeout(),
+            self.gatherings.next_end(),
         ];
         times.into_iter().flatten().min()
     }
@@ -361,7 +365,10 @@ impl<H> Realm<H> {
             ..
         } = self.counts();
         let held = sessions + subscriptions + registrations + calls;
-        held == 0 && self.dealer.next_timeout().is_none() && !self.has_backlog()
+        held == 0
+            && self.gatherings.is_empty()
+            && self.dealer.next_timeout().is_none()
+            && !self.has_backlog()
     }
 
     /// Asserts that all tables mirror each other. It walks everything the realm holds, and is for

@@ -1,7 +1,7 @@
 //! Who of several has a key: the one that ranks highest by a hash of both (rendezvous hashing). When one comes or goes,
 //! only keys that it has or had change hands.
 
-use crosstie_wamp::{CallOptions, Runmode};
+use crosstie_wamp::{CallOptions, MatchPolicy, Runmode};
 
 use crate::fault::{Fault, error};
 
@@ -21,6 +21,22 @@ pub(crate) fn hash(key: &str) -> u64 {
 pub(crate) fn rank(key: u64, member: u64) -> u64 {
     mix(mix(member) ^ key)
 }
+
+/// The id of what has that pattern in the realm, of WAMP's 2^53: the same on all of the realm's nodes, unless somebody
+/// there has it already. Then there are further attempts, and then none.
+pub(crate) fn shared_id(
+    scope: u64,
+    policy: MatchPolicy,
+    uri: &str,
+    is_free: impl Fn(u64) -> bool,
+) -> Option<u64> {
+    let pattern = rank(hash(uri), hash(policy.name()));
+    let ids = (0..ID_ATTEMPTS_MAX).map(|attempt| (rank(pattern, scope ^ attempt) >> 11) + 1);
+    ids.into_iter().find(|id| is_free(*id))
+}
+
+/// Who knows the hash can choose URIs that have the same: to look further is work for everybody.
+const ID_ATTEMPTS_MAX: u64 = 8;
 
 /// The last steps of SplitMix64 (Steele, Lea and Flood): every bit of the number changes every other one.
 fn mix(number: u64) -> u64 {

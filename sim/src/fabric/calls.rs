@@ -330,7 +330,8 @@ impl Calls {
     }
 
     fn bounced(&self) -> u64 {
-        let of = |node: &Node| node.member.counts().sent[Kind::Bounce as usize];
+        // Who sent one may be gone, with what it has counted.
+        let of = |node: &Node| node.member.counts().received[Kind::Bounce as usize];
         self.cluster.nodes.values().map(of).sum()
     }
 

@@ -20,6 +20,7 @@ pub struct Setting {
 
 pub(super) struct Cluster {
     pub(super) setting: Setting,
+    meta_api: bool,
     pub(super) chance: Chance,
     pub(super) servers: Servers,
     pub(super) nodes: BTreeMap<NodeIndex, Node>,
@@ -34,15 +35,24 @@ const TICK_WITHOUT_FAULTS_MS: u64 = 10;
 
 impl Cluster {
     pub(super) fn new(seed: u64, setting: Setting) -> Self {
+        Self::with_meta_api(seed, setting, false)
+    }
+
+    /// One whose realms tell of themselves, or do not.
+    pub(super) fn with_meta_api(seed: u64, setting: Setting, meta_api: bool) -> Self {
         let mut chance = Chance::new(seed);
         let mut servers = Servers::new(setting.servers);
         let mut nodes = BTreeMap::new();
         for index in 0..setting.nodes {
-            nodes.insert(index, Node::new(index as u64 + 1, chance.number()));
+            nodes.insert(
+                index,
+                Node::new(index as u64 + 1, chance.number(), meta_api),
+            );
             servers.connect(index, chance.below(setting.servers));
         }
         let mut cluster = Self {
             setting,
+            meta_api,
             chance,
             servers,
             nodes,
@@ -196,7 +206,8 @@ pub(super) trait Play {
             _ => {
                 cluster.servers.cut(index);
                 let (incarnation, seed) = (cluster.chance.number(), cluster.chance.number());
-                cluster.nodes.insert(index, Node::new(incarnation, seed));
+                let node = Node::new(incarnation, seed, cluster.meta_api);
+                cluster.nodes.insert(index, node);
                 self.lose(index);
             }
         }

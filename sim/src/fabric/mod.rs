@@ -5,12 +5,14 @@
 //! else: their order stays, none comes twice, before SUBSCRIBED or after UNSUBSCRIBED, and all is well again when the
 //! faults are over.
 
+mod asks;
 mod calls;
 mod cluster;
 mod engine;
 mod node;
 mod run;
 
+pub use asks::Asks;
 pub use calls::Calls;
 pub use cluster::Setting;
 pub use run::Run;

@@ -1,12 +1,15 @@
 //! One node: a realm with its sessions, and the member that it is for others.
 
+use std::collections::BTreeMap;
+
 use crosstie_fabric::{Change, Detached, Engine, Input, Member, Options, Ticked, pack};
 use crosstie_routing::{
     ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox, Pattern,
     Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
 };
+use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    Message, MessageType, PublicationId, RegistrationId, RequestId, SubscriptionId,
+    Message, MessageType, Payload, PublicationId, RegistrationId, RequestId, SubscriptionId, Value,
 };
 
 use super::engine::{Client, Told};
@@ -37,6 +40,8 @@ pub(super) struct Node {
     pub(super) heard: Vec<(Name, Heard)>,
     /// What the realm holds for other nodes.
     pub(super) held: isize,
+    /// What questions to the meta API were answered.
+    pub(super) answers: BTreeMap<RequestId, Value>,
 }
 
 /// The realm's outbox, which leads to the member as the router's does.
@@ -46,6 +51,7 @@ struct Out<'n> {
     client: Option<&'n mut Client>,
     heard: &'n mut Vec<(Name, Heard)>,
     held: &'n mut isize,
+    answers: &'n mut BTreeMap<RequestId, Value>,
 }
 
 impl Outbox<Name> for Out<'_> {
@@ -79,7 +85,10 @@ impl Outbox<Name> for Out<'_> {
                 request,
                 details,
                 payload,
-            } => Heard::Result(*request, number(payload.args), details.progress),
+            } => {
+                self.keep(*request, payload);
+                Heard::Result(*request, number(payload.args), details.progress)
+            }
             Message::Error {
                 request_type,
                 request,
@@ -129,10 +138,22 @@ impl Outbox<Name> for Out<'_> {
     }
 }
 
+impl Out<'_> {
+    fn keep(&mut self, request: RequestId, payload: &Payload<'_>) {
+        let serializer = payload.serializer;
+        let read = codec::decode_value(serializer, payload.args, &Limits::default());
+        if let Ok(Value::List(mut values)) = read
+            && let Some(value) = values.pop()
+        {
+            self.answers.insert(request, value);
+        }
+    }
+}
+
 impl Node {
-    pub(super) fn new(incarnation: u64, seed: u64) -> Self {
+    pub(super) fn new(incarnation: u64, seed: u64, meta_api: bool) -> Self {
         let config = RealmConfig {
-            meta_api: false,
+            meta_api,
             ..RealmConfig::open("r")
         };
         let mut node = Self {
@@ -146,6 +167,7 @@ impl Node {
             }),
             heard: Vec::new(),
             held: 0,
+            answers: BTreeMap::new(),
         };
         node.with(Time(0), None, |realm, out| {
             realm.join_fabric(incarnation, Locality::Spread, out)
@@ -162,6 +184,22 @@ impl Node {
         };
         let joined = self.realm.join(now, name, identity, features);
         joined.expect("anybody may join").0
+    }
+
+    /// The same of a session that has been told so, with its id.
+    pub(super) fn enter(
+        &mut self,
+        now: Time,
+        client: Option<&mut Client>,
+        name: Name,
+        features: ClientFeatures,
+    ) -> (SessionKey, u64) {
+        let key = self.join(now, name, features);
+        self.with(now, client, |realm, out| realm.welcomed(now, key, out));
+        let places = 0..self.realm.places();
+        let mut sessions = self.realm.sessions_at(places);
+        let found = sessions.find(|session| *session.handle == name);
+        (key, found.expect("it has joined").id.0)
     }
 
     pub(super) fn handle(
@@ -267,6 +305,7 @@ impl Node {
             client,
             heard: &mut self.heard,
             held: &mut self.held,
+            answers: &mut self.answers,
         };
         act(&mut self.realm, &mut out)
     }

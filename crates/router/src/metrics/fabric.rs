@@ -34,6 +34,8 @@ struct Families {
     registrations: Gauges<2>,
     resets: Counters<3>,
     offers_refused: Counters<2>,
+    questions: Gauges<2>,
+    answers_partial: Counters<2>,
     denied: Gauges<2>,
     denials: Counters<3>,
 }
@@ -69,6 +71,7 @@ impl Families {
             (&self.pairs, seen.pairs),
             (&self.calls, held.calls_across),
             (&self.registrations, held.registrations_elsewhere),
+            (&self.questions, held.questions),
         ] {
             family.get_or_create(&of_link()).set(count as i64);
         }
@@ -108,6 +111,7 @@ impl Families {
             (&self.barriers, counts.barriers),
             (&self.attachments, counts.attachments),
             (&self.offers_refused, seen.offers_refused),
+            (&self.answers_partial, seen.answers_partial),
         ] {
             family.get_or_create(&of_link()).inc_by(count);
         }
@@ -154,6 +158,10 @@ impl Families {
         registry.register("fabric_registrations", help, self.registrations);
         let help = "Times that all calls with another node ended, by cause";
         registry.register("fabric_pair_resets", help, self.resets);
+        let help = "What the meta API has asked other nodes, and waits for";
+        registry.register("fabric_questions", help, self.questions);
+        let help = "Answers of the meta API that lack what some node has";
+        registry.register("fabric_answers_partial", help, self.answers_partial);
         let help = "Registrations of other nodes that were not taken";
         registry.register("fabric_registrations_refused", help, self.offers_refused);
     }

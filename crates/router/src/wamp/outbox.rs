@@ -152,6 +152,12 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
                 return;
             }
+            Note::AnswerPartial => {
+                if let Some(link) = self.link {
+                    link.note_answer_partial();
+                }
+                return;
+            }
             _ => return,
         };
         self.counters.add(counter, count as u64);

@@ -1,28 +1,64 @@
 //! Events to and from other nodes, and subscriptions that wait until those know of them.
 
+use std::mem;
+use std::sync::Arc;
+
 use crosstie_wamp::{EventDetails, MatchPolicy, Message, MessageType, RequestId, SubscriptionId};
 
 use super::receivers::Filter;
 use super::retained::{self, Retained};
 use super::waiting::{REQUEST_BYTES, Request};
-use super::{Broker, Subscription};
+use super::{Across, Broker, Subscription, SubscriptionKey};
 use crate::Outbox;
 use crate::across::{Pattern, Position, Publication, Uncrossed};
 use crate::context::{Context, is_reserved};
-use crate::events::SUBSCRIPTION;
+use crate::events::{SUBSCRIPTION, is_meta_topic};
 use crate::fault::{Fault, error};
 use crate::identity::{Identity, SessionIndex};
+use crate::sharding::shared_id;
 
 /// To let one in.
 const STEPS_PER_REQUEST: u32 = 10;
 
 impl Broker {
-    pub(crate) fn join_fabric<H>(&mut self, out: &mut dyn Outbox<H>) {
-        self.across = Some(Box::default());
+    pub(crate) fn join_fabric<H>(&mut self, scope: u64, out: &mut dyn Outbox<H>) {
+        self.across = Some(Box::new(Across {
+            scope,
+            ..Across::default()
+        }));
+        // Those of histories are there already.
+        for place in 0..self.subscriptions.capacity() {
+            let Some(subscription) = self.subscriptions.get(place) else {
+                continue;
+            };
+            let (policy, topic) = (subscription.match_policy, Arc::clone(&subscription.topic));
+            let id = self.new_id(policy, &topic);
+            let subscription = &mut self.subscriptions[place];
+            let before = mem::replace(&mut subscription.id, id);
+            self.by_id.remove(&before);
+            self.by_id.insert(id, SubscriptionKey(place as u32));
+        }
         for (_, subscription) in &self.subscriptions {
             if let Some(pattern) = subscription.crossing() {
                 // What is there already is answered for; nobody is promised more by it.
                 out.interest(pattern, true);
+            }
+        }
+    }
+
+    /// The id of a subscription that begins: the same on all nodes where there are some, in turn where there are none.
+    pub(super) fn new_id(&mut self, policy: MatchPolicy, topic: &str) -> SubscriptionId {
+        if let Some(across) = self.across.as_deref() {
+            let is_free = |id| !self.by_id.contains_key(&SubscriptionId(id));
+            if let Some(id) = shared_id(across.scope, policy, topic, is_free) {
+                return SubscriptionId(id);
+            }
+        }
+        loop {
+            self.id_last += 1;
+            let id = SubscriptionId(self.id_last);
+            if self.across.is_none() || !self.by_id.contains_key(&id) {
+                return id;
             }
         }
     }
@@ -296,9 +332,10 @@ impl Broker {
 }
 
 impl Subscription {
-    /// What other nodes are to send for it. Of the router's own topics nothing crosses.
+    /// What other nodes are to send for it. Of the router's own topics nothing crosses but meta events.
     fn crossing(&self) -> Option<Pattern<'_>> {
-        let is_own = self.match_policy == MatchPolicy::Exact && is_reserved(&self.topic);
+        let is_exact = self.match_policy == MatchPolicy::Exact;
+        let is_own = is_exact && is_reserved(&self.topic) && !is_meta_topic(&self.topic);
         (!is_own).then_some(Pattern {
             match_policy: self.match_policy,
             topic: &self.topic,

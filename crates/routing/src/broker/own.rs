@@ -61,7 +61,8 @@ impl Broker {
         self.by_topic
             .for_each_pattern(event.topic, context.steps, |key| self.matched.push(key));
         context.spend(1);
-        if exact.is_none() && self.matched.is_empty() {
+        let crosses = self.across.is_some();
+        if exact.is_none() && self.matched.is_empty() && !crosses {
             return;
         }
         let options = PublishOptions {
@@ -79,6 +80,10 @@ impl Broker {
                 kwargs: &[],
             },
         };
+        if crosses {
+            // It is nobody's publication that could be refused.
+            let _ = Self::publish_across(context, &publication);
+        }
         for key in exact.iter().chain(&self.matched) {
             self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
         }

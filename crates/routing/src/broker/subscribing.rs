@@ -120,8 +120,7 @@ impl Broker {
         if let Some(events) = watching {
             events.watch(match_policy, topic, true);
         }
-        self.id_last += 1;
-        let id = SubscriptionId(self.id_last);
+        let id = self.new_id(match_policy, topic);
         let topic: Arc<str> = topic.into();
         let key = SubscriptionKey(self.subscriptions.insert(Subscription {
             id,

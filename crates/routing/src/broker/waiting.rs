@@ -10,6 +10,8 @@ use crate::identity::SessionIndex;
 /// What a realm of several nodes keeps beside its subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Across {
+    /// What ids begin from.
+    pub(super) scope: u64,
     pub(super) in_force: Position,
     /// Subscriptions that wait, in the order of their positions. One may be gone.
     pub(super) line: VecDeque<(Position, SubscriptionId)>,

@@ -62,8 +62,9 @@ impl Across {
 }
 
 impl Dealer {
-    pub(crate) fn join_fabric(&mut self, own: u64, locality: Locality) {
+    pub(crate) fn join_fabric(&mut self, own: u64, scope: u64, locality: Locality) {
         self.registrations.own = own;
+        self.registrations.scope = scope;
         self.across = Some(Box::new(Across::new(locality)));
     }
 

@@ -207,11 +207,8 @@ impl Dealer {
                 let _ = context.cross(from.into(), &Crossing::Known(*number));
             }
             Crossing::Known(number) => self.handle_known(context, from, *number),
-            // They have other messages in them than they should.
-            Crossing::Continue(_)
-            | Crossing::Cancel(_)
-            | Crossing::Result(_)
-            | Crossing::Error(_) => {}
+            // They have other messages in them than they should; questions and answers are the meta API's.
+            _ => {}
         }
     }
 

@@ -46,6 +46,11 @@ impl Registration {
         !self.callees.is_empty() || !self.pending().is_empty()
     }
 
+    /// Whether this node or another one has callees that can be called.
+    pub(super) fn is_served(&self) -> bool {
+        !self.callees.is_empty() || !self.elsewhere().is_empty()
+    }
+
     /// The policy that one more callee has to have.
     pub(super) fn policy(&self) -> InvocationPolicy {
         let winner = self.across.as_deref().and_then(Parts::winner);

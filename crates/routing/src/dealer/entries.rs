@@ -18,7 +18,7 @@ impl Registration {
             id: self.id.0,
             uri: &self.procedure,
             match_policy: self.match_policy,
-            invoke: Some(self.callees.policy().name()),
+            invoke: Some(self.policy().name()),
             created: self.created,
         }
     }
@@ -31,7 +31,7 @@ impl Entries for Dealer {
     const MEMBER: &'static str = "callee_id";
 
     fn all(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.registrations.all().map(Registration::entry)
+        self.registrations.all_served().map(Registration::entry)
     }
 
     fn of_session<H>(&self, session: &Session<H>) -> Vec<Entry<'_>> {
@@ -44,7 +44,7 @@ impl Entries for Dealer {
     fn find(&self, id: u64) -> Option<Entry<'_>> {
         let key = self.registrations.of_id(RegistrationId(id))?;
         let registration = &self.registrations[key];
-        (!registration.callees.is_empty()).then(|| registration.entry())
+        registration.is_served().then(|| registration.entry())
     }
 
     fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64> {

@@ -82,8 +82,9 @@ pub(super) struct Registrations {
     /// Ids are not used twice, so that a late INVOCATION cannot be taken for another procedure's.
     id_last: u64,
     callee_last: u64,
-    /// The node, as others know it.
+    /// The node, as others know it, and what the ids of a realm of several nodes begin from.
     pub(super) own: u64,
+    pub(super) scope: u64,
     /// Registrations that this node has callees of.
     own_count: usize,
     /// Sessions' parts in them, all together.
@@ -110,6 +111,7 @@ impl Registrations {
             id_last: 0,
             callee_last: NUMBER_MIN,
             own: 0,
+            scope: 0,
             own_count: 0,
             held: 0,
         }
@@ -288,6 +290,12 @@ impl Registrations {
         all.filter(|registration| !registration.callees.is_empty())
     }
 
+    /// All that this node or another one has callees of.
+    pub(super) fn all_served(&self) -> impl Iterator<Item = &Registration> {
+        let all = self.slab.iter().map(|(_, registration)| registration);
+        all.filter(|registration| registration.is_served())
+    }
+
     pub(super) fn of_id(&self, id: RegistrationId) -> Option<RegistrationKey> {
         self.by_id.get(&id).copied()
     }
@@ -341,8 +349,7 @@ impl Registrations {
         invoke: InvocationPolicy,
         procedure: &str,
     ) -> RegistrationKey {
-        self.id_last += 1;
-        let id = RegistrationId(self.id_last);
+        let id = self.new_id(match_policy, procedure);
         let queue = self.queues.exact(procedure);
         let queue = queue.or_else(|| self.queues.longest_prefix(procedure));
         let queue = queue.or_else(|| self.queues.best_wildcard(procedure, &mut 0));
@@ -396,7 +403,8 @@ impl Registrations {
         if !is_pending {
             let what = (registration.id.0, &*registration.procedure);
             let id = context.sessions[session].id;
-            context.events.exited(&REGISTRATION, id, what, is_gone);
+            let is_deleted = is_gone && registration.is_last();
+            context.events.exited(&REGISTRATION, id, what, is_deleted);
         }
         if is_gone && !is_pending {
             self.note_gone(key);

@@ -1,5 +1,7 @@
 //! The arguments of a call of the meta API: each by its place or by its name.
 
+use std::cell::Cell;
+
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::uri::{self, UriCheck};
 use crosstie_wamp::{Dict, MatchPolicy, Payload, Serializer, Value};
@@ -20,14 +22,17 @@ pub(super) struct Arguments {
     /// How many were given by their places.
     places: usize,
     values: Vec<Option<Value>>,
+    /// How much of a list was left out before the part that was asked for.
+    skipped: Cell<usize>,
 }
 
 /// A part of a list.
 #[derive(Clone, Copy)]
-pub(super) struct Page {
+pub(super) struct Page<'a> {
     pub(super) offset: usize,
     /// `None` means all, if they are not too many.
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
+    skipped: &'a Cell<usize>,
 }
 
 impl Arguments {
@@ -77,6 +82,7 @@ impl Arguments {
             names,
             places,
             values: values.collect(),
+            skipped: Cell::new(0),
         })
     }
 
@@ -179,7 +185,30 @@ impl Arguments {
         }
     }
 
-    pub(super) fn page(&self) -> Result<Page, Fault> {
+    /// How much of a list [`Page::of`] has left out before its part.
+    pub(super) fn skipped(&self) -> usize {
+        self.skipped.get()
+    }
+
+    /// The same by their names, for another node; with another part of a list where one is given.
+    pub(super) fn write(&self, page: Option<(usize, Option<usize>)>) -> Vec<u8> {
+        let given = self.names.iter().zip(&self.values);
+        let mut named: Dict = given
+            .filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)))
+            .collect();
+        if let Some((offset, limit)) = page {
+            named.retain(|(name, _)| name != "offset" && name != "limit");
+            named.push(("offset".to_owned(), Value::from(offset as u64)));
+            let limit = limit.map(|limit| ("limit".to_owned(), Value::from(limit as u64)));
+            named.extend(limit);
+        }
+        let mut bytes = Vec::new();
+        let written = codec::encode_value(&Value::Dict(named), Serializer::Cbor, &mut bytes);
+        debug_assert!(written.is_ok(), "what was read is written");
+        bytes
+    }
+
+    pub(super) fn page(&self) -> Result<Page<'_>, Fault> {
         let number = |name: &str| {
             let number = self.optional_id(name)?;
             Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
@@ -191,6 +220,7 @@ impl Arguments {
         Ok(Page {
             offset: number("offset")?.unwrap_or(0),
             limit,
+            skipped: &self.skipped,
         })
     }
 
@@ -202,23 +232,28 @@ impl Arguments {
     }
 }
 
-impl Page {
+impl Page<'_> {
     /// The part of so many items that is asked for.
-    pub(super) fn of<T>(self, all: impl Iterator<Item = T>) -> Result<Vec<T>, Fault> {
-        let mut all = all.skip(self.offset);
+    pub(super) fn of<T>(self, mut all: impl Iterator<Item = T>) -> Result<Vec<T>, Fault> {
+        self.skipped.set(all.by_ref().take(self.offset).count());
         let limit = self.limit.unwrap_or(IDS_MAX);
         let part = all.by_ref().take(limit).collect();
         if self.limit.is_none() && all.next().is_some() {
-            return Err(Fault::new(
-                error::LIST_IDS_MAX,
-                format!(
-                    "an answer has at most {IDS_MAX} ids, and here are more; ask for parts with \
-                     the keyword arguments offset and limit"
-                ),
-            ));
+            return Err(too_many());
         }
         Ok(part)
     }
+}
+
+/// The fault of a list that is too long for one answer.
+pub(super) fn too_many() -> Fault {
+    Fault::new(
+        error::LIST_IDS_MAX,
+        format!(
+            "an answer has at most {IDS_MAX} ids, and here are more; ask for parts with \
+             the keyword arguments offset and limit"
+        ),
+    )
 }
 
 /// One part of a payload; `absent` where it is not there.

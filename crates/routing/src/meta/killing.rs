@@ -3,11 +3,11 @@
 
 use std::mem;
 
-use crosstie_wamp::{RequestId, Serializer, Value};
+use crosstie_wamp::Value;
 
 use super::arguments::Arguments;
-use super::ids;
 use super::sessions::no_such_session;
+use super::{Asked, ids};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::Session;
@@ -35,9 +35,9 @@ pub(crate) struct Killing {
     whom: Whom,
     reason: String,
     message: Option<String>,
-    caller: SessionKey,
-    request: RequestId,
-    serializer: Serializer,
+    asked: Asked,
+    /// The caller.
+    spared: Option<SessionKey>,
     place_next: usize,
     count: u64,
     /// Those that were found by their authid: they are told to the caller.
@@ -64,14 +64,14 @@ impl<H> Realm<H> {
     /// Ends one session, which cannot be the caller's own.
     pub(super) fn kill(
         &mut self,
-        from: SessionIndex,
+        from: Option<SessionIndex>,
         arguments: &Arguments,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let reason = arguments.optional_reason()?.unwrap_or(KILLED);
         let message = arguments.optional_text("message")?;
         let index = self.session_of(arguments)?;
-        if index == from {
+        if Some(index) == from {
             return Err(no_such_session(self.sessions[index].id.0));
         }
         self.end_with_goodbye(index, reason, message, out);
@@ -81,7 +81,7 @@ impl<H> Realm<H> {
     /// Begins to end many; the caller stays.
     pub(super) fn kill_many(
         &mut self,
-        (from, request): (SessionIndex, RequestId),
+        (from, asked): (Option<SessionIndex>, Asked),
         whom: Whom,
         arguments: &Arguments,
     ) -> Result<(), Fault> {
@@ -95,9 +95,8 @@ impl<H> Realm<H> {
             whom,
             reason,
             message,
-            caller: self.sessions.key(from),
-            request,
-            serializer: arguments.serializer(),
+            asked,
+            spared: from.map(|from| self.sessions.key(from)),
             place_next: 0,
             count: 0,
             killed: Vec::new(),
@@ -120,7 +119,7 @@ impl<H> Realm<H> {
             let Some((index, session)) = found else {
                 continue;
             };
-            let is_caller = self.sessions.key(index) == killing.caller;
+            let is_caller = Some(self.sessions.key(index)) == killing.spared;
             if is_caller || session.closing || !session.is_welcomed || !killing.whom.is(session) {
                 continue;
             }
@@ -141,16 +140,12 @@ impl<H> Realm<H> {
     }
 
     fn answer_killing(&mut self, now: Time, mut killing: Killing, out: &mut dyn Outbox<H>) {
-        let Some(caller) = self.sessions.find(killing.caller) else {
-            return;
-        };
         let killed = mem::take(&mut killing.killed);
         let value = match killing.whom {
             Whom::Authid(_) => ids(killed),
             Whom::Authrole(_) | Whom::All => Value::from(killing.count),
         };
-        let asked = (caller, killing.request, killing.serializer);
-        self.answer_meta(now, asked, value, out);
+        self.answer_meta(now, killing.asked, Ok(value), out);
     }
 
     pub(crate) fn end_with_goodbye(

@@ -6,34 +6,39 @@
 //!   CALL wamp.… ──► dealer: nobody serves it ──► mod.rs: which procedure ──► sessions.rs  entries.rs
 //!                                                    (arguments.rs)          testaments.rs
 //!                                                                            killing.rs, in turns
+//!                                    where there are other nodes: gathering.rs, merging.rs
 //!   SUBSCRIBE, REGISTER, a session that joins or leaves ──► crate::events ──► broker ──► EVENT
 //! ```
 //!
 //! A call is answered by the realm itself where no callee was found, so that others pay nothing for it.
 
 mod arguments;
+mod asked;
 mod entries;
+mod gathered;
+mod gathering;
 mod history;
 mod killing;
+mod merging;
 mod publishing;
 mod sessions;
 mod testaments;
 
 pub(crate) use self::entries::Entries;
+pub(crate) use self::gathered::Gatherings;
 pub(crate) use self::killing::Killing;
 
-use crosstie_wamp::{
-    Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value, codec,
-};
+use crosstie_wamp::{Payload, RequestId, Value};
 
 use self::arguments::Arguments;
 use self::entries::{Question, remove_member};
+use self::gathered::{Asked, Asker};
 use self::killing::Whom;
-use crate::dealer::{too_long, unrepresentable};
+use self::merging::Merge;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::recall::Recalled;
-use crate::{Outbox, Realm, Refused, Time};
+use crate::{Outbox, Realm, Time};
 
 /// What a procedure of the meta API does.
 #[derive(Clone, Copy)]
@@ -208,6 +213,48 @@ fn find(procedure: &str) -> Option<&'static Row> {
     PROCEDURES.iter().find(|(name, ..)| *name == procedure)
 }
 
+impl Procedure {
+    /// How the answers of all nodes are one; `None` where this node knows it all, or it is its caller's own.
+    fn merge(self, arguments: &Arguments) -> Option<Merge> {
+        let of_session = arguments.get("session_id").is_some();
+        Some(match self {
+            Self::CountSessions
+            | Self::ListSessions
+            | Self::KillMany(_)
+            | Self::ForgetDecisions => Merge::Together,
+            Self::GetSession | Self::Kill | Self::RemoveCallee | Self::RemoveSubscriber => {
+                Merge::Whoever
+            }
+            Self::Registrations(Question::List | Question::Lookup | Question::Match)
+                if !of_session =>
+            {
+                return None;
+            }
+            Self::Registrations(Question::List) => Merge::Whoever,
+            Self::Registrations(question) | Self::Subscriptions(question) => match question {
+                Question::List if of_session => Merge::Whoever,
+                Question::List => Merge::ByPolicy,
+                Question::Lookup => Merge::Found,
+                Question::Match => Merge::Distinct,
+                Question::Get => Merge::Earliest,
+                Question::Members | Question::CountMembers => Merge::Together,
+            },
+            Self::AddTestament | Self::FlushTestaments | Self::Events => return None,
+        })
+    }
+
+    /// Whether an answer may have very many ids.
+    fn is_list(self) -> bool {
+        match self {
+            Self::ListSessions | Self::KillMany(_) => true,
+            Self::Registrations(question) | Self::Subscriptions(question) => {
+                matches!(question, Question::List | Question::Members)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl<H> Realm<H> {
     /// Answers a call that the caller may make; where there is no such procedure, with that fault.
     #[cold]
@@ -221,58 +268,41 @@ impl<H> Realm<H> {
         out: &mut dyn Outbox<H>,
     ) {
         let found = find(procedure).filter(|_| self.config.meta_api || is_always_there(procedure));
-        let answer = found.ok_or(otherwise).and_then(|(_, parameters, what)| {
+        let asked = Asked {
+            by: Asker::Session(self.sessions.key(from)),
+            request,
+            serializer: payload.serializer,
+        };
+        let answer = found.ok_or(otherwise).and_then(|(name, parameters, what)| {
             let arguments = Arguments::read(payload, parameters)?;
-            self.ask(now, (from, request), *what, &arguments, out)
-        });
-        let asked = (from, request, payload.serializer);
-        match answer {
-            Ok(Answer::Later) => self.work(now, self.steps_at_once_max, out),
-            Ok(Answer::Now(value)) => self.answer_meta(now, asked, value, out),
-            Ok(Answer::Recalled(recalled)) => self.answer_recalled(now, recalled, out),
-            Err(fault) => {
-                let (_, _, mut context) = self.split(now, out);
-                context.refuse(from, MessageType::Call, request, &fault);
+            match self.sessions.neighbours.is_any_there() {
+                true => self.gather(now, (from, asked), (name, *what), arguments, out),
+                false => self.ask(now, (Some(from), asked), *what, &arguments, out),
             }
-        }
+        });
+        self.answer_to(now, asked, answer, out);
         self.settle(now, out);
     }
 
-    /// Sends the RESULT of a call that the realm answers itself, written in the caller's serializer: a
-    /// list of a hundred thousand ids would be written twice otherwise.
-    fn answer_meta(
+    fn answer_to(
         &mut self,
         now: Time,
-        (to, request, serializer): (SessionIndex, RequestId, Serializer),
-        value: Value,
+        asked: Asked,
+        answer: Result<Answer, Fault>,
         out: &mut dyn Outbox<H>,
     ) {
-        let mut arguments = Vec::with_capacity(64);
-        // Only numbers that are none have no form in a serializer, and here are none of them.
-        let written = codec::encode_value(&Value::List(vec![value]), serializer, &mut arguments);
-        debug_assert!(written.is_ok(), "a value has no form");
-        let (_, _, mut context) = self.split(now, out);
-        let result = Message::Result {
-            request,
-            details: ResultDetails::default(),
-            payload: Payload {
-                serializer,
-                args: &arguments,
-                kwargs: &[],
-            },
-        };
-        let fault = match context.reply(to, &result) {
-            Ok(()) | Err(Refused::Full | Refused::Gone) => return,
-            Err(Refused::TooLong) => too_long("caller"),
-            Err(Refused::Unrepresentable(reason)) => unrepresentable(reason),
-        };
-        context.refuse(to, MessageType::Call, request, &fault);
+        match answer {
+            Ok(Answer::Later) => self.work(now, self.steps_at_once_max, out),
+            Ok(Answer::Now(value)) => self.answer_meta(now, asked, Ok(value), out),
+            Ok(Answer::Recalled(recalled)) => self.answer_recalled(now, recalled, out),
+            Err(fault) => self.answer_meta(now, asked, Err(fault), out),
+        }
     }
 
     fn ask(
         &mut self,
         now: Time,
-        (from, request): (SessionIndex, RequestId),
+        (from, asked): (Option<SessionIndex>, Asked),
         procedure: Procedure,
         arguments: &Arguments,
         out: &mut dyn Outbox<H>,
@@ -286,10 +316,10 @@ impl<H> Realm<H> {
                 self.work(now, self.steps_at_once_max, out);
                 Value::Null
             }
-            Procedure::AddTestament => self.add_testament(now, from, arguments, out)?,
-            Procedure::FlushTestaments => self.flush_testaments(from, arguments, out)?,
+            Procedure::AddTestament => self.add_testament(now, own(from)?, arguments, out)?,
+            Procedure::FlushTestaments => self.flush_testaments(own(from)?, arguments, out)?,
             Procedure::KillMany(whom) => {
-                self.kill_many((from, request), whom(arguments)?, arguments)?;
+                self.kill_many((from, asked), whom(arguments)?, arguments)?;
                 return Ok(Answer::Later);
             }
             Procedure::Registrations(question) => {
@@ -315,7 +345,10 @@ impl<H> Realm<H> {
                 out.keep(self.roles.decision_bytes());
                 forgotten
             }
-            Procedure::Events => return self.events(now, (from, request), arguments, out),
+            Procedure::Events => {
+                let asker = (own(from)?, asked.request);
+                return self.events(now, asker, arguments, out);
+            }
         };
         Ok(Answer::Now(value))
     }
@@ -337,6 +370,11 @@ impl<H> Realm<H> {
         self.steps = self.steps.saturating_add(steps as u32);
         Ok(Value::from(forgotten as u64))
     }
+}
+
+/// The caller, whom some procedures are about: another node does not ask these.
+fn own(from: Option<SessionIndex>) -> Result<SessionIndex, Fault> {
+    from.ok_or_else(|| Fault::new(error::NO_SUCH_PROCEDURE, "it is its caller's own"))
 }
 
 /// Decisions that are looked at in the time of a step.

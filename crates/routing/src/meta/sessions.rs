@@ -5,6 +5,7 @@ use crosstie_wamp::{Dict, Serializer, SessionId, Value};
 
 use super::arguments::Arguments;
 use super::ids;
+use crate::events::{ON_JOIN, ON_LEAVE};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
@@ -52,8 +53,7 @@ impl<H> Realm<H> {
             return;
         }
         let details = describe(&self.config.name, &self.sessions[index], out);
-        self.events
-            .add("wamp.session.on_join", vec![Value::Dict(details)]);
+        self.events.add(ON_JOIN, vec![Value::Dict(details)]);
         self.settle(now, out);
     }
 
@@ -69,7 +69,7 @@ impl<H> Realm<H> {
         if self.config.on_leave == OnLeave::Specified {
             arguments.extend([Value::from(&**authid), Value::from(&**authrole)]);
         }
-        self.events.add("wamp.session.on_leave", arguments);
+        self.events.add(ON_LEAVE, arguments);
     }
 
     pub(super) fn count_sessions(&mut self, arguments: &Arguments) -> Result<Value, Fault> {

@@ -1,6 +1,6 @@
 //! This node's part in a registration: how it begins, and callees that are let in when other nodes know of them.
 
-use crosstie_wamp::{InvocationPolicy, RegisterOptions, RegistrationId};
+use crosstie_wamp::{InvocationPolicy, MatchPolicy, RegisterOptions, RegistrationId};
 
 use super::super::callees::{Callee, Callees};
 use super::super::parts::is_conflict;
@@ -10,7 +10,7 @@ use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
-use crate::sharding::check_key;
+use crate::sharding::{check_key, shared_id};
 
 impl Registrations {
     /// A callee serves from now on.
@@ -26,9 +26,10 @@ impl Registrations {
         self.own_count += usize::from(is_new);
         let registration = &self.slab[key.0 as usize];
         let session = context.sessions[callee.session].id;
+        let is_created = is_new && registration.is_first(self.own);
         context
             .events
-            .entered(&REGISTRATION, session, &registration.entry(), is_new);
+            .entered(&REGISTRATION, session, &registration.entry(), is_created);
     }
 
     /// A callee that is a caller's own, or a shard's, would have to be the same for all nodes, and of another node's callees
@@ -45,6 +46,23 @@ impl Registrations {
         };
         let text = format!("{option} is not served in a realm of several nodes");
         Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
+    }
+
+    /// The id of a registration that begins: the same on all nodes where there are some, in turn where there are none.
+    pub(super) fn new_id(&mut self, policy: MatchPolicy, procedure: &str) -> RegistrationId {
+        if self.has_nodes() {
+            let is_free = |id| !self.by_id.contains_key(&RegistrationId(id));
+            if let Some(id) = shared_id(self.scope, policy, procedure, is_free) {
+                return RegistrationId(id);
+            }
+        }
+        loop {
+            self.id_last += 1;
+            let id = RegistrationId(self.id_last);
+            if !self.has_nodes() || !self.by_id.contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     pub(in super::super) fn has_nodes(&self) -> bool {
@@ -108,6 +126,22 @@ impl Registrations {
 }
 
 impl Registration {
+    /// Whether it began here: no other node had callees that those of this one join.
+    fn is_first(&self, own: u64) -> bool {
+        let policy = self.callees.policy();
+        !self.elsewhere().iter().any(|part| {
+            let is_before = (part.claim, part.incarnation) < (self.claim, own);
+            is_before && !is_conflict(part.policy, policy)
+        })
+    }
+
+    /// Whether it ends with this node's last callee: no other node has some that are beside it.
+    pub(super) fn is_last(&self) -> bool {
+        let policy = self.callees.policy();
+        let mut elsewhere = self.elsewhere().iter();
+        elsewhere.all(|part| is_conflict(part.policy, policy))
+    }
+
     /// A first callee of this node comes.
     pub(super) fn begin(&mut self, policy: InvocationPolicy, number: u64) {
         self.callees = Callees::new(policy);

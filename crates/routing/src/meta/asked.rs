@@ -1,0 +1,133 @@
+//! Who asks the meta API, and how it is answered.
+
+use crosstie_wamp::{
+    Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value, codec,
+};
+
+use super::gathered::{Asked, Asker};
+use crate::across::{Crossing, NeighbourKey};
+use crate::dealer::{too_long, unrepresentable};
+use crate::fault::Fault;
+use crate::{Outbox, Realm, Refused, Time};
+
+impl<H> Realm<H> {
+    /// Answers a call that the realm serves itself.
+    pub(super) fn answer_meta(
+        &mut self,
+        now: Time,
+        asked: Asked,
+        answer: Result<Value, Fault>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        match asked.by {
+            Asker::Session(_) => self.answer_session(now, asked, answer, out),
+            Asker::Node(node) => self.answer_node(now, (node, asked.request), (answer, 0), out),
+            Asker::Gathering(number) => self.gathered_here(now, number, answer, out),
+        }
+    }
+
+    /// The RESULT is written in the caller's serializer: a list of a hundred thousand ids would be written twice
+    /// otherwise.
+    fn answer_session(
+        &mut self,
+        now: Time,
+        asked: Asked,
+        answer: Result<Value, Fault>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Asked {
+            by: Asker::Session(key),
+            request,
+            serializer,
+        } = asked
+        else {
+            return;
+        };
+        let Some(to) = self.sessions.find(key) else {
+            return;
+        };
+        let (_, _, mut context) = self.split(now, out);
+        let fault = match answer {
+            Err(fault) => fault,
+            Ok(value) => {
+                let arguments = written(Value::List(vec![value]), serializer);
+                let result = Message::Result {
+                    request,
+                    details: ResultDetails::default(),
+                    payload: Payload {
+                        serializer,
+                        args: &arguments,
+                        kwargs: &[],
+                    },
+                };
+                match context.reply(to, &result) {
+                    Ok(()) | Err(Refused::Full | Refused::Gone) => return,
+                    Err(Refused::TooLong) => too_long("caller"),
+                    Err(Refused::Unrepresentable(reason)) => unrepresentable(reason),
+                }
+            }
+        };
+        context.refuse(to, MessageType::Call, request, &fault);
+    }
+
+    /// Tells another node; of a list also how much was left out before the part that it asked for.
+    pub(super) fn answer_node(
+        &mut self,
+        now: Time,
+        (to, request): (NeighbourKey, RequestId),
+        (answer, skipped): (Result<Value, Fault>, usize),
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(to) = self.sessions.neighbours.find(to) else {
+            return;
+        };
+        let (_, _, mut context) = self.split(now, out);
+        let fault = match answer {
+            Err(fault) => fault,
+            Ok(value) => {
+                let serializer = Serializer::Cbor;
+                let arguments = written(Value::List(vec![value]), serializer);
+                let skipped = Value::from(skipped as u64);
+                let named = Value::Dict(vec![(SKIPPED.to_owned(), skipped)]);
+                let result = Message::Result {
+                    request,
+                    details: ResultDetails::default(),
+                    payload: Payload {
+                        serializer,
+                        args: &arguments,
+                        kwargs: &written(named, serializer),
+                    },
+                };
+                match context.cross(to.into(), &Crossing::Answer(&result)) {
+                    Ok(()) | Err(Refused::Full | Refused::Gone) => return,
+                    Err(Refused::TooLong) => too_long("other node"),
+                    Err(Refused::Unrepresentable(reason)) => unrepresentable(reason),
+                }
+            }
+        };
+        let arguments = fault.arguments();
+        let error = Message::Error {
+            request_type: MessageType::Call,
+            request,
+            details: Vec::new(),
+            error: fault.uri.into(),
+            payload: Payload {
+                serializer: Serializer::Json,
+                args: arguments.as_bytes(),
+                kwargs: &[],
+            },
+        };
+        let _ = context.cross(to.into(), &Crossing::Answer(&error));
+    }
+}
+
+/// The keyword argument with which a node says how much of a list it has left out.
+pub(super) const SKIPPED: &str = "skipped";
+
+fn written(value: Value, serializer: Serializer) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    // Only numbers that are none have no form in a serializer, and here are none of them.
+    let written = codec::encode_value(&value, serializer, &mut bytes);
+    debug_assert!(written.is_ok(), "a value has no form");
+    bytes
+}

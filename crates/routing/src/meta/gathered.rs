@@ -1,0 +1,194 @@
+//! What is being asked of the realm's other nodes, and what has come of that.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crosstie_wamp::{RequestId, Serializer, Value};
+
+use super::arguments::Arguments;
+use super::merging::{Merge, count};
+use crate::Time;
+use crate::across::NeighbourKey;
+use crate::fault::{Fault, error};
+use crate::identity::SessionKey;
+
+/// A call of the meta API.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(super) by: Asker,
+    pub(super) request: RequestId,
+    pub(super) serializer: Serializer,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asker {
+    Session(SessionKey),
+    /// Another node, on behalf of one of its sessions.
+    Node(NeighbourKey),
+    /// This node's own part in what is gathered from all.
+    Gathering(u64),
+}
+
+/// Questions that are open at a time, of all sessions and of one; and of those that may have very many ids in their answers,
+/// for which all nodes make room.
+const QUESTIONS_MAX: usize = 1_024;
+const LISTS_MAX: usize = 16;
+const SHARES: usize = 4;
+
+/// What a question takes in memory beside what has come, and an id of that, roughly.
+const QUESTION_BYTES: isize = 1_024;
+pub(super) const ID_BYTES: isize = 32;
+
+/// What is being asked.
+#[derive(Debug, Default)]
+pub(crate) struct Gatherings {
+    pub(super) open: BTreeMap<u64, Gathering>,
+    pub(super) ends: BTreeSet<(Time, u64)>,
+    pub(super) last: u64,
+}
+
+pub(super) struct Gathering {
+    pub(super) asked: Asked,
+    pub(super) merge: Merge,
+    pub(super) is_list: bool,
+    pub(super) end: Time,
+    pub(super) awaited: BTreeSet<NeighbourKey>,
+    /// This node's own part takes its time.
+    pub(super) awaits_own: bool,
+    /// Somebody has not answered.
+    pub(super) is_partial: bool,
+    pub(super) value: Option<Value>,
+    /// What is said where nobody has an answer.
+    pub(super) fault: Option<Fault>,
+    pub(super) part: Option<Part>,
+    /// On the account of the connection to other nodes.
+    pub(super) bytes: isize,
+}
+
+/// Of a list only a part is wanted.
+pub(super) struct Part {
+    pub(super) procedure: &'static str,
+    pub(super) arguments: Arguments,
+    pub(super) next: VecDeque<NeighbourKey>,
+    pub(super) offset: usize,
+    pub(super) limit: Option<usize>,
+}
+
+impl std::fmt::Debug for Gathering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Gathering {{ awaited: {:?} }}", self.awaited)
+    }
+}
+
+impl Gatherings {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(crate) fn next_end(&self) -> Option<Time> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// Whether a session may ask one more.
+    pub(super) fn check_room(&self, asked: &Asked, is_list: bool) -> Result<(), Fault> {
+        let most = if is_list { LISTS_MAX } else { QUESTIONS_MAX };
+        let Asker::Session(key) = asked.by else {
+            return Ok(());
+        };
+        let alike = self.open.values().filter(|open| open.is_list == is_list);
+        let (mut all, mut own) = (0, 0);
+        for open in alike {
+            all += 1;
+            own += usize::from(matches!(open.asked.by, Asker::Session(other) if other == key));
+        }
+        if all < most && own < most / SHARES {
+            return Ok(());
+        }
+        let text = format!(
+            "{own} questions of this session and {all} of all wait for the realm's other nodes; {} and {most} may",
+            most / SHARES
+        );
+        Err(Fault::new(error::REALM_CALLS_MAX, text))
+    }
+}
+
+impl Gathering {
+    pub(super) fn new(asked: Asked, merge: Merge, is_list: bool, end: Time) -> Self {
+        Self {
+            asked,
+            merge,
+            is_list,
+            end,
+            awaited: BTreeSet::new(),
+            awaits_own: false,
+            is_partial: false,
+            value: None,
+            fault: None,
+            part: None,
+            bytes: QUESTION_BYTES,
+        }
+    }
+
+    /// Takes a node's answer; the question is answered at once by one that is an error.
+    pub(super) fn take(&mut self, answer: Result<(Value, usize), Fault>) -> Result<(), Fault> {
+        match answer {
+            Ok((value, skipped)) => {
+                if let Some(part) = &mut self.part {
+                    part.offset = part.offset.saturating_sub(skipped);
+                    let limit = part.limit.as_mut();
+                    limit.into_iter().for_each(|limit| {
+                        *limit = limit.saturating_sub(count(&value));
+                    });
+                }
+                self.merge.add(&mut self.value, value)
+            }
+            Err(fault) if is_absent(&fault) => {
+                let says_more = |known: &Fault| known.uri == error::NO_SUCH_SESSION;
+                if self.fault.as_ref().is_none_or(says_more) {
+                    self.fault = Some(fault);
+                }
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.merge, Merge::Whoever | Merge::Found) && self.value.is_some()
+    }
+
+    /// Of a list that is asked for in parts: the node that is asked next.
+    pub(super) fn next(&mut self) -> Option<NeighbourKey> {
+        let part = self.part.as_mut()?;
+        match part.limit {
+            Some(0) => None,
+            _ => part.next.pop_front(),
+        }
+    }
+
+    pub(super) fn into_answer(self) -> Result<Value, Fault> {
+        let is_ones = matches!(self.merge, Merge::Whoever | Merge::Found | Merge::Earliest);
+        match (self.value, self.fault) {
+            (Some(value), _) => Ok(value),
+            (None, _) if self.is_partial && is_ones => {
+                let text = "another node has not answered";
+                Err(Fault::new(error::NETWORK_FAILURE, text))
+            }
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Ok(Value::Null),
+        }
+    }
+}
+
+/// Whether a node has only said that it knows nothing of what was asked.
+fn is_absent(fault: &Fault) -> bool {
+    [
+        error::NO_SUCH_SESSION,
+        error::NO_SUCH_REGISTRATION,
+        error::NO_SUCH_SUBSCRIPTION,
+    ]
+    .contains(&fault.uri)
+}

@@ -1,0 +1,355 @@
+//! The meta API where a realm has other nodes: they are asked, and what they say is put together.
+//!
+//! A question goes to each node that is there, in order with everything else between both. It is waited for half a second: what
+//! has come then is the answer, which is counted as partial. Of what one node alone can know or do an answer that is missing is
+//! a failure instead. A part of a list is asked of one node after the other, each for what is still wanted.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{CallOptions, Message, Payload, RequestId, Serializer, Value};
+
+use super::arguments::Arguments;
+use super::asked::SKIPPED;
+use super::gathered::{Asked, Asker, Gathering, ID_BYTES, Part};
+use super::merging::{Merge, count};
+use super::{Answer, Procedure, find, is_always_there};
+use crate::across::{Crossing, NeighbourKey};
+use crate::fault::{Fault, error};
+use crate::identity::SessionIndex;
+use crate::{Note, Outbox, Realm, Time};
+
+/// So long other nodes have to answer; and where they have to look for many sessions and end them.
+const ANSWER_MS: u64 = 500;
+const KILLING_MS: u64 = 10_000;
+
+/// To ask a node, and to take so many ids.
+const STEPS_PER_QUESTION: u32 = 20;
+const IDS_PER_STEP: usize = 4;
+
+impl<H> Realm<H> {
+    /// Answers a session's call for all nodes.
+    pub(super) fn gather(
+        &mut self,
+        now: Time,
+        (from, asked): (SessionIndex, Asked),
+        (procedure, what): (&'static str, Procedure),
+        arguments: Arguments,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<Answer, Fault> {
+        let Some(merge) = what.merge(&arguments) else {
+            return self.ask(now, (Some(from), asked), what, &arguments, out);
+        };
+        self.gatherings.check_room(&asked, what.is_list())?;
+        self.gatherings.last += 1;
+        let number = self.gatherings.last;
+        let own = Asked {
+            by: Asker::Gathering(number),
+            ..asked
+        };
+        let takes_ms = match what {
+            Procedure::KillMany(_) => KILLING_MS,
+            _ => ANSWER_MS,
+        };
+        let end = now.after_ms(takes_ms);
+        let mut gathering = Gathering::new(asked, merge, what.is_list(), end);
+        let page = arguments.page()?;
+        let (offset, limit) = (page.offset, page.limit);
+        let is_part =
+            (offset > 0 || limit.is_some()) && matches!(merge, Merge::Together | Merge::ByPolicy);
+        let answer = self.ask(now, (Some(from), own), what, &arguments, out);
+        let neighbours = &self.sessions.neighbours;
+        let there: VecDeque<_> = neighbours.there().map(|n| neighbours[n].key).collect();
+        let (skipped, named) = (arguments.skipped(), arguments.write(None));
+        if is_part {
+            gathering.bytes += named.len() as isize;
+            gathering.part = Some(Part {
+                procedure,
+                arguments,
+                next: there.clone(),
+                offset,
+                limit,
+            });
+        }
+        match answer {
+            Ok(Answer::Later) => gathering.awaits_own = true,
+            Ok(Answer::Now(value)) => gathering.take(Ok((value, skipped)))?,
+            Ok(recalled @ Answer::Recalled(_)) => return Ok(recalled),
+            Err(fault) => gathering.take(Err(fault))?,
+        }
+        if gathering.is_answered() {
+            return gathering.into_answer().map(Answer::Now);
+        }
+        if !is_part {
+            for node in there {
+                match self.send_question(node, number, (procedure, &named), out) {
+                    true => gathering.awaited.insert(node),
+                    false => mem::replace(&mut gathering.is_partial, true),
+                };
+            }
+        }
+        let held = gathering.value.as_ref().map_or(0, count) as isize * ID_BYTES;
+        gathering.bytes += held;
+        out.hold_across(gathering.bytes);
+        self.gatherings.ends.insert((gathering.end, number));
+        self.gatherings.open.insert(number, gathering);
+        self.go_on(now, number, out);
+        Ok(Answer::Later)
+    }
+
+    /// Another node asks on behalf of one of its sessions, whom it has let ask.
+    pub(crate) fn handle_question(
+        &mut self,
+        now: Time,
+        from: NeighbourKey,
+        message: &Message<'_>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Message::Call {
+            request,
+            procedure,
+            payload,
+            ..
+        } = message
+        else {
+            return;
+        };
+        let asked = Asked {
+            by: Asker::Node(from),
+            request: *request,
+            serializer: Serializer::Cbor,
+        };
+        let mut skipped = 0;
+        let found = find(procedure).filter(|_| self.config.meta_api || is_always_there(procedure));
+        let answer = found.ok_or_else(no_such).and_then(|(_, parameters, what)| {
+            let arguments = Arguments::read(payload, parameters)?;
+            what.merge(&arguments).ok_or_else(no_such)?;
+            let answer = self.ask(now, (None, asked), *what, &arguments, out);
+            skipped = arguments.skipped();
+            answer
+        });
+        let answer = match answer {
+            Ok(Answer::Now(value)) => Ok(value),
+            Ok(Answer::Later | Answer::Recalled(_)) => {
+                return self.work(now, self.steps_at_once_max, out);
+            }
+            Err(fault) => Err(fault),
+        };
+        self.answer_node(now, (from, *request), (answer, skipped), out);
+        self.settle(now, out);
+    }
+
+    /// Another node answers.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Time,
+        from: NeighbourKey,
+        message: &Message<'_>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let (request, answer) = match message {
+            Message::Result {
+                request, payload, ..
+            } => (request, read(payload)),
+            Message::Error {
+                request,
+                error,
+                payload,
+                ..
+            } => (request, Err(fault(error, payload))),
+            _ => return,
+        };
+        let open = self.gatherings.open.get_mut(&request.0);
+        if open.is_some_and(|open| open.awaited.remove(&from)) {
+            self.gathered(now, request.0, answer, out);
+        }
+    }
+
+    /// This node's own part has come.
+    pub(super) fn gathered_here(
+        &mut self,
+        now: Time,
+        number: u64,
+        answer: Result<Value, Fault>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        if let Some(open) = self.gatherings.open.get_mut(&number) {
+            open.awaits_own = false;
+            let answer = answer.map(|value| (value, 0));
+            self.gathered(now, number, answer, out);
+        }
+    }
+
+    /// A node has gone: it answers nothing more.
+    pub(crate) fn leave_gatherings(
+        &mut self,
+        now: Time,
+        node: NeighbourKey,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let open = self.gatherings.open.iter_mut();
+        let awaiting: Vec<_> = open
+            .filter_map(|(number, open)| {
+                let is_awaited = open.awaited.remove(&node);
+                open.is_partial |= is_awaited;
+                is_awaited.then_some(*number)
+            })
+            .collect();
+        for number in awaiting {
+            self.go_on(now, number, out);
+        }
+    }
+
+    /// Answers what has been waited for long enough.
+    pub(crate) fn end_gatherings(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        while let Some((_, number)) = self.gatherings.ends.first().filter(|(end, _)| *end <= now) {
+            let number = *number;
+            if let Some(open) = self.gatherings.open.get_mut(&number) {
+                open.is_partial = true;
+            }
+            self.end_gathering(now, number, None, out);
+        }
+    }
+
+    fn gathered(
+        &mut self,
+        now: Time,
+        number: u64,
+        answer: Result<(Value, usize), Fault>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(open) = self.gatherings.open.get_mut(&number) else {
+            return;
+        };
+        let more = answer.as_ref().map_or(0, |(value, _)| count(value));
+        let steps = STEPS_PER_QUESTION + (more / IDS_PER_STEP) as u32;
+        self.steps = self.steps.saturating_add(steps);
+        let bytes = more as isize * ID_BYTES;
+        open.bytes += bytes;
+        out.hold_across(bytes);
+        match open.take(answer) {
+            Ok(()) => self.go_on(now, number, out),
+            Err(fault) => self.end_gathering(now, number, Some(fault), out),
+        }
+    }
+
+    /// Asks who is to be asked next; answers, where nobody is waited for.
+    fn go_on(&mut self, now: Time, number: u64, out: &mut dyn Outbox<H>) {
+        loop {
+            let Some(open) = self.gatherings.open.get_mut(&number) else {
+                return;
+            };
+            if !open.is_answered() && (open.awaits_own || !open.awaited.is_empty()) {
+                return;
+            }
+            let Some(node) = open.next() else {
+                return self.end_gathering(now, number, None, out);
+            };
+            let Some(part) = &open.part else {
+                return;
+            };
+            let named = part.arguments.write(Some((part.offset, part.limit)));
+            let procedure = part.procedure;
+            let is_asked = self.send_question(node, number, (procedure, &named), out);
+            if let Some(open) = self.gatherings.open.get_mut(&number) {
+                match is_asked {
+                    true => open.awaited.insert(node),
+                    false => mem::replace(&mut open.is_partial, true),
+                };
+            }
+        }
+    }
+
+    fn send_question(
+        &mut self,
+        node: NeighbourKey,
+        number: u64,
+        (procedure, named): (&str, &[u8]),
+        out: &mut dyn Outbox<H>,
+    ) -> bool {
+        self.steps = self.steps.saturating_add(STEPS_PER_QUESTION);
+        let question = Message::Call {
+            request: RequestId(number),
+            options: CallOptions::default(),
+            procedure: procedure.into(),
+            payload: Payload {
+                serializer: Serializer::Cbor,
+                args: NOTHING,
+                kwargs: named,
+            },
+        };
+        out.cross(node, &Crossing::Question(&question)).is_ok()
+    }
+
+    fn end_gathering(
+        &mut self,
+        now: Time,
+        number: u64,
+        fault: Option<Fault>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(ended) = self.gatherings.open.remove(&number) else {
+            return;
+        };
+        self.gatherings.ends.remove(&(ended.end, number));
+        out.hold_across(-ended.bytes);
+        if ended.is_partial {
+            out.note(Note::AnswerPartial, 1);
+        }
+        let asked = ended.asked;
+        let answer = fault.map_or_else(|| ended.into_answer(), Err);
+        self.answer_meta(now, asked, answer, out);
+    }
+}
+
+/// An empty list in CBOR.
+const NOTHING: &[u8] = &[0x80];
+
+fn no_such() -> Fault {
+    Fault::new(
+        error::NO_SUCH_PROCEDURE,
+        "the node does not answer that for others",
+    )
+}
+
+/// The value of a RESULT, and how much of a list was left out before.
+fn read(payload: &Payload<'_>) -> Result<(Value, usize), Fault> {
+    let read = |bytes| codec::decode_value(payload.serializer, bytes, &Limits::default());
+    let skipped = read(payload.kwargs).ok();
+    let skipped = skipped.and_then(|named| named.get(SKIPPED)?.as_u64());
+    match read(payload.args) {
+        Ok(Value::List(mut values)) if !values.is_empty() => {
+            let skipped = usize::try_from(skipped.unwrap_or(0)).unwrap_or(usize::MAX);
+            Ok((values.swap_remove(0), skipped))
+        }
+        _ => Err(Fault::new(
+            error::NETWORK_FAILURE,
+            "another node's answer is malformed",
+        )),
+    }
+}
+
+/// The error of another node, where it is one that the meta API has.
+fn fault(error: &str, payload: &Payload<'_>) -> Fault {
+    let known = [
+        error::NO_SUCH_SESSION,
+        error::NO_SUCH_REGISTRATION,
+        error::NO_SUCH_SUBSCRIPTION,
+        error::NO_SUCH_ROLE,
+        error::NO_SUCH_PROCEDURE,
+        error::NOT_AUTHORIZED,
+        error::INVALID_ARGUMENT,
+        error::LIST_IDS_MAX,
+        error::REALM_CALLS_MAX,
+        error::PAYLOAD_SIZE_EXCEEDED,
+    ];
+    let uri = known.into_iter().find(|known| *known == error);
+    let text = codec::decode_value(payload.serializer, payload.args, &Limits::default());
+    let text = match text {
+        Ok(Value::List(values)) => values.first().and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    let text = text.unwrap_or_else(|| "another node could not answer".to_owned());
+    Fault::new(uri.unwrap_or(error::NETWORK_FAILURE), text)
+}
