@@ -25,7 +25,8 @@ def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def configuration(certificates: Path) -> dict:
     """Return a node with every transport, event history, and tickets."""
-    role = config.role("anonymous", config.permission("*", disclose=True))
+    permission = {**config.permission("*", disclose=True), "trustlevel": 2}
+    role = config.role("anonymous", permission)
     history = {"type": "memory", "event-history": [{"uri": HISTORY, "limit": 100}]}
     realm = {
         "name": "realm1",

@@ -1,7 +1,7 @@
 //! What a session was sent, or should have been.
 
 use crosstie_wamp::codec::{self, Limits};
-use crosstie_wamp::{CancelMode, Message, Serializer, Value};
+use crosstie_wamp::{CancelMode, Dict, Message, Serializer, Value};
 
 use crate::ask::json;
 
@@ -36,6 +36,7 @@ pub enum Sent {
         topic: Option<String>,
         publisher: Option<u64>,
         retained: bool,
+        trustlevel: Option<u64>,
         payload: u64,
     },
     Invocation {
@@ -46,6 +47,7 @@ pub enum Sent {
         timeout_ms: u64,
         receive_progress: bool,
         progress: bool,
+        trustlevel: Option<u64>,
         payload: u64,
     },
     Interrupt {
@@ -141,6 +143,7 @@ impl Sent {
                 topic: details.topic.as_deref().map(str::to_owned),
                 publisher: details.publisher.as_ref().map(|who| who.session.0),
                 retained: details.retained,
+                trustlevel: trustlevel(details.passthru.as_deref()),
                 payload: payload()?,
             },
             Message::Invocation {
@@ -156,6 +159,7 @@ impl Sent {
                 timeout_ms: details.timeout_ms,
                 receive_progress: details.receive_progress,
                 progress: details.progress,
+                trustlevel: trustlevel(details.passthru.as_deref()),
                 payload: payload()?,
             },
             Message::Interrupt { request, options } => Self::Interrupt {
@@ -237,6 +241,13 @@ impl Sent {
                 }
         )
     }
+}
+
+/// The trust level among what is passed on beside a message.
+pub(crate) fn trustlevel(passthru: Option<&Dict>) -> Option<u64> {
+    let mut passed_on = passthru.into_iter().flatten();
+    let (_, level) = passed_on.find(|(key, _)| key == "trustlevel")?;
+    level.as_u64()
 }
 
 fn number(args: &[u8]) -> Option<u64> {

@@ -179,7 +179,10 @@ fn events_cross_with_their_lists_once() {
             exclude_authrole: Some(vec!["x".to_owned()]),
             ..Receivers::default()
         })),
-        passthru: Some(Box::new(vec![("_a".to_owned(), true.into())])),
+        passthru: Some(Box::new(vec![
+            ("_a".to_owned(), true.into()),
+            ("trustlevel".to_owned(), 5_u64.into()),
+        ])),
         ..PublishOptions::default()
     };
     let sent = publication(&options, "a.é b");

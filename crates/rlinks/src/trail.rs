@@ -3,7 +3,7 @@
 //! Each link adds who published or called, as far as the realm discloses it, and its own session there. By its own
 //! session a link knows what it has carried before, and by the length of the list what has come too far.
 
-use crosstie_wamp::{Dict, Disclosed, PublicationId, Value};
+use crosstie_wamp::{Dict, Disclosed, PublicationId, TRUSTLEVEL, Value};
 
 use crate::sides::{End, Settings};
 
@@ -46,6 +46,8 @@ pub(crate) fn extended(
     publication: Option<PublicationId>,
 ) -> Box<Dict> {
     let mut passthru = passthru.unwrap_or_default();
+    // How far to trust it is for the other router to say, which knows the link.
+    passthru.retain(|(key, _)| key != TRUSTLEVEL);
     let at = passthru.iter().position(|(key, _)| key == FORWARD_FOR);
     let mut trail = match at.map(|at| passthru.swap_remove(at).1) {
         Some(Value::List(trail)) => trail,

@@ -1,6 +1,6 @@
 //! A message that is not to be routed for what is in it: an answer to its sender, and no more.
 
-use crosstie_wamp::{Message, MessageType, Payload, RequestId, Serializer};
+use crosstie_wamp::{Message, MessageType, Payload, PublishOptions, RequestId, Serializer};
 
 use crate::context::Context;
 use crate::fault::{Fault, error};
@@ -46,10 +46,7 @@ impl<H> Realm<H> {
             }
             Message::Publish {
                 request, options, ..
-            } => match options.acknowledge {
-                true => refuse(context, index, MessageType::Publish, *request, &fault),
-                false => context.take_request(index, *request),
-            },
+            } => decline_publication(context, index, *request, options, &fault),
             Message::Subscribe { request, .. }
             | Message::Unsubscribe { request, .. }
             | Message::Register { request, .. }
@@ -60,6 +57,20 @@ impl<H> Realm<H> {
         };
         self.remove_closed(now, out);
         outcome
+    }
+}
+
+/// A publication is answered where it is acknowledged, and dropped otherwise.
+pub(crate) fn decline_publication<H>(
+    context: &mut Context<'_, H>,
+    from: SessionIndex,
+    request: RequestId,
+    options: &PublishOptions,
+    fault: &Fault,
+) -> Result<(), Violation> {
+    match options.acknowledge {
+        true => refuse(context, from, MessageType::Publish, request, fault),
+        false => context.take_request(from, request),
     }
 }
 

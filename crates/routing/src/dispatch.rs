@@ -4,8 +4,9 @@ use crosstie_wamp::{Message, MessageType};
 
 use crate::broker::Broker;
 use crate::dealer::Uncalled;
+use crate::decline::decline_publication;
 use crate::identity::SessionIndex;
-use crate::{ClientFeature, Outbox, Realm, Time, Violation};
+use crate::{ClientFeature, Outbox, Realm, Time, Violation, trustlevels};
 
 impl<H> Realm<H> {
     pub(crate) fn dispatch(
@@ -27,6 +28,15 @@ impl<H> Realm<H> {
                 if let Some(attributes) = options.passthru.as_deref() {
                     let needed = ClientFeature::CallerPayloadPassthruMode;
                     context.check_passthru(from, needed, message, attributes)?;
+                    if let Err(fault) = trustlevels::check_unsaid(Some(attributes)) {
+                        return dealer.decline(context, from, *request, options, &fault);
+                    }
+                }
+                let levelled;
+                let mut options = options;
+                if context.roles.give_trustlevels() {
+                    levelled = context.levelled(from, options, procedure);
+                    options = levelled.as_deref().unwrap_or(options);
                 }
                 let called = dealer.call(context, from, *request, options, procedure, *payload);
                 return match called {
@@ -58,8 +68,17 @@ impl<H> Realm<H> {
                 if let Some(attributes) = options.passthru.as_deref() {
                     let needed = ClientFeature::PublisherPayloadPassthruMode;
                     context.check_passthru(from, needed, message, attributes)?;
+                    if let Err(fault) = trustlevels::check_unsaid(Some(attributes)) {
+                        return decline_publication(context, from, *request, options, &fault);
+                    }
                 }
                 context.take_request(from, *request)?;
+                let levelled;
+                let mut options = options;
+                if context.roles.give_trustlevels() {
+                    levelled = context.levelled(from, options, topic);
+                    options = levelled.as_deref().unwrap_or(options);
+                }
                 broker.publish(context, from, *request, options, topic, *payload);
             }
             Message::Error {

@@ -137,20 +137,28 @@ impl fmt::Display for RolesMissing {
 
 impl std::error::Error for RolesMissing {}
 
-/// `WELCOME.Details.roles` of a realm that has the meta API or not, and event history or not, on one node or several.
+/// What a realm has, as far as its roles say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RealmFeatures {
+    pub meta_api: bool,
+    /// Event history.
+    pub history: bool,
+    /// It is on several nodes.
+    pub nodes: bool,
+    /// A role of it gives trust levels.
+    pub trustlevels: bool,
+}
+
+/// `WELCOME.Details.roles` of such a realm.
 ///
 /// Only what is implemented is announced, and every value is a boolean: widely used clients fail
 /// on anything else.
-pub fn router_roles(meta_api: bool, history: bool, nodes: bool) -> Dict {
-    let alone = |features: &'static [&'static str]| if nodes { &[] } else { features };
-    let role = |features: &[&str], meta: &[&str], kept: &[&str], alone: &[&str]| {
-        let meta = if meta_api { meta } else { &[] };
-        let kept = if history { kept } else { &[] };
-        let features = features
-            .iter()
-            .chain(meta)
-            .chain(kept)
-            .chain(alone)
+pub fn router_roles(realm: RealmFeatures) -> Dict {
+    let role = |always: &[&'static str], sometimes: &[(bool, &[&'static str])]| {
+        let sometimes = sometimes.iter().filter(|(is, _)| *is);
+        let features = sometimes
+            .flat_map(|(_, features)| *features)
+            .chain(always)
             .map(|name| ((*name).to_owned(), Value::Bool(true)));
         Value::Dict(vec![(
             "features".to_owned(),
@@ -162,18 +170,23 @@ pub fn router_roles(meta_api: bool, history: bool, nodes: bool) -> Dict {
             "broker".to_owned(),
             role(
                 &BROKER_FEATURES,
-                &BROKER_META_FEATURES,
-                &["event_history"],
-                alone(&BROKER_FEATURES_ALONE),
+                &[
+                    (realm.meta_api, &BROKER_META_FEATURES),
+                    (realm.history, &["event_history"]),
+                    (!realm.nodes, &BROKER_FEATURES_ALONE),
+                    (realm.trustlevels, &["publication_trustlevels"]),
+                ],
             ),
         ),
         (
             "dealer".to_owned(),
             role(
                 &DEALER_FEATURES,
-                &DEALER_META_FEATURES,
-                &[],
-                alone(&DEALER_FEATURES_ALONE),
+                &[
+                    (realm.meta_api, &DEALER_META_FEATURES),
+                    (!realm.nodes, &DEALER_FEATURES_ALONE),
+                    (realm.trustlevels, &["call_trustlevels"]),
+                ],
             ),
         ),
     ]

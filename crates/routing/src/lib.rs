@@ -79,6 +79,7 @@ mod sharding;
 mod taking_out;
 mod testaments;
 mod time;
+mod trustlevels;
 mod weight;
 mod wildcard;
 
@@ -95,7 +96,7 @@ pub use config::{
 };
 pub use counts::RealmCounts;
 pub use fault::{Violation, error};
-pub use features::{ClientFeature, ClientFeatures, RolesMissing, router_roles};
+pub use features::{ClientFeature, ClientFeatures, RealmFeatures, RolesMissing, router_roles};
 pub use identity::{Identity, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;

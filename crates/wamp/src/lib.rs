@@ -24,7 +24,8 @@ pub use message::{Message, MessageType};
 pub use options::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
-    ResultDetails, Revoked, Runmode, Sharding, SubscribeOptions, Unsupported, YieldOptions,
+    ResultDetails, Revoked, Runmode, Sharding, SubscribeOptions, TRUSTLEVEL, Unsupported,
+    YieldOptions,
 };
 pub use payload::Payload;
 pub use seldom::Seldom;

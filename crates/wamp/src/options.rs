@@ -1,7 +1,7 @@
 //! `Options` and `Details` of the hot messages, read into fields.
 //!
 //! Attributes that a router must pass on without understanding them (payload passthru mode's
-//! `ppt_*`, the older `enc_*`, a link's `forward_for`, and custom ones that begin with an underscore) are kept in
+//! `ppt_*`, the older `enc_*`, a link's `forward_for`, a `trustlevel`, and custom ones that begin with an underscore) are kept in
 //! `passthru`; every other unknown attribute is skipped, as the specification asks.
 
 use std::borrow::Cow;
@@ -144,6 +144,11 @@ impl Default for PublishOptions {
         }
     }
 }
+
+/// In EVENT and INVOCATION how far what was published or called is to be trusted (WAMP advanced profile, "Publication
+/// Trust Levels", "Call Trust Levels"). It travels among what is passed on, and so stands in PUBLISH and CALL between
+/// nodes of one realm; a client's may not have it there.
+pub const TRUSTLEVEL: &str = "trustlevel";
 
 /// In SUBSCRIBE that each event is to be acknowledged, and in EVENT that this one is.
 pub(crate) const ACKNOWLEDGED_DELIVERY: &str = "x_acknowledged_delivery";

@@ -2,11 +2,13 @@
 
 use crosstie_routing::{Action, EmptyEligible, error};
 use crosstie_wamp::{
-    InvocationPolicy, MatchPolicy, PublishOptions, Receivers, SessionId, SubscribeOptions,
+    Dict, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, SessionId, SubscribeOptions,
+    Value,
 };
 
 use super::matching::matches;
 use super::{Entry, Member, Model};
+use crate::sent::trustlevel;
 use crate::{Kind, Name, Sent};
 
 impl Model {
@@ -98,8 +100,8 @@ impl Model {
         topic: &str,
         payload: u64,
     ) {
-        let disclosed = match self.may_publish(from, options, topic) {
-            Ok(disclosed) => disclosed,
+        let (disclosed, trustlevel) = match self.may_publish(from, options, topic) {
+            Ok(permitted) => permitted,
             Err(_) if !options.acknowledge => return,
             Err(uri) => return self.refuse(from, "PUBLISH", request, uri),
         };
@@ -121,20 +123,26 @@ impl Model {
             };
             let _ = self.reply(from, published);
         }
-        self.send_events(from, told, disclosed, options, topic, payload);
+        let options = PublishOptions {
+            passthru: of_trustlevel(trustlevel),
+            ..options.clone()
+        };
+        self.send_events(from, told, disclosed, &options, topic, payload);
     }
 
-    /// Whether the publisher is disclosed, or why there is no publication.
+    /// Whether the publisher is disclosed, and how far the publication is to be trusted; or why there is no publication.
     pub(super) fn may_publish(
         &mut self,
         from: Name,
         options: &PublishOptions,
         topic: &str,
-    ) -> Result<bool, &'static str> {
+    ) -> Result<(bool, Option<u16>), &'static str> {
         Self::check_uri(topic, MatchPolicy::Exact)?;
         Self::check_reserved(topic)?;
-        let disclose = self.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
-        self.disclosed(disclose.publisher, options.disclose_me)
+        let (disclose, trustlevel) =
+            self.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
+        let disclosed = self.disclosed(disclose.publisher, options.disclose_me)?;
+        Ok((disclosed, trustlevel))
     }
 
     /// The id that the realm gave the publication with that payload, if anybody was told.
@@ -191,11 +199,21 @@ impl Model {
                 topic: (entry.policy != MatchPolicy::Exact).then(|| topic.to_owned()),
                 publisher,
                 retained: false,
+                trustlevel: trustlevel(options.passthru.as_deref()),
                 payload,
             };
             let _ = self.deliver(entry.member, event);
         }
     }
+}
+
+/// What is passed on beside what has that level.
+pub(super) fn of_trustlevel(trustlevel: Option<u16>) -> Option<Box<Dict>> {
+    let level = u64::from(trustlevel?);
+    Some(Box::new(vec![(
+        "trustlevel".to_owned(),
+        Value::from(level),
+    )]))
 }
 
 /// Whether lists of receivers admit a session.

@@ -3,11 +3,13 @@
 use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
+use super::broker::of_trustlevel;
 use super::judging::ASKED;
 use super::open_call::Call;
 use super::queue::NewCall;
 use super::rerouting::keep;
 use super::{Entry, Model};
+use crate::sent::trustlevel;
 use crate::{Kind, Name, Sent};
 
 impl Model {
@@ -265,7 +267,7 @@ impl Model {
         let policy = options.match_policy;
         Self::check_uri(procedure, policy)?;
         Self::check_reserved(procedure)?;
-        let disclose = self.authorize(from, Action::Register, procedure, policy)?;
+        let disclose = self.authorize(from, Action::Register, procedure, policy)?.0;
         let same = |entry: &&Entry| entry.policy == policy && entry.uri == procedure;
         let first = self.callees.iter().find(same);
         if let Some(entry) = first.filter(|_| !options.force_reregister) {
@@ -297,7 +299,8 @@ impl Model {
         payload: u64,
     ) -> Result<(), &'static str> {
         Self::check_uri(procedure, MatchPolicy::Exact)?;
-        let disclose = self.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
+        let (disclose, trustlevel) =
+            self.authorize(from, Action::Call, procedure, MatchPolicy::Exact)?;
         let disclosed = self.disclosed(disclose.caller, options.disclose_me)?;
         let group = self.serving(procedure);
         let Some(first) = group.first() else {
@@ -316,7 +319,10 @@ impl Model {
         let new = NewCall {
             from,
             request,
-            options: options.clone(),
+            options: CallOptions {
+                passthru: of_trustlevel(trustlevel),
+                ..options.clone()
+            },
             procedure: procedure.to_owned(),
             disclosed,
             payload,
@@ -372,6 +378,7 @@ impl Model {
             receive_progress: options.receive_progress
                 && features.has(ClientFeature::CalleeProgressiveCallResults),
             progress: options.progress,
+            trustlevel: trustlevel(options.passthru.as_deref()),
             payload,
         };
         self.calls.push(Call {

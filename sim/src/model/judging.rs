@@ -1,6 +1,6 @@
 //! What authorizers have decided, naively.
 
-use crosstie_routing::{Action, Authorizer, CacheScope, Decision, Disclose, Verdict, error};
+use crosstie_routing::{Action, Authorizer, CacheScope, Decision, Verdict, error};
 use crosstie_wamp::MatchPolicy;
 
 use crate::Name;
@@ -44,14 +44,14 @@ impl Decisions {
         self.kept.retain(|kept| kept.authrole != authrole);
     }
 
-    /// What is disclosed of a session that may do something, or why it may not.
+    /// What was decided about a session that may do something, or why it may not.
     pub(super) fn ask(
         &mut self,
         now_ms: u64,
         asker: &Asker<'_>,
         authorizer: &Authorizer,
         subject: (Action, &str, MatchPolicy),
-    ) -> Result<Disclose, &'static str> {
+    ) -> Result<Decision, &'static str> {
         let decision = match self.given.clone() {
             Some(Verdict::Failed { .. }) => return Err(error::AUTHORIZATION_FAILED),
             Some(Verdict::Decided(decision)) => {
@@ -72,11 +72,7 @@ impl Decisions {
             }
         };
         match decision.allow {
-            true => Ok(Disclose {
-                caller: decision.disclose,
-                publisher: decision.disclose,
-                callee: decision.disclose,
-            }),
+            true => Ok(decision),
             false => Err(error::NOT_AUTHORIZED),
         }
     }

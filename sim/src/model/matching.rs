@@ -84,14 +84,14 @@ fn example_uris(pattern: &str, policy: MatchPolicy) -> Vec<String> {
 }
 
 impl Model {
-    /// What is disclosed of a session that may do something, or why it may not.
+    /// What is disclosed of a session that may do something, and its trust level; or why it may not.
     pub(super) fn authorize(
         &mut self,
         from: Name,
         action: Action,
         uri: &str,
         policy: MatchPolicy,
-    ) -> Result<Disclose, &'static str> {
+    ) -> Result<(Disclose, Option<u16>), &'static str> {
         let member = self.members.iter().find(|member| member.name == from);
         let member = member.expect("it is in the realm");
         let mut roles = self.config.roles.iter();
@@ -104,7 +104,15 @@ impl Model {
                 authrole: &member.authrole,
             };
             let subject = (action, uri, policy);
-            return self.decisions.ask(self.now_ms, &asker, authorizer, subject);
+            let decision = self
+                .decisions
+                .ask(self.now_ms, &asker, authorizer, subject)?;
+            let disclose = Disclose {
+                caller: decision.disclose,
+                publisher: decision.disclose,
+                callee: decision.disclose,
+            };
+            return Ok((disclose, decision.trustlevel.or(role.trustlevel)));
         }
         let permission = match role.role_match {
             RoleMatch::Specific => Self::permission(role, action, uri, policy),
@@ -112,7 +120,10 @@ impl Model {
         };
         let allowed = permission.filter(|permission| allows(permission, action));
         let permission = allowed.ok_or(error::NOT_AUTHORIZED)?;
-        Ok(permission.disclose)
+        Ok((
+            permission.disclose,
+            permission.trustlevel.or(role.trustlevel),
+        ))
     }
 
     pub(super) fn check_uri(uri: &str, policy: MatchPolicy) -> Result<(), &'static str> {

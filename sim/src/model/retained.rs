@@ -8,6 +8,7 @@ use crosstie_wamp::{MatchPolicy, PublishOptions, Receivers};
 use super::Model;
 use super::broker::admits;
 use super::matching::matches;
+use crate::sent::trustlevel;
 use crate::{Name, Sent};
 
 /// Events with lists that a topic keeps.
@@ -21,6 +22,7 @@ pub(crate) struct RetainedEvent {
     publisher: Option<u64>,
     receivers: Option<Receivers>,
     payload: u64,
+    trustlevel: Option<u64>,
     /// Nobody is sent it from then on.
     end_ms: Option<u64>,
 }
@@ -52,6 +54,7 @@ impl Model {
             publisher,
             receivers,
             payload,
+            trustlevel: trustlevel(options.passthru.as_deref()),
             end_ms: self.end_of_retained(options, topic),
         });
         self.end_retained();
@@ -112,6 +115,7 @@ impl Model {
                 topic: (policy != MatchPolicy::Exact).then_some(topic),
                 publisher: self.retained[place].publisher,
                 retained: true,
+                trustlevel: self.retained[place].trustlevel,
                 payload,
             };
             let _ = self.deliver(to, event);

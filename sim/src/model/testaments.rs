@@ -3,6 +3,7 @@
 use crosstie_routing::{RoleLimits, error};
 use crosstie_wamp::{PublishOptions, Value};
 
+use super::broker::of_trustlevel;
 use super::{Model, Testament};
 use crate::{Name, Sent};
 
@@ -84,8 +85,12 @@ impl Model {
                 publication,
                 ..
             } = testament;
-            let Ok(disclosed) = self.may_publish(name, &options, &topic) else {
+            let Ok((disclosed, trustlevel)) = self.may_publish(name, &options, &topic) else {
                 continue;
+            };
+            let options = PublishOptions {
+                passthru: of_trustlevel(trustlevel),
+                ..options
             };
             let told = publication.or_else(|| self.told_publication(payload));
             if let Some(id) = told.filter(|_| publication.is_none()) {

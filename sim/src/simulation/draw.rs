@@ -96,6 +96,7 @@ impl Simulation {
                 allow: !chance.one_in(4),
                 disclose: chance.one_in(2),
                 cache: chance.one_in(2),
+                trustlevel: chance.pick(&[None, None, Some(7)]),
             }),
         };
         let judged = &self.judged[place];
@@ -309,6 +310,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
             callee: disclosed,
         },
         cache: true,
+        trustlevel: disclosed.then_some(3),
     };
     let mut staff = Role::new(
         "staff",
@@ -338,6 +340,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
         RoleMatch::Crossbar,
     ]);
     staff.limits = role_limits(chance);
+    staff.trustlevel = chance.pick(&[None, Some(1)]);
     config.roles.push(staff);
     let mut authorizer = Authorizer::new("simulated.authorize");
     authorizer.cache = CacheOptions {

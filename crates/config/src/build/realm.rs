@@ -124,6 +124,7 @@ impl Builder<'_> {
             let Some(decides) = decides else {
                 return Role {
                     limits: session_limits(role.section("limits")),
+                    trustlevel: trustlevel(role),
                     ..Role::everything(name)
                 };
             };
@@ -146,6 +147,7 @@ impl Builder<'_> {
             },
             authorizer,
             limits: session_limits(role.section("limits")),
+            trustlevel: trustlevel(role),
             ..Role::new(name, self.permissions(role))
         }
     }
@@ -229,8 +231,15 @@ impl Builder<'_> {
                 callee: disclose.boolean("callee"),
             },
             cache: object.boolean("cache"),
+            trustlevel: trustlevel(object),
         }
     }
+}
+
+/// That of a role or a permission. The catalogue bounds it.
+fn trustlevel(object: View<'_>) -> Option<u16> {
+    let given = object.integer("trustlevel");
+    given.and_then(|level| u16::try_from(level).ok())
 }
 
 const AUTHORIZER_KEYS: [&str; 5] = [

@@ -290,6 +290,14 @@ pub(crate) static ROLE: Table = Table {
         .fallback(Fallback::Text("specific"))
         .own(),
         key(
+            "trustlevel",
+            integer_or_zero(0, 65_535),
+            "How far what its sessions publish and call is to be trusted: the \
+             [trust level](authorization.md#trust-levels) that events and invocations have then. 0 is the lowest.",
+        )
+        .otherwise("they have none, unless the permission says one")
+        .own(),
+        key(
             "limits",
             Kind::Object(&ROLE_LIMITS),
             "What sessions with the role may have, where that is less than the node's `limits` let everybody have.",
@@ -344,6 +352,13 @@ static PERMISSION: Table = Table {
             "Whether the decision may be kept; that of a static permission always is.",
         )
         .fallback(NO),
+        key(
+            "trustlevel",
+            integer_or_zero(0, 65_535),
+            "The [trust level](authorization.md#trust-levels) of what is published and called there.",
+        )
+        .otherwise("that of the role")
+        .own(),
     ],
 };
 

@@ -48,6 +48,8 @@ pub(crate) struct SharedRealm {
     /// Whether it answers the meta procedures and publishes the meta events.
     pub(crate) meta_api: bool,
     pub(super) has_history: bool,
+    /// Whether a role gives trust levels.
+    pub(super) gives_trustlevels: AtomicBool,
     /// Whether its sessions may outlive their connections.
     pub(super) is_resumable: bool,
     /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
@@ -128,6 +130,7 @@ impl SharedRealm {
             discloses_router: model.discloses_router,
             meta_api: model.meta_api,
             has_history: !model.history.is_empty(),
+            gives_trustlevels: AtomicBool::new(config.roles.iter().any(Role::gives_trustlevels)),
             is_resumable: model.resumption.is_some(),
             router: Arc::downgrade(router),
             link,

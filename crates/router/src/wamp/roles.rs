@@ -40,6 +40,7 @@ impl SharedRealm {
                 role: role.clone(),
                 started: SystemTime::now(),
             });
+            self.note_trustlevels(&roles);
         }
         drop(roles);
         if let Some(router) = self.router() {
@@ -57,8 +58,15 @@ impl SharedRealm {
             return None;
         }
         roles.retain(|started| started.role.name != name);
+        self.note_trustlevels(&roles);
         let taking_out = self.realm.lock().stop_role(name)?;
         Some(self.take_out(taking_out, EndReason::RoleStopped, &Farewell::STOP_ROLE))
+    }
+
+    /// What WELCOME announces from now on.
+    fn note_trustlevels(&self, roles: &[StartedRole]) {
+        let given = roles.iter().any(|of| of.role.gives_trustlevels());
+        self.gives_trustlevels.store(given, Ordering::Relaxed);
     }
 
     /// Takes sessions out with a GOODBYE, under one lock no more than others may wait for.

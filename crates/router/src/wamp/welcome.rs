@@ -6,9 +6,10 @@
 
 use std::sync::OnceLock;
 
-use crosstie_routing::{Identity, Refused, router_roles};
+use crosstie_routing::{Identity, RealmFeatures, Refused, router_roles};
 use crosstie_wamp::codec::{self, Detail};
 use crosstie_wamp::{Dict, Serializer, SessionId, Value};
+use std::sync::atomic::Ordering;
 
 use crate::origin::{self, Origin};
 use crate::wamp::peer::Peer;
@@ -116,14 +117,24 @@ impl Welcome<'_> {
 fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'static [u8] {
     static WRITTEN: [OnceLock<Vec<u8>>; KINDS * Serializer::ALL.len()] =
         [const { OnceLock::new() }; KINDS * Serializer::ALL.len()];
-    let has_nodes = realm.link.is_some();
-    let kind = [realm.meta_api, realm.has_history, has_nodes];
+    let features = RealmFeatures {
+        meta_api: realm.meta_api,
+        history: realm.has_history,
+        nodes: realm.link.is_some(),
+        trustlevels: realm.gives_trustlevels.load(Ordering::Relaxed),
+    };
+    let kind = [
+        features.meta_api,
+        features.history,
+        features.nodes,
+        features.trustlevels,
+    ];
     let kind = kind
         .into_iter()
         .fold(length as usize, |kind, is| 2 * kind + usize::from(is));
     let place = &WRITTEN[kind * Serializer::ALL.len() + serializer.index()];
     place.get_or_init(|| {
-        let mut roles = router_roles(realm.meta_api, realm.has_history, has_nodes);
+        let mut roles = router_roles(features);
         length.shorten(&mut roles);
         let mut written = Vec::new();
         codec::encode_value(&Value::Dict(roles), serializer, &mut written)
@@ -133,6 +144,6 @@ fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'stati
 }
 
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
-/// With the meta API or not, with event history or not, on several nodes or not, of each length.
-const KINDS: usize = 8 * Length::ALL.len();
+/// With the meta API or not, with event history or not, on several nodes or not, with trust levels or not, of each length.
+const KINDS: usize = 16 * Length::ALL.len();
 const DETAILS_MAX: usize = 15;

@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::caches::{CachePlace, Caches};
 use super::permission::Disclose;
 use super::question::{Asker, Authorizer, CacheOptions, Given, Question, Subject};
-use super::verdict::{RefusalCause, Verdict};
+use super::verdict::{Decision, RefusalCause, Verdict};
 use crate::Time;
 use crate::random::Random;
 
@@ -83,6 +83,24 @@ impl Asked {
         match decision.allow {
             true => Judged::Allowed(decision.disclose()),
             false => Judged::Refused(RefusalCause::AuthorizerDenied),
+        }
+    }
+
+    /// What was decided, if it has been.
+    pub(super) fn decision(
+        &self,
+        now: Time,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+        given: Option<&Given>,
+        caches: &Caches,
+    ) -> Option<Decision> {
+        let mut answers = iter::successors(given, |given| given.question.earlier.as_deref());
+        let answer = answers.find(|given| given.question.is_about(asker, subject));
+        match answer.map(|given| &given.verdict) {
+            Some(Verdict::Decided(decision)) => Some(*decision),
+            Some(Verdict::Failed { .. }) => None,
+            None => caches.peek(self.cache, now, asker, subject),
         }
     }
 

@@ -99,6 +99,20 @@ impl Cache {
         Some(decision)
     }
 
+    /// The same, for who asks once more about one message.
+    pub(super) fn peek(
+        &self,
+        now: Time,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+    ) -> Option<Decision> {
+        let whose = self.whose(asker);
+        let place = self.by_hash.get(&self.hash(&whose, subject))?;
+        let entry = &self.entries[*place as usize];
+        let is_it = entry.is_about(&whose, subject) && entry.expires > now;
+        is_it.then_some(entry.decision)
+    }
+
     /// Keeps a decision in place of the one before, and for want of room in place of those that have not
     /// been used for the longest time.
     pub(super) fn keep(

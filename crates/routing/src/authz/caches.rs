@@ -90,6 +90,17 @@ impl Caches {
         found
     }
 
+    /// The same, for who asks once more about one message.
+    pub(super) fn peek(
+        &self,
+        place: CachePlace,
+        now: Time,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+    ) -> Option<Decision> {
+        self.caches[place.0].cache.peek(now, asker, subject)
+    }
+
     /// Has something done to a cache.
     pub(super) fn change<R>(
         &mut self,

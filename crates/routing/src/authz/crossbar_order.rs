@@ -45,8 +45,18 @@ impl CrossbarOrder {
         order
     }
 
-    /// The permission that decides about a URI.
+    /// What the permission says that decides about a URI.
     pub(super) fn grant(&self, uri: &str) -> Option<Grant> {
+        self.deciding(uri).map(|(_, grant)| *grant)
+    }
+
+    /// The trust level that it gives.
+    pub(super) fn trustlevel(&self, uri: &str) -> Option<u16> {
+        self.deciding(uri)?.0.trustlevel
+    }
+
+    #[inline(always)]
+    fn deciding(&self, uri: &str) -> Option<&(Permission, Grant)> {
         let found = |place: usize| &self.permissions[place];
         let plain = self.plain.longest_prefix(uri).map(found);
         let plain = plain.filter(|(permission, _)| {
@@ -58,7 +68,7 @@ impl CrossbarOrder {
             .then(|| self.wildcards.longest_prefix(uri).map(found))
             .flatten()
             .filter(|(permission, _)| matches(&permission.uri, uri));
-        wildcard.or(plain).map(|(_, grant)| *grant)
+        wildcard.or(plain)
     }
 }
 

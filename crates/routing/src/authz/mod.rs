@@ -9,8 +9,10 @@ mod authorizer;
 mod cache;
 mod caches;
 mod crossbar_order;
+mod levels;
 mod permission;
 mod question;
+mod role;
 mod role_limits;
 mod verdict;
 
@@ -19,6 +21,7 @@ pub use self::caches::Decisions;
 pub use self::permission::{Action, Allow, Disclose, Permission};
 pub(crate) use self::question::{Asker, Subject};
 pub use self::question::{Authorizer, CacheOptions, CacheScope, Question};
+pub use self::role::{Role, RoleMatch};
 pub use self::role_limits::{RoleLimit, RoleLimits, SlowConsumer};
 pub use self::verdict::{Decision, RefusalCause, Verdict};
 
@@ -31,6 +34,7 @@ use self::authorizer::Asked;
 use self::cache::Cache;
 use self::caches::Caches;
 use self::crossbar_order::CrossbarOrder;
+use self::levels::Levels;
 use self::permission::Grant;
 use self::question::Given;
 use self::role_limits::Limited;
@@ -41,79 +45,6 @@ use crate::overlap::{common_beginning, overlap};
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
-
-/// A role of a realm (`realms[].roles[]` of the configuration).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Role {
-    pub name: String,
-    pub permissions: Vec<Permission>,
-    pub role_match: RoleMatch,
-    /// It is asked, and permissions count for nothing.
-    pub authorizer: Option<Authorizer>,
-    pub limits: RoleLimits,
-}
-
-/// Which of several permissions that match a URI decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RoleMatch {
-    /// The exact one, else the best wildcard, else the longest prefix.
-    #[default]
-    Specific,
-    /// Whichever Crossbar.io finds.
-    Crossbar,
-}
-
-impl Role {
-    /// The role that every realm has, configured or not, as in Crossbar.io.
-    pub const TRUSTED: &str = "trusted";
-
-    /// A role that may do everything, and is always disclosed.
-    pub(crate) fn trusted() -> Self {
-        let mut role = Self::everything(Self::TRUSTED);
-        for permission in &mut role.permissions {
-            permission.disclose.caller = true;
-            permission.disclose.publisher = true;
-        }
-        role
-    }
-
-    /// A role that may do everything, and whose disclosure is left to itself.
-    pub fn everything(name: &str) -> Self {
-        let allow = Allow {
-            call: true,
-            register: true,
-            publish: true,
-            subscribe: true,
-        };
-        let permission = Permission {
-            uri: String::new(),
-            match_policy: MatchPolicy::Prefix,
-            allow,
-            disclose: Disclose::default(),
-            cache: true,
-        };
-        Self::new(name, vec![permission])
-    }
-
-    /// A role that may do what these say.
-    pub fn new(name: &str, permissions: Vec<Permission>) -> Self {
-        Self {
-            name: name.to_owned(),
-            permissions,
-            role_match: RoleMatch::default(),
-            authorizer: None,
-            limits: RoleLimits::default(),
-        }
-    }
-
-    /// A role whose sessions may do what a procedure says.
-    pub fn asking(name: &str, authorizer: Authorizer) -> Self {
-        Self {
-            authorizer: Some(authorizer),
-            ..Self::new(name, Vec::new())
-        }
-    }
-}
 
 /// The role of a session, by its place among the roles. The place of a role that ended is taken
 /// by another one only when no session has it any more.
@@ -130,6 +61,8 @@ pub(crate) struct Roles {
     given: Option<Box<Given>>,
     /// What authorizers have let be kept.
     caches: Caches,
+    /// Whether one of them gives trust levels, or an authorizer has: it is not taken back.
+    give_trustlevels: bool,
 }
 
 #[derive(Debug)]
@@ -151,6 +84,9 @@ struct Rules {
     /// What decides where there is nothing in those.
     otherwise: Option<Otherwise>,
     limited: Option<Box<Limited>>,
+    /// The trust level where no permission says one.
+    trustlevel: Option<u16>,
+    levels: Option<Box<Levels>>,
 }
 
 /// How else it is decided what a role may do.
@@ -167,6 +103,7 @@ impl Roles {
             everybody: Limited::of(everybody, random),
             given: None,
             caches: Caches::default(),
+            give_trustlevels: false,
         };
         for role in roles {
             all.insert(role, random);
@@ -176,6 +113,7 @@ impl Roles {
 
     pub(crate) fn insert(&mut self, role: &Role, random: &mut Random) {
         let rules = Rules::new(role, &mut self.caches, random);
+        self.give_trustlevels |= role.gives_trustlevels();
         self.rules.insert(rules);
     }
 
@@ -336,8 +274,41 @@ impl Roles {
         }
     }
 
+    /// Whether there is more to ask about trust levels.
+    #[inline]
+    pub(crate) fn give_trustlevels(&self) -> bool {
+        self.give_trustlevels
+    }
+
+    /// How far a role has what somebody wants to do trusted, if it may and that is said.
+    pub(crate) fn trustlevel(
+        &mut self,
+        now: Time,
+        role: RoleIndex,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+    ) -> Option<u16> {
+        let rules = &mut self.rules[role.0 as usize];
+        let of_action = match rules.otherwise.as_mut() {
+            None => rules
+                .levels
+                .as_ref()
+                .and_then(|levels| levels.of(subject.uri)),
+            Some(Otherwise::Crossbar(order)) => order.trustlevel(subject.uri),
+            Some(Otherwise::Asked(asked)) => {
+                let given = self.given.as_deref();
+                let decision = asked.decision(now, asker, subject, given, &self.caches);
+                decision.and_then(|decision| decision.trustlevel)
+            }
+        };
+        of_action.or(rules.trustlevel)
+    }
+
     /// Has a question be answered while a message is handled.
     pub(crate) fn give(&mut self, question: Question, verdict: Verdict) {
+        if let Verdict::Decided(decision) = &verdict {
+            self.give_trustlevels |= decision.trustlevel.is_some();
+        }
         self.given = Some(Box::new(Given { question, verdict }));
     }
 
@@ -425,6 +396,8 @@ impl Rules {
             permissions: permissions.to_vec(),
             otherwise,
             limited: Limited::of(role.limits, random),
+            trustlevel: role.trustlevel,
+            levels: Levels::of_permissions(permissions, random),
         }
     }
 

@@ -11,6 +11,8 @@ pub struct Permission {
     pub disclose: Disclose,
     /// Whether the decision may be kept. A static one always is; kept for the configuration.
     pub cache: bool,
+    /// How far what is called or published is to be trusted, where that is not as for the role.
+    pub trustlevel: Option<u16>,
 }
 
 /// The four actions, each allowed or not.

@@ -25,6 +25,8 @@ pub struct Decision {
     pub disclose: bool,
     /// The decision may be kept.
     pub cache: bool,
+    /// How far what is called or published is to be trusted, where that is not as for the role.
+    pub trustlevel: Option<u16>,
 }
 
 /// Why an action was refused.
@@ -80,7 +82,7 @@ impl Decision {
 
 impl Verdict {
     /// Reads the first argument of an authorizer's RESULT: a boolean, or a dictionary with `allow` and,
-    /// if it likes, `disclose`, `cache` and `validate`, as Crossbar.io has them. It asks for payloads to be
+    /// if it likes, `disclose`, `cache` and `validate`, as Crossbar.io has them, and `trustlevel`. It asks for payloads to be
     /// validated in `validate`; there is no such thing here, so that what is only allowed
     /// with it is not allowed.
     pub fn read(answer: &Value) -> Self {
@@ -110,6 +112,7 @@ fn read_dict(dict: &Dict) -> Result<Decision, Nonsense<'_>> {
             "allow" => allow = Some(boolean()?),
             "disclose" => decision.disclose = boolean()?,
             "cache" => decision.cache = boolean()?,
+            "trustlevel" => decision.trustlevel = trustlevel(value)?,
             "validate" => match value {
                 Value::Null => {}
                 Value::Dict(schemas) if schemas.is_empty() => {}
@@ -123,12 +126,24 @@ fn read_dict(dict: &Dict) -> Result<Decision, Nonsense<'_>> {
     Ok(decision)
 }
 
+/// Null is as good as none.
+fn trustlevel(value: &Value) -> Result<Option<u16>, Nonsense<'_>> {
+    match value {
+        Value::Null => Ok(None),
+        _ => {
+            let level = value.as_u64().and_then(|level| u16::try_from(level).ok());
+            level.map(Some).ok_or(Nonsense::Trustlevel)
+        }
+    }
+}
+
 /// An answer that decides nothing.
 enum Nonsense<'d> {
     Type(&'static str),
     Key(&'d str),
     Value(&'d str),
     NoAllow,
+    Trustlevel,
     Validate,
     ValidateType,
 }
@@ -145,10 +160,14 @@ impl fmt::Display for Nonsense<'_> {
                 let shown: String = key.chars().take(KEY_CHARACTERS_MAX).collect();
                 write!(
                     f,
-                    "Authorizer returned unknown key '{shown}', expected allow, disclose, cache or validate"
+                    "Authorizer returned unknown key '{shown}', expected allow, disclose, cache, trustlevel or validate"
                 )
             }
             Self::Value(key) => write!(f, "Authorizer must have bool for '{key}'"),
+            Self::Trustlevel => write!(
+                f,
+                "Authorizer must have an integer from 0 to 65535 for 'trustlevel'"
+            ),
             Self::NoAllow => write!(f, "Authorizer must have 'allow' in returned dict"),
             Self::Validate => write!(
                 f,
@@ -184,12 +203,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn trust_levels() {
+        let level = |level: &str| {
+            let answer = format!(r#"{{"allow":true,"trustlevel":{level}}}"#);
+            let value = decode_value(Serializer::Json, answer.as_bytes(), &Limits::default());
+            match Verdict::read(&value.unwrap()) {
+                Verdict::Decided(decision) => Some(decision.trustlevel),
+                Verdict::Failed { .. } => None,
+            }
+        };
+        assert_eq!(level("null"), Some(None));
+        assert_eq!(level("0"), Some(Some(0)));
+        assert_eq!(level("65535"), Some(Some(65_535)));
+        for wrong in ["65536", "-1", "\"high\"", "true", "1.5"] {
+            assert_eq!(level(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn answers() {
         let decided = |allow, disclose, cache| {
             Ok(Decision {
                 allow,
                 disclose,
                 cache,
+                trustlevel: None,
             })
         };
         for (answer, expected) in [

@@ -14,6 +14,7 @@ use crate::events::MetaEvent;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::testaments::Testament;
+use crate::trustlevels;
 
 /// To read a testament and find whom it reaches, and to read so many bytes of it.
 const STEPS_PER_TESTAMENT: u32 = 10;
@@ -100,6 +101,7 @@ impl Broker {
         payload: Payload<'_>,
     ) -> Result<bool, Fault> {
         let disclosed = permit_publish(context, from, options, topic, false)?;
+        trustlevels::check_unsaid(options.passthru.as_deref())?;
         if options.sharding.is_some() {
             let text = "a testament is for no shard";
             return Err(Fault::new(error::OPTION_NOT_ALLOWED, text));
@@ -152,6 +154,8 @@ impl Broker {
         let Ok(disclosed) = self.judge_testament(context, from, &options, &topic, payload) else {
             return;
         };
+        let levelled = context.levelled(from, &options, &topic);
+        let options = levelled.as_deref().unwrap_or(&options);
         let exact = self.by_topic.exact(&topic);
         self.matched.clear();
         self.by_topic
@@ -159,7 +163,7 @@ impl Broker {
         let publication = Publication {
             id: PublicationId(request.0),
             publisher: disclosed.then_some(from),
-            options: &options,
+            options,
             topic: &topic,
             payload,
         };

@@ -188,6 +188,7 @@ impl Player {
         match (head, characters.as_str()) {
             ("realm", _) => self.configure(rest),
             ("permit", _) => self.permit(rest),
+            ("trustlevel", _) => self.trustlevel(rest),
             ("crossbar", _) => {
                 let role = self.config.roles.iter_mut().find(|role| role.name == rest);
                 role.ok_or("permit something first")?.role_match = RoleMatch::Crossbar;
@@ -403,14 +404,12 @@ impl Player {
 
     fn permit(&mut self, rest: &str) -> Result<(), String> {
         let words: Vec<_> = rest.split(' ').collect();
-        let [name, policy, uri, actions, disclose @ ..] = &words[..] else {
+        let [name, policy, uri, actions, more @ ..] = &words[..] else {
             return Err("permit needs role, policy, uri, actions".to_owned());
         };
         let allows = |action| actions.split(',').any(|listed| listed == action);
         let discloses = |who| {
-            let listed = disclose
-                .first()
-                .and_then(|word| word.strip_prefix("disclose="));
+            let listed = more.iter().find_map(|word| word.strip_prefix("disclose="));
             listed.is_some_and(|listed| listed.split(',').any(|name| name == who))
         };
         let permission = Permission {
@@ -428,6 +427,10 @@ impl Player {
                 callee: discloses("callee"),
             },
             cache: true,
+            trustlevel: more
+                .iter()
+                .find_map(|word| word.strip_prefix("trustlevel="))
+                .and_then(|level| level.parse().ok()),
         };
         let roles = &mut self.config.roles;
         match roles.iter_mut().find(|role| role.name == *name) {
@@ -436,6 +439,17 @@ impl Player {
                 roles.push(Role::new(name, vec![permission]));
             }
         }
+        Ok(())
+    }
+
+    /// `trustlevel ROLE NUMBER`, of a role that there is.
+    fn trustlevel(&mut self, rest: &str) -> Result<(), String> {
+        let (name, level) = rest
+            .split_once(' ')
+            .ok_or("trustlevel needs role and number")?;
+        let role = self.config.roles.iter_mut().find(|role| role.name == name);
+        let role = role.ok_or("there is no such role")?;
+        role.trustlevel = Some(level.parse().map_err(|_| "it needs a number")?);
         Ok(())
     }
 
@@ -477,6 +491,10 @@ impl Player {
                 allow: says("allow"),
                 disclose: says("disclose"),
                 cache: says("cache"),
+                trustlevel: rest
+                    .split(',')
+                    .find_map(|said| said.strip_prefix("trustlevel="))
+                    .and_then(|level| level.parse().ok()),
             }),
         };
         self.handle(who, &text, |realm, now, key, message, out| {

@@ -10,7 +10,7 @@ use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
     Message, MessageType, Payload, PublicationId, PublishOptions, Receivers, RegisterOptions,
     RegistrationId, RequestId, ResultDetails, Runmode, Serializer, SessionId, SubscribeOptions,
-    SubscriptionId, Unsupported, Value, YieldOptions,
+    SubscriptionId, TRUSTLEVEL, Unsupported, Value, YieldOptions,
 };
 
 /// A message that a client sends.
@@ -387,7 +387,8 @@ impl Writer {
             .into_iter()
             .flatten()
             .fold(self, |writer, (key, value)| {
-                writer.given(key, value.as_str())
+                let number = value.as_u64().map(|number| number.to_string());
+                writer.given(key, value.as_str().or(number.as_deref()))
             })
     }
 
@@ -421,15 +422,19 @@ fn flag(value: &str) -> bool {
 }
 
 fn pass(passthru: &mut Option<Box<Dict>>, key: &str, value: &str) -> Result<(), String> {
-    if !["ppt_", "enc_", "_"]
+    if !["ppt_", "enc_", "_", TRUSTLEVEL]
         .iter()
         .any(|kept| key.starts_with(kept))
     {
         return Err(format!("no such option: {key}"));
     }
-    passthru
-        .get_or_insert_default()
-        .push((key.to_owned(), Value::from(value)));
+    passthru.get_or_insert_default().push((
+        key.to_owned(),
+        match value.parse::<u64>() {
+            Ok(number) if key == TRUSTLEVEL => Value::from(number),
+            _ => Value::from(value),
+        },
+    ));
     Ok(())
 }
 

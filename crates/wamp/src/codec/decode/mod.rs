@@ -4,6 +4,7 @@
 //! dictionaries of session messages, which a router looks into once per session, become values.
 
 mod options;
+mod passed_on;
 
 use std::borrow::Cow;
 

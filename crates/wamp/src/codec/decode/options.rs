@@ -7,14 +7,15 @@ use std::borrow::Cow;
 
 use super::super::DecodeError;
 use super::super::reader::{Reader, Result, Token, enter};
-use super::super::value::{self, Room};
+use super::super::value::Room;
 use super::id;
-use crate::options::ACKNOWLEDGED_DELIVERY;
+use super::passed_on::{other, trustlevel};
+use crate::options::{ACKNOWLEDGED_DELIVERY, TRUSTLEVEL};
 use crate::{
-    CallOptions, CancelMode, CancelOptions, Dict, Disclosed, EventDetails, ID_MAX,
-    InterruptOptions, InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers,
-    RegisterOptions, ResultDetails, Revoked, Runmode, Seldom, SessionId, Sharding,
-    SubscribeOptions, Unsupported, Value, YieldOptions,
+    CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, ID_MAX, InterruptOptions,
+    InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
+    ResultDetails, Revoked, Runmode, Seldom, SessionId, Sharding, SubscribeOptions, Unsupported,
+    YieldOptions,
 };
 
 /// Reads a dictionary, each of its values with `entry`.
@@ -36,61 +37,6 @@ pub(super) fn entries<'a, R: Reader<'a>>(
     room.depth_left = outside;
     Ok(())
 }
-
-/// An unknown key: kept when it must be passed on.
-fn other<'a, R: Reader<'a>>(
-    reader: &mut R,
-    key: &str,
-    room: &mut Room,
-    passthru: &mut Option<Box<Dict>>,
-) -> Result<()> {
-    let is_kept = ["ppt_", "enc_", "_"]
-        .iter()
-        .any(|kept| key.starts_with(kept));
-    if key == FORWARD_FOR {
-        return forward_for(reader, room, passthru);
-    }
-    if is_kept || key == "transaction_hash" {
-        let value = value::read(reader, room)?;
-        passthru
-            .get_or_insert_default()
-            .push((key.to_owned(), value));
-        return Ok(());
-    }
-    reader.skip(room.depth_left)
-}
-
-/// Those for whom a router sends on what another one was sent. A receiver's library may end its connection for what
-/// is no such list, so that nothing else passes.
-#[cold]
-fn forward_for<'a, R: Reader<'a>>(
-    reader: &mut R,
-    room: &mut Room,
-    passthru: &mut Option<Box<Dict>>,
-) -> Result<()> {
-    if reader.null() {
-        return Ok(());
-    }
-    let offset = reader.value_offset();
-    let value = value::read(reader, room)?;
-    let is_list = matches!(&value, Value::List(list) if list.iter().all(is_somebody));
-    if !is_list {
-        let expected = "a list of dictionaries with session, authid and authrole";
-        return Err(DecodeError::unexpected(offset, expected, "something else"));
-    }
-    let passthru = passthru.get_or_insert_default();
-    passthru.push((FORWARD_FOR.to_owned(), value));
-    Ok(())
-}
-
-fn is_somebody(value: &Value) -> bool {
-    let has = |name: &str, is: fn(&Value) -> bool| value.get(name).is_some_and(is);
-    has("session", |value| value.as_u64().is_some())
-        && has("authid", |value| value.as_str().is_some())
-        && has("authrole", |value| value.as_str().is_some())
-}
-
-const FORWARD_FOR: &str = "forward_for";
 
 /// An unknown key of a request that is passed on to nobody. A null is as good as none.
 fn unknown<'a, R: Reader<'a>>(
@@ -138,6 +84,7 @@ pub(super) fn publish<'a, R: Reader<'a>>(
                 let said = &mut options.sharding.get_or_insert_default().unsupported;
                 unknown(reader, key, room, said)?;
             }
+            TRUSTLEVEL => trustlevel(reader, &mut options.passthru)?,
             _ => other(reader, key, room, &mut options.passthru)?,
         }
         Ok(())
@@ -182,6 +129,7 @@ pub(super) fn event<'a, R: Reader<'a>>(
             "publisher_authrole" => publisher.authrole = reader.text()?,
             "retained" => details.retained = reader.boolean()?,
             ACKNOWLEDGED_DELIVERY => details.acknowledged_delivery = reader.boolean()?,
+            TRUSTLEVEL => trustlevel(reader, &mut details.passthru)?,
             _ => other(reader, key, room, &mut details.passthru)?,
         }
         Ok(())
@@ -199,6 +147,7 @@ pub(super) fn call<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
             "progress" => options.progress = reader.boolean()?,
             "disclose_me" => options.disclose_me = Some(reader.boolean()?),
             "rkey" | "runmode" | "nkey" => sharding(reader, key, &mut options.sharding, room)?,
+            TRUSTLEVEL => trustlevel(reader, &mut options.passthru)?,
             _ => other(reader, key, room, &mut options.passthru)?,
         }
         Ok(())
@@ -310,6 +259,7 @@ pub(super) fn invocation<'a, R: Reader<'a>>(
             "timeout" => details.timeout_ms = milliseconds(reader)?,
             "receive_progress" => details.receive_progress = reader.boolean()?,
             "progress" => details.progress = reader.boolean()?,
+            TRUSTLEVEL => trustlevel(reader, &mut details.passthru)?,
             _ => other(reader, key, room, &mut details.passthru)?,
         }
         Ok(())
@@ -428,7 +378,11 @@ fn milliseconds<'a, R: Reader<'a>>(reader: &mut R) -> Result<u64> {
 }
 
 /// A whole number from `least`. Some clients write every number as a double.
-fn whole<'a, R: Reader<'a>>(reader: &mut R, least: u64, expected: &'static str) -> Result<u64> {
+pub(super) fn whole<'a, R: Reader<'a>>(
+    reader: &mut R,
+    least: u64,
+    expected: &'static str,
+) -> Result<u64> {
     let offset = reader.value_offset();
     let number = match reader.token()? {
         Token::Integer(number) => u64::try_from(number).ok(),
