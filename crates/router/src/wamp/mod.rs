@@ -40,6 +40,7 @@ pub(crate) mod resident;
 mod resuming;
 mod roles;
 pub(crate) mod session;
+mod started_role;
 mod stored;
 pub(crate) mod supervision;
 pub(crate) mod upgrade;

@@ -31,6 +31,7 @@ use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::rate::Rates;
 use crate::wamp::session::{Farewell, say_goodbye};
+use crate::wamp::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
 ///
@@ -77,13 +78,6 @@ pub(crate) struct SharedRealm {
     start: Instant,
     /// In the realm's time.
     pub(super) timer: Timer,
-}
-
-/// A role that sessions may have.
-#[derive(Clone)]
-pub(crate) struct StartedRole {
-    pub(crate) role: Role,
-    pub(crate) started: SystemTime,
 }
 
 /// Why a session was not let in.

@@ -9,8 +9,9 @@ use crosstie_wamp::Payload;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::Peer;
-use crate::wamp::realm::{SharedRealm, StartedRole};
+use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Farewell, say_goodbye};
+use crate::wamp::started_role::StartedRole;
 
 /// Places whose sessions are taken out under one lock: about a millisecond.
 const ENDED_MAX: usize = 1_024;

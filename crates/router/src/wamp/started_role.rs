@@ -1,0 +1,12 @@
+//! A role of a realm that runs.
+
+use std::time::SystemTime;
+
+use crosstie_routing::Role;
+
+/// A role that sessions may have.
+#[derive(Clone)]
+pub(crate) struct StartedRole {
+    pub(crate) role: Role,
+    pub(crate) started: SystemTime,
+}
