@@ -2,7 +2,7 @@
 
 use crosstie_fabric::crossing::{self, Came};
 use crosstie_fabric::{
-    Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, event, pack,
+    Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, Versions, event, pack,
 };
 use crosstie_nats::{Decoded, Limits, Operation, decode, headers, nkey};
 use crosstie_routing::Time;
@@ -78,6 +78,7 @@ pub fn frame(input: &[u8]) {
         incarnation: 1,
         detached: Detached::Serve,
         local_prefixes: Vec::new(),
+        versions: Versions::OWN,
     });
     member.attach(Time(1), ("server", 1_024), &mut Nowhere);
     for bytes in pack::frames(message) {
@@ -156,6 +157,7 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
         incarnation: 2,
         detached: Detached::Serve,
         local_prefixes: Vec::new(),
+        versions: Versions::OWN,
     });
     member.attach(Time(1), ("server", 1 << 20), &mut kept);
     let pattern = Pattern {

@@ -17,6 +17,7 @@ fn play(settings: &[(usize, usize)], faults: bool, run: impl Fn(u64, Setting) ->
                 nodes: *nodes,
                 servers: *servers,
                 faults,
+                mixed: seed % 4 == 0,
             };
             eprintln!("{setting:?}, SIM_SEED={seed}");
             crossed += run(seed, setting);

@@ -34,6 +34,10 @@ pub(crate) enum Field {
     Part = 14,
     /// Nodes that could not serve a call.
     Tried = 15,
+    /// Of a node: the first and the last version that it takes.
+    Versions = 16,
+    /// Of a node: those that it refuses, for it speaks no version with them.
+    Strangers = 17,
 }
 
 const LENGTH_BYTES: usize = 4;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Numbers have their highest octet first. A field that is not known is skipped, so that one may be added; what an
-//! older node must not skip is another kind, or another version.
+//! older node must not skip is another kind, in another version. The head stays as it is, and so does what says who is there:
+//! with it each node says which versions it takes, and others send it nothing else, see [`crate::Versions`].
 
 use crosstie_wamp::Serializer;
 
@@ -15,9 +16,6 @@ use crate::fields::Fields;
 
 /// Octets of the head.
 pub const HEAD_BYTES: usize = 24;
-
-/// What this program writes, and takes.
-pub const VERSION: u8 = 1;
 
 /// What a frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +75,11 @@ impl Kind {
         Self::Answer,
     ];
 
+    /// Whether every node takes it, whatever versions it speaks.
+    pub(crate) fn is_presence(self) -> bool {
+        matches!(self, Self::Hello | Self::Heartbeat | Self::Leave)
+    }
+
     fn code(self) -> u8 {
         self as u8 + 1
     }
@@ -115,6 +118,7 @@ impl Kind {
 /// The first 24 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
+    pub version: u8,
     pub kind: Kind,
     /// Of the rest.
     pub serializer: Serializer,
@@ -138,7 +142,7 @@ impl Head {
     /// Appends the octets; fields, their end and the rest follow.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let serializer = self.serializer.index() as u8;
-        out.extend_from_slice(&[VERSION, self.kind.code(), 0, serializer]);
+        out.extend_from_slice(&[self.version, self.kind.code(), 0, serializer]);
         out.extend_from_slice(&self.epoch.to_be_bytes());
         out.extend_from_slice(&self.incarnation.to_be_bytes());
         out.extend_from_slice(&self.sequence.to_be_bytes());
@@ -152,7 +156,8 @@ impl<'f> Frame<'f> {
             .split_first_chunk::<HEAD_BYTES>()
             .ok_or(Refusal::Frame)?;
         let [version, kind, _flags, serializer, numbers @ ..] = head;
-        if *version != VERSION {
+        // A message of several frames begins so, and none of them does.
+        if *version == 0 {
             return Err(Refusal::Frame);
         }
         let kind = Kind::from_code(*kind).ok_or(Refusal::Kind)?;
@@ -165,6 +170,7 @@ impl<'f> Frame<'f> {
                 .fold(0, |sum, octet| sum << 8 | u64::from(*octet))
         };
         let head = Head {
+            version: *version,
             kind,
             serializer: serializer.ok_or(Refusal::Frame)?,
             epoch: number(0, 4) as u32,

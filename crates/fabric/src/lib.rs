@@ -38,11 +38,13 @@ pub mod pack;
 mod pair;
 mod refusal;
 mod subjects;
+mod versions;
 
 pub use denied::{Denied, Matters};
 pub use engine::{Engine, Refused};
-pub use frame::{Frame, HEAD_BYTES, Head, Kind, VERSION};
+pub use frame::{Frame, HEAD_BYTES, Head, Kind};
 pub use member::{Change, Counts, Detached, Input, Member, Options, State, Ticked, To};
 pub use pair::Cause;
 pub use refusal::Refusal;
 pub use subjects::{SUBJECT_BYTES_MAX, Subjects};
+pub use versions::Versions;

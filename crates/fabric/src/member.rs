@@ -3,6 +3,7 @@
 mod barrier;
 mod pairs;
 mod saying;
+mod taking;
 
 use crosstie_routing::{NeighbourKey, Pattern, Position, Publication, Time, Uncrossed};
 
@@ -10,11 +11,10 @@ use crate::crossing::Came;
 use crate::denied::{Denied, Matters};
 use crate::engine::{Engine, Refused};
 use crate::event::{self, Event};
-use crate::fields::Field;
 use crate::interests::Interests;
 use crate::neighbours::Neighbours;
 use crate::pair::Cause;
-use crate::{Frame, Head, Kind, Refusal, Subjects};
+use crate::{Head, Kind, Refusal, Subjects, Versions};
 
 use barrier::Barriers;
 
@@ -39,6 +39,8 @@ pub struct Options {
     pub detached: Detached,
     /// Topics that begin with one of them stay on the node.
     pub local_prefixes: Vec<String>,
+    /// What it takes: [`Versions::OWN`], where there is no reason to say anything else.
+    pub versions: Versions,
 }
 
 /// Whom a note is for.
@@ -116,6 +118,8 @@ pub struct Member {
     epoch: u32,
     sequence: u64,
     server: String,
+    /// What is spoken.
+    version: u8,
     frame_bytes_max: usize,
     neighbours: Neighbours,
     interests: Interests,
@@ -155,6 +159,7 @@ impl Member {
     pub fn new(options: Options) -> Self {
         Self {
             subjects: Subjects::new(&options.realm),
+            version: options.versions.last,
             options,
             state: State::Detached,
             joined: None,
@@ -268,6 +273,7 @@ impl Member {
         for silent in self.neighbours.handle_tick(now) {
             self.end_pair(silent, Cause::Silent);
         }
+        self.choose_version();
         let (Some(engine), Some(ticked)) = (engine, self.ticked.replace(now)) else {
             self.ticked = None;
             self.interests.handle_tick(now, None);
@@ -401,79 +407,19 @@ impl Member {
         self.neighbours.suspected()
     }
 
+    /// Names and versions of the nodes that are there, and with which this one speaks none.
+    pub fn strangers(&self) -> impl Iterator<Item = (&str, Versions)> {
+        self.neighbours.strangers()
+    }
+
+    /// What this node takes.
+    pub fn versions(&self) -> Versions {
+        self.options.versions
+    }
+
     /// How many subjects it wants.
     pub fn interests(&self) -> usize {
         self.interests.len()
-    }
-
-    fn take<'f>(
-        &mut self,
-        now: Time,
-        subject: &str,
-        bytes: &'f [u8],
-        engine: &mut dyn Engine,
-    ) -> Result<Option<Input<'f>>, Refusal> {
-        let frame = Frame::decode(bytes)?;
-        let head = frame.head;
-        self.counts.received[head.kind as usize] += 1;
-        if head.incarnation == self.options.incarnation {
-            return Ok(None);
-        }
-        let (_, is_anew) = self.neighbours.hear(now, &head)?;
-        if is_anew {
-            self.end_pair(head.incarnation, Cause::Epoch);
-        }
-        let Some(neighbour) = self.neighbours.find(head.incarnation) else {
-            return Ok(None);
-        };
-        let fields = &frame.fields;
-        match head.kind {
-            Kind::Event => {
-                if !neighbour.take_sequence(&head) {
-                    self.counts.duplicates += 1;
-                    return Ok(None);
-                }
-                let event = event::read(&frame)?;
-                let is_its = self.subjects.read_topic(subject, &mut self.subject)
-                    && event
-                        .publication()
-                        .is_some_and(|publication| publication.topic == self.subject);
-                if !is_its {
-                    return Err(Refusal::Event);
-                }
-                return Ok(Some(Input::Event(event)));
-            }
-            Kind::Hello | Kind::Heartbeat => {
-                neighbour.know(fields.text(Field::Node)?, fields.text(Field::Server)?);
-                self.judge_pair(&frame, engine);
-                if head.kind == Kind::Hello {
-                    self.greet(now, head.incarnation, engine);
-                }
-            }
-            Kind::Leave => {
-                self.end_pair(head.incarnation, Cause::Left);
-                self.neighbours.leave(head.incarnation);
-            }
-            Kind::Pair => self.agree(&frame, engine)?,
-            Kind::Barrier => {
-                let number = fields.number(Field::Number)?;
-                let own = self.options.incarnation;
-                if fields.numbers(Field::Asked).any(|asked| asked == own) {
-                    let to = To::Node(head.incarnation);
-                    self.say(Kind::Passed, to, Some((number, &[])), engine);
-                }
-            }
-            Kind::Passed => {
-                let number = fields.number(Field::Number)?;
-                neighbour.note_answer();
-                if self.barriers.handle_passed(number, head.incarnation) {
-                    self.settle_barrier(now, engine);
-                }
-            }
-            // All others are what realms say to each other.
-            _ => return self.hear(&frame, engine),
-        }
-        Ok(None)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crosstie_routing::Time;
 
 use crate::pair::Pair;
-use crate::{Head, Refusal};
+use crate::{Head, Refusal, Versions};
 
 /// Nodes that are taken for some: an engine's client may draw as many numbers as it likes.
 pub(crate) const NEIGHBOURS_MAX: usize = 1_024;
@@ -42,11 +42,24 @@ pub(crate) struct Neighbour {
     /// Of its last event.
     sequence: u64,
     pub(crate) pair: Pair,
+    pub(crate) versions: Versions,
+    /// It takes none that is spoken here; or says so of this node.
+    pub(crate) is_refused: bool,
+    pub(crate) is_refusing: bool,
 }
 
 impl Neighbour {
     pub(crate) fn is_active(&self) -> bool {
-        self.is_known && !self.is_suspected && !self.is_mute()
+        self.is_there() && !self.is_mute() && !self.is_strange()
+    }
+
+    /// It has said who it is, and is heard.
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_known && !self.is_suspected
+    }
+
+    pub(crate) fn is_strange(&self) -> bool {
+        self.is_refused || self.is_refusing
     }
 
     pub(crate) fn is_mute(&self) -> bool {
@@ -109,6 +122,9 @@ impl Neighbours {
             epoch: head.epoch,
             sequence: 0,
             pair: Pair::default(),
+            versions: Versions::OWN,
+            is_refused: false,
+            is_refusing: false,
         });
         neighbour.heard = now;
         neighbour.is_suspected = false;
@@ -128,6 +144,11 @@ impl Neighbours {
     /// All that have been heard.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Neighbour)> {
         self.by_incarnation.iter().map(|(number, n)| (*number, n))
+    }
+
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (u64, &mut Neighbour)> {
+        let all = self.by_incarnation.iter_mut();
+        all.map(|(number, neighbour)| (*number, neighbour))
     }
 
     pub(crate) fn leave(&mut self, incarnation: u64) {
@@ -173,6 +194,29 @@ impl Neighbours {
         let all = self.by_incarnation.values();
         all.filter(|neighbour| neighbour.is_suspected || neighbour.is_mute())
             .count()
+    }
+
+    /// Chooses the version to speak, and refuses who does not take it; it, and those with whom there was something.
+    pub(crate) fn choose_version(&mut self, own: Versions) -> (u8, Vec<u64>) {
+        let there = self.all().filter(|(_, other)| other.is_there());
+        let there: Vec<_> = there.map(|(_, other)| other.versions).collect();
+        let version = own.choose(&there);
+        let mut refused = Vec::new();
+        for (incarnation, other) in self.all_mut() {
+            other.is_refused = other.is_there() && !other.versions.has(version);
+            if other.is_strange() && other.pair.is_open {
+                refused.push(incarnation);
+            }
+        }
+        (version, refused)
+    }
+
+    /// Those that are refused, or refuse this node.
+    pub(crate) fn strangers(&self) -> impl Iterator<Item = (&str, Versions)> {
+        let there = self
+            .all()
+            .filter(|(_, other)| other.is_there() && other.is_strange());
+        there.map(|(_, other)| (&*other.node, other.versions))
     }
 
     /// One node at each server but that one.

@@ -27,10 +27,12 @@ pub enum Cause {
     Full,
     /// It lives, and does not answer what it is asked.
     Mute,
+    /// It speaks no version that this node speaks.
+    Version,
 }
 
 impl Cause {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Gap,
         Self::Tail,
         Self::Epoch,
@@ -40,6 +42,7 @@ impl Cause {
         Self::Detached,
         Self::Full,
         Self::Mute,
+        Self::Version,
     ];
 
     /// The label of its metric.
@@ -54,6 +57,7 @@ impl Cause {
             Self::Detached => "detached",
             Self::Full => "full",
             Self::Mute => "mute",
+            Self::Version => "version",
         }
     }
 }

@@ -3,8 +3,10 @@
 /// What was wrong with a message that came from the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is no frame, or not one of this version.
+    /// It is no frame.
     Frame,
+    /// It is of a version that this node does not take, or of a node that takes none of this one's.
+    Version,
     /// A kind that is not known.
     Kind,
     /// A field is missing, or not of its form.
@@ -18,8 +20,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Frame,
+        Self::Version,
         Self::Kind,
         Self::Field,
         Self::Event,
@@ -31,6 +34,7 @@ impl Refusal {
     pub fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",
+            Self::Version => "version",
             Self::Kind => "kind",
             Self::Field => "field",
             Self::Event => "event",

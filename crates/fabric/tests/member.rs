@@ -1,7 +1,7 @@
 //! A node alone, and two of them: what they say, and from when on they know of each other.
 
 use crosstie_fabric::{
-    Denied, Detached, Engine, Input, Matters, Member, Options, Refused, State, Ticked,
+    Denied, Detached, Engine, Input, Matters, Member, Options, Refused, State, Ticked, Versions,
 };
 use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
 use crosstie_wamp::{
@@ -49,12 +49,17 @@ fn ms(milliseconds: u64) -> Time {
 }
 
 fn member(incarnation: u64, detached: Detached) -> Member {
+    speaking(Versions::OWN, incarnation, detached)
+}
+
+fn speaking(versions: Versions, incarnation: u64, detached: Detached) -> Member {
     Member::new(Options {
         realm: "r".to_owned(),
         node: format!("node{incarnation}"),
         incarnation,
         detached,
         local_prefixes: vec!["here.".to_owned()],
+        versions,
     })
 }
 
@@ -83,7 +88,13 @@ fn publication<'m>(options: &'m PublishOptions, topic: &'m str) -> Publication<'
 
 /// Attached at a server, with nobody else there.
 fn attached(incarnation: u64, server: &str) -> (Member, Said) {
-    let (mut member, mut said) = (member(incarnation, Detached::Serve), Said::default());
+    attached_speaking((1, 1), incarnation, server)
+}
+
+fn attached_speaking((first, last): (u8, u8), incarnation: u64, server: &str) -> (Member, Said) {
+    let versions = Versions { first, last };
+    let mut member = speaking(versions, incarnation, Detached::Serve);
+    let mut said = Said::default();
     member.attach(ms(0), (server, 1_000), &mut said);
     member.handle_pong(ms(1), &mut said);
     assert_eq!(member.handle_tick(ms(300), Some(&mut said)), Ticked::Live);
@@ -297,13 +308,14 @@ fn hostile_frames_are_counted() {
     let (subject, hello) = other.messages.remove(0);
     let (mut version, mut kind) = (hello.clone(), hello.clone());
     version[0] = 9;
+    version[1] = 1;
     kind[1] = 99;
     let mut event = hello.clone();
     event[1] = 1;
     event[23] = 1;
     for (frame, cause) in [
         (&hello[..10], "frame"),
-        (&version, "frame"),
+        (&version, "version"),
         (&kind, "kind"),
         (&hello[..40], "field"),
         (&event, "event"),
@@ -311,13 +323,68 @@ fn hostile_frames_are_counted() {
         let refused = member.handle_message(ms(1), (&subject, frame), &mut said);
         assert_eq!(refused.err().map(|refusal| refusal.name()), Some(cause));
     }
-    assert_eq!(member.counts().refused, [2, 1, 1, 1, 0, 0]);
+    assert_eq!(member.counts().refused, [1, 1, 1, 1, 1, 0, 0]);
     for number in 0..2_000_u64 {
         let mut frame = hello.clone();
         frame[8..16].copy_from_slice(&(number + 10).to_be_bytes());
         let _ = member.handle_message(ms(1), (&subject, &frame), &mut said);
     }
     assert_eq!(member.active().count(), 1_023);
+}
+
+#[test]
+fn the_last_version_that_both_take_is_spoken() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = (
+        attached_speaking((1, 2), 1, "s1"),
+        attached_speaking((2, 3), 2, "s1"),
+    );
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    hand_over(&mut from_one, &mut two, &mut from_two);
+    assert_eq!((one.active().count(), two.active().count()), (1, 1));
+    assert_eq!((one.strangers().count(), two.strangers().count()), (0, 0));
+    from_two.messages.clear();
+    let options = PublishOptions::default();
+    let sent = publication(&options, "a");
+    assert_eq!(two.publish(&sent, Some(&mut from_two)), Ok(()));
+    let (subject, frame) = from_two.messages.pop().expect("an event is sent");
+    assert_eq!(frame[0], 2);
+    let came = one.handle_message(ms(401), (&subject, &frame), &mut from_one);
+    assert!(matches!(came, Ok(Some(Input::Event(_)))), "{came:?}");
+}
+
+#[test]
+fn who_speaks_nothing_that_is_spoken_here_is_refused_on_both_sides() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = (
+        attached_speaking((1, 2), 1, "s1"),
+        attached_speaking((3, 4), 2, "s2"),
+    );
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    hand_over(&mut from_one, &mut two, &mut from_two);
+    for (member, stranger, versions) in [(&one, "node2", "3 to 4"), (&two, "node1", "1 to 2")] {
+        let strangers: Vec<_> = member.strangers().collect();
+        assert_eq!(strangers.len(), 1);
+        assert_eq!(strangers[0].0, stranger);
+        assert_eq!(strangers[0].1.to_string(), format!("versions {versions}"));
+        assert_eq!((member.active().count(), member.pairs()), (0, 0));
+    }
+    // It is not waited for, and nothing of it is taken.
+    let position = one.interest(ms(402), TOPIC, true, Some(&mut from_one));
+    one.handle_pong(ms(403), &mut from_one);
+    assert_eq!(one.in_force(), position);
+    let (_, mut third) = attached_speaking((2, 2), 3, "s1");
+    hand_over(&mut third, &mut one, &mut from_one);
+    assert_eq!((one.active().count(), one.strangers().count()), (1, 1));
+    let mut event = hello_of(2);
+    event[0] = 2;
+    event[1] = 1;
+    let refused = one.handle_message(ms(404), ("W1.r.e.a.b", &event), &mut from_one);
+    assert_eq!(refused.err().map(|refusal| refusal.name()), Some("version"));
+}
+
+/// Some frame of that node's.
+fn hello_of(incarnation: u64) -> Vec<u8> {
+    let (_, mut said) = attached(incarnation, "s1");
+    said.messages.remove(0).1
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_config as model;
 use crosstie_fabric::{
-    Change, Counts, Detached, Engine, Member, Options, Refused, State, Ticked, pack,
+    Change, Counts, Detached, Engine, Member, Options, Refused, State, Ticked, Versions, pack,
 };
 use crosstie_nats::{Growing, encode};
 use crosstie_routing::{
@@ -42,9 +42,25 @@ struct Inner {
     /// Nothing is dialled any more.
     is_stopped: bool,
     server: String,
+    /// Those that were told of.
+    strangers: Vec<(String, Versions)>,
     /// Why the last connection ended that way, or none was had; and when that was a denial.
     why: String,
     denied: Option<Instant>,
+}
+
+/// What this node says that it speaks. For tests of nodes that differ the environment may say something else.
+fn versions() -> Versions {
+    let said = std::env::var("CROSSTIE_TEST_FABRIC_VERSIONS").ok();
+    let said = said.as_deref().and_then(|said| said.split_once('-'));
+    let read = |text: &str| text.parse().ok();
+    let versions = said.and_then(|(first, last)| {
+        Some(Versions {
+            first: read(first)?,
+            last: read(last)?,
+        })
+    });
+    versions.unwrap_or(Versions::OWN)
 }
 
 /// So long a realm counts as denied: longer than it takes to try again.
@@ -64,6 +80,9 @@ pub(crate) struct Seen {
     /// Names of the other nodes that are there.
     pub(crate) nodes: Vec<String>,
     pub(crate) suspected: usize,
+    /// Names of those that this one speaks no version with, and theirs.
+    pub(crate) strangers: Vec<(String, Versions)>,
+    pub(crate) versions: Versions,
     pub(crate) interests: usize,
     /// Nodes that calls go to and come from.
     pub(crate) pairs: usize,
@@ -169,6 +188,7 @@ impl Link {
                 false => Detached::Serve,
             },
             local_prefixes: settings.local_prefixes.clone(),
+            versions: versions(),
         });
         Self {
             settings: settings.clone(),
@@ -179,6 +199,7 @@ impl Link {
                 held: 0,
                 is_stopped: false,
                 server: String::new(),
+                strangers: Vec::new(),
                 why: String::new(),
                 denied: None,
             }),
@@ -279,7 +300,8 @@ impl Link {
             let ticked = member.handle_tick(now, engine);
             (ticked, member.in_force())
         });
-        let inner = self.inner.lock();
+        let mut inner = self.inner.lock();
+        self.tell_of_strangers(&mut inner);
         if ticked == Ticked::Silent
             && let Some(wire) = &inner.wire
         {
@@ -294,6 +316,22 @@ impl Link {
             self.attached.notify_all();
         }
         reached
+    }
+
+    /// Says in the log who is refused from now on.
+    fn tell_of_strangers(&self, inner: &mut Inner) {
+        let strangers = strangers(&inner.member);
+        for stranger in &strangers {
+            if !inner.strangers.contains(stranger) {
+                let (node, theirs) = stranger;
+                tracing::warn!(
+                    "Realm '{}': node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {}",
+                    self.realm,
+                    inner.member.versions()
+                );
+            }
+        }
+        inner.strangers = strangers;
     }
 
     /// Ends in good order.
@@ -367,6 +405,8 @@ impl Link {
                 .map(|(node, _)| node.to_owned())
                 .collect(),
             suspected: inner.member.suspected(),
+            strangers: strangers(&inner.member),
+            versions: inner.member.versions(),
             interests: inner.member.interests(),
             pairs: inner.member.pairs(),
             counts: *inner.member.counts(),
@@ -381,6 +421,13 @@ impl Link {
         let elapsed = self.start.elapsed() + Duration::from_secs(1);
         Time(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX))
     }
+}
+
+fn strangers(member: &Member) -> Vec<(String, Versions)> {
+    let strangers = member.strangers();
+    strangers
+        .map(|(node, versions)| (node.to_owned(), versions))
+        .collect()
 }
 
 impl fmt::Debug for Link {

@@ -197,9 +197,9 @@ fn health(routers: &[Arc<RouterState>]) -> Response<Full<Bytes>> {
     }
     for (router, realm) in realms(routers) {
         let seen = realm.link.as_ref().map(|link| link.seen());
-        if let Some(denied) = seen.as_ref().and_then(fabric_denied) {
+        for wrong in seen.as_ref().map(fabric_wrong).unwrap_or_default() {
             let (router, realm) = (&router.id, realm.name());
-            let _ = writeln!(body, "Realm '{realm}' of router '{router}': {denied}");
+            let _ = writeln!(body, "Realm '{realm}' of router '{router}': {wrong}");
         }
     }
     text(status, body)
@@ -385,11 +385,11 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
                 escaped(&seen.why)
             ),
         };
-        let denied = fabric_denied(&seen).unwrap_or_default();
+        let wrong = escaped(&fabric_wrong(&seen).join("; "));
         let nodes: Vec<_> = seen.nodes.iter().map(|node| escaped(node)).collect();
         let _ = write!(
             rows,
-            "<tr><td>{}<td>{}<td>{state} <strong>{denied}</strong><td>{}<td>{}<td>{}",
+            "<tr><td>{}<td>{}<td>{state} <strong>{wrong}</strong><td>{}<td>{}<td>{}",
             escaped(&router.id),
             escaped(realm.name()),
             nodes.join("<br>"),
@@ -405,7 +405,15 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
     }
 }
 
-/// What NATS does not let a node do, where that is so.
+/// What NATS does not let a node do, and whom it does not understand.
+fn fabric_wrong(seen: &Seen) -> Vec<String> {
+    let strangers = seen.strangers.iter().map(|(node, theirs)| {
+        let own = seen.versions;
+        format!("node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}")
+    });
+    fabric_denied(seen).into_iter().chain(strangers).collect()
+}
+
 fn fabric_denied(seen: &Seen) -> Option<String> {
     match (seen.is_denied, seen.interests_denied) {
         (true, _) => Some("NATS denies what every node of the realm needs".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crosstie_fabric::Ticked;
+use crosstie_fabric::{Ticked, Versions};
 use crosstie_routing::{SessionKey, Time};
 use crosstie_wamp::{Message, RequestId};
 
@@ -16,6 +16,19 @@ pub struct Setting {
     pub nodes: usize,
     pub servers: usize,
     pub faults: bool,
+    /// Nodes speak different versions, of which all have one in common.
+    pub mixed: bool,
+}
+
+impl Setting {
+    fn versions(&self, index: NodeIndex) -> Versions {
+        match (self.mixed, index % 3) {
+            (false, _) => Versions::OWN,
+            (true, 0) => Versions { first: 1, last: 2 },
+            (true, 1) => Versions { first: 2, last: 3 },
+            (true, _) => Versions { first: 1, last: 4 },
+        }
+    }
 }
 
 pub(super) struct Cluster {
@@ -46,7 +59,12 @@ impl Cluster {
         for index in 0..setting.nodes {
             nodes.insert(
                 index,
-                Node::new(index as u64 + 1, chance.number(), meta_api),
+                Node::new(
+                    index as u64 + 1,
+                    chance.number(),
+                    meta_api,
+                    setting.versions(index),
+                ),
             );
             servers.connect(index, chance.below(setting.servers));
         }
@@ -150,6 +168,7 @@ pub(super) trait Play {
             nodes,
             servers,
             faults,
+            ..
         } = cluster.setting;
         let tick_ms = match faults {
             true => TICK_MS,
@@ -206,7 +225,12 @@ pub(super) trait Play {
             _ => {
                 cluster.servers.cut(index);
                 let (incarnation, seed) = (cluster.chance.number(), cluster.chance.number());
-                let node = Node::new(incarnation, seed, cluster.meta_api);
+                let node = Node::new(
+                    incarnation,
+                    seed,
+                    cluster.meta_api,
+                    cluster.setting.versions(index),
+                );
                 cluster.nodes.insert(index, node);
                 self.lose(index);
             }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crosstie_fabric::{Change, Detached, Engine, Input, Member, Options, Ticked, pack};
+use crosstie_fabric::{
+    Change, Detached, Engine, Input, Member, Options, Refusal, Ticked, Versions, pack,
+};
 use crosstie_routing::{
     ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox, Pattern,
     Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
@@ -151,7 +153,7 @@ impl Out<'_> {
 }
 
 impl Node {
-    pub(super) fn new(incarnation: u64, seed: u64, meta_api: bool) -> Self {
+    pub(super) fn new(incarnation: u64, seed: u64, meta_api: bool, versions: Versions) -> Self {
         let config = RealmConfig {
             meta_api,
             ..RealmConfig::open("r")
@@ -164,6 +166,7 @@ impl Node {
                 incarnation,
                 detached: Detached::Serve,
                 local_prefixes: Vec::new(),
+                versions,
             }),
             heard: Vec::new(),
             held: 0,
@@ -230,6 +233,10 @@ impl Node {
             Told::Message(subject, message) => {
                 for frame in pack::frames(message) {
                     let taken = self.member.handle_message(now, (subject, frame), client);
+                    // Who has not heard yet whom there is says what not all of them take.
+                    if matches!(taken, Err(Refusal::Version)) {
+                        continue;
+                    }
                     let input = taken.expect("nodes say what nodes say");
                     self.take(now, client, input.as_ref());
                 }

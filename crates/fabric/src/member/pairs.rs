@@ -93,6 +93,15 @@ impl Member {
         neighbour.pair.begin(self.side_last);
     }
 
+    /// Speaks what most of the others take; with the rest there is nothing any more.
+    pub(super) fn choose_version(&mut self) {
+        let (version, refused) = self.neighbours.choose_version(self.options.versions);
+        self.version = version;
+        for incarnation in refused {
+            self.end_pair(incarnation, Cause::Version);
+        }
+    }
+
     /// Looks at what a heartbeat says of what was said; where there is no agreement, one is sought.
     pub(super) fn judge_pair(&mut self, frame: &Frame<'_>, engine: &mut dyn Engine) {
         let incarnation = frame.head.incarnation;
@@ -119,7 +128,7 @@ impl Member {
             self.side_last += 1;
             neighbour.pair.begin(self.side_last);
         }
-        if !neighbour.pair.is_open && !neighbour.is_mute() {
+        if !neighbour.pair.is_open && !neighbour.is_mute() && !neighbour.is_strange() {
             self.say_pair(incarnation, engine);
         }
     }

@@ -7,10 +7,13 @@ use super::{JOINING_MS, Member, State, To};
 use crate::engine::Engine;
 use crate::fields::{self, Field};
 use crate::pair::Cause;
-use crate::{Head, Kind};
+use crate::{Head, Kind, Versions};
 
 /// Who does not answer for so long is mute. That is longer than silence is suspected: what asks it may wait in line.
 const MUTE_AFTER_MS: u64 = 5_000;
+
+/// Of what every node takes.
+const PRESENCE_VERSION: u8 = 1;
 
 /// Between two answers to hellos.
 const GREETING_MS: u64 = 20;
@@ -127,6 +130,14 @@ impl Member {
             });
             let said: Vec<_> = said.flat_map(u64::to_be_bytes).collect();
             fields::put(Field::Said, &said, frame);
+            let Versions { first, last } = self.options.versions;
+            fields::put(Field::Versions, &[first, last], frame);
+            let strangers = self.neighbours.all().filter(|(_, other)| other.is_refused);
+            let strangers = strangers.flat_map(|(incarnation, _)| incarnation.to_be_bytes());
+            let strangers: Vec<_> = strangers.collect();
+            if !strangers.is_empty() {
+                fields::put(Field::Strangers, &strangers, frame);
+            }
         }
         if let Some((number, asked)) = barrier {
             let asked: Vec<_> = asked.iter().flat_map(|asked| asked.to_be_bytes()).collect();
@@ -152,6 +163,10 @@ impl Member {
 
     pub(super) fn head(&self, kind: Kind) -> Head {
         Head {
+            version: match kind.is_presence() {
+                true => PRESENCE_VERSION,
+                false => self.version,
+            },
             kind,
             serializer: Serializer::Json,
             epoch: self.epoch,

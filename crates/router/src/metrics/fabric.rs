@@ -63,7 +63,11 @@ impl Families {
         };
         let is_attached = i64::from(seen.state == State::Attached);
         self.attached.get_or_create(&of_link()).set(is_attached);
-        for (state, count) in [("active", seen.nodes.len()), ("suspected", seen.suspected)] {
+        for (state, count) in [
+            ("active", seen.nodes.len()),
+            ("suspected", seen.suspected),
+            ("refused", seen.strangers.len()),
+        ] {
             let neighbours = self.neighbours.get_or_create(&with("state", state));
             neighbours.set(count as i64);
         }

@@ -1,0 +1,217 @@
+//! Procedures that one callee has, whatever becomes of the nodes: `single` is `strict`.
+//!
+//! Whoever registers such a procedure has its node claim it, when all nodes that are there have agreed; and is let in when that is
+//! granted. A node's grants hold for as long as its lease, which it renews; whoever grants waits longer than that before it grants
+//! the same to another node. When a lease is over what was granted is taken from its callees.
+//!
+//! What grants is the realm's owner: [`crate::Outbox::claim`] and [`crate::Outbox::give_up`] say what is wanted,
+//! [`crate::Realm::handle_lease`], [`crate::Realm::end_lease`] and [`crate::Realm::handle_claimed`] what has come of it.
+
+use std::collections::BTreeMap;
+
+use crosstie_wamp::{InvocationPolicy, MatchPolicy, MessageType, RegistrationId};
+
+use super::Dealer;
+use super::across::Answer;
+use super::registrations::Registrations;
+use crate::Time;
+use crate::across::Pattern;
+use crate::context::Context;
+use crate::fault::{Fault, error};
+use crate::keys::RegistrationKey;
+
+#[derive(Debug, Default)]
+pub(super) struct Strict {
+    /// When the lease is over.
+    until: Time,
+    /// The place of the registration that is looked at next, while those are taken away that were granted under a lease
+    /// that is over.
+    losing: Option<u32>,
+    claim_last: u64,
+    claims: BTreeMap<u64, Claim>,
+}
+
+/// A callee that is to be granted what it has registered.
+#[derive(Debug)]
+struct Claim {
+    answer: Answer,
+    match_policy: MatchPolicy,
+    procedure: Box<str>,
+}
+
+impl Strict {
+    pub(super) fn is_losing(&self) -> bool {
+        self.losing.is_some()
+    }
+
+    fn is_over(&self, now: Time) -> bool {
+        self.until <= now || self.is_losing()
+    }
+}
+
+impl Registrations {
+    /// Whether what waits there has to be granted before it is let in.
+    pub(super) fn is_to_be_claimed(&self, id: RegistrationId) -> bool {
+        let key = self.of_id(id).filter(|_| self.is_strict);
+        key.is_some_and(|key| {
+            let registration = &self[key];
+            let is_single = registration.callees.policy() == InvocationPolicy::Single;
+            is_single && !registration.pending().is_empty()
+        })
+    }
+
+    fn is_leased(&self, key: RegistrationKey) -> bool {
+        let parts = self[key].across.as_deref();
+        parts.is_some_and(|parts| parts.is_leased)
+    }
+}
+
+impl Dealer {
+    pub(crate) fn serve_singles_strictly(&mut self) {
+        self.registrations.is_strict = true;
+        if let Some(across) = &mut self.across {
+            across.strict = Some(Strict::default());
+        }
+    }
+
+    /// The node's lease lasts until then. One that is over does not come back: what was granted under it is taken away.
+    pub(crate) fn handle_lease(&mut self, now: Time, until: Time) {
+        self.end_lease(now);
+        if let Some(strict) = self.strict() {
+            strict.until = until;
+        }
+    }
+
+    /// Begins to take away what was granted, where the lease is over.
+    pub(crate) fn end_lease(&mut self, now: Time) {
+        let Some(strict) = self.strict() else {
+            return;
+        };
+        if strict.until <= now && strict.until > Time(0) {
+            strict.until = Time(0);
+            strict.losing = Some(0);
+        }
+    }
+
+    pub(super) fn is_losing(&mut self) -> bool {
+        self.strict().is_some_and(|strict| strict.is_losing())
+    }
+
+    pub(super) fn lose_some<H>(&mut self, context: &mut Context<'_, H>, count_max: usize) {
+        let places = self.registrations.places();
+        let Some(from) = self.strict().and_then(|strict| strict.losing) else {
+            return;
+        };
+        let (mut place, mut lost) = (from, 0);
+        while place < places && lost < count_max {
+            let key = RegistrationKey(place);
+            place += 1;
+            if self.registrations.holds(key) && self.registrations.is_leased(key) {
+                lost += 1;
+                let evicted = self.registrations.lose(context, key);
+                self.evict(evicted);
+            }
+        }
+        context.spend(count_max as u32);
+        if let Some(strict) = self.strict() {
+            strict.losing = (place < places).then_some(place);
+        }
+    }
+
+    /// Whether this node's callee of what it was granted may not be called any more.
+    pub(super) fn is_lease_over(&self, now: Time, key: RegistrationKey) -> bool {
+        let strict = self.across.as_deref().and_then(|a| a.strict.as_ref());
+        let is_over = strict.is_some_and(|strict| strict.is_over(now));
+        is_over && self.registrations.is_leased(key)
+    }
+
+    pub(super) fn claim<H>(&mut self, context: &mut Context<'_, H>, answer: Answer) {
+        let now = context.now;
+        let key = answer
+            .registered
+            .and_then(|(id, _)| self.registrations.of_id(id));
+        let (Some(key), Some(strict)) = (key, self.across.as_deref_mut()) else {
+            return;
+        };
+        let Some(strict) = &mut strict.strict else {
+            return;
+        };
+        if strict.is_over(now) {
+            return self.refuse_claim(context, &answer);
+        }
+        let registration = &self.registrations[key];
+        let pattern = registration.pattern();
+        strict.claim_last += 1;
+        let claim = Claim {
+            answer,
+            match_policy: pattern.match_policy,
+            procedure: pattern.topic.into(),
+        };
+        strict.claims.insert(strict.claim_last, claim);
+        context.out.claim(strict.claim_last, pattern);
+    }
+
+    /// A claim was granted, or was not.
+    pub(crate) fn handle_claimed<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        claim: u64,
+        is_granted: bool,
+    ) {
+        let now = context.now;
+        let Some(strict) = self.strict() else {
+            return;
+        };
+        let Some(claim) = strict.claims.remove(&claim) else {
+            return;
+        };
+        let is_same = |other: &Claim| {
+            (other.match_policy, &other.procedure) == (claim.match_policy, &claim.procedure)
+        };
+        let is_wanted = strict.claims.values().any(is_same);
+        let is_granted = is_granted && !strict.is_over(now);
+        if !is_granted {
+            return self.refuse_claim(context, &claim.answer);
+        }
+        let to = context.sessions.find(claim.answer.to);
+        if let (Some(to), Some(entered)) = (to, claim.answer.registered) {
+            self.let_in_or_refuse(context, (to, claim.answer.request), entered);
+        }
+        let pattern = Pattern {
+            match_policy: claim.match_policy,
+            topic: &claim.procedure,
+        };
+        let key = self
+            .registrations
+            .value(claim.match_policy, &claim.procedure);
+        match key.filter(|key| !self.registrations[*key].callees.is_empty()) {
+            Some(key) => {
+                let id = self.registrations[key].id;
+                self.registrations.note_leased(id);
+            }
+            // It went while it was waited for.
+            None if !is_wanted => context.out.give_up(pattern),
+            None => {}
+        }
+    }
+
+    /// What was to be let in is not.
+    fn refuse_claim<H>(&mut self, context: &mut Context<'_, H>, answer: &Answer) {
+        let Some(to) = context.sessions.find(answer.to) else {
+            return;
+        };
+        if let Some((id, _)) = answer.registered {
+            self.registrations.remove(context, to, id);
+        }
+        context.refuse(to, MessageType::Register, answer.request, &unclaimed());
+    }
+
+    fn strict(&mut self) -> Option<&mut Strict> {
+        self.across.as_deref_mut()?.strict.as_mut()
+    }
+}
+
+pub(super) fn unclaimed() -> Fault {
+    let text = "this node cannot make sure that no other node has a callee of the procedure";
+    Fault::new(error::NETWORK_FAILURE, text)
+}
