@@ -1,5 +1,6 @@
 //! Events to and from other nodes, and subscriptions that wait until those know of them.
 
+use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use crosstie_wamp::{EventDetails, MatchPolicy, Message, MessageType, RequestId, 
 
 use super::receivers::Filter;
 use super::retained::{self, Retained};
-use super::waiting::{REQUEST_BYTES, Request};
+use super::waiting::{REQUEST_BYTES, Request, Waiting};
 use super::{Across, Broker, Subscription, SubscriptionKey};
 use crate::Outbox;
 use crate::across::{Pattern, Position, Publication, Uncrossed};
@@ -80,7 +81,10 @@ impl Broker {
         let position = context.out.interest(pattern, true);
         if position > across.in_force {
             across.line.push_back((position, subscription));
-            kept.waiting = Some(Box::default());
+            kept.waiting = Some(Box::new(Waiting {
+                position,
+                ..Waiting::default()
+            }));
         }
     }
 
@@ -146,12 +150,16 @@ impl Broker {
         let Some(across) = &mut self.across else {
             return;
         };
-        let Some((_, id)) = across.line.front().copied() else {
+        let Some((position, id)) = across.line.front().copied() else {
             return;
         };
         let key = self.by_id.get(&id).copied();
         let found = key.and_then(|key| self.subscriptions.get_mut(key.0 as usize));
-        let Some(subscription) = found else {
+        let is_its = |found: &&mut Subscription| {
+            let waiting = found.waiting.as_deref();
+            waiting.is_some_and(|waiting| waiting.position == position)
+        };
+        let Some(subscription) = found.filter(is_its) else {
             across.line.pop_front();
             return;
         };
@@ -194,7 +202,8 @@ impl Broker {
             return;
         };
         let waiting = across.line.iter().filter_map(|(_, id)| self.by_id.get(id));
-        let denied: Vec<_> = waiting
+        // One that went and came again stands in line twice.
+        let denied: BTreeSet<_> = waiting
             .filter(|key| {
                 let subscription = &self.subscriptions[key.0 as usize];
                 let pattern = subscription

@@ -13,7 +13,7 @@ pub(super) struct Across {
     /// What ids begin from.
     pub(super) scope: u64,
     pub(super) in_force: Position,
-    /// Subscriptions that wait, in the order of their positions. One may be gone.
+    /// Subscriptions that wait, in the order of their positions. One may be gone, or be there again and wait for another.
     pub(super) line: VecDeque<(Position, SubscriptionId)>,
 }
 
@@ -21,6 +21,8 @@ pub(super) struct Across {
 /// account, and not among the subscribers: no event is to come before SUBSCRIBED.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
+    /// What they wait for.
+    pub(super) position: Position,
     pub(super) requests: VecDeque<Request>,
 }
 
