@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
+from rig.router import Router
 from rig.session import CALL, ERROR, GOODBYE, RESULT
 from rig.waiting import await_true
 
@@ -20,6 +22,12 @@ def ask(session: Session, procedure: str, *args: object, **kwargs: object) -> ob
         return answer[4]
     assert answer[0] == RESULT, answer
     return answer[3][0]
+
+
+def is_stopped(node: Router) -> bool:
+    """Return whether none of its threads runs."""
+    threads = Path(f"/proc/{node.process.pid}/task").iterdir()
+    return all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T" for each in threads)
 
 
 @pytest.fixture
@@ -157,6 +165,7 @@ def test_a_node_that_does_not_answer_is_left_out(nats, nodes, session) -> None:
     here, there = nodes(2, nats())
     asking, quick, far = session(here), session(here), session(there)
     there.signal(signal.SIGSTOP)
+    await_true("all of it has stopped", lambda: is_stopped(there))
     try:
         # Whoever asks for many lists at once is refused some of them, and keeps nobody from asking.
         for _ in range(100):
