@@ -4,6 +4,8 @@ use crosstie_fabric::crossing::{self, Came};
 use crosstie_fabric::{
     Detached, Engine, Frame, Input, Member, Options, Refused, Subjects, Versions, event, pack,
 };
+use crosstie_jetstream::answer::{self, Got, StreamInfo};
+use crosstie_jetstream::{Greeting, Message};
 use crosstie_nats::{Decoded, Limits, Operation, decode, headers, nkey};
 use crosstie_routing::Time;
 
@@ -54,6 +56,35 @@ pub fn nats(input: &[u8]) {
     if let Ok(text) = std::str::from_utf8(input) {
         let _ = nkey::read_user_seed(text);
     }
+}
+
+/// What a server answers about streams, and says of itself.
+pub fn answer(input: &[u8]) {
+    let _ = Greeting::decode(input);
+    if let Ok(Ok(json)) = answer::decode(input) {
+        let _ = StreamInfo::read(&json);
+    }
+    let (headers, payload) = input.split_at(input.len() / 2);
+    let message = Message {
+        headers: headers.to_vec(),
+        payload: payload.to_vec(),
+        ..Message::default()
+    };
+    if let Ok(Got::Entry { payload: got, .. }) = Got::read(message) {
+        assert!(got == payload);
+    }
+}
+
+pub fn answer_seeds() -> Vec<Vec<u8>> {
+    [
+        &b"INFO {\"server_id\":\"a\",\"max_payload\":1,\"jetstream\":true}\r\n"[..],
+        br#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 1"}}"#,
+        br#"{"config":{"subjects":["a"],"num_replicas":3},"state":{"first_seq":1,"last_seq":2,"messages":2},"cluster":{"leader":"n","replicas":[{"current":true}]}}"#,
+        b"NATS/1.0\r\nNats-Sequence: 5\r\n\r\nthe payload of an entry of it.",
+        b"NATS/1.0 204 EOB\r\n\r\n",
+    ]
+    .map(<[u8]>::to_vec)
+    .into()
 }
 
 /// A frame of another node, on a subject: the first octet says how long that is.

@@ -262,3 +262,8 @@ fn fabric_frame() {
 fn ledger_batch() {
     check("ledger_batch", &ledger::batch_seeds(), ledger::batch);
 }
+
+#[test]
+fn jetstream_answer() {
+    check("jetstream_answer", &fabric::answer_seeds(), fabric::answer);
+}
