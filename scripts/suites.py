@@ -188,6 +188,12 @@ def of_wamp() -> list[Suite]:
             ["fabric"],
             *[needs.namespaces, needs.nats],
         ),
+        black_box(
+            "ledger",
+            "vhosts of several nodes, whose journal servers of NATS keep: kills, pauses, lost logs",
+            ["ledger"],
+            needs.nats,
+        ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
             "report",

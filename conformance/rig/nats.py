@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from rig.plain import Plain
@@ -113,8 +114,10 @@ class NatsServer:
         return True
 
 
-def cluster(directory: Path, count: int, more: str = "") -> list[NatsServer]:
-    """Start servers that know each other."""
+def cluster(
+    directory: Path, count: int, more: str = "", each: Callable[[str], str] = lambda _: ""
+) -> list[NatsServer]:
+    """Start servers that know each other; `each` says more of the one that has a name."""
     ports, routes = free_ports(count), free_ports(count)
     known = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
     servers = []
@@ -125,7 +128,8 @@ def cluster(directory: Path, count: int, more: str = "") -> list[NatsServer]:
                 f'cluster {{ name: tests, listen: "127.0.0.1:{routes[index]}", '
                 f"routes: [{known}] }}\n"
             )
-        servers.append(NatsServer(directory, f"nats{index + 1}", ports[index], where, more))
+        name = f"nats{index + 1}"
+        servers.append(NatsServer(directory, name, ports[index], where, more + each(name)))
     if count > 1:
         for server in servers:
             await_routes(server, servers)
@@ -148,6 +152,15 @@ def await_routes(server: NatsServer, others: list[NatsServer]) -> None:
                 return bool(there.messages)
 
             await_true(f"{server.name} reaches {other.name}", crosses)
+
+
+def jetstream(name: str, *, sync: str = "always", monitor: int = 0) -> str:
+    """Return what a server says that has streams, in a directory named after it."""
+    http = f'http: "127.0.0.1:{monitor}"\n' if monitor else ""
+    return (
+        f'jetstream {{ store_dir: "js-{name}", sync_interval: "{sync}", '
+        f"max_mem: 64MB, max_file: 1GB }}\n{http}"
+    )
 
 
 class NatsClient(Plain):
@@ -175,6 +188,19 @@ class NatsClient(Plain):
     def publish(self, subject: str, payload: bytes) -> None:
         """Send a message."""
         self.send(f"PUB {subject} {len(payload)}\r\n".encode() + payload + b"\r\n")
+
+    def ask(self, subject: str, question: dict) -> dict:
+        """Ask one of the server's services, and return its answer."""
+        self.subscribe("rig.answer")
+        payload = json.dumps(question).encode()
+        head = f"PUB {subject} rig.answer {len(payload)}\r\n".encode()
+        self.send(head + payload + b"\r\n")
+        await_true(f"{subject} is answered", self._has_messages)
+        return json.loads(self.messages.pop()[1])
+
+    def _has_messages(self) -> bool:
+        self.flush()
+        return bool(self.messages)
 
     def flush(self) -> None:
         """Wait until the server has done what it was told; keep the messages that come."""

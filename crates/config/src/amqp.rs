@@ -93,6 +93,7 @@ fn everything_for(users: &[String]) -> AmqpVhost {
     AmqpVhost {
         name: DEFAULT_VHOST.into(),
         permissions: permissions.collect(),
+        replicated: None,
     }
 }
 

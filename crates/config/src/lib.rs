@@ -59,11 +59,11 @@ pub use model::{
     WebOptions, WebPaths, WebProgram, WebPython, WebService, WebSocket, WebSocketOptions,
     WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
+pub use model::{Elsewhere, Fabric, NatsUrl, Replicated};
 pub use model::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,
 };
-pub use model::{Fabric, NatsUrl};
 pub use model::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use part::{
     component_from_json, joint_from_json, realm_from_json, rlink_from_json, role_from_json,

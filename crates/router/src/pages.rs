@@ -443,7 +443,8 @@ fn amqp_status(routers: &[Arc<RouterState>]) -> String {
             );
         }
     }
-    if rows.is_empty() {
+    let replicated = amqp::replicated_page(routers);
+    if rows.is_empty() && replicated.is_empty() {
         return rows;
     }
     let mut alarms = String::new();
@@ -453,7 +454,7 @@ fn amqp_status(routers: &[Arc<RouterState>]) -> String {
     }
     format!(
         "<h2>AMQP</h2>{alarms}<div><table><tr><th>router<th>vhost<th>connections<th>queues\
-         <th>consumers<th>ready<th>unacknowledged{rows}</table></div>"
+         <th>consumers<th>ready<th>unacknowledged{rows}</table></div>{replicated}"
     )
 }
 

@@ -129,10 +129,13 @@ impl Router {
         let opened = Broker::open(amqp, &self.options.directory, &self.workers);
         let (broker, skipped) =
             opened.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
-        match self.state.set_amqp(broker) {
-            true => Ok(skipped),
-            false => Err(failed(StartFault::AlreadyRunning)),
+        if !self.state.set_amqp(Arc::clone(&broker)) {
+            return Err(failed(StartFault::AlreadyRunning));
         }
+        let (directory, workers) = (&self.options.directory, &self.workers);
+        let started = broker.start_replicated(amqp, &self.state, directory, workers);
+        started.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
+        Ok(skipped)
     }
 
     /// Starts a component that the router is itself. It runs as long as the router.

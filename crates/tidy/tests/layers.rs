@@ -37,6 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "fabric",
             "jetstream",
             "joints",
+            "ledger",
             "nats",
             "queues",
             "rlinks",

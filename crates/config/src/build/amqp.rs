@@ -178,7 +178,13 @@ impl Builder<'_> {
                 users.take(user, permission.span_of("user"), self.problems);
                 permissions.push(self.amqp_permission(permission, user));
             }
-            vhosts.push(AmqpVhost { name, permissions });
+            let replicated = vhost.object("replicated");
+            let replicated = replicated.map(|replicated| self.replicated(replicated));
+            vhosts.push(AmqpVhost {
+                name,
+                permissions,
+                replicated,
+            });
         }
         vhosts
     }

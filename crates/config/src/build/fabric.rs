@@ -8,7 +8,19 @@ use crate::view::View;
 
 impl Builder<'_> {
     pub(super) fn fabric(&mut self, fabric: View<'_>) -> Fabric {
-        let nats = fabric.section("nats");
+        let (urls, credentials, ca_certificates) = self.nats(fabric.section("nats"));
+        Fabric {
+            urls,
+            credentials,
+            ca_certificates,
+            is_refused_detached: fabric.text("detached") == Some("refuse"),
+            is_own_preferred: fabric.text("locality") == Some("prefer"),
+            local_prefixes: fabric.texts("local_prefixes").map(str::to_owned).collect(),
+        }
+    }
+
+    /// Where servers are, the file of credentials, and those of certificates.
+    pub(super) fn nats(&mut self, nats: View<'_>) -> (Vec<NatsUrl>, Option<String>, Vec<String>) {
         let mut urls = Vec::new();
         for item in nats.items("urls") {
             let Value::Text(text) = &item.value else {
@@ -19,13 +31,10 @@ impl Builder<'_> {
                 Err(why) => self.problems.push(Problem::error(item.span, why.into())),
             }
         }
-        Fabric {
+        (
             urls,
-            credentials: nats.text("credentials").map(str::to_owned),
-            ca_certificates: nats.texts("ca_certificates").map(str::to_owned).collect(),
-            is_refused_detached: fabric.text("detached") == Some("refuse"),
-            is_own_preferred: fabric.text("locality") == Some("prefer"),
-            local_prefixes: fabric.texts("local_prefixes").map(str::to_owned).collect(),
-        }
+            nats.text("credentials").map(str::to_owned),
+            nats.texts("ca_certificates").map(str::to_owned).collect(),
+        )
     }
 }

@@ -18,6 +18,7 @@ mod outgoing;
 mod principals;
 mod realm;
 mod references;
+mod replicated;
 mod rlink;
 mod session_limits;
 mod store;

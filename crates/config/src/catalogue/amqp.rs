@@ -5,6 +5,7 @@ use super::form::{
     Fallback, Key, Kind, Rule, TYPE, Table, Words, integer, integer_or_zero, key, list,
     list_not_empty,
 };
+use super::replicated::REPLICATED;
 use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
 
 /// A router worker's `amqp`.
@@ -147,6 +148,13 @@ static VHOST: Table = Table {
             "Who may open it, and what they may do there.",
         )
         .otherwise("nobody may open it"),
+        key(
+            "replicated",
+            Kind::Object(&REPLICATED),
+            "Has the vhost survive its machine: its journal is kept by servers of NATS, and another node takes it over.",
+        )
+        .otherwise("it is this worker's alone, and in its store")
+        .own(),
     ],
 };
 

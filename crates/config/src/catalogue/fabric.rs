@@ -1,6 +1,6 @@
 //! Realms of several nodes: every key that is taken.
 
-use super::form::{Fallback, Kind, Rule, Table, Words, key, list, list_not_empty};
+use super::form::{Fallback, Key, Kind, Rule, Table, Words, key, list, list_not_empty};
 
 pub(super) static FABRIC: Table = Table {
     path: "realms[].fabric",
@@ -42,32 +42,34 @@ pub(super) static FABRIC: Table = Table {
 static NATS: Table = Table {
     path: "realms[].fabric.nats",
     name: "NATS",
-    keys: &[
-        key(
-            "urls",
-            list_not_empty(&Kind::Text(Rule::NatsUrl)),
-            "Where the servers are: `nats://host:port`, or `tls://host:port` where TLS is demanded. One that is \
-             reached is kept until it is lost.",
-        )
-        .required()
-        .own(),
-        key(
-            "credentials",
-            Kind::Text(Rule::Path),
-            "The file with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path begins \
-             at the node's directory.",
-        )
-        .otherwise("none are shown")
-        .own(),
-        key(
-            "ca_certificates",
-            list(&Kind::Text(Rule::Path)),
-            "The files of the certificates that are trusted (PEM), with TLS; relative paths begin at the node's directory.",
-        )
-        .otherwise("those that the system trusts")
-        .own(),
-    ],
+    keys: &[URLS, CREDENTIALS, CA_CERTIFICATES],
 };
+
+pub(super) const URLS: Key = key(
+    "urls",
+    list_not_empty(&Kind::Text(Rule::NatsUrl)),
+    "Where the servers are: `nats://host:port`, or `tls://host:port` where TLS is demanded. One that is \
+     reached is kept until it is lost.",
+)
+.required()
+.own();
+
+pub(super) const CREDENTIALS: Key = key(
+    "credentials",
+    Kind::Text(Rule::Path),
+    "The file with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path begins \
+     at the node's directory.",
+)
+.otherwise("none are shown")
+.own();
+
+pub(super) const CA_CERTIFICATES: Key = key(
+    "ca_certificates",
+    list(&Kind::Text(Rule::Path)),
+    "The files of the certificates that are trusted (PEM), with TLS; relative paths begin at the node's directory.",
+)
+.otherwise("those that the system trusts")
+.own();
 
 static LOCALITY: Words = Words {
     path: "realms[].fabric.locality",

@@ -22,6 +22,7 @@ mod options;
 mod other_options;
 mod realm;
 pub mod refused;
+mod replicated;
 mod rlink;
 mod rule;
 mod scram;

@@ -137,6 +137,7 @@ impl Reading {
                 self.definitions.vhosts.push(AmqpVhost {
                     name: name.to_owned(),
                     permissions: Vec::new(),
+                    replicated: None,
                 });
             }
         }

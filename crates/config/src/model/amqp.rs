@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Json;
+use super::{Json, Replicated};
 
 /// The broker behind a router worker's AMQP transports.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,8 @@ pub struct AmqpUser {
 pub struct AmqpVhost {
     pub name: String,
     pub permissions: Vec<AmqpPermission>,
+    /// It survives its machine.
+    pub replicated: Option<Replicated>,
 }
 
 /// Three regular expressions over names of queues and exchanges. An empty one allows nothing,

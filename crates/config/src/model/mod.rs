@@ -8,6 +8,7 @@ mod amqp;
 mod fabric;
 mod joint;
 mod outgoing;
+mod replicated;
 mod rlink;
 mod transport;
 mod web;
@@ -34,6 +35,7 @@ pub use joint::{
     TargetToProcedure, TopicToExchange,
 };
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
+pub use replicated::{Elsewhere, Replicated};
 pub use rlink::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
     Allowed, Cookie, CookieStore, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket,

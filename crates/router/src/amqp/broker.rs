@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
-use crosstie_queues::{Position, Time, Vhost, VhostConfig, VhostLimits};
+use crosstie_queues::{Position, Time, Vhost};
 use crosstie_store::{CommitterConfig, Restored, Store, StoreConfig, StoreError};
 use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
@@ -19,12 +20,16 @@ use super::flow::FlowControl;
 use super::identity;
 use super::import;
 use super::incomplete::Incomplete;
+use super::limits::vhost_config;
 use super::logins::Logins;
 use super::outbox::VhostOutbox;
 use super::peer::{About, Peer};
+use super::replicated::Whose;
+use super::replication::{Ownership, Replicated};
 use super::shared::Shared;
-use super::status::{ConnectionStatus, OperatorError};
-use super::vhost::{Clock, SharedVhost};
+use super::status::{Alarm, ConnectionStatus, OperatorError};
+use super::vhost::{Clock, Keeper, SharedVhost};
+use crate::router_state::RouterState;
 use crate::watch::Watch;
 use crate::{report, router_state};
 
@@ -35,8 +40,12 @@ pub(crate) struct Broker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) message_bytes_max: usize,
     pub(super) server_properties: TableBuf,
-    /// By name.
+    /// Those that are this worker's alone, by name.
     vhosts: Vec<Arc<SharedVhost>>,
+    /// Those that survive their machine.
+    replicated: Vec<Arc<Replicated>>,
+    /// Their threads.
+    ledgers: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
     number_last: AtomicU64,
     /// Counted since the start.
@@ -73,6 +82,7 @@ impl Broker {
         let mut vhosts = restore_vhosts(&amqp, now, restored);
         let mut skipped = definitions.skipped.clone();
         skipped.extend(import::define(&definitions, now, &mut vhosts));
+        let replicated = take_replicated(&amqp, &mut vhosts);
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -85,7 +95,8 @@ impl Broker {
         let vhosts = vhosts.into_iter().map(|(name, vhost)| {
             let shared = Arc::clone(&shared);
             let thread = workers.serving_handle();
-            Arc::new(SharedVhost::new(name, vhost, clock, shared, thread))
+            let keeper = Keeper::Local;
+            Arc::new(SharedVhost::new(name, vhost, clock, shared, thread, keeper))
         });
         let broker = Arc::new(Self {
             users: users(&amqp)?,
@@ -93,6 +104,8 @@ impl Broker {
             message_bytes_max: limits.message_bytes_max,
             server_properties: identity::server_properties(&amqp.identity),
             vhosts: vhosts.collect(),
+            replicated,
+            ledgers: Mutex::default(),
             shared,
             peers: Mutex::default(),
             number_last: AtomicU64::new(0),
@@ -105,6 +118,29 @@ impl Broker {
         broker.start_committer(store, config, workers.keeper_handle())?;
         broker.start_keeping(workers);
         Ok((broker, skipped))
+    }
+
+    /// Starts what keeps the vhosts that survive their machine. The error says what is wrong with which file.
+    pub(crate) fn start_replicated(
+        &self,
+        amqp: &model::Amqp,
+        state: &Arc<RouterState>,
+        directory: &Path,
+        workers: &Workers,
+    ) -> Result<(), String> {
+        if self.replicated.is_empty() {
+            return Ok(());
+        }
+        let definitions = amqp.definitions.as_ref().map(|path| {
+            let loaded = model::Definitions::load(&directory.join(path));
+            loaded.map_err(|e| e.to_string())
+        });
+        let definitions = Arc::new(definitions.transpose()?.unwrap_or_default());
+        for replicated in &self.replicated {
+            let started = replicated.start((amqp, &definitions), state, directory, workers)?;
+            self.ledgers.lock().push(started);
+        }
+        Ok(())
     }
 
     /// Work that is due by time, in the keeper's thread.
@@ -173,7 +209,7 @@ impl Broker {
                 }
             }
         }
-        if let Some(vhost) = self.vhost(vhost) {
+        if let Some(vhost) = self.local(vhost) {
             vhost.handle_commit(position, result.is_ok());
         }
     }
@@ -217,6 +253,15 @@ impl Broker {
         Ok(())
     }
 
+    /// Closes all connections that are in a vhost, which is not to be entered any more.
+    pub(crate) fn close_vhost(&self, watch: &Watch, vhost: &Arc<SharedVhost>, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if Arc::ptr_eq(&peer.vhost, vhost) {
+                force_close(peer, watch, reason);
+            }
+        }
+    }
+
     /// Closes all connections that came by a transport, or by any.
     pub(crate) fn close_connections(&self, watch: &Watch, transport: Option<u32>, reason: &str) {
         for peer in self.peers.lock().values() {
@@ -229,15 +274,66 @@ impl Broker {
     /// Writes what is to survive and has not been written, and ends the store's thread; whether all
     /// could be written.
     pub(crate) fn stop(&self) -> bool {
+        self.replicated
+            .iter()
+            .for_each(|replicated| replicated.stop());
+        for ledger in self.ledgers.lock().drain(..) {
+            // One that has panicked has said so.
+            let _ = ledger.join();
+        }
         self.vhosts.iter().for_each(|vhost| vhost.stop());
         self.shared.stop_committer()
     }
 
-    pub(crate) fn vhosts(&self) -> &[Arc<SharedVhost>] {
-        &self.vhosts
+    /// Those that are open here, by name.
+    pub(crate) fn vhosts(&self) -> Vec<Arc<SharedVhost>> {
+        let mut vhosts = self.vhosts.clone();
+        vhosts.extend(self.replicated.iter().filter_map(|found| found.here()));
+        vhosts.sort_by(|a, b| a.name().cmp(b.name()));
+        vhosts
     }
 
-    pub(crate) fn vhost(&self, name: &str) -> Option<&Arc<SharedVhost>> {
+    /// Those that survive their machine, wherever they are.
+    pub(crate) fn replicated(&self) -> &[Arc<Replicated>] {
+        &self.replicated
+    }
+
+    /// Whether there is one of that name, here or elsewhere.
+    pub(crate) fn has_vhost(&self, name: &str) -> bool {
+        let mut replicated = self.replicated.iter();
+        self.local(name).is_some() || replicated.any(|found| *found.name == *name)
+    }
+
+    /// One that is open here; otherwise who has it.
+    pub(crate) fn vhost(&self, name: &str) -> Result<Arc<SharedVhost>, Whose> {
+        if let Some(vhost) = self.local(name) {
+            return Ok(Arc::clone(vhost));
+        }
+        let mut replicated = self.replicated.iter();
+        match replicated.find(|found| *found.name == *name) {
+            Some(found) => match found.ownership() {
+                Ownership::Here(vhost) => Ok(vhost),
+                Ownership::NotHere(whose) => Err(whose),
+            },
+            None => Err(Whose::Nobody {
+                why: "there is none of that name".into(),
+            }),
+        }
+    }
+
+    /// The alarms that stand at the moment.
+    pub(crate) fn alarms(&self) -> Vec<Alarm> {
+        let mut alarms = self.shared.alarms();
+        for replicated in &self.replicated {
+            if let Some(why) = replicated.seen().alarm {
+                let vhost = replicated.name.to_string();
+                alarms.push(Alarm::Ledger { vhost, why });
+            }
+        }
+        alarms
+    }
+
+    fn local(&self, name: &str) -> Option<&Arc<SharedVhost>> {
         let place = self.vhosts.binary_search_by(|v| (**v.name()).cmp(name));
         place.ok().map(|place| &self.vhosts[place])
     }
@@ -313,6 +409,28 @@ fn restore_vhosts(
     vhosts
 }
 
+/// Takes the vhosts out that survive their machine: what the store has of them is not theirs.
+fn take_replicated(
+    amqp: &model::Amqp,
+    vhosts: &mut BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
+) -> Vec<Arc<Replicated>> {
+    let mut found = Vec::new();
+    for vhost in &amqp.vhosts {
+        let Some(settings) = &vhost.replicated else {
+            continue;
+        };
+        let name: Arc<str> = vhost.name.as_str().into();
+        let local = vhosts.remove(&name);
+        if local.is_some_and(|local| local.memory_bytes() > 0) {
+            tracing::warn!(
+                "vhost '{name}': what the store has of it, from before it was replicated, stays there"
+            );
+        }
+        found.push(Arc::new(Replicated::new(name, settings.clone())));
+    }
+    found
+}
+
 /// Peers that are listed under one taking of their lock.
 const PEERS_MAX: usize = 1000;
 
@@ -329,31 +447,6 @@ fn is_embedded(store: &str) -> bool {
 fn force_close(peer: &Arc<Peer>, watch: &Watch, reason: &str) {
     peer.force_close(reason);
     watch.closing(peer.watch, peer.closing_timeout);
-}
-
-pub(super) fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
-    let timeout = limits.consumer_timeout.map(|timeout| timeout.as_millis());
-    VhostConfig {
-        name: Arc::clone(name),
-        limits: VhostLimits {
-            queues_max: limits.queues_max,
-            connection_queues_max: limits.connection_queues_max,
-            exchanges_max: limits.exchanges_max,
-            bindings_max: limits.bindings_max,
-            definition_bytes_max: limits.definition_bytes_max,
-            exchange_steps_max: limits.exchange_steps_max,
-            pattern_nodes_max: limits.pattern_nodes_max,
-            consumers_max: limits.consumers_max,
-            connection_consumers_max: limits.connection_consumers_max,
-            copy_keys_max: limits.copy_keys_max,
-            transaction_messages_max: limits.transaction_messages_max,
-            transaction_bytes_max: limits.transaction_bytes_max,
-            channels_max: usize::from(u16::MAX),
-            message_bytes_max: limits.message_bytes_max,
-        },
-        consumer_timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
-        ..VhostConfig::named(name)
-    }
 }
 
 fn users(amqp: &model::Amqp) -> Result<Users, String> {

@@ -22,6 +22,8 @@ pub(crate) struct FlowControl {
     memory: Cause,
     store: Cause,
     disk: Cause,
+    /// Why a store that fails holds publishers back, as they are told.
+    store_reason: &'static str,
 }
 
 /// A reason to hold publishers back, and those that it holds.
@@ -56,6 +58,9 @@ pub(crate) enum Journaled {
 const LOW_ON_MEMORY: &str = "low on memory";
 const LOW_ON_DISK: &str = "low on disk";
 
+/// Of a vhost whose journal several servers keep.
+const NO_REPLICAS: &str = "waiting for replicas";
+
 impl FlowControl {
     pub(crate) fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
         Self {
@@ -65,7 +70,21 @@ impl FlowControl {
             memory: Cause::default(),
             store: Cause::default(),
             disk: Cause::default(),
+            store_reason: LOW_ON_DISK,
         }
+    }
+
+    /// Of one vhost, whose journal is kept elsewhere: what waits for that is all that counts.
+    pub(crate) fn of_a_log(waiting_bytes_max: usize) -> Self {
+        Self {
+            store_reason: NO_REPLICAS,
+            ..Self::new(usize::MAX, waiting_bytes_max)
+        }
+    }
+
+    /// Nothing waits any more, for nobody: publishers are let go.
+    pub(crate) fn let_go(&self) {
+        self.store.end();
     }
 
     /// What held `before` bytes of messages holds `after` now. Under the lock of what holds them, so
@@ -123,7 +142,7 @@ impl FlowControl {
         let was_failing = self.is_store_failing();
         self.store.begin(true);
         if !was_failing {
-            self.store.tell(LOW_ON_DISK);
+            self.store.tell(self.store_reason);
         }
         !was_failing
     }
@@ -172,7 +191,7 @@ impl FlowControl {
         } else if published.journaled > Journaled::Nothing && self.store.stands() {
             // To take messages away is the way out of a disk that is full.
             if published.journaled == Journaled::More || !self.is_store_failing() {
-                self.store.block(peer, LOW_ON_DISK);
+                self.store.block(peer, self.store_reason);
             }
         } else if published.journaled == Journaled::More && self.disk.stands() {
             self.disk.block(peer, LOW_ON_DISK);

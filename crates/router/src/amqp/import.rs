@@ -8,10 +8,7 @@ use crosstie_config::{Amqp, DefinedBinding, DefinedExchange, DefinedQueue, Defin
 use crosstie_queues::{Destination, Fault, Time, Vhost};
 
 use super::arguments;
-use super::broker::vhost_config;
-use super::peer::Peer;
-
-type PeersVhost = Vhost<Arc<Peer>>;
+use super::limits::vhost_config;
 
 /// The definitions that an empty broker would not take, beside what was skipped in reading them.
 /// `amqp` has what they say of vhosts already.
@@ -19,16 +16,16 @@ pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
     let vhosts = amqp.vhosts.iter().map(|vhost| {
         let name: Arc<str> = vhost.name.as_str().into();
         let config = vhost_config(&name, &amqp.limits);
-        (name, Vhost::new(config, 0))
+        (name, Vhost::<()>::new(config, 0))
     });
     define(definitions, Time(0), &mut vhosts.collect())
 }
 
 /// Declares exchanges, queues and bindings that are not there yet; returns what could not be.
-pub(super) fn define(
+pub(super) fn define<P>(
     definitions: &Definitions,
     now: Time,
-    vhosts: &mut BTreeMap<Arc<str>, PeersVhost>,
+    vhosts: &mut BTreeMap<Arc<str>, Vhost<P>>,
 ) -> Vec<Skipped> {
     let mut definer = Definer {
         now,
@@ -45,13 +42,13 @@ pub(super) fn define(
     definer.skipped
 }
 
-struct Definer<'v> {
+struct Definer<'v, P> {
     now: Time,
-    vhosts: &'v mut BTreeMap<Arc<str>, PeersVhost>,
+    vhosts: &'v mut BTreeMap<Arc<str>, Vhost<P>>,
     skipped: Vec<Skipped>,
 }
 
-impl Definer<'_> {
+impl<P> Definer<'_, P> {
     fn exchange(&mut self, exchange: &DefinedExchange) {
         let arguments = arguments::from_json(&exchange.arguments);
         let declare = ExchangeDeclare {
@@ -110,7 +107,7 @@ impl Definer<'_> {
         &mut self,
         vhost: &str,
         what: &str,
-        define: impl FnOnce(&mut PeersVhost) -> Result<(), Fault>,
+        define: impl FnOnce(&mut Vhost<P>) -> Result<(), Fault>,
     ) {
         let why = match self.vhosts.get_mut(vhost).map(define) {
             Some(Ok(())) => return,

@@ -32,10 +32,8 @@ pub(crate) fn register(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     }
     register_brokers(registry, &brokers);
     let vhosts = brokers.iter().flat_map(|(worker, broker)| {
-        broker
-            .vhosts()
-            .iter()
-            .map(move |vhost| Listed::of(worker, vhost))
+        let vhosts = broker.vhosts().into_iter();
+        vhosts.map(move |vhost| Listed::of(worker, &vhost))
     });
     let vhosts: Vec<_> = vhosts.collect();
     register_vhosts(registry, &vhosts);

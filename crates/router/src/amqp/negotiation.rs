@@ -269,17 +269,21 @@ impl Negotiation {
             TurnedAway::of::<ConnectionOpen<'_>>(code, &text)
         };
         let user = &self.client.about.user;
-        let Some(vhost) = broker.vhost(name) else {
+        if !broker.has_vhost(name) {
             return Err(refused(format!("vhost {name} not found")));
-        };
+        }
         let Some(permissions) = broker.users.permissions(user, name) else {
             let text = format!("access to vhost '{name}' refused for user '{user}'");
             return Err(refused(text));
         };
+        let vhost = broker.vhost(name).map_err(|ownership| {
+            let text = ownership.refusal(name);
+            TurnedAway::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, &text)
+        })?;
         let tags = self.client.user.as_ref().map(|user| &user.tags);
         let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
         Ok(Entered {
-            vhost: Arc::clone(vhost),
+            vhost,
             permissions: Arc::clone(permissions),
             is_impersonator: tags.is_some_and(is_impersonator),
             client: self.client.clone(),

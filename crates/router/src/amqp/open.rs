@@ -122,7 +122,6 @@ impl Open {
         // Deliveries before the confirms of what they deliver: somebody waits for an answer to the
         // one, and only for a word about the other.
         crosstie_transport::uncork_few();
-        let flow_control = &broker.shared.flow;
         if channels.note_incomplete(uncommitted_bytes) {
             broker
                 .shared
@@ -134,7 +133,7 @@ impl Open {
         published.journaled = journaled;
         // A client that says goodbye is read to the end.
         if !matches!(handled, Handled::End(_)) {
-            flow_control.judge(peer, published);
+            peer.vhost.judge(peer, published);
         }
         handled
     }

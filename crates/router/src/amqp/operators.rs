@@ -32,8 +32,8 @@ impl Operators {
 
     /// The vhosts, by name.
     pub fn vhosts(&self) -> Vec<VhostStatus> {
-        let vhosts = self.broker.vhosts().iter();
-        vhosts.map(|vhost| vhost.status()).collect()
+        let vhosts = self.broker.vhosts();
+        vhosts.iter().map(|vhost| vhost.status()).collect()
     }
 
     /// The queues of a vhost, by name.
@@ -91,7 +91,7 @@ impl Operators {
 
     /// The alarms that stand at the moment.
     pub fn alarms(&self) -> Vec<Alarm> {
-        self.broker.shared.alarms()
+        self.broker.alarms()
     }
 
     /// Has the store copied to a file that must not be there, while the router serves. `on_done` is
@@ -117,12 +117,16 @@ impl Operators {
         done
     }
 
-    fn vhost(&self, name: &str) -> Result<&Arc<SharedVhost>, OperatorError> {
-        self.broker
-            .vhost(name)
-            .ok_or_else(|| OperatorError::NoSuchVhost {
+    fn vhost(&self, name: &str) -> Result<Arc<SharedVhost>, OperatorError> {
+        if !self.broker.has_vhost(name) {
+            return Err(OperatorError::NoSuchVhost {
                 vhost: name.to_owned(),
-            })
+            });
+        }
+        let found = self.broker.vhost(name);
+        found.map_err(|ownership| OperatorError::Refused {
+            why: ownership.refusal(name),
+        })
     }
 }
 

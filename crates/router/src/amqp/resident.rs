@@ -62,8 +62,12 @@ pub(crate) fn let_in(
     let broker = state.amqp().ok_or("there is no AMQP in this worker")?;
     let found = broker.users.find(user);
     let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
-    let no_vhost = || format!("there is no vhost '{vhost}'");
-    let shared = broker.vhost(vhost).ok_or_else(no_vhost)?;
+    if !broker.has_vhost(vhost) {
+        return Err(format!("there is no vhost '{vhost}'"));
+    }
+    let shared = broker
+        .vhost(vhost)
+        .map_err(|ownership| ownership.refusal(vhost))?;
     let permissions = broker.users.permissions(user, vhost);
     let permissions = permissions
         .ok_or_else(|| format!("access to vhost '{vhost}' refused for user '{user}'"))?;
@@ -76,7 +80,7 @@ pub(crate) fn let_in(
         name,
         client: format!("Crosstie {}", env!("CARGO_PKG_VERSION")),
     };
-    let vhost = (Arc::clone(shared), Arc::clone(permissions));
+    let vhost = (shared, Arc::clone(permissions));
     let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");
     let entered = Entered::known(about, vhost, is_impersonator, FRAME_BYTES_MAX);
     let watch = state

@@ -6,6 +6,8 @@ use std::time::SystemTime;
 
 use crosstie_config::Json;
 
+use super::replicated::{self, Whose};
+use super::replication::{Ownership, Replicated};
 use crate::router_state::RouterState;
 
 /// A vhost that runs.
@@ -124,6 +126,8 @@ pub enum Alarm {
     DiskLow { bytes_min: u64 },
     /// So many bytes of messages are in memory as there may be.
     MemoryFull { bytes_max: usize },
+    /// A replicated vhost is not opened, or not sure to be kept.
+    Ledger { vhost: String, why: String },
 }
 
 impl Alarm {
@@ -133,6 +137,7 @@ impl Alarm {
             Self::StoreFailing { .. } => "store",
             Self::DiskLow { .. } => "disk",
             Self::MemoryFull { .. } => "memory",
+            Self::Ledger { .. } => "ledger",
         }
     }
 }
@@ -151,6 +156,7 @@ impl fmt::Display for Alarm {
                 "memory for messages is full, publishers are blocked: {bytes_max} bytes are the \
                  most"
             ),
+            Self::Ledger { vhost, why } => write!(f, "replicated vhost '{vhost}': {why}"),
         }
     }
 }
@@ -181,8 +187,33 @@ pub(crate) fn alarms(routers: &[Arc<RouterState>]) -> Vec<(&str, Alarm)> {
         .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
     brokers
         .flat_map(|(id, broker)| {
-            let alarms = broker.shared.alarms();
+            let alarms = broker.alarms();
             alarms.into_iter().map(move |alarm| (id, alarm))
         })
         .collect()
+}
+
+/// The vhosts that survive their machine, each with its router.
+pub(crate) fn replicated_vhosts(
+    routers: &[Arc<RouterState>],
+) -> impl Iterator<Item = (&str, Arc<Replicated>)> {
+    let brokers = routers
+        .iter()
+        .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
+    brokers.flat_map(|(id, broker)| {
+        let replicated = broker.replicated().iter();
+        replicated.map(move |vhost| (id, Arc::clone(vhost)))
+    })
+}
+
+/// Their part of the status page.
+pub(crate) fn replicated_page(routers: &[Arc<RouterState>]) -> String {
+    replicated::page(replicated_vhosts(routers).map(|(router, vhost)| {
+        let owner = match vhost.ownership() {
+            Ownership::Here(_) => "this node".to_owned(),
+            Ownership::NotHere(Whose::Elsewhere { node, address }) => format!("{node} {address}"),
+            Ownership::NotHere(Whose::Nobody { why }) => format!("none: {why}"),
+        };
+        (router, Arc::clone(&vhost.name), vhost.seen(), owner)
+    }))
 }

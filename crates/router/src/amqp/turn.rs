@@ -107,7 +107,6 @@ impl<'v> Turn<'v> {
             return journaled;
         };
         let SharedVhost {
-            name,
             shared,
             memory_bytes,
             ..
@@ -123,7 +122,7 @@ impl<'v> Turn<'v> {
                 true => Journaled::Departures,
                 false => Journaled::More,
             };
-            waiting = shared.submit(name, records, position);
+            waiting = self.shared.submit(records, position);
         }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
@@ -147,7 +146,7 @@ impl<'v> Turn<'v> {
             flow.judge_memory();
         }
         if waiting > 0 {
-            flow.store_waits(waiting, || shared.store_waiting_bytes());
+            self.shared.judge_waiting(waiting);
         }
         self.outbox.settle();
         journaled

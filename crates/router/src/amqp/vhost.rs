@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crosstie_queues::{ConnectionKey, Position, Time, Vhost};
+use crosstie_queues::{ConnectionKey, Position, Record, Time, Vhost};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 use super::backlog::Backlog;
+use super::flow::{FlowControl, Journaled, Published};
 use super::peer::Peer;
+use super::replicated::Journal;
 use super::shared::Shared;
 use super::turn::Turn;
 use crate::timer::Timer;
@@ -22,6 +24,7 @@ pub(crate) struct SharedVhost {
     pub(super) name: Arc<str>,
     vhost: Mutex<Vhost<Arc<Peer>>>,
     pub(super) shared: Arc<Shared>,
+    keeper: Keeper,
     /// Bytes of its messages, as the flow control knows them. Written under the lock.
     pub(super) memory_bytes: AtomicUsize,
     pub(super) backlog: Backlog,
@@ -29,6 +32,27 @@ pub(crate) struct SharedVhost {
     stopped: AtomicBool,
     /// In the vhost's time.
     timer: Timer,
+}
+
+/// Who keeps a vhost's journal.
+pub(crate) enum Keeper {
+    /// The router's store.
+    Local,
+    /// A log that several nodes share.
+    Replicated {
+        journal: Arc<Journal>,
+        /// Of this vhost's publishers alone.
+        flow: FlowControl,
+    },
+}
+
+impl Keeper {
+    pub(super) fn replicated(journal: &Arc<Journal>, waiting_bytes_max: usize) -> Self {
+        Self::Replicated {
+            journal: Arc::clone(journal),
+            flow: FlowControl::of_a_log(waiting_bytes_max),
+        }
+    }
 }
 
 /// The vhost's time: the wall clock's at the start, and goes on evenly from there.
@@ -65,6 +89,7 @@ impl SharedVhost {
         clock: Clock,
         shared: Arc<Shared>,
         thread: Handle,
+        keeper: Keeper,
     ) -> Self {
         let memory_bytes = vhost.memory_bytes();
         shared.flow.memory_changed(0, memory_bytes);
@@ -74,6 +99,7 @@ impl SharedVhost {
             name,
             vhost: Mutex::new(vhost),
             shared,
+            keeper,
             memory_bytes: AtomicUsize::new(memory_bytes),
             backlog: Backlog::new(thread),
             clock,
@@ -101,6 +127,70 @@ impl SharedVhost {
         let mut turn = self.turn(Instant::now());
         turn.enter();
         turn.finish();
+    }
+
+    /// Hands records over, up to and with `position`; under the lock. Returns the bytes that wait.
+    pub(super) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
+        match &self.keeper {
+            Keeper::Local => self.shared.submit(&self.name, records, position),
+            Keeper::Replicated { journal, .. } => journal.submit(records, position),
+        }
+    }
+
+    /// So many bytes wait to be kept: publishers are held back where that is too much.
+    pub(super) fn judge_waiting(&self, waiting: usize) {
+        match &self.keeper {
+            Keeper::Local => {
+                let shared = &self.shared;
+                shared
+                    .flow
+                    .store_waits(waiting, || shared.store_waiting_bytes());
+            }
+            Keeper::Replicated { journal, flow } => {
+                flow.store_waits(waiting, || journal.waiting_bytes());
+            }
+        }
+    }
+
+    /// Holds a peer back, if what its input brought is too much now.
+    pub(super) fn judge(&self, peer: &Arc<Peer>, published: Published) {
+        let flow = &self.shared.flow;
+        match &self.keeper {
+            Keeper::Local => flow.judge(peer, published),
+            Keeper::Replicated { flow: own, .. } => {
+                own.judge(peer, published);
+                // The router's store has nothing of it.
+                flow.judge(
+                    peer,
+                    Published {
+                        journaled: Journaled::Nothing,
+                        ..published
+                    },
+                );
+            }
+        }
+    }
+
+    /// The vhost's log has acknowledged something, and so many bytes wait.
+    pub(super) fn log_goes_on(&self, waiting_bytes: usize) {
+        if let Keeper::Replicated { flow, .. } = &self.keeper {
+            flow.store_wrote(waiting_bytes);
+        }
+    }
+
+    /// The vhost's log acknowledges nothing; whether it did before.
+    pub(super) fn log_stalls(&self) -> bool {
+        match &self.keeper {
+            Keeper::Local => false,
+            Keeper::Replicated { flow, .. } => flow.store_failed(),
+        }
+    }
+
+    /// Nobody is held back for the log any more.
+    pub(super) fn let_go(&self) {
+        if let Keeper::Replicated { flow, .. } = &self.keeper {
+            flow.let_go();
+        }
     }
 
     /// A peer's socket takes bytes again.
@@ -159,5 +249,13 @@ impl SharedVhost {
         if let Some(Time(next)) = next {
             self.timer.arm(next);
         }
+    }
+}
+
+impl Drop for SharedVhost {
+    fn drop(&mut self) {
+        let memory_bytes = *self.memory_bytes.get_mut();
+        self.shared.flow.memory_changed(memory_bytes, 0);
+        self.shared.flow.judge_memory();
     }
 }

@@ -6,6 +6,7 @@
 //! vhost, for a few numbers.
 
 mod fabric;
+mod ledger;
 mod process;
 mod stores;
 mod text;
@@ -94,6 +95,9 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
         Some((worker_id(router), link, realm.counts()))
     };
     fabric::register(&mut registry, realms(routers).filter_map(linked));
+    let replicated = amqp::replicated_vhosts(routers)
+        .map(|(router, vhost)| (router, Arc::clone(&vhost.name), vhost.seen()));
+    ledger::register(&mut registry, replicated);
     amqp::register_metrics(&mut registry, routers);
     let joints = routers.iter().map(|router| (&*router.id, router.joints()));
     joint_counts::register(&mut registry, joints);

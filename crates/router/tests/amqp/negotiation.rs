@@ -164,6 +164,7 @@ fn setting_with_another_vhost() -> Setting {
             write: ".*".to_owned(),
             read: ".*".to_owned(),
         }],
+        replicated: None,
     });
     setting
 }

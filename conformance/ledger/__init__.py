@@ -1,0 +1,1 @@
+"""Vhosts that survive their machine."""

@@ -1,0 +1,197 @@
+"""Nodes of one replicated vhost, and clients that go from one to the next."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from pathlib import Path
+
+import pika
+import pika.exceptions
+import pytest
+from rig import config
+from rig.broker import ALL
+from rig.nats import NatsServer
+from rig.router import Router
+from rig.waiting import DEADLINE_S, await_true
+
+QUEUE = "kept"
+STREAM = "A1_=2F"
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+
+
+def node_config(servers: list[NatsServer], **replicated: object) -> dict:
+    """Return a node whose vhost is kept by these servers."""
+    vhost = {
+        "name": "/",
+        "permissions": [{"user": "test", **ALL}],
+        "replicated": {
+            "nats": {"urls": [server.url for server in servers]},
+            "replicas": 3 if len(servers) > 1 else 1,
+            **replicated,
+        },
+    }
+    amqp = {
+        "users": [{"name": "test", "password": "test"}],
+        "vhosts": [vhost],
+        "store": "amqp.store",
+    }
+    transport = {"type": "amqp", "id": "amqp", "endpoint": config.tcp()}
+    node = config.plain(config.universal("tcp", config.tcp()), transport)
+    node["workers"][0]["amqp"] = amqp
+    return node
+
+
+def role(node: Router) -> str:
+    """Return what a node is to its vhost."""
+    found = re.search(r'crosstie_ledger_role\{.*role="(\w+)".*\} 1$', node.page("/metrics"), re.M)
+    assert found, "it has no role"
+    return found[1]
+
+
+def await_owner(nodes: list[Router], patience_s: float = DEADLINE_S) -> Router:
+    """Wait until one of the nodes owns the vhost, and only one."""
+    found: list[Router] = []
+
+    def is_owned() -> bool:
+        found[:] = [node for node in nodes if role(node) == "owner"]
+        return len(found) == 1
+
+    await_true("one node owns the vhost", is_owned, patience_s)
+    return found[0]
+
+
+def await_alarm(node: Router, text: str) -> None:
+    """Wait until a node says why it does not open its vhost."""
+    await_true(f"the alarm: {text}", lambda: text in node.page("/health"))
+    assert role(node) != "owner"
+
+
+def connect(node: Router) -> pika.BlockingConnection:
+    """Connect as pika's users do; refused where the node does not own the vhost."""
+    host, port = node.address("amqp")
+    parameters = pika.ConnectionParameters(
+        host, port, credentials=pika.PlainCredentials("test", "test"), heartbeat=0
+    )
+    parameters.socket_timeout = DEADLINE_S
+    parameters.blocked_connection_timeout = DEADLINE_S
+    return pika.BlockingConnection(parameters)
+
+
+def refusal(node: Router) -> str:
+    """Return what a client is told that a node does not let in."""
+    with pytest.raises(pika.exceptions.AMQPConnectionError) as refused:
+        connect(node)
+    return str(refused.value)
+
+
+ERRORS = (pika.exceptions.AMQPError, OSError)
+
+
+class Publisher:
+    """Publishes numbers one by one, each again until it is confirmed, at whoever takes them."""
+
+    def __init__(self, nodes: list[Router], name: int):
+        self.nodes = nodes
+        self.name = name
+        self.confirmed = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        turn = self.name
+        while not self._is_over.is_set():
+            turn += 1
+            with contextlib.suppress(*ERRORS):
+                node = self.nodes[turn % len(self.nodes)]
+                if node.process.poll() is None:
+                    with connect(node) as connection:
+                        self._publish(connection)
+            time.sleep(0.05)
+
+    def _publish(self, connection: pika.BlockingConnection) -> None:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        while not self._is_over.is_set():
+            body = f"{self.name} {self.confirmed + 1}".encode()
+            channel.basic_publish("", QUEUE, body, PERSISTENT, mandatory=True)
+            self.confirmed += 1
+
+    def await_more(self, count: int, patience_s: float = DEADLINE_S) -> None:
+        """Wait until so many more are confirmed."""
+        wanted = self.confirmed + count
+        await_true(f"{count} more are confirmed", lambda: self.confirmed >= wanted, patience_s)
+
+    def stop(self) -> int:
+        """End it; how many were confirmed."""
+        self._is_over.set()
+        self._thread.join(DEADLINE_S)
+        assert not self._thread.is_alive()
+        return self.confirmed
+
+
+def declare(node: Router) -> None:
+    """Make the queue."""
+    with connect(node) as connection:
+        connection.channel().queue_declare(QUEUE, durable=True)
+
+
+def await_end(connection: pika.BlockingConnection) -> None:
+    """Let a connection do what it is told until its broker ends it."""
+    while True:
+        connection.process_data_events(1)
+
+
+def take_all(nodes: list[Router]) -> list[tuple[int, int]]:
+    """Take every message from whoever has them, and return who published it and its number."""
+    taken: list[tuple[int, int]] = []
+
+    def is_empty() -> bool:
+        for node in nodes:
+            with contextlib.suppress(*ERRORS), connect(node) as connection:
+                take(connection.channel(), taken)
+                return True
+        return False
+
+    await_true("all is taken", is_empty)
+    return taken
+
+
+def take(channel: pika.adapters.blocking_connection.BlockingChannel, taken: list) -> None:
+    """Take messages until there are no more."""
+    while True:
+        method, _, body = channel.basic_get(QUEUE)
+        if method is None:
+            return
+        publisher, number = body.split()
+        taken.append((int(publisher), int(number)))
+        channel.basic_ack(method.delivery_tag)
+
+
+def check(taken: list[tuple[int, int]], publishers: list[Publisher]) -> None:
+    """Hold that what was confirmed is there, at least once, and in its order."""
+    for publisher in publishers:
+        numbers = [number for name, number in taken if name == publisher.name]
+        firsts = list(dict.fromkeys(numbers))
+        assert firsts == sorted(firsts), "out of their order"
+        missing = set(range(1, publisher.confirmed + 1)) - set(numbers)
+        assert not missing, f"confirmed and lost: {sorted(missing)[:10]}"
+
+
+def leader(servers: list[NatsServer]) -> NatsServer:
+    """Return the server that leads the vhost's stream."""
+    for server in servers:
+        if server.process is not None and server.process.poll() is None:
+            with server.client() as client:
+                info = client.ask(f"$JS.API.STREAM.INFO.{STREAM}", {})
+            name = info["cluster"]["leader"]
+            return next(server for server in servers if server.name == name)
+    raise AssertionError("no server runs")
+
+
+def files(directory: Path) -> list[str]:
+    """Return the names of the files beside a node's store."""
+    return sorted(path.name for path in (directory / "amqp.store.replicated").iterdir())

@@ -1,0 +1,105 @@
+"""A vhost whose log is not what it was is not opened, and says why."""
+
+from __future__ import annotations
+
+import shutil
+
+import pika.exceptions
+import pytest
+from rig.nats import free_ports
+
+from ledger.stage import (
+    STREAM,
+    Publisher,
+    await_alarm,
+    await_owner,
+    check,
+    connect,
+    declare,
+    take_all,
+)
+
+
+def filled(node, count: int = 10) -> Publisher:
+    """Publish so many messages."""
+    declare(node)
+    publisher = Publisher([node], 1)
+    publisher.await_more(count)
+    publisher.stop()
+    return publisher
+
+
+def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
+    """Neither by who knows it, nor by who hears of it."""
+    servers = nats()
+    node = start(servers, "node_a")
+    filled(await_owner([node]))
+    node.stop()
+    with servers[0].client() as client:
+        assert client.ask(f"$JS.API.STREAM.DELETE.{STREAM}", {})["success"]
+    node = start(servers, "node_a")
+    await_alarm(node, "its log is missing: this node knows one of")
+    new = start(servers, "node_b")
+    await_alarm(new, "its log is missing: node node_a/worker")
+    for each in (node, new):
+        with pytest.raises(pika.exceptions.AMQPConnectionError, match="is on no node at present"):
+            connect(each)
+        assert each.metric("ledger_alarm") == 1
+
+
+def test_a_log_that_is_shorter_is_not_opened(nats, start):
+    """Where the servers' disks are as they were before, and the node has seen more."""
+    servers = nats()
+    server = servers[0]
+    node = start(servers, "node_a")
+    filled(await_owner([node]))
+    node.stop()
+    server.kill()
+    store = server.file.parent / f"js-{server.name}"
+    shutil.copytree(store, server.file.parent / "before")
+    server.start()
+    node = start(servers, "node_a")
+    publisher = Publisher([await_owner([node])], 1)
+    publisher.await_more(10)
+    publisher.stop()
+    node.stop()
+    server.kill()
+    after = server.file.parent / "after"
+    store.rename(after)
+    (server.file.parent / "before").rename(store)
+    server.start()
+    node = start(servers, "node_a")
+    await_alarm(node, "its log is shorter than it was")
+    # When the servers have it again, it opens.
+    server.kill()
+    shutil.rmtree(store)
+    after.rename(store)
+    server.start()
+    check(take_all([await_owner([node])]), [])
+
+
+@pytest.mark.parametrize("sync", ["always", "2m"])
+def test_servers_must_write_what_they_acknowledge(nats, start, sync):
+    """The monitors are asked before the vhost is opened."""
+    (port,) = free_ports(1)
+    servers = nats(sync=sync, monitor=port)
+    node = start(servers, "node_a", monitor=[f"http://127.0.0.1:{port}"])
+    if sync == "always":
+        check(take_all([filled_owner(node)]), [])
+    else:
+        await_alarm(node, 'sync_interval must be "always"')
+
+
+def filled_owner(node):
+    """Return a node that owns its vhost, with an empty queue."""
+    declare(await_owner([node]))
+    return node
+
+
+def test_a_stream_must_be_fit(nats, start):
+    """One that somebody else has made, in memory, is no log."""
+    servers = nats()
+    wanted = {"name": STREAM, "subjects": ["A1.=2F.log", "A1.=2F.own"], "storage": "memory"}
+    with servers[0].client() as client:
+        assert client.ask(f"$JS.API.STREAM.CREATE.{STREAM}", wanted)["config"]
+    await_alarm(start(servers, "node_a"), "its stream has no files")

@@ -1,0 +1,92 @@
+//! What nodes tell each other beside the log, as an object of JSON once and again.
+
+use serde_json::{Value as Json, json};
+
+/// How a node is to a vhost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Beat {
+    pub(super) node: String,
+    /// Another one at each start of the node.
+    pub(super) incarnation: u64,
+    pub(super) is_owner: bool,
+    /// It owned the vhost, and has ended: whoever may takes it over at once.
+    pub(super) is_leaving: bool,
+    pub(super) epoch: u64,
+    /// Which log it knows; 0: none.
+    pub(super) log: u64,
+    /// Of the last entry that it knows to be there.
+    pub(super) sequence: u64,
+    /// Where other nodes reach it.
+    pub(super) address: String,
+}
+
+impl Beat {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        // JSON's numbers are not whole beyond 2^53.
+        let number = |number: u64| format!("{number:016x}");
+        json!({
+            "node": self.node,
+            "incarnation": number(self.incarnation),
+            "owner": self.is_owner,
+            "leaving": self.is_leaving,
+            "epoch": number(self.epoch),
+            "log": number(self.log),
+            "sequence": number(self.sequence),
+            "address": self.address,
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    /// `None` where it is none.
+    pub(super) fn decode(payload: &[u8]) -> Option<Self> {
+        if payload.len() > BYTES_MAX {
+            return None;
+        }
+        let json: Json = serde_json::from_slice(payload).ok()?;
+        let number = |key: &str| u64::from_str_radix(json[key].as_str()?, 16).ok();
+        let word = |key: &str| json[key].as_str().map(str::to_owned);
+        Some(Self {
+            node: word("node")?,
+            incarnation: number("incarnation")?,
+            is_owner: json["owner"].as_bool()?,
+            is_leaving: json["leaving"].as_bool()?,
+            epoch: number("epoch")?,
+            log: number("log")?,
+            sequence: number("sequence")?,
+            address: word("address")?,
+        })
+    }
+}
+
+/// Names and addresses are short.
+const BYTES_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_is_read_as_it_was_written() {
+        let beat = Beat {
+            node: "n1/worker1".to_owned(),
+            incarnation: u64::MAX,
+            is_owner: true,
+            is_leaving: false,
+            epoch: 3,
+            log: 1 << 60,
+            sequence: 7,
+            address: "10.0.0.1:25672".to_owned(),
+        };
+        assert_eq!(Beat::decode(&beat.encode()), Some(beat));
+        for wrong in [
+            &b""[..],
+            b"{}",
+            b"[1]",
+            b"{\"node\":\"n\",\"incarnation\":\"zz\"}",
+        ] {
+            assert_eq!(Beat::decode(wrong), None);
+        }
+        assert_eq!(Beat::decode(&[b' '; BYTES_MAX + 1]), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Becoming the owner: the log is read to its end, and the next entry is this node's, or another one's.
+
+use std::time::{Duration, Instant};
+
+use crosstie_jetstream::{Append, Failed, Stream};
+use crosstie_ledger::{Broken, Effect, Owner, Sequence};
+
+use super::driver::{Driver, Obstacle};
+use super::seen::Role;
+use super::task::Whose;
+use super::{log, monitor};
+
+/// How long a claim may take.
+const CLAIM_MAX: Duration = Duration::from_secs(20);
+
+/// A server that does not lead the stream any more may say for a moment that it is shorter.
+const SHORTER_MAX: Duration = Duration::from_secs(10);
+
+impl Driver {
+    /// Whether the node owns the vhost now; another one may.
+    pub(super) async fn claim(&mut self, stream: &Stream) -> Result<bool, Obstacle> {
+        self.note(|seen| seen.role = Role::Claiming);
+        let settings = &self.task.settings;
+        let checked = monitor::check(&self.asking, &settings.monitor).await;
+        checked.map_err(Obstacle::Alarm)?;
+        self.read_all(stream).await?;
+        let owner = Owner {
+            node: self.task.node.as_str().into(),
+            address: self
+                .task
+                .settings
+                .address
+                .as_deref()
+                .unwrap_or_default()
+                .into(),
+            incarnation: self.task.incarnation,
+        };
+        let now = self.now();
+        self.ledger.claim(now, &owner, self.task.log);
+        let claimed = tokio::time::timeout(CLAIM_MAX, self.drive_claim(stream)).await;
+        claimed.unwrap_or(Err(Obstacle::Unanswered(Failed::Silent)))
+    }
+
+    /// Reads the log to the end that its leader knows, and sees to it that all of it is there.
+    async fn read_all(&mut self, stream: &Stream) -> Result<(), Obstacle> {
+        let last = loop {
+            let info = stream.info().await.map_err(Obstacle::Unanswered)?;
+            let info = info.ok_or(Obstacle::Unanswered(Failed::Nobody))?;
+            let why = "the log is being read";
+            self.show(Whose::Nobody { why: why.into() });
+            let before = self.ledger.status().sequence.0;
+            self.read_to(stream, info.last).await?;
+            let reached = self.ledger.status().sequence.0;
+            if reached >= info.last || reached == before {
+                break info.last;
+            }
+        };
+        match self.ledger.check_end(Sequence(last), self.known.end()) {
+            Ok(()) => {
+                self.shorter_since = None;
+                Ok(())
+            }
+            Err(Broken::Shorter) => {
+                let since = *self.shorter_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < SHORTER_MAX {
+                    return Err(Obstacle::Unanswered(Failed::Silent));
+                }
+                Err(Obstacle::Alarm(format!(
+                    "its log is shorter than it was: it has {last} entries, and had {} (log {:016x})",
+                    self.known.sequence, self.known.log
+                )))
+            }
+            Err(Broken::Foreign) => Err(Obstacle::Alarm(format!(
+                "its log is another one than it was (now {:016x}, before {:016x})",
+                self.ledger.status().log,
+                self.known.log
+            ))),
+            Err(broken) => Err(Obstacle::Alarm(format!(
+                "its log is not whole up to entry {last}: {broken}"
+            ))),
+        }
+    }
+
+    async fn drive_claim(&mut self, stream: &Stream) -> Result<bool, Obstacle> {
+        loop {
+            let Some(effect) = self.ledger.next_effect() else {
+                if let Some(due) = self.ledger.next_timeout() {
+                    tokio::time::sleep_until(self.at(due)).await;
+                }
+                let now = self.now();
+                self.ledger.handle_timeout(now);
+                continue;
+            };
+            match effect {
+                Effect::Append { after, entry } => {
+                    let subject = self.names.subject(&entry).to_owned();
+                    let appended = stream.append(&subject, after.0, &entry).await;
+                    let now = self.now();
+                    match appended {
+                        Ok(Append::Appended(sequence)) => {
+                            self.ledger.handle_appended(now, Sequence(sequence));
+                        }
+                        Ok(Append::Refused) => self.ledger.handle_refused(now, after),
+                        // Its end is read when that is due.
+                        Err(_) => {}
+                    }
+                }
+                Effect::Read { after } => {
+                    let end = log::read_end(stream, after.0).await;
+                    let now = self.now();
+                    match end {
+                        Ok(end) if end.last >= after.0 => {
+                            let reached = (after, Sequence(end.last));
+                            self.ledger.handle_end(now, reached, end.entries());
+                        }
+                        _ => self.ledger.handle_unread(now),
+                    }
+                }
+                Effect::Owning => return Ok(true),
+                Effect::Deposed => return Ok(false),
+                Effect::Broken(Sequence(at), broken) => {
+                    let why = format!("its log is broken at entry {at}: {broken}");
+                    return Err(Obstacle::Alarm(why));
+                }
+                Effect::Purge { .. } => self.ledger.handle_not_purged(),
+                Effect::Committed(_) => {}
+            }
+        }
+    }
+}

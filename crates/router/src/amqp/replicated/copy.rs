@@ -1,0 +1,166 @@
+//! The owner's own copy of what is in its vhost: a store of its own, which nobody waits for.
+//!
+//! Each term has a file of its own, so that no former one is in the way of what the log says now; when all that was there
+//! at the term's beginning is in the new one, the former ones are deleted.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crosstie_queues::{Position, Record};
+use crosstie_store::{Committer, Store, StoreConfig, StoreError};
+
+use super::log::escaped;
+
+/// A term's copy.
+pub(super) struct Copy {
+    vhost: Arc<str>,
+    committer: Option<Committer>,
+    position: u64,
+    waiting_bytes_max: usize,
+    failed: Arc<AtomicBool>,
+}
+
+/// Records that are handed over at once when it begins.
+const RECORDS_MAX: usize = 10_000;
+
+impl Copy {
+    /// Begins one with what is in the vhost.
+    pub(super) fn begin(
+        directory: &Path,
+        (vhost, epoch): (&Arc<str>, u64),
+        records: impl Iterator<Item = Record>,
+        waiting_bytes_max: usize,
+    ) -> Result<Self, String> {
+        let path = file(directory, vhost, epoch);
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+        remove(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let store = Store::open(StoreConfig {
+            path,
+            bytes_max: None,
+        });
+        let (store, _) = store.map_err(|e| e.to_string())?;
+        let failed = Arc::new(AtomicBool::new(false));
+        let mut copy = Self {
+            vhost: Arc::clone(vhost),
+            committer: None,
+            position: 0,
+            waiting_bytes_max,
+            failed: Arc::clone(&failed),
+        };
+        let mut parts = Vec::new();
+        let mut part = Vec::new();
+        for record in records {
+            part.push(record);
+            if part.len() == RECORDS_MAX {
+                parts.push(std::mem::take(&mut part));
+            }
+        }
+        parts.push(part);
+        let whole = Position(parts.len() as u64);
+        let (directory, name) = (directory.to_owned(), Arc::clone(vhost));
+        let is_whole = AtomicBool::new(false);
+        let on_committed = move |_: &str, position, result: Result<(), &StoreError>| match result {
+            Ok(()) => {
+                failed.store(false, Ordering::Relaxed);
+                if position >= whole && !is_whole.swap(true, Ordering::Relaxed) {
+                    remove_others(&directory, &name, epoch);
+                }
+            }
+            Err(e) => {
+                if !failed.swap(true, Ordering::Relaxed) {
+                    tracing::error!("the copy of vhost '{name}' cannot be written: {e}");
+                }
+            }
+        };
+        let committer = Committer::start(store, on_committed).map_err(|e| e.to_string())?;
+        for part in parts {
+            copy.position += 1;
+            committer.submit(vhost, part, Position(copy.position));
+        }
+        copy.committer = Some(committer);
+        Ok(copy)
+    }
+
+    /// Adds records; false where it has just been given up, for its disk does not keep up.
+    pub(super) fn submit(&mut self, records: Vec<Record>) -> bool {
+        let Some(committer) = &self.committer else {
+            return true;
+        };
+        self.position += 1;
+        let waiting = committer.submit(&self.vhost, records, Position(self.position));
+        if waiting <= self.waiting_bytes_max {
+            return true;
+        }
+        self.end();
+        false
+    }
+
+    /// It cannot be written, or was given up.
+    pub(super) fn is_failing(&self) -> bool {
+        self.committer.is_none() || self.failed.load(Ordering::Relaxed)
+    }
+
+    fn end(&mut self) {
+        if let Some(committer) = self.committer.take() {
+            // What it has is written first, which nobody waits for.
+            let ending = thread::Builder::new().name("copy".to_owned());
+            let _ = ending.spawn(move || drop(committer));
+        }
+    }
+
+    /// Writes what it has.
+    pub(super) fn finish(mut self) {
+        drop(self.committer.take());
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn file(directory: &Path, vhost: &str, epoch: u64) -> PathBuf {
+    directory.join(format!("{}.{epoch}.store", escaped(vhost)))
+}
+
+/// Deletes a store with what SQLite and the store keep beside it.
+fn remove(path: &Path) -> io::Result<()> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return Ok(());
+    };
+    let directory = path.parent().unwrap_or_else(|| Path::new("."));
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_of_it = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|found| found.starts_with(name));
+        if is_of_it {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_others(directory: &Path, vhost: &str, epoch: u64) {
+    let prefix = format!("{}.", escaped(vhost));
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        let other = rest.and_then(|rest| rest.split_once(".store"));
+        let other = other.and_then(|(epoch, _)| epoch.parse::<u64>().ok());
+        if other.is_some_and(|other| other < epoch)
+            && let Err(e) = fs::remove_file(entry.path())
+        {
+            tracing::warn!("{}: {e}", entry.path().display());
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The thread of a replicated vhost: one connection to NATS after the other, and on it standing by, claiming, owning.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream, Subscription};
+use crosstie_ledger::{Config, Ledger};
+use crosstie_queues::Time;
+
+use super::beat::Beat;
+use super::known::Known;
+use super::log::{Names, escaped};
+use super::seen::{Role, Seen};
+use super::standing_by::Others;
+use super::task::{Task, Whose};
+use super::term::Term;
+use crate::outgoing::Outgoing;
+
+/// All that the thread has.
+pub(super) struct Driver {
+    pub(super) task: Task,
+    pub(super) names: Names,
+    pub(super) known: Known,
+    pub(super) ledger: Ledger,
+    pub(super) term: Option<Term>,
+    pub(super) others: Others,
+    pub(super) asking: Outgoing,
+    /// Whose the vhost was said to be last.
+    shown: Option<Whose>,
+    /// Since when the log has been shorter than it was known to be.
+    pub(super) shorter_since: Option<Instant>,
+    speaking: Speaking,
+    servers: Vec<Server>,
+    start: Instant,
+    connection: Option<Connection>,
+}
+
+/// Why the node does not go on.
+pub(super) enum Obstacle {
+    /// It will, when the servers answer.
+    Unanswered(Failed),
+    /// It will not by itself.
+    Alarm(String),
+}
+
+/// Between two rounds of all servers.
+const DIAL_WAIT: Duration = Duration::from_millis(200);
+
+/// An owner whose connection has been gone for so long sends its clients away.
+const LINK_GONE_MAX: Duration = Duration::from_secs(3);
+
+/// After an obstacle.
+const OBSTACLE_WAIT: Duration = Duration::from_secs(1);
+
+/// For what waits, when the node ends.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
+
+/// Of beats that wait.
+const BEATS_BYTES_MAX: usize = 1 << 20;
+
+/// Starts the thread. The error says what is wrong with which file.
+pub(crate) fn start(task: Task) -> Result<JoinHandle<()>, String> {
+    let driver = Driver::new(task)?;
+    let thread = thread::Builder::new().name("ledger".to_owned());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let started = runtime.and_then(|runtime| thread.spawn(move || runtime.block_on(driver.run())));
+    started.map_err(|e| format!("the thread of a replicated vhost: {e}"))
+}
+
+impl Driver {
+    fn new(task: Task) -> Result<Self, String> {
+        let settings = &task.settings;
+        let named = |e: io::Error| format!("vhost '{}': {e}", task.vhost);
+        let speaking = Speaking::read(
+            settings.credentials.as_deref(),
+            &settings.ca_certificates,
+            &task.node_directory,
+        );
+        let servers = settings.urls.iter().map(|url| Server {
+            host: url.host.clone(),
+            port: url.port,
+            is_tls: url.is_tls,
+        });
+        let known = format!("{}.known", escaped(&task.vhost));
+        let authorities = settings.ca_certificates.iter();
+        let authorities = authorities.map(|file| task.node_directory.join(file));
+        Ok(Self {
+            names: Names::of(&task.vhost),
+            known: Known::read(task.directory.join(known)).map_err(named)?,
+            asking: Outgoing::new(&authorities.collect::<Vec<_>>()).map_err(named)?,
+            speaking: speaking.map_err(named)?,
+            servers: servers.collect(),
+            ledger: Ledger::new(Config::default()),
+            term: None,
+            others: Others::new(task.incarnation),
+            shown: None,
+            shorter_since: None,
+            start: Instant::now(),
+            connection: None,
+            task,
+        })
+    }
+
+    async fn run(mut self) {
+        let mut stopping = self.task.stopping.clone();
+        tokio::select! {
+            () = self.keep() => {}
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+        }
+        self.leave().await;
+    }
+
+    /// One connection after the other.
+    async fn keep(&mut self) {
+        let mut next = self.task.incarnation as usize;
+        let mut is_told = false;
+        loop {
+            let deadline = self.link_deadline();
+            let dialled = tokio::select! {
+                dialled = dial_any(&self.servers, &mut next, &self.speaking) => dialled,
+                () = until(deadline) => {
+                    self.end_term("the node has lost NATS");
+                    continue;
+                }
+            };
+            match dialled {
+                Ok(connection) => {
+                    is_told = false;
+                    let why = self.serve(&connection).await;
+                    let (vhost, server) = (&self.task.vhost, &connection.greeting().name);
+                    tracing::warn!("vhost '{vhost}': NATS server '{server}' is lost: {why}");
+                }
+                Err(why) => {
+                    if !is_told {
+                        is_told = true;
+                        let vhost = &self.task.vhost;
+                        tracing::warn!("vhost '{vhost}': no NATS server is reached ({why})");
+                    }
+                    if self.term.is_none() {
+                        let why = format!("no NATS server is reached ({why})");
+                        self.show(Whose::Nobody { why: why.into() });
+                    }
+                    tokio::time::sleep(DIAL_WAIT).await;
+                }
+            }
+        }
+    }
+
+    /// Uses a connection until it ends; why it has.
+    async fn serve(&mut self, connection: &Connection) -> String {
+        self.connection = Some(connection.clone());
+        let greeting = connection.greeting().clone();
+        let vhost = Arc::clone(&self.task.vhost);
+        tracing::info!("vhost '{vhost}': on NATS server '{}'", greeting.name);
+        self.note(|seen| seen.server = greeting.name);
+        if let Some(term) = &mut self.term {
+            term.link_lost = None;
+        }
+        self.others.attached();
+        let why = tokio::select! {
+            why = connection.ended() => why,
+            failed = self.work(connection) => failed.to_string(),
+        };
+        self.connection = None;
+        self.note(|seen| {
+            seen.server = String::new();
+            if seen.role != Role::Owner {
+                seen.role = Role::Detached;
+            }
+        });
+        if let Some(term) = &mut self.term {
+            term.link_lost = Some(Instant::now());
+        }
+        why
+    }
+
+    /// Stands by, claims and owns, in turn.
+    async fn work(&mut self, connection: &Connection) -> Failed {
+        let stream = self.names.stream(connection);
+        let mut beats = match connection.subscribe(&self.names.beat, BEATS_BYTES_MAX) {
+            Ok(beats) => beats,
+            Err(failed) => return failed,
+        };
+        loop {
+            if self.term.is_none() {
+                self.note(|seen| seen.role = Role::Standby);
+                let claimed = match self.stand_by(&stream, &mut beats).await {
+                    Ok(()) => self.claim(&stream).await,
+                    Err(obstacle) => Err(obstacle),
+                };
+                match claimed {
+                    Ok(true) => self.begin_term(),
+                    Ok(false) => {
+                        self.begin_anew();
+                        continue;
+                    }
+                    Err(obstacle) => {
+                        self.begin_anew();
+                        self.wait_for_change(&stream, &mut beats, obstacle).await;
+                        continue;
+                    }
+                }
+            }
+            let why = self.own(&stream, &mut beats).await;
+            self.end_term(&why);
+        }
+    }
+
+    /// Says what is in the way, and waits before it is tried again.
+    async fn wait_for_change(
+        &mut self,
+        stream: &Stream,
+        beats: &mut Subscription,
+        obstacle: Obstacle,
+    ) {
+        let vhost = Arc::clone(&self.task.vhost);
+        let why = match obstacle {
+            Obstacle::Unanswered(failed) => {
+                let denied = stream.connection.denied();
+                let why = denied.unwrap_or_else(|| format!("its log: {failed}"));
+                tracing::debug!("vhost '{vhost}': {why}");
+                why
+            }
+            Obstacle::Alarm(why) => {
+                let is_new = self.task.seen.lock().alarm.as_ref() != Some(&why);
+                if is_new {
+                    tracing::error!("vhost '{vhost}' is not opened: {why}");
+                }
+                self.note(|seen| seen.alarm = Some(why.clone()));
+                why
+            }
+        };
+        if !self.others.has_owner() {
+            self.show(Whose::Nobody { why: why.into() });
+        }
+        let until = tokio::time::Instant::now() + OBSTACLE_WAIT;
+        self.beat(stream, false);
+        while let Ok(Some(message)) = tokio::time::timeout_at(until, beats.next()).await {
+            self.hear(&message.payload);
+        }
+        tokio::time::sleep_until(until).await;
+    }
+
+    /// Forgets what was read.
+    pub(super) fn begin_anew(&mut self) {
+        self.ledger = Ledger::new(Config::default());
+    }
+
+    /// Says whose the vhost is, if that is news.
+    pub(super) fn show(&mut self, whose: Whose) {
+        if self.shown.as_ref() != Some(&whose) {
+            self.task.holder.show(&whose);
+            self.shown = Some(whose);
+        }
+    }
+
+    /// What is shown is not so any more.
+    pub(super) fn forget_shown(&mut self) {
+        self.shown = None;
+    }
+
+    /// Notes something for operators.
+    pub(super) fn note(&self, note: impl FnOnce(&mut Seen)) {
+        note(&mut self.task.seen.lock());
+    }
+
+    /// The time, as the ledger is told.
+    pub(super) fn now(&self) -> Time {
+        Time(self.start.elapsed().as_millis() as u64)
+    }
+
+    /// When that is.
+    pub(super) fn at(&self, Time(ms): Time) -> tokio::time::Instant {
+        (self.start + Duration::from_millis(ms)).into()
+    }
+
+    /// Tells other nodes how things are.
+    pub(super) fn beat(&self, stream: &Stream, is_leaving: bool) {
+        let status = self.ledger.status();
+        let beat = Beat {
+            node: self.task.node.clone(),
+            incarnation: self.task.incarnation,
+            is_owner: self.term.is_some(),
+            is_leaving,
+            epoch: status.epoch,
+            log: self.known.log,
+            sequence: self.known.sequence.max(status.sequence.0),
+            address: self.task.settings.address.clone().unwrap_or_default(),
+        };
+        // Where there is no room it is said again soon.
+        let _ = stream.connection.publish(&self.names.beat, &beat.encode());
+    }
+
+    /// Another node has told how things are there.
+    pub(super) fn hear(&mut self, payload: &[u8]) {
+        let Some(beat) = Beat::decode(payload) else {
+            return;
+        };
+        if beat.is_owner && self.term.is_some() {
+            let now = self.now();
+            self.ledger.handle_rival(now, beat.epoch);
+        }
+        self.others.hear(beat);
+        if self.term.is_none() {
+            self.show_owner();
+        }
+    }
+
+    fn link_deadline(&self) -> Option<Instant> {
+        let lost = self.term.as_ref()?.link_lost?;
+        Some(lost + LINK_GONE_MAX)
+    }
+
+    /// Ends in good order: what waits is written, and others may take the vhost over at once.
+    async fn leave(mut self) {
+        if let (Some(connection), true) = (self.connection.clone(), self.term.is_some()) {
+            let stream = self.names.stream(&connection);
+            let flushed = tokio::time::timeout(LEAVE_MAX, self.flush(&stream)).await;
+            if flushed.is_err() {
+                let vhost = &self.task.vhost;
+                tracing::error!("vhost '{vhost}': not all could be written to its log");
+            }
+            self.beat(&stream, true);
+            // It has left when something behind it is answered.
+            let _ = tokio::time::timeout(DIAL_WAIT, stream.info()).await;
+        }
+        if let Some(copy) = self.term.as_mut().and_then(|term| term.copy.take()) {
+            copy.finish();
+        }
+        self.end_term("the node is being stopped");
+        self.known.write();
+    }
+}
+
+async fn dial_any(
+    servers: &[Server],
+    next: &mut usize,
+    speaking: &Speaking,
+) -> Result<Connection, String> {
+    let mut failures = Vec::new();
+    for _ in servers {
+        let server = &servers[*next % servers.len()];
+        *next = next.wrapping_add(1);
+        match Connection::dial(server, speaking).await {
+            Ok(connection) => return Ok(connection),
+            Err(why) => failures.push(format!("{}:{}: {why}", server.host, server.port)),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,83 @@
+//! What a vhost's term hands to the log: records that wait.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crosstie_queues::{Position, Record};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// The way from a vhost to its log. Nothing is refused, since a journal with a hole is none: publishers are held back.
+pub(crate) struct Journal {
+    waiting: Mutex<Vec<Submitted>>,
+    /// Not acknowledged by the log, roughly.
+    waiting_bytes: AtomicUsize,
+    pub(super) wake: Notify,
+    /// The node owns the vhost no more: what comes is for nobody.
+    is_over: AtomicBool,
+}
+
+/// What was handed over at once.
+pub(super) struct Submitted {
+    pub(super) records: Vec<Record>,
+    pub(super) position: Position,
+    pub(super) bytes: usize,
+}
+
+/// What a record costs beside its message's bytes, roughly.
+const RECORD_BYTES: usize = 160;
+
+impl Journal {
+    pub(super) fn new() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            waiting_bytes: AtomicUsize::new(0),
+            wake: Notify::new(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes records up to and with `position`, under the vhost's lock; returns the bytes that wait.
+    pub(crate) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
+        if self.is_over.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let bytes = records.iter().map(record_bytes).sum();
+        let submitted = Submitted {
+            records,
+            position,
+            bytes,
+        };
+        self.waiting.lock().push(submitted);
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.wake.notify_one();
+        before + bytes
+    }
+
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn take(&self) -> Vec<Submitted> {
+        mem::take(&mut self.waiting.lock())
+    }
+
+    /// So many bytes have come to their end.
+    pub(super) fn settle(&self, bytes: usize) {
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Nothing more is taken.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.waiting.lock().clear();
+        self.waiting_bytes.store(0, Ordering::Relaxed);
+    }
+}
+
+fn record_bytes(record: &Record) -> usize {
+    match record {
+        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        _ => RECORD_BYTES,
+    }
+}

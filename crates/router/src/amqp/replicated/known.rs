@@ -1,0 +1,96 @@
+//! What a node knows of a log by heart: which one it was, and that it was at least so long. A log that is another, or
+//! shorter, is not opened.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crosstie_ledger::Sequence;
+use serde_json::{Value as Json, json};
+
+/// A small file beside the store.
+pub(super) struct Known {
+    path: PathBuf,
+    pub(super) log: u64,
+    pub(super) sequence: u64,
+    written: Option<Instant>,
+    is_new: bool,
+}
+
+/// How often it is written while the log grows.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+impl Known {
+    /// Reads the file, if there is one.
+    pub(super) fn read(path: PathBuf) -> io::Result<Self> {
+        let mut known = Self {
+            path,
+            log: 0,
+            sequence: 0,
+            written: None,
+            is_new: false,
+        };
+        let text = match fs::read(&known.path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(known),
+            Err(e) => return Err(named(&known.path, &e)),
+        };
+        let wrong = || {
+            let why = "expected what is known of a vhost's log";
+            named(&known.path, &io::Error::other(why))
+        };
+        let json: Json = serde_json::from_slice(&text).map_err(|_| wrong())?;
+        let log = json["log"].as_str().ok_or_else(wrong)?;
+        known.log = u64::from_str_radix(log, 16).map_err(|_| wrong())?;
+        known.sequence = json["sequence"].as_u64().ok_or_else(wrong)?;
+        Ok(known)
+    }
+
+    /// For [`crosstie_ledger::Ledger::check_end`].
+    pub(super) fn end(&self) -> Option<(u64, Sequence)> {
+        (self.log != 0).then_some((self.log, Sequence(self.sequence)))
+    }
+
+    /// The log has that entry.
+    pub(super) fn note(&mut self, log: u64, sequence: u64) {
+        if log == 0 || (log == self.log && sequence <= self.sequence) {
+            return;
+        }
+        let is_first = log != self.log;
+        (self.log, self.sequence) = (log, sequence);
+        self.is_new = true;
+        let is_due = self.written.is_none_or(|at| at.elapsed() >= WRITE_EVERY);
+        if is_first || is_due {
+            self.write();
+        }
+    }
+
+    /// Writes what was not written.
+    pub(super) fn write(&mut self) {
+        if !self.is_new {
+            return;
+        }
+        match self.try_write() {
+            Ok(()) => self.is_new = false,
+            Err(e) => tracing::error!("{}", named(&self.path, &e)),
+        }
+        self.written = Some(Instant::now());
+    }
+
+    fn try_write(&self) -> io::Result<()> {
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let beside = self.path.with_extension("new");
+        let mut file = fs::File::create(&beside)?;
+        let known = json!({"log": format!("{:016x}", self.log), "sequence": self.sequence});
+        file.write_all(known.to_string().as_bytes())?;
+        file.sync_data()?;
+        fs::rename(&beside, &self.path)
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,325 @@
+//! While the node owns the vhost: records to the log, confirms when it has them, and an end when another node has it.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_jetstream::{Append, Stream, Subscription};
+use crosstie_ledger::{Effect, Ledger, Role as LedgerRole, Sequence};
+use crosstie_queues::{Position, Record, Time};
+
+use super::copy::Copy;
+use super::driver::Driver;
+use super::journal::Journal;
+use super::log;
+use super::seen::Role;
+use super::standing_by::BEAT_EVERY;
+use super::term::{Done, Term};
+
+/// Publishers are held back when the log has acknowledged nothing for so long.
+const STALL_BEGINS: Duration = Duration::from_secs(2);
+
+/// And after that the clients are sent away: an election takes 4 to 9 s.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// About so much is handed to the ledger at once, for one batch.
+const BATCH_BYTES: usize = 1 << 20;
+
+impl Driver {
+    /// The node owns the vhost: it is made of what the log says, and opened.
+    pub(super) fn begin_term(&mut self) {
+        let name = Arc::clone(&self.task.vhost);
+        let status = self.ledger.status();
+        self.known.note(status.log, status.sequence.0);
+        let waiting_bytes_max = self.task.waiting_bytes_max;
+        let journal = Arc::new(Journal::new());
+        self.forget_shown();
+        self.task.holder.open(&self.ledger, &journal);
+        let settings = &self.task.settings;
+        let copy = settings.is_kept_locally.then(|| {
+            Copy::begin(
+                &self.task.directory,
+                (&name, status.epoch),
+                self.ledger.records(),
+                waiting_bytes_max,
+            )
+        });
+        let copy = match copy.transpose() {
+            Ok(copy) => copy,
+            Err(why) => {
+                tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
+                None
+            }
+        };
+        self.term = Some(Term::new(journal, copy));
+        self.note(|seen| {
+            seen.role = Role::Owner;
+            seen.takeovers += 1;
+            seen.alarm = None;
+        });
+        let epoch = status.epoch;
+        tracing::info!("vhost '{name}': this node owns it, epoch {epoch}");
+    }
+
+    /// The node owns it no more: its clients are sent away.
+    pub(super) fn end_term(&mut self, why: &str) {
+        let Some(mut term) = self.term.take() else {
+            return;
+        };
+        let name = &self.task.vhost;
+        tracing::warn!("vhost '{name}': this node does not own it any more: {why}");
+        self.note(|seen| {
+            seen.role = Role::Standby;
+            seen.waiting_bytes = 0;
+        });
+        term.journal.end();
+        self.task.holder.close(why);
+        self.forget_shown();
+        self.show_owner();
+        drop(term.copy.take());
+        self.known.write();
+        self.begin_anew();
+    }
+
+    /// Serves the vhost until another node owns it, or the log cannot be had; why that is.
+    pub(super) async fn own(&mut self, stream: &Stream, beats: &mut Subscription) -> String {
+        self.note(|seen| seen.role = Role::Owner);
+        let mut told = Instant::now() - BEAT_EVERY;
+        loop {
+            if let Err(why) = self.act(stream) {
+                return why;
+            }
+            if let Err(why) = self.judge_stall() {
+                return why;
+            }
+            if told.elapsed() >= BEAT_EVERY {
+                told = Instant::now();
+                self.beat(stream, false);
+                self.note_ledger();
+                self.note_term();
+            }
+            let due = self.ledger.next_timeout().map(|due| self.at(due));
+            let beat_due = (told + BEAT_EVERY).into();
+            let due = due.map_or(beat_due, |due| due.min(beat_due));
+            let Some(term) = &mut self.term else {
+                return "it has ended".to_owned();
+            };
+            let journal = Arc::clone(&term.journal);
+            tokio::select! {
+                () = journal.wake.notified() => self.hand_over(),
+                Some(done) = term.done.recv() => self.finish(done),
+                heard = beats.next() => match heard {
+                    Some(message) => self.hear(&message.payload),
+                    None => pending().await,
+                },
+                () = tokio::time::sleep_until(due) => {
+                    let now = self.now();
+                    self.ledger.handle_timeout(now);
+                }
+            }
+        }
+    }
+
+    /// Waits until all that was submitted is in the log.
+    pub(super) async fn flush(&mut self, stream: &Stream) {
+        self.hand_over();
+        while !self.ledger.is_settled() && self.act(stream).is_ok() {
+            let due = self.ledger.next_timeout().map(|due| self.at(due));
+            let due = due.unwrap_or_else(|| (Instant::now() + BEAT_EVERY).into());
+            let Some(term) = &mut self.term else {
+                return;
+            };
+            match tokio::time::timeout_at(due, term.done.recv()).await {
+                Ok(Some(done)) => self.finish(done),
+                Ok(None) => return,
+                Err(_) => {
+                    let now = self.now();
+                    self.ledger.handle_timeout(now);
+                }
+            }
+            self.hand_over();
+        }
+    }
+
+    /// Gives the ledger what was submitted. What comes together is one batch: an append costs as much for one record as
+    /// for a thousand.
+    fn hand_over(&mut self) {
+        let now = self.now();
+        let Some(term) = &mut self.term else {
+            return;
+        };
+        if self.ledger.is_settled() {
+            term.progress = Instant::now();
+        }
+        let mut records: Vec<Record> = Vec::new();
+        let mut bytes = 0;
+        let mut reached = None;
+        for submitted in term.journal.take() {
+            records.extend(submitted.records);
+            bytes += submitted.bytes;
+            reached = Some(submitted.position);
+            if bytes >= BATCH_BYTES {
+                let records = std::mem::take(&mut records);
+                hand(
+                    &mut self.ledger,
+                    term,
+                    now,
+                    (records, bytes, submitted.position),
+                );
+                (bytes, reached) = (0, None);
+            }
+        }
+        if let Some(position) = reached {
+            hand(&mut self.ledger, term, now, (records, bytes, position));
+        }
+    }
+
+    /// Does what the ledger wants to be done; the error says why the term is over.
+    fn act(&mut self, stream: &Stream) -> Result<(), String> {
+        while let Some(effect) = self.ledger.next_effect() {
+            let Some(term) = &mut self.term else {
+                return Ok(());
+            };
+            let doing = term.doing.clone();
+            let stream = stream.clone();
+            match effect {
+                Effect::Append { after, entry } => {
+                    let subject = self.names.subject(&entry).to_owned();
+                    tokio::spawn(async move {
+                        let begun = Instant::now();
+                        let result = stream.append(&subject, after.0, &entry).await;
+                        let taken_us = begun.elapsed().as_micros() as u64;
+                        let _ = doing.send(Done::Append {
+                            after,
+                            taken_us,
+                            result,
+                        });
+                    });
+                }
+                Effect::Read { after } => {
+                    tokio::spawn(async move {
+                        let result = log::read_end(&stream, after.0).await;
+                        let _ = doing.send(Done::End { after, result });
+                    });
+                }
+                Effect::Purge { to } => {
+                    tokio::spawn(async move {
+                        let result = stream.purge(to.0).await;
+                        let _ = doing.send(Done::Purge { to, result });
+                    });
+                }
+                Effect::Committed(position) => self.commit(position),
+                Effect::Owning => {}
+                Effect::Deposed => return Err("another node owns it".to_owned()),
+                Effect::Broken(Sequence(at), broken) => {
+                    let why = format!("its log is broken at entry {at}: {broken}");
+                    self.note(|seen| seen.alarm = Some(why.clone()));
+                    return Err(why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything up to there will be found by the next owner: confirms leave.
+    fn commit(&mut self, position: Position) {
+        let Some(term) = &mut self.term else {
+            return;
+        };
+        term.progress = Instant::now();
+        term.settle(position);
+        let waiting_bytes = term.journal.waiting_bytes();
+        self.task.holder.commit(position, waiting_bytes);
+    }
+
+    /// Something that was asked for is done, or not.
+    fn finish(&mut self, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Append {
+                after,
+                taken_us,
+                result,
+            } => match result {
+                Ok(Append::Appended(sequence)) => {
+                    self.ledger.handle_appended(now, Sequence(sequence));
+                    self.known.note(self.known.log, sequence);
+                    self.note(|seen| {
+                        seen.appends += 1;
+                        seen.append_us += taken_us;
+                    });
+                }
+                Ok(Append::Refused) => self.ledger.handle_refused(now, after),
+                // Whether it is there is looked for when the ledger wants to know.
+                Err(failed) => {
+                    let vhost = &self.task.vhost;
+                    tracing::debug!("vhost '{vhost}': an append was not answered: {failed}");
+                }
+            },
+            Done::End { after, result } => match result {
+                Ok(end) if end.last >= after.0 => {
+                    let reached = (after, Sequence(end.last));
+                    self.ledger.handle_end(now, reached, end.entries());
+                }
+                // A server that leads no more knows less: asked again.
+                _ => self.ledger.handle_unread(now),
+            },
+            Done::Purge { to, result } => match result {
+                Ok(()) => self.ledger.handle_purged(now, to),
+                Err(_) => self.ledger.handle_not_purged(),
+            },
+        }
+    }
+
+    /// Holds publishers back while the log acknowledges nothing, and gives up in the end.
+    fn judge_stall(&mut self) -> Result<(), String> {
+        let is_idle = self.ledger.is_settled() && self.ledger.role() == LedgerRole::Owning;
+        let Some(term) = &mut self.term else {
+            return Ok(());
+        };
+        if is_idle {
+            term.progress = Instant::now();
+            return Ok(());
+        }
+        let stalled = term.progress.elapsed();
+        if stalled >= STALL_MAX {
+            let s = stalled.as_secs();
+            return Err(format!("its log has acknowledged nothing for {s} s"));
+        }
+        if stalled >= STALL_BEGINS {
+            self.task.holder.stall();
+        }
+        Ok(())
+    }
+
+    fn note_term(&self) {
+        let Some(term) = &self.term else {
+            return;
+        };
+        let status = self.ledger.status();
+        let waiting_bytes = term.journal.waiting_bytes() as u64;
+        let copy = term.copy.as_ref();
+        let no_copy = copy.is_some_and(Copy::is_failing);
+        self.note(|seen| {
+            seen.waiting_bytes = waiting_bytes;
+            seen.resynchronizations = status.resynchronizations;
+            seen.alarm = no_copy.then(|| "this node's copy of it is not written".to_owned());
+        });
+    }
+}
+
+/// Gives the ledger a batch's records, and the copy the same.
+fn hand(
+    ledger: &mut Ledger,
+    term: &mut Term,
+    now: Time,
+    (records, bytes, position): (Vec<Record>, usize, Position),
+) {
+    if let Some(copy) = &mut term.copy
+        && !copy.submit(records.clone())
+    {
+        tracing::error!("the copy of a vhost is given up: its disk does not keep up");
+    }
+    term.handed.push_back((position, bytes));
+    ledger.submit(now, records, position);
+}

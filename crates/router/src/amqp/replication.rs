@@ -1,0 +1,206 @@
+//! What a broker has of a replicated vhost: whose it is, the vhost of this term, and how its clients are sent away.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crosstie_config as model;
+use crosstie_ledger::Ledger;
+use crosstie_queues::{Position, Vhost};
+use crosstie_transport::Workers;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::import;
+use super::limits::vhost_config;
+use super::outbox::VhostOutbox;
+use super::replicated::{self, Holder, Journal, Seen, Task, Whose};
+use super::vhost::{Clock, Keeper, SharedVhost};
+use crate::router_state::{self, RouterState};
+
+/// Who owns a vhost.
+#[derive(Clone)]
+pub(crate) enum Ownership {
+    /// This node: the vhost of this term.
+    Here(Arc<SharedVhost>),
+    NotHere(Whose),
+}
+
+/// A vhost that survives its machine.
+pub(crate) struct Replicated {
+    pub(crate) name: Arc<str>,
+    settings: model::Replicated,
+    ownership: watch::Sender<Ownership>,
+    seen: Arc<Mutex<Seen>>,
+    /// The thread is to end.
+    stopping: watch::Sender<bool>,
+}
+
+/// What it takes to make a term's vhost, and to end it.
+struct Opening {
+    replicated: Arc<Replicated>,
+    limits: model::AmqpLimits,
+    definitions: Arc<model::Definitions>,
+    clock: Clock,
+    /// Where timers run.
+    keeper: Handle,
+    /// Where a vhost's backlog is worked at.
+    serving: Handle,
+    state: Arc<RouterState>,
+}
+
+impl Replicated {
+    pub(crate) fn new(name: Arc<str>, settings: model::Replicated) -> Self {
+        let why = "no server of NATS has been reached yet".into();
+        Self {
+            name,
+            settings,
+            ownership: watch::Sender::new(Ownership::NotHere(Whose::Nobody { why })),
+            seen: Arc::default(),
+            stopping: watch::Sender::new(false),
+        }
+    }
+
+    /// Starts the thread that keeps it. The error says what is wrong with which file.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        (amqp, definitions): (&model::Amqp, &Arc<model::Definitions>),
+        state: &Arc<RouterState>,
+        directory: &Path,
+        workers: &Workers,
+    ) -> Result<JoinHandle<()>, String> {
+        let opening = Opening {
+            replicated: Arc::clone(self),
+            limits: amqp.limits.clone(),
+            definitions: Arc::clone(definitions),
+            clock: Clock::new(),
+            keeper: workers.keeper_handle(),
+            serving: workers.serving_handle(),
+            state: Arc::clone(state),
+        };
+        replicated::start(Task {
+            vhost: Arc::clone(&self.name),
+            settings: self.settings.clone(),
+            node: format!("{}/{}", state.node, state.id),
+            incarnation: router_state::seed(),
+            log: router_state::seed(),
+            node_directory: directory.to_owned(),
+            directory: directory.join(format!("{}.replicated", amqp.store)),
+            waiting_bytes_max: amqp.limits.commit_bytes_max,
+            seen: Arc::clone(&self.seen),
+            stopping: self.stopping.subscribe(),
+            holder: Box::new(opening),
+        })
+    }
+
+    /// Who owns it.
+    pub(crate) fn ownership(&self) -> Ownership {
+        self.ownership.borrow().clone()
+    }
+
+    /// The vhost, where this node owns it.
+    pub(crate) fn here(&self) -> Option<Arc<SharedVhost>> {
+        match &*self.ownership.borrow() {
+            Ownership::Here(vhost) => Some(Arc::clone(vhost)),
+            Ownership::NotHere(_) => None,
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.lock().clone()
+    }
+
+    /// Has the thread end.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+}
+
+impl Opening {
+    /// Does something that sends, and sends it.
+    fn act<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _context = self.keeper.enter();
+        let done = act();
+        crosstie_transport::uncork_all();
+        done
+    }
+
+    fn vhost(&self, ledger: &Ledger, journal: &Arc<Journal>) -> Option<Arc<SharedVhost>> {
+        let name = Arc::clone(&self.replicated.name);
+        let now = self.clock.time(Instant::now());
+        let config = vhost_config(&name, &self.limits);
+        let mut vhost = Vhost::new(config, router_state::seed());
+        for record in ledger.records() {
+            vhost.restore(now, record);
+        }
+        let mut outbox = VhostOutbox::default();
+        vhost.restored(now, &mut outbox);
+        let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
+        // What cannot be taken was said when the broker began.
+        drop(import::define(&self.definitions, now, &mut vhosts));
+        let broker = self.state.amqp()?;
+        let shared = Arc::new(SharedVhost::new(
+            Arc::clone(&name),
+            vhosts.remove(&name)?,
+            self.clock,
+            Arc::clone(&broker.shared),
+            self.serving.clone(),
+            Keeper::replicated(journal, self.limits.commit_bytes_max),
+        ));
+        shared.settle();
+        self.keeper.spawn(Arc::clone(&shared).keep_time());
+        Some(shared)
+    }
+}
+
+impl Holder for Opening {
+    fn open(&self, ledger: &Ledger, journal: &Arc<Journal>) {
+        if let Some(vhost) = self.act(|| self.vhost(ledger, journal)) {
+            let here = Ownership::Here(vhost);
+            self.replicated.ownership.send_replace(here);
+        }
+    }
+
+    fn commit(&self, position: Position, waiting_bytes: usize) {
+        if let Some(vhost) = self.replicated.here() {
+            self.act(|| {
+                vhost.log_goes_on(waiting_bytes);
+                vhost.handle_commit(position, true);
+            });
+        }
+    }
+
+    fn stall(&self) {
+        if let Some(vhost) = self.replicated.here()
+            && self.act(|| vhost.log_stalls())
+        {
+            let name = &self.replicated.name;
+            tracing::warn!("vhost '{name}': its log acknowledges nothing, publishers are blocked");
+        }
+    }
+
+    fn close(&self, why: &str) {
+        let Some(vhost) = self.replicated.here() else {
+            return;
+        };
+        // Nobody else is let in.
+        self.show(&Whose::Nobody { why: why.into() });
+        self.act(|| {
+            vhost.stop();
+            vhost.let_go();
+            if let Some(broker) = self.state.amqp() {
+                let name = &self.replicated.name;
+                let reason = format!("vhost '{name}': {why}");
+                broker.close_vhost(&self.state.watch, &vhost, &reason);
+            }
+        });
+    }
+
+    fn show(&self, whose: &Whose) {
+        let not_here = Ownership::NotHere(whose.clone());
+        self.replicated.ownership.send_replace(not_here);
+    }
+}
