@@ -15,14 +15,17 @@ import pytest
 from autobahn.util import parse_keyfile
 from cli.test_cli import crosstie
 from conftest import where
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from nacl.signing import SigningKey
-from rig import config
+from rig import certificates, config
 from rig.links import only
 from rig.puppet import WampError
 from rig.router import Router, binary
 from rig.session import WELCOME
 from rig.waiting import await_true
 from wamp.test_scram import argon2id, begin, pbkdf2
+from wamp.test_tokens import Issuer, publish
 
 PASSWORD = "pässword with blanks"
 
@@ -195,3 +198,84 @@ def test_a_key_pair(tmp_path):
     done = crosstie("keys", "show", file)
     assert (done.returncode, done.stdout) == (2, "")
     assert "expected lines" in done.stderr
+
+
+def check(method: str, authid: str, file, password: str) -> subprocess.CompletedProcess:
+    """Ask whether that is somebody's password."""
+    command = [str(binary()), "passwd", "check", method, authid, str(file)]
+    return subprocess.run(
+        command, input=f"{password}\n", text=True, capture_output=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "whose"),
+    [
+        (("ticket", "joe"), ""),
+        (("ticket", "joe", "--plain"), ""),
+        (("wampcra", "joe", "--iterations", 2), ""),
+        (("wampcra", "joe", "--iterations", 2, "--form", "salted"), ""),
+        (("wampcra", "joe", "--form", "plain"), ""),
+        ((*SCRAM, "joe"), ", for clients such as Autobahn"),
+        ((*SCRAM, "joe", "--clients", "specification"), ", for clients of the specification"),
+        ((*SCRAM, "joe", "--kdf", "pbkdf2"), ", for clients such as Autobahn"),
+    ],
+    ids=str,
+)
+def test_a_password_is_checked(tmp_path, arguments, whose):
+    method, file = arguments[0], tmp_path / "principals.json"
+    file.write_text(json.dumps(passwd(*arguments)))
+    right = check(method, "joe", file, PASSWORD)
+    assert (right.returncode, right.stdout) == (0, f"joe: the password is right{whose}\n")
+    wrong = check(method, "joe", file, PASSWORD[1:])
+    assert (wrong.returncode, wrong.stdout) == (1, "joe: the password is wrong\n")
+    nobody = check(method, "ann", file, PASSWORD)
+    assert (nobody.returncode, nobody.stdout) == (2, "")
+    assert 'there is no "ann"' in nobody.stderr
+
+
+def test_what_is_no_file_of_principals_is_refused_with_its_place(tmp_path):
+    file = tmp_path / "principals.yaml"
+    file.write_text("joe: {stored-key: 00}\n")
+    done = check("scram", "joe", file, PASSWORD)
+    assert done.returncode == 2
+    assert "principals.yaml:1:" in done.stderr
+
+
+def test_a_certificate_as_principals_are_known_by(tmp_path):
+    names = ["localhost", "gate.example.com"]
+    file = certificates.write_self_signed(tmp_path, names)
+    certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    file.write_bytes(file.read_bytes() * 2)
+    shown = crosstie("keys", "show", file).stdout
+    first, second = shown.split("\n\n")
+    assert second == first + "\n"
+    lines = [line.split(": ", 1) for line in first.splitlines()]
+    assert [value for key, value in lines if key == "san"] == [f"DNS:{name}" for name in names]
+    said = dict(lines)
+    for algorithm in (hashes.SHA1(), hashes.SHA256()):
+        digits = certificate.fingerprint(algorithm).hex(":").upper()
+        assert said[f"certificate-{algorithm.name}"] == digits
+    assert json.loads(said["subject"]) == {"cn": "localhost"}
+    assert json.loads(said["issuer"]) == {"cn": "localhost"}
+    assert (said["expired"], int(said["serial"], 16)) == ("false", certificate.serial_number)
+
+    file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    done = crosstie("keys", "show", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be read" in done.stderr
+
+
+def test_an_issuers_keys_and_its_token(tmp_path):
+    issuer = Issuer("first")
+    publish(tmp_path, issuer, Issuer("second"))
+    shown = crosstie("keys", "show", tmp_path / "keys.json").stdout
+    assert shown == "first: Ed25519\nsecond: Ed25519\n"
+
+    file = tmp_path / "token"
+    file.write_text(issuer.token(exp=4_000_000_000) + "\n")
+    said = dict(line.split(": ", 1) for line in crosstie("keys", "show", file).stdout.splitlines())
+    assert json.loads(said["head"]) == {"alg": "EdDSA", "kid": "first"}
+    assert json.loads(said["claims"])["sub"] == "joe"
+    assert said["exp"] == "2096-10-02T07:06:40.000Z"
+    assert said["verified"].startswith("no")

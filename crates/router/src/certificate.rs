@@ -1,14 +1,32 @@
 //! What a client's certificate says: who it is of, and what authenticators are told of it. The TLS handshake has
 //! checked it.
 
+use std::io;
+use std::path::Path;
+
 use crosstie_auth::wamp::Certificate;
 use crosstie_wamp::{Dict, Value};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::objects::{oid_registry, oid2abbrev, oid2sn};
 use x509_parser::parse_x509_certificate;
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::X509Name;
+
+/// What each certificate of a file in PEM says: what principals may be known by, and what authenticators are told.
+pub fn certificates(path: &Path) -> io::Result<Vec<(Certificate, Dict)>> {
+    let wrong = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(format!("expected certificates in PEM: {error}")))?;
+    let read = |der: CertificateDer<'_>| match (read(&der), details(&der)) {
+        (Some(certificate), Some(Value::Dict(details))) => Ok((certificate, details)),
+        _ => Err(wrong("a certificate of it cannot be read".to_owned())),
+    };
+    found.into_iter().map(read).collect()
+}
 
 /// What principals are known by.
 pub(crate) fn read(der: &[u8]) -> Option<Certificate> {

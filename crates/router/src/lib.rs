@@ -66,6 +66,7 @@ mod web;
 
 pub use admin::{Admin, start_admin};
 pub use audit::Audit;
+pub use certificate::certificates;
 pub use crosstie_auth::wamp::SigningKey;
 pub use crosstie_routing::meta_procedures;
 pub use crosstie_transport::descriptors;

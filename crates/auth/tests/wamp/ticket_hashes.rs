@@ -25,6 +25,23 @@ fn methods(hash: &str) -> Methods {
     }
 }
 
+/// For whoever keeps the file.
+#[test]
+fn a_ticket_is_right_or_not() {
+    for hash in HASHES {
+        let mut principals = Tickets::default();
+        let hash = TicketHash::parse(hash).expect("is one");
+        principals.insert_hash("joe", hash, None);
+        for (authid, ticket, is_right) in [
+            ("joe", "hunter2", Some(true)),
+            ("joe", "hunter3", Some(false)),
+            ("zed", "hunter2", None),
+        ] {
+            assert_eq!(principals.is_right(authid, ticket), is_right, "{authid}");
+        }
+    }
+}
+
 /// A hash that takes its time is compared elsewhere, also for somebody who is not known.
 #[test]
 fn a_hash_lets_in() {

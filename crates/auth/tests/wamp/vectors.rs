@@ -1,6 +1,6 @@
 //! Signatures and keys that others have computed.
 
-use crosstie_auth::wamp::{Key, Salted, Secret};
+use crosstie_auth::wamp::{Key, Salted, Secret, Users};
 
 /// The specification's.
 const CHALLENGE: &str = r#"{"authid": "peter", "authrole": "user", "authmethod": "wampcra", "authprovider": "static", "session": 3251278072152162, "nonce": "LHRTC9zeOIrt_9U3", "timestamp": "2014-06-22T16:36:25.448Z"}"#;
@@ -37,6 +37,15 @@ fn derived_keys() {
             key_bytes,
         };
         assert_eq!(salted.derive(password), Key::new(expected), "{password}");
+        // Either may stand in the file.
+        for secret in [password, expected] {
+            let secret = Secret::underived(secret, Some(salted.clone())).expect("in bounds");
+            let mut users = Users::default();
+            users.insert("joe", secret, None);
+            assert_eq!(users.is_right("joe", password), Some(true));
+            assert_eq!(users.is_right("joe", "other"), Some(false));
+            assert_eq!(users.is_right("zed", password), None);
+        }
     }
 }
 
@@ -70,7 +79,7 @@ fn nothing_secret_is_printed() {
         key_bytes: 32,
     };
     let secret = Secret::new("hunter2", Some(salted)).expect("is within bounds");
-    let mut users = crosstie_auth::wamp::Users::default();
+    let mut users = Users::default();
     users.insert("joe", secret, Some("user"));
     let mut tickets = crosstie_auth::wamp::Tickets::default();
     tickets.insert("joe", "hunter2", None);

@@ -83,6 +83,15 @@ impl Jwks {
         }
     }
 
+    /// For whoever keeps the file: each key that is known here with its name, its kind, and the algorithm that it is for
+    /// where it says one.
+    pub fn descriptions(
+        &self,
+    ) -> impl Iterator<Item = (Option<&str>, &'static str, Option<Algorithm>)> {
+        let keys = self.keys.iter();
+        keys.map(|key| (key.id.as_deref(), key.material.name(), key.algorithm))
+    }
+
     /// Whether `signed` has been signed by one of the keys, or by that of the name.
     pub(super) fn verify(
         &self,
@@ -149,6 +158,16 @@ impl Key {
 }
 
 impl Material {
+    /// As a set of keys has it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Rsa { .. } => "RSA",
+            Self::P256(_) => "P-256",
+            Self::P384(_) => "P-384",
+            Self::Ed25519(_) => "Ed25519",
+        }
+    }
+
     /// `None` where the algorithm is not one for such a key.
     fn verify(&self, algorithm: Algorithm, signed: &[u8], signature: &[u8]) -> Option<bool> {
         let outcome = match (self, algorithm) {

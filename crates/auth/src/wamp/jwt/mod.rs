@@ -15,3 +15,4 @@ pub use keys::{Jwks, JwksError};
 pub use login::Jwt;
 pub use rules::Rules;
 pub use source::KeysUrl;
+pub use token::unverified;

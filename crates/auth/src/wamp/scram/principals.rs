@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Function, Kdf, KdfError, Keys};
+use super::{Function, Kdf, KdfError, Keys, Reading};
 use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::hmac;
 use crate::wamp::{SigningKey, hexadecimal};
@@ -76,6 +76,15 @@ impl Credential {
         Self::new(kdf, salt, keys)
     }
 
+    /// Whose clients come in with that password, if any do: it costs what it costs them.
+    fn reading_of(&self, password: &str) -> Option<Reading> {
+        let mut readings = [Reading::Autobahn, Reading::Specification].into_iter();
+        readings.find(|reading| {
+            let derived = self.kdf.derive(password, &self.salt, *reading);
+            derived.is_ok_and(|derived| derived.keys() == self.keys)
+        })
+    }
+
     pub(super) fn kdf(&self) -> Kdf {
         self.kdf
     }
@@ -97,6 +106,13 @@ impl Principals {
         let secret = &known.credential.keys.stored;
         self.decoys.insert(authid, secret, &known);
         self.by_authid.insert(authid.to_owned(), known);
+    }
+
+    /// Whether a client with that password comes in, for whoever keeps the file, and which one; `None` if there is no
+    /// such principal.
+    pub fn reading_of(&self, authid: &str, password: &str) -> Option<Option<Reading>> {
+        let known = self.by_authid.get(authid)?;
+        Some(known.credential.reading_of(password))
     }
 
     /// The roles of all principals.

@@ -60,6 +60,13 @@ impl Tickets {
         }
     }
 
+    /// Whether that is a principal's ticket, for whoever keeps the file; `None` if there is no such principal. It takes
+    /// as long as a login.
+    pub fn is_right(&self, authid: &str, ticket: &str) -> Option<bool> {
+        let known = self.by_authid.get(authid)?;
+        Some(known.hash.verify(ticket))
+    }
+
     /// The roles of all principals.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.by_authid.values().filter_map(|k| k.role.as_deref())

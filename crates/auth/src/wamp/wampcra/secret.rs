@@ -67,6 +67,10 @@ impl Key {
         STANDARD.encode(hmac(&self.0, challenge.as_bytes()))
     }
 
+    fn is(&self, bytes: &[u8]) -> bool {
+        self.0.ct_eq(bytes).into()
+    }
+
     /// Whether `signature` is this key's, in a time that says nothing about where it differs.
     pub(super) fn verify(&self, challenge: &str, signature: &str) -> bool {
         let expected = self.sign(challenge);
@@ -127,6 +131,16 @@ impl Secret {
             derived: None,
             salted,
         })
+    }
+
+    /// Whether a client with that password signs with one of its keys.
+    pub(super) fn is_of(&self, password: &str) -> bool {
+        let Some(salted) = &self.salted else {
+            return self.as_it_is.is(password.as_bytes());
+        };
+        // The secret is the password, or what is made of it.
+        let derived = salted.derive(password);
+        self.as_it_is.is(password.as_bytes()) | self.as_it_is.is(&derived.0)
     }
 
     /// Adds to `CHALLENGE.Extra` what a client needs for its key.

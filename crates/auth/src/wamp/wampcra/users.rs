@@ -34,6 +34,12 @@ impl Users {
         self.by_authid.insert(authid.to_owned(), user);
     }
 
+    /// Whether a client with that password comes in, for whoever keeps the file; `None` if there is no such user.
+    pub fn is_right(&self, authid: &str, password: &str) -> Option<bool> {
+        let user = self.by_authid.get(authid)?;
+        Some(user.secret.is_of(password))
+    }
+
     /// The roles of all users.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.by_authid.values().filter_map(|u| u.role.as_deref())

@@ -1,15 +1,19 @@
 //! `crosstie passwd`: what a configuration has of somebody who logs in with a password.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+mod check;
+mod password;
+
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 use crosstie_auth::wamp::scram::{Function, Kdf, Reading};
 use crosstie_auth::wamp::{Key, Salted, Secret, TicketHash};
 use serde_json::{Map, Value, json};
 
-/// Make a principal's entry for a configuration from a password
+use check::Check;
+
+/// Make a principal's entry for a configuration from a password; check one
 ///
 /// The password is asked for; where standard input is no terminal it is its first line. What is printed goes as it
 /// is, in JSON and in YAML, among the principals (or users) of a method's `type: static`.
@@ -24,6 +28,7 @@ enum Method {
     Ticket(Ticket),
     Wampcra(WampCra),
     Scram(Scram),
+    Check(Check),
 }
 
 #[derive(clap::Args)]
@@ -126,6 +131,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let made = scram.make(&scram.principal.password()?)?;
             (scram.principal, made)
         }
+        Method::Check(check) => return check.run(),
     };
     let mut entry = Map::new();
     if let Value::Object(made) = made {
@@ -140,28 +146,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 impl Principal {
     fn password(&self) -> anyhow::Result<String> {
-        let password = match &self.password_env {
-            Some(name) => {
-                let password = std::env::var(name);
-                password.with_context(|| format!("--password-env {name}"))?
-            }
-            None if io::stdin().is_terminal() => {
-                let password = rpassword::prompt_password("Password: ")?;
-                if password != rpassword::prompt_password("Again: ")? {
-                    bail!("the second password is not the first");
-                }
-                password
-            }
-            None => {
-                let mut line = String::new();
-                io::stdin().lock().read_line(&mut line)?;
-                line.trim_end_matches(['\r', '\n']).to_owned()
-            }
-        };
-        match password.is_empty() {
-            true => bail!("expected a password, and it is empty"),
-            false => Ok(password),
-        }
+        password::twice(self.password_env.as_deref())
     }
 }
 

@@ -1,14 +1,16 @@
 //! `crosstie keys`: a node's key, or a client's, as configurations want it.
 
+mod show;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use crosstie_node::directory::{KeyFile, NodeKey};
+use crosstie_node::directory::NodeKey;
 
 use crate::management::locate;
 
-/// Show a node directory's key; make and show keys for WAMP-cryptosign
+/// Show a node directory's key; make keys for WAMP-cryptosign; show what credentials have in them
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
@@ -30,10 +32,11 @@ enum Command {
         /// Where there is no key yet.
         directory: Option<PathBuf>,
     },
-    /// Show what is in a key file: key.priv or key.pub, 64 hexadecimal digits, or 32 bytes.
+    /// Show what is in a file: a key (key.priv or key.pub, 64 hexadecimal digits, or 32 bytes), certificates in PEM, a
+    /// JSON Web Key Set, or a token, which is not verified.
     Show {
         file: PathBuf,
-        /// Print the private key too.
+        /// Print a private key too.
         #[arg(long)]
         private: bool,
     },
@@ -52,12 +55,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Make {
             directory: Some(directory),
         }) => show(&NodeKey::make(&directory)?, false)?,
-        Some(Command::Show { file, private }) => match KeyFile::read(&file)? {
-            KeyFile::Pair(key) => show(&key, private)?,
-            KeyFile::Public(digits) => {
-                say!("public-key-ed25519: {digits}")?;
-            }
-        },
+        Some(Command::Show { file, private }) => show::show(&file, private)?,
     }
     Ok(ExitCode::SUCCESS)
 }

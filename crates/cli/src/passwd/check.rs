@@ -1,0 +1,118 @@
+//! `crosstie passwd check`: whether a password is somebody's, by what a configuration has of them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use crosstie_auth::wamp::scram::Reading;
+use crosstie_auth::wamp::{self, Methods, PrincipalsFile};
+
+use super::password;
+
+/// Whether a password is a principal's: 0 where it is, 1 where it is not.
+#[derive(clap::Args)]
+pub(super) struct Check {
+    method: Method,
+    /// Who it is.
+    authid: String,
+    /// The principals (or users) of the method, in JSON or YAML, as `crosstie passwd` prints them and as
+    /// `principals_file` is read.
+    file: PathBuf,
+    /// Environment variable that has the password.
+    #[arg(long, value_name = "VARIABLE")]
+    password_env: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Method {
+    Ticket,
+    Wampcra,
+    Scram,
+}
+
+impl Check {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let Self { authid, file, .. } = self;
+        let methods = self.read()?;
+        let password = password::once(self.password_env.as_deref())?;
+        let found = match methods {
+            Methods {
+                ticket: Some(wamp::Ticket::Static { principals, .. }),
+                ..
+            } => principals.is_right(authid, &password).map(told),
+            Methods {
+                wampcra: Some(wamp::WampCra::Static { users, .. }),
+                ..
+            } => users.is_right(authid, &password).map(told),
+            Methods {
+                scram: Some(wamp::Scram::Static { principals, .. }),
+                ..
+            } => principals.reading_of(authid, &password).map(told_of),
+            _ => None,
+        };
+        let Some((is_right, text)) = found else {
+            bail!("{}: there is no {authid:?}", file.display());
+        };
+        say!("{authid}: {text}")?;
+        Ok(ExitCode::from(u8::from(!is_right)))
+    }
+
+    /// The method with the principals of the file.
+    fn read(&self) -> anyhow::Result<Methods> {
+        let mut methods = Methods::default();
+        let default_role = None;
+        let method = match self.method {
+            Method::Ticket => {
+                let principals = Arc::default();
+                methods.ticket = Some(wamp::Ticket::Static {
+                    principals,
+                    default_role,
+                });
+                wamp::Method::Ticket
+            }
+            Method::Wampcra => {
+                let users = Arc::default();
+                methods.wampcra = Some(wamp::WampCra::Static {
+                    users,
+                    default_role,
+                });
+                wamp::Method::WampCra
+            }
+            Method::Scram => {
+                let principals = Arc::default();
+                methods.scram = Some(wamp::Scram::Static {
+                    principals,
+                    default_role,
+                });
+                wamp::Method::Scram
+            }
+        };
+        methods.files.push(PrincipalsFile {
+            method,
+            path: self.file.display().to_string(),
+        });
+        let environment = |name: &str| std::env::var(name).ok();
+        let read = crosstie_config::read_principals(&methods, Path::new(""), &environment);
+        Ok(read?)
+    }
+}
+
+fn told(is_right: bool) -> (bool, &'static str) {
+    match is_right {
+        true => (true, "the password is right"),
+        false => (false, "the password is wrong"),
+    }
+}
+
+fn told_of(reading: Option<Reading>) -> (bool, &'static str) {
+    match reading {
+        None => told(false),
+        Some(Reading::Autobahn) => (true, "the password is right, for clients such as Autobahn"),
+        Some(Reading::Specification) => (
+            true,
+            "the password is right, for clients of the specification",
+        ),
+    }
+}
