@@ -93,10 +93,13 @@ def attacked(start_router) -> Iterator[Callable[..., Stage]]:
         websocket: dict | None = None,
         longpoll: dict | None = None,
         joints: tuple[dict, ...] = (),
+        realm: dict | None = None,
         **more: object,
     ) -> Stage:
         configuration = broker.configuration({"limits": amqp or {}})
         configuration["workers"][0]["joints"] = list(joints)
+        if realm:
+            configuration["workers"][0]["realms"] = [realm]
         configuration |= more
         _, pages = configuration["workers"][0]["transports"]
         pages["websocket"] = {"ws": {"options": websocket or {}}}

@@ -353,6 +353,9 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.history_answer_bytes_max = limits.history_answer_bytes_max;
     realm_limits.testaments_max = limits.testaments_max;
     realm_limits.testaments_bytes_max = limits.testaments_bytes_max;
+    realm_limits.definitions_max = limits.definitions_max;
+    realm_limits.definitions_bytes_max = limits.definitions_bytes_max;
+    realm_limits.realm_definitions_max = limits.realm_definitions_max;
     realm_limits.unacknowledged_events_max = limits.unacknowledged_events_max;
     realm_limits.unacknowledged_bytes_max = limits.unacknowledged_bytes_max;
     realm_limits

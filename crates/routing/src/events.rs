@@ -43,6 +43,8 @@ pub(crate) const REGISTRATION: Topics = Topics {
 };
 
 pub(crate) const ON_JOIN: &str = "wamp.session.on_join";
+pub(crate) const ON_DEFINE: &str = "wamp.reflect.on_define";
+pub(crate) const ON_UNDEFINE: &str = "wamp.reflect.on_undefine";
 pub(crate) const ON_LEAVE: &str = "wamp.session.on_leave";
 
 /// A subscription or a registration, as the meta API tells of it.

@@ -43,6 +43,9 @@ pub mod error {
         "wamp.error.procedure_exists_with_different_invocation_policy";
     pub const PROTOCOL_VIOLATION: &str = "wamp.error.protocol_violation";
     pub const REALM_CALLS_MAX: &str = "crosstie.error.realm_calls_max";
+    pub const REALM_DEFINITIONS_MAX: &str = "crosstie.error.realm_definitions_max";
+    pub const DEFINITIONS_MAX: &str = "crosstie.error.definitions_max";
+    pub const DEFINITIONS_BYTES_MAX: &str = "crosstie.error.definitions_bytes_max";
     pub const REALM_REGISTRATIONS_MAX: &str = "crosstie.error.realm_registrations_max";
     pub const REALM_SUBSCRIPTIONS_MAX: &str = "crosstie.error.realm_subscriptions_max";
     pub const REGISTRATIONS_MAX: &str = "crosstie.error.registrations_max";

@@ -154,16 +154,19 @@ pub struct RealmFeatures {
 /// Only what is implemented is announced, and every value is a boolean: widely used clients fail
 /// on anything else.
 pub fn router_roles(realm: RealmFeatures) -> Dict {
+    let is_reflecting = realm.meta_api && !realm.nodes;
     let role = |always: &[&'static str], sometimes: &[(bool, &[&'static str])]| {
         let sometimes = sometimes.iter().filter(|(is, _)| *is);
         let features = sometimes
             .flat_map(|(_, features)| *features)
             .chain(always)
             .map(|name| ((*name).to_owned(), Value::Bool(true)));
-        Value::Dict(vec![(
-            "features".to_owned(),
-            Value::Dict(features.collect()),
-        )])
+        let mut role = vec![("features".to_owned(), Value::Dict(features.collect()))];
+        // The specification has it beside the features; who looks for it there finds it, too.
+        if is_reflecting {
+            role.push(("reflection".to_owned(), Value::Bool(true)));
+        }
+        Value::Dict(role)
     };
     vec![
         (
@@ -175,6 +178,7 @@ pub fn router_roles(realm: RealmFeatures) -> Dict {
                     (realm.history, &["event_history"]),
                     (!realm.nodes, &BROKER_FEATURES_ALONE),
                     (realm.trustlevels, &["publication_trustlevels"]),
+                    (is_reflecting, &["reflection"]),
                 ],
             ),
         ),
@@ -186,6 +190,7 @@ pub fn router_roles(realm: RealmFeatures) -> Dict {
                     (realm.meta_api, &DEALER_META_FEATURES),
                     (!realm.nodes, &DEALER_FEATURES_ALONE),
                     (realm.trustlevels, &["call_trustlevels"]),
+                    (is_reflecting, &["reflection"]),
                 ],
             ),
         ),

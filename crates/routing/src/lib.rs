@@ -73,6 +73,7 @@ mod realm;
 mod recall;
 mod receivers;
 mod recorded;
+mod reflection;
 mod resuming;
 mod session;
 mod sharding;

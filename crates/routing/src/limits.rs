@@ -56,6 +56,12 @@ pub struct Limits {
     /// Bytes of one session's testaments, with 192 for each; more are
     /// `crosstie.error.testaments_bytes_max`.
     pub testaments_bytes_max: usize,
+    /// Definitions of one session; one more is `crosstie.error.definitions_max`.
+    pub definitions_max: usize,
+    /// Bytes of one session's definitions, with 256 for each; more are `crosstie.error.definitions_bytes_max`.
+    pub definitions_bytes_max: usize,
+    /// Definitions of all sessions; the last quarter is for those who have less than their share.
+    pub realm_definitions_max: usize,
     /// Events that a session is to acknowledge and has not; at one more it is closed.
     pub unacknowledged_events_max: usize,
     /// Bytes of them, with 192 for each; beyond, it is closed.
@@ -86,6 +92,9 @@ impl Default for Limits {
             history_answer_bytes_max: 1 << 20,
             testaments_max: 128,
             testaments_bytes_max: 256 << 10,
+            definitions_max: 1_000,
+            definitions_bytes_max: 256 << 10,
+            realm_definitions_max: 10_000,
             unacknowledged_events_max: 10_000,
             unacknowledged_bytes_max: 16 << 20,
         }

@@ -18,6 +18,7 @@ impl<H> Realm<H> {
         let scope = hash(&self.config.name);
         self.broker.join_fabric(scope, out);
         self.dealer.join_fabric(own, scope, locality);
+        self.reflection.has_nodes = true;
         if self.config.meta_api {
             self.events.join_fabric();
         }

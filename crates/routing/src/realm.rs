@@ -15,6 +15,7 @@ use crate::events::MetaEvents;
 use crate::identity::SessionIndex;
 use crate::meta::{Gatherings, Killing};
 use crate::random::Random;
+use crate::reflection::Reflection;
 use crate::session::Sessions;
 use crate::{
     ClientFeatures, Decisions, Identity, JoinError, Outbox, Question, RealmConfig, RealmCounts,
@@ -32,6 +33,8 @@ pub struct Realm<H> {
     pub(crate) random: Random,
     pub(crate) events: MetaEvents,
     pub(crate) killings: VecDeque<Killing>,
+    /// What sessions say of procedures, topics and errors.
+    pub(crate) reflection: Reflection,
     pub(crate) gatherings: Gatherings,
     pub(crate) steps: u32,
     pub(crate) detached: Detached,
@@ -62,6 +65,7 @@ impl<H> Realm<H> {
             events,
             killings: VecDeque::new(),
             gatherings: Gatherings::default(),
+            reflection: Reflection::default(),
             steps: 0,
             detached: Detached::default(),
             leaving: VecDeque::new(),
@@ -263,9 +267,11 @@ impl<H> Realm<H> {
                 return;
             };
             let (broker, _, mut context) = self.split(now, out);
-            if !broker.leave(&mut context, index, left)
-                && !broker.publish_testaments(&mut context, index, left)
-            {
+            if broker.leave(&mut context, index, left) || self.undefine_some(index, left, out) {
+                continue;
+            }
+            let (broker, _, mut context) = self.split(now, out);
+            if !broker.publish_testaments(&mut context, index, left) {
                 self.remove_left(index, out);
             }
         }
@@ -379,6 +385,7 @@ impl<H> Realm<H> {
         self.roles.check_invariants(&self.sessions);
         self.broker.check_invariants(&self.sessions);
         self.dealer.check_invariants(&self.sessions);
+        self.reflection.check_invariants();
     }
 
     /// The role of that name; the one that every realm has is there from its first session on.

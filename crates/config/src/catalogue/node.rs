@@ -380,6 +380,25 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(256 << 10)),
         key(
+            "definitions_max",
+            integer(0, 1_000_000),
+            "[Definitions](meta-api.md#reflection) of one session; one more is an error.",
+        )
+        .fallback(Fallback::Integer(1_000)),
+        key(
+            "definitions_bytes_max",
+            integer(0, 1 << 32),
+            "Bytes of one session's definitions, in CBOR, each with 256 more and twice its URI; to pass them is an error.",
+        )
+        .fallback(Fallback::Integer(256 << 10)),
+        key(
+            "realm_definitions_max",
+            integer(0, 10_000),
+            "Definitions of all sessions of a realm; one more is an error. The last quarter is for sessions that have fewer \
+             than the others' share.",
+        )
+        .fallback(Fallback::Integer(10_000)),
+        key(
             "unacknowledged_events_max",
             integer(1, 1_000_000),
             "[Events](events.md) that a session is to acknowledge and has not; at one more it is closed \

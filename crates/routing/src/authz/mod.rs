@@ -274,6 +274,35 @@ impl Roles {
         }
     }
 
+    /// Whether a role may do something, as far as that is known without asking.
+    pub(crate) fn may(
+        &self,
+        now: Time,
+        role: RoleIndex,
+        asker: &Asker<'_>,
+        subject: &Subject<'_>,
+    ) -> bool {
+        let Subject {
+            action,
+            uri,
+            match_policy,
+        } = *subject;
+        if self.judge(role, action, uri, match_policy).is_some() {
+            return true;
+        }
+        match &self.rules[role.0 as usize].otherwise {
+            None => false,
+            Some(Otherwise::Crossbar(order)) => order
+                .grant(uri)
+                .is_some_and(|grant| action.is_in(grant.allow)),
+            Some(Otherwise::Asked(asked)) => {
+                let given = self.given.as_deref();
+                let decision = asked.decision(now, asker, subject, given, &self.caches);
+                decision.is_some_and(|decision| decision.allow)
+            }
+        }
+    }
+
     /// Whether there is more to ask about trust levels.
     #[inline]
     pub(crate) fn give_trustlevels(&self) -> bool {

@@ -21,6 +21,7 @@ mod history;
 mod killing;
 mod merging;
 mod publishing;
+mod reflection;
 mod sessions;
 mod testaments;
 
@@ -35,9 +36,11 @@ use self::entries::{Question, remove_member};
 use self::gathered::{Asked, Asker};
 use self::killing::Whom;
 use self::merging::Merge;
+use self::reflection::Reflected;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::recall::Recalled;
+use crate::reflection::Kind;
 use crate::{Outbox, Realm, Time};
 
 /// What a procedure of the meta API does.
@@ -56,6 +59,7 @@ enum Procedure {
     RemoveSubscriber,
     ForgetDecisions,
     Events,
+    Reflect(Reflected),
 }
 
 /// What comes of a call.
@@ -185,6 +189,51 @@ static PROCEDURES: &[Row] = &[
     ),
     history::ROW,
     (
+        "wamp.reflect.define",
+        &["uri", "description", "kind"],
+        Procedure::Reflect(Reflected::Define),
+    ),
+    (
+        "wamp.reflect.undefine",
+        &["uri", "kind"],
+        Procedure::Reflect(Reflected::Undefine),
+    ),
+    (
+        "wamp.reflect.describe",
+        &["uri", "kind"],
+        Procedure::Reflect(Reflected::Describe),
+    ),
+    (
+        "wamp.reflection.procedure.list",
+        &[],
+        Procedure::Reflect(Reflected::List(Kind::Procedure)),
+    ),
+    (
+        "wamp.reflection.procedure.describe",
+        &["uri"],
+        Procedure::Reflect(Reflected::DescribeOne(Kind::Procedure)),
+    ),
+    (
+        "wamp.reflection.topic.list",
+        &[],
+        Procedure::Reflect(Reflected::List(Kind::Topic)),
+    ),
+    (
+        "wamp.reflection.topic.describe",
+        &["uri"],
+        Procedure::Reflect(Reflected::DescribeOne(Kind::Topic)),
+    ),
+    (
+        "wamp.reflection.error.list",
+        &[],
+        Procedure::Reflect(Reflected::List(Kind::Error)),
+    ),
+    (
+        "wamp.reflection.error.describe",
+        &["uri"],
+        Procedure::Reflect(Reflected::DescribeOne(Kind::Error)),
+    ),
+    (
         FORGET_DECISIONS,
         &["authrole", "uri", "authid"],
         Procedure::ForgetDecisions,
@@ -194,12 +243,15 @@ static PROCEDURES: &[Row] = &[
 /// No part of the meta API, and there without it.
 const FORGET_DECISIONS: &str = "crosstie.authorizer.invalidate";
 
-/// Every procedure that means the same whoever calls it: a testament is its caller's own.
+/// Every procedure that means the same whoever calls it: a testament or a definition is its caller's own.
 pub fn meta_procedures() -> impl Iterator<Item = &'static str> {
     let rows = PROCEDURES.iter().filter(|(_, _, procedure)| {
         !matches!(
             procedure,
-            Procedure::AddTestament | Procedure::FlushTestaments | Procedure::ForgetDecisions
+            Procedure::AddTestament
+                | Procedure::FlushTestaments
+                | Procedure::ForgetDecisions
+                | Procedure::Reflect(_)
         )
     });
     rows.map(|(name, ..)| *name)
@@ -239,7 +291,9 @@ impl Procedure {
                 Question::Get => Merge::Earliest,
                 Question::Members | Question::CountMembers => Merge::Together,
             },
-            Self::AddTestament | Self::FlushTestaments | Self::Events => return None,
+            Self::AddTestament | Self::FlushTestaments | Self::Events | Self::Reflect(_) => {
+                return None;
+            }
         })
     }
 
@@ -345,6 +399,7 @@ impl<H> Realm<H> {
                 out.keep(self.roles.decision_bytes());
                 forgotten
             }
+            Procedure::Reflect(what) => self.reflect(now, own(from)?, what, arguments, out)?,
             Procedure::Events => {
                 let asker = (own(from)?, asked.request);
                 return self.events(now, asker, arguments, out);

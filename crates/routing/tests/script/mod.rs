@@ -309,6 +309,9 @@ impl Player {
                     config.limits.history_answer_bytes_max = limit?;
                 }
                 ("testaments_max", _) => config.limits.testaments_max = limit?,
+                ("definitions_max", _) => config.limits.definitions_max = limit?,
+                ("definitions_bytes_max", _) => config.limits.definitions_bytes_max = limit?,
+                ("realm_definitions_max", _) => config.limits.realm_definitions_max = limit?,
                 ("testaments_bytes_max", _) => config.limits.testaments_bytes_max = limit?,
                 ("unacknowledged_events_max", _) => {
                     config.limits.unacknowledged_events_max = limit?;
