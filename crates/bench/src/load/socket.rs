@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::sockopt::{self, Timeout};
@@ -23,7 +24,11 @@ use crate::subject::Endpoint;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Stream(OwnedFd);
+pub struct Stream {
+    fd: OwnedFd,
+    /// So long a read waits by `poll`, where it does.
+    polls: Option<Duration>,
+}
 
 impl Stream {
     /// Connects; over TCP without Nagle's delay.
@@ -39,7 +44,7 @@ impl Stream {
                     SocketAddr::V6(_) => AddressFamily::INET6,
                 };
                 let stream = Self::new(family)?;
-                sockopt::set_tcp_nodelay(&stream.0, true)?;
+                sockopt::set_tcp_nodelay(&stream.fd, true)?;
                 stream.connect_within(address, CONNECT_MAX)
             }
         }
@@ -51,20 +56,20 @@ impl Stream {
             return Self::connect(endpoint);
         };
         let stream = Self::new(AddressFamily::INET)?;
-        bind(&stream.0, &SocketAddrV4::new(source, 0))?;
-        sockopt::set_tcp_nodelay(&stream.0, true)?;
+        bind(&stream.fd, &SocketAddrV4::new(source, 0))?;
+        sockopt::set_tcp_nodelay(&stream.fd, true)?;
         stream.connect_within(address, CONNECT_MAX)
     }
 
     fn new(family: AddressFamily) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
-        Ok(Self(socket_with(family, SocketType::STREAM, flags, None)?))
+        Ok(socket_with(family, SocketType::STREAM, flags, None)?.into())
     }
 
     /// The kernel bounds a connect, to either kind of socket, as it does a write.
     fn connect_within(self, address: &impl SocketAddrArg, longest: Duration) -> io::Result<Self> {
-        sockopt::set_socket_timeout(&self.0, Timeout::Send, Some(longest))?;
-        match rustix::net::connect(&self.0, address) {
+        sockopt::set_socket_timeout(&self.fd, Timeout::Send, Some(longest))?;
+        match rustix::net::connect(&self.fd, address) {
             Ok(()) => {}
             // The one is TCP's, the other a full backlog's of a Unix socket.
             Err(Errno::INPROGRESS | Errno::AGAIN) => {
@@ -73,27 +78,41 @@ impl Stream {
             }
             Err(error) => return Err(error.into()),
         }
-        sockopt::set_socket_timeout(&self.0, Timeout::Send, None)?;
+        sockopt::set_socket_timeout(&self.fd, Timeout::Send, None)?;
         Ok(self)
     }
 
     /// The same socket once more, for another thread.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self(self.0.try_clone()?))
+        Ok(Self {
+            fd: self.fd.try_clone()?,
+            polls: self.polls,
+        })
     }
 
     /// How long a read or write may wait before it fails; `None` for ever.
     pub fn limit_waiting(&self, longest: Option<Duration>) -> io::Result<()> {
-        sockopt::set_socket_timeout(&self.0, Timeout::Recv, longest)?;
+        sockopt::set_socket_timeout(&self.fd, Timeout::Recv, longest)?;
         Ok(sockopt::set_socket_timeout(
-            &self.0,
+            &self.fd,
             Timeout::Send,
             longest,
         )?)
     }
 
+    /// Has reads wait by `poll` for something to read, as clients do that have many sockets, and so long at most.
+    ///
+    /// A read that waits on a Unix socket is woken whenever its peer has read what it was sent, too, and sleeps again. The
+    /// peer pays for that: a third of what a router took for a session was the waking of clients that way.
+    pub fn wait_by_poll(&mut self, longest: Duration) {
+        self.polls = Some(longest);
+    }
+
     /// One read; zero at the end of the stream.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(longest) = self.polls {
+            self.await_readable(longest)?;
+        }
         self.receive(buffer, RecvFlags::empty())
     }
 
@@ -102,9 +121,21 @@ impl Stream {
         self.receive(buffer, RecvFlags::DONTWAIT)
     }
 
+    fn await_readable(&self, longest: Duration) -> io::Result<()> {
+        let longest = Timespec::try_from(longest).map_err(io::Error::other)?;
+        loop {
+            match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&longest)) {
+                Ok(0) => return Err(io::ErrorKind::WouldBlock.into()),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
         loop {
-            match recv(&self.0, &mut *buffer, flags) {
+            match recv(&self.fd, &mut *buffer, flags) {
                 Ok((length, _)) => return Ok(length),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -124,7 +155,7 @@ impl Stream {
 
     pub fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match send(&self.0, bytes, SendFlags::NOSIGNAL) {
+            match send(&self.fd, bytes, SendFlags::NOSIGNAL) {
                 Ok(length) => bytes = &bytes[length..],
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -136,7 +167,7 @@ impl Stream {
     /// One write that does not wait; how much of it was taken, possibly nothing.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            match send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            match send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(length) => return Ok(length),
                 Err(Errno::AGAIN) => return Ok(0),
                 Err(Errno::INTR) => {}
@@ -148,19 +179,25 @@ impl Stream {
     /// Ends both directions, also for a thread that is reading.
     pub fn shut_down(&self) {
         // A peer that has closed already is as good.
-        let _ = shutdown(&self.0, Shutdown::Both);
+        let _ = shutdown(&self.fd, Shutdown::Both);
+    }
+}
+
+impl From<OwnedFd> for Stream {
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd, polls: None }
     }
 }
 
 impl From<Stream> for OwnedFd {
     fn from(stream: Stream) -> Self {
-        stream.0
+        stream.fd
     }
 }
 
 impl std::os::fd::AsFd for Stream {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
@@ -192,11 +229,11 @@ impl Listener {
 
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
-            Self::Unix(listener) => Ok(Stream(listener.accept()?.0.into())),
+            Self::Unix(listener) => Ok(OwnedFd::from(listener.accept()?.0).into()),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Ok(Stream(stream.into()))
+                Ok(OwnedFd::from(stream).into())
             }
         }
     }
@@ -209,9 +246,27 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use rustix::net::listen;
 
     use super::*;
+
+    #[test]
+    fn a_read_that_polls_has_an_end() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let mut here = Stream::from(OwnedFd::from(here));
+        here.wait_by_poll(Duration::from_millis(20));
+        let mut buffer = [0; 4];
+        let error = here.read(&mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+        let there = Stream::from(OwnedFd::from(there));
+        there.write_all(b"abcd").unwrap();
+        here.read_exact(&mut buffer).unwrap();
+        assert_eq!(&buffer, b"abcd");
+        drop(there);
+        assert_eq!(here.read(&mut buffer).unwrap(), 0);
+    }
 
     /// Fills a backlog and tries once more.
     #[test]
@@ -220,8 +275,8 @@ mod tests {
         let path = directory.path().join("full.sock");
         let address = SocketAddrUnix::new(&path).unwrap();
         let unix = Stream::new(AddressFamily::UNIX).unwrap();
-        bind(&unix.0, &address).unwrap();
-        listen(&unix.0, 0).unwrap();
+        bind(&unix.fd, &address).unwrap();
+        listen(&unix.fd, 0).unwrap();
         let connect = || {
             Stream::new(AddressFamily::UNIX)?.connect_within(&address, Duration::from_millis(20))
         };
@@ -236,9 +291,9 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
 
         let tcp = Stream::new(AddressFamily::INET).unwrap();
-        bind(&tcp.0, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
-        listen(&tcp.0, 0).unwrap();
-        let address = SocketAddr::try_from(rustix::net::getsockname(&tcp.0).unwrap()).unwrap();
+        bind(&tcp.fd, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listen(&tcp.fd, 0).unwrap();
+        let address = SocketAddr::try_from(rustix::net::getsockname(&tcp.fd).unwrap()).unwrap();
         let connect = || {
             Stream::new(AddressFamily::INET)?.connect_within(&address, Duration::from_millis(20))
         };

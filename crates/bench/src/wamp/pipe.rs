@@ -49,7 +49,8 @@ impl Pipe {
     ) -> Result<Self, WorkerError> {
         let stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, INPUT_BYTES, patience)
+        stream.limit_waiting(Some(patience))?;
+        Self::shake_hands(stream, target, INPUT_BYTES)
     }
 
     /// Connects from a given address, with a buffer for small messages: for sessions that idle
@@ -57,23 +58,24 @@ impl Pipe {
     pub(crate) fn connect_idle(target: &Target, source: Ipv4Addr) -> Result<Self, WorkerError> {
         let stream = Stream::connect_from(source, &target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, 512, PATIENCE)
+        stream.limit_waiting(Some(PATIENCE))?;
+        Self::shake_hands(stream, target, 512)
     }
 
-    /// With a buffer for what there is to read before and after WELCOME, which may take its time.
+    /// With a buffer for what there is to read before and after WELCOME, which may take its time; and in as few
+    /// system calls as that takes, on either side.
     pub(crate) fn connect_briefly(target: &Target) -> Result<Self, WorkerError> {
-        let stream = Stream::connect(&target.endpoint)
+        let mut stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
-        Self::shake_hands(stream, target, 4_096, LOGIN_PATIENCE)
+        stream.wait_by_poll(LOGIN_PATIENCE);
+        Self::shake_hands(stream, target, 4_096)
     }
 
     fn shake_hands(
         stream: Stream,
         target: &Target,
         input_bytes: usize,
-        patience: Duration,
     ) -> Result<Self, WorkerError> {
-        stream.limit_waiting(Some(patience))?;
         let mut input = Input {
             bytes: vec![0; input_bytes],
             start: 0,
