@@ -28,6 +28,11 @@ impl Case {
         !matches!(self, Self::Transient | Self::Priorities)
     }
 
+    /// Whether quorum queues can do it, and what is replicated survives anything by it.
+    pub(super) fn is_replicable(self) -> bool {
+        matches!(self, Self::Durable | Self::Paced | Self::DurableKept)
+    }
+
     /// Whether consumers say what they have done with a message.
     pub(super) fn is_acknowledged(self) -> bool {
         self != Self::Transient

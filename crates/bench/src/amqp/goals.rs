@@ -2,12 +2,43 @@
 //! measured in the same rounds.
 
 use super::case::Case;
-use super::{CPU, PEER, RATE};
+use super::{AmqpOptions, CPU, PEER, RATE};
 use crate::frame::{Bound, Goal};
 
-pub(super) fn goals(case: Case) -> Vec<Goal> {
-    let over =
-        |what: &str, figure, bound| Goal::over(format!("{what} ÷ {PEER}"), PEER, figure, bound);
+pub(super) fn goals(case: Case, options: &AmqpOptions) -> Vec<Goal> {
+    match options.replicated {
+        true => goals_of_three(case, options.rate),
+        false => goals_of_one(case),
+    }
+}
+
+fn over(what: &str, figure: &'static str, bound: Bound) -> Goal {
+    Goal::over(format!("{what} ÷ {PEER}"), PEER, figure, bound)
+}
+
+/// With a copy of each message on each of three nodes.
+fn goals_of_three(case: Case, rate: u64) -> Vec<Goal> {
+    match case {
+        Case::DurableKept => vec![
+            over("messages per second", RATE, Bound::AtLeast(3.0)),
+            Goal::median("messages per second", RATE, Bound::AtLeast(100_000.0)),
+        ],
+        Case::Durable => vec![over("messages per second", RATE, Bound::AtLeast(3.0))],
+        Case::Paced if rate >= 50_000 => vec![Goal::median(
+            "confirm, median µs",
+            "confirm_p50_us",
+            Bound::AtMost(5_000.0),
+        )],
+        Case::Paced => vec![over(
+            "confirm, median",
+            "confirm_p50_us",
+            Bound::AtMost(1.0),
+        )],
+        Case::Transient | Case::Priorities | Case::Transactions => Vec::new(),
+    }
+}
+
+fn goals_of_one(case: Case) -> Vec<Goal> {
     let cpu = over("broker CPU per message", CPU, Bound::AtMost(0.2));
     let rate = |least| over("messages per second", RATE, Bound::AtLeast(least));
     match case {
@@ -46,7 +77,7 @@ mod tests {
                 series: vec![series(OWN, per_s, 2.0), series(PEER, 100.0, 20.0)],
                 said: Vec::new(),
             };
-            let goals = goals(case);
+            let goals = goals_of_one(case);
             let verdicts = goals
                 .iter()
                 .filter_map(|goal| judge(&section, goal, |_| false));

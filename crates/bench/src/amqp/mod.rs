@@ -70,7 +70,11 @@ impl Instrument for Amqp {
     }
 
     fn start(&mut self, site: &Site) -> Result<(), BenchError> {
-        self.brokers = Some(Brokers::start(site, &self.options.brokers)?);
+        self.brokers = Some(Brokers::start(
+            site,
+            &self.options.brokers,
+            self.options.copies(),
+        )?);
         Ok(())
     }
 
@@ -84,11 +88,15 @@ impl Instrument for Amqp {
     fn load(&self) -> Option<String> {
         let options = &self.options;
         Some(format!(
-            "{} producer(s), {} consumer(s) of one queue, bodies of {} bytes, at most {} under way",
+            "{} producer(s), {} consumer(s) of one queue, bodies of {} bytes, at most {} under way{}",
             options.producers,
             options.consumers,
             thousands(options.payload_bytes as f64),
             thousands(options.outstanding as f64),
+            match options.replicated {
+                true => "; three nodes on this machine, and a copy of each message on each of them",
+                false => "",
+            }
         ))
     }
 
@@ -102,6 +110,7 @@ impl Instrument for Amqp {
             "rate": options.rate,
             "producers": options.producers,
             "consumers": options.consumers,
+            "replicated": options.replicated,
         })
     }
 
@@ -140,6 +149,7 @@ impl Instrument for Amqp {
             broker: subject.broker.by(near.map_err(|error| error.to_string())?),
             queue: format!("crosstie-bench-{}-{}", std::process::id(), stage.at),
             case: *case,
+            is_quorum: options.replicated,
             payload_bytes: options.payload_bytes,
             in_flight: options.outstanding,
             window: options.window,
@@ -184,6 +194,6 @@ impl Instrument for Amqp {
     }
 
     fn goals(&self, section: &Section<Case>, _before: &[Section<Case>]) -> Vec<Goal> {
-        goals::goals(section.case)
+        goals::goals(section.case, &self.options)
     }
 }

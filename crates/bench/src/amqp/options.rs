@@ -1,8 +1,10 @@
 //! What can be asked of `bench amqp`, and what cannot be had together.
 
+use std::path::PathBuf;
+
 use super::case::Case;
 use super::ledger::HEAD_BYTES;
-use crate::broker::subjects::BrokersOptions;
+use crate::broker::subjects::{BrokersOptions, Copies};
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
@@ -37,6 +39,13 @@ pub struct AmqpOptions {
     /// They share one queue.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) consumers: usize,
+    /// Brokers of three nodes, each with a copy of the queue: ours with a replicated vhost on three servers of NATS, peers'
+    /// quorum queues. The cases durable, paced and durable-kept.
+    #[arg(long)]
+    pub(super) replicated: bool,
+    /// The program of NATS' server [default: nats-server on PATH].
+    #[arg(long, value_name = "FILE")]
+    nats_server: Option<PathBuf>,
     #[command(flatten)]
     pub(super) brokers: BrokersOptions,
     #[command(flatten)]
@@ -68,6 +77,14 @@ impl AmqpOptions {
             (1..=self.outstanding).contains(&self.window),
             "--window is 1 to what --outstanding allows",
         )?;
+        require(
+            !self.replicated || self.cases.iter().all(|case| case.is_replicable()),
+            "--replicated is for durable, paced and durable-kept: quorum queues have no transactions and no priorities",
+        )?;
+        require(
+            self.replicated || self.nats_server.is_none(),
+            "--nats-server is for --replicated",
+        )?;
         require((1..=100_000).contains(&self.rate), "--rate is 1 to 100,000")?;
         require(
             (1..=64).contains(&self.producers) && (1..=64).contains(&self.consumers),
@@ -76,9 +93,38 @@ impl AmqpOptions {
     }
 
     pub(super) fn cases(&self) -> Vec<Case> {
-        match self.cases.is_empty() {
+        let mut cases = match self.cases.is_empty() {
             true => Case::ALL.to_vec(),
             false => self.cases.clone(),
+        };
+        if self.replicated {
+            cases.retain(|case| case.is_replicable());
         }
+        cases
+    }
+
+    pub(super) fn copies(&self) -> Copies<'_> {
+        match self.replicated {
+            true => Copies::Three(self.nats_server.as_ref()),
+            false => Copies::One,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::usual;
+
+    #[test]
+    fn what_quorum_queues_have_not_is_not_replicated() {
+        let mut options = usual::<AmqpOptions>();
+        options.replicated = true;
+        assert!(options.check().is_ok());
+        let cases = [Case::Durable, Case::Paced, Case::DurableKept];
+        assert_eq!(options.cases(), cases);
+        options.cases = vec![Case::Transactions];
+        let error = options.check().err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.starts_with("--replicated is for durable")));
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Order {
     pub(super) broker: Broker,
     pub(super) queue: String,
     pub(super) case: Case,
+    /// Each node of a cluster has a copy of the queue.
+    pub(super) is_quorum: bool,
     pub(super) payload_bytes: usize,
     pub(super) in_flight: u64,
     pub(super) window: u64,
@@ -70,6 +72,7 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
         name: &order.queue,
         is_durable: order.case.is_durable(),
         priority_max: order.case.levels() - 1,
+        is_quorum: order.is_quorum,
         ..Queue::default()
     })?;
     let misplaced = misplaced(&order)?;

@@ -3,6 +3,7 @@
 
 pub(crate) mod floor;
 mod node;
+mod replicated;
 pub(crate) mod subjects;
 pub(crate) mod url;
 pub(crate) mod wire;

@@ -31,10 +31,21 @@ impl Node {
     ) -> Result<Self, BenchError> {
         let directory = directory.join("broker");
         let address = network.free_server_address()?;
+        let config = config(address, &directory, None);
+        Self::start_with(&directory, executable, network, (address, config))
+    }
+
+    /// The same in that directory, with that configuration.
+    pub(super) fn start_with(
+        directory: &Path,
+        executable: &Path,
+        network: &Network,
+        (address, config): (SocketAddr, Value),
+    ) -> Result<Self, BenchError> {
         let place = network.server_place(&allowed_cores()?);
         let node = NodeDirectory {
-            config: config(address, &directory),
-            directory: &directory,
+            config,
+            directory,
             options: &["--loglevel", "warn"],
             patience: PATIENCE,
         };
@@ -54,10 +65,25 @@ impl Node {
     pub(super) fn is_alive(&mut self) -> bool {
         self.process.is_alive()
     }
+
+    pub(super) fn wait_until(
+        &mut self,
+        patience: Duration,
+        ready: impl FnMut() -> Result<(), String>,
+    ) -> Result<(), BenchError> {
+        self.process.wait_until(patience, ready)
+    }
 }
 
 /// One thread: it is given one core in each placement that a goal looks at.
-fn config(address: SocketAddr, directory: &Path) -> Value {
+pub(super) fn config(address: SocketAddr, directory: &Path, replicated: Option<Value>) -> Value {
+    let mut vhost = json!({
+        "name": "/",
+        "permissions": [{ "user": ACCOUNT, "configure": ".*", "write": ".*", "read": ".*" }]
+    });
+    if let Some(replicated) = replicated {
+        vhost["replicated"] = replicated;
+    }
     json!({
         "version": 2,
         "workers": [{
@@ -65,12 +91,7 @@ fn config(address: SocketAddr, directory: &Path) -> Value {
             "options": { "threads": 1 },
             "amqp": {
                 "users": [{ "name": ACCOUNT, "password": ACCOUNT }],
-                "vhosts": [{
-                    "name": "/",
-                    "permissions": [{
-                        "user": ACCOUNT, "configure": ".*", "write": ".*", "read": ".*"
-                    }]
-                }],
+                "vhosts": [vhost],
                 "store": directory.join("amqp.store")
             },
             "transports": [{

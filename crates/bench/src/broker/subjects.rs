@@ -1,15 +1,17 @@
 //! The brokers of a run: ours or the one at a URL, the floor, and the peers beside it. They stay
 //! up for the whole run and are moved to the cores of each placement.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::floor::{FloorOrder, ROLE as FLOOR};
 use super::node::Node;
+use super::replicated::Replicated;
 use super::{Broker, wire::Wire};
 use crate::error::BenchError;
 use crate::frame::{PeerState, Server, ServerOptions, Site, Testbed, instrument, section};
 use crate::machine::{Moved, allowed_cores, bind_processes};
 use crate::network::Network;
+use crate::peer::nats;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::process::{Listening, Workers};
 
@@ -42,12 +44,25 @@ impl instrument::Subject for Subject {
     }
 }
 
+/// How many nodes are to have what a broker has been given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Copies<'a> {
+    One,
+    /// With this program of NATS' server, for ours.
+    Three(Option<&'a PathBuf>),
+}
+
 pub(crate) struct Brokers {
-    own: Option<Node>,
+    own: Option<Own>,
     foreign: Option<Foreign>,
     floor: Broker,
     floor_process: Workers<Listening>,
     peers: Vec<(BrokerPeer, Option<RabbitMq>)>,
+}
+
+enum Own {
+    Node(Node),
+    Replicated(Replicated),
 }
 
 /// One that was running before the bench and goes on after it.
@@ -59,20 +74,26 @@ struct Foreign {
 
 impl Brokers {
     /// Ours or the one at a URL, the floor, and peers.
-    pub(crate) fn start(site: &Site, options: &BrokersOptions) -> Result<Self, BenchError> {
+    pub(crate) fn start(
+        site: &Site,
+        options: &BrokersOptions,
+        copies: Copies<'_>,
+    ) -> Result<Self, BenchError> {
         let (directory, executable) = (site.directory.path(), &*site.executable);
         let network = &site.network;
         let (mut own, mut foreign) = (None, None);
         match &options.server.url {
             Some(broker) => foreign = Some(Foreign::find(broker, &site.pids)?),
-            None => own = Some(Node::start(directory, executable, network)?),
+            None => own = Some(Own::start(site, copies)?),
         }
         let mut floor_process = Workers::default();
         let floor = start_floor(&mut floor_process, executable, network)?;
         let mut peers = Vec::new();
         for peer in &options.peers {
             let started = match peer {
-                BrokerPeer::RabbitMq => RabbitMq::start(directory, executable, network)?,
+                BrokerPeer::RabbitMq => {
+                    RabbitMq::start(directory, executable, network, copies.count())?
+                }
             };
             peers.push((*peer, started));
         }
@@ -89,13 +110,8 @@ impl Brokers {
     /// floor, the peers.
     pub(crate) fn on(&mut self, cores: &[usize]) -> Result<Vec<Subject>, BenchError> {
         let mut subjects = Vec::new();
-        if let Some(node) = &mut self.own {
-            check_alive(section::OWN, node.is_alive())?;
-            subjects.push(Subject {
-                name: section::OWN.to_owned(),
-                broker: node.broker.clone(),
-                processes: node.processes(),
-            });
+        if let Some(own) = &mut self.own {
+            subjects.push(own.subject()?);
         }
         if let Some(foreign) = &self.foreign {
             foreign.moved.bind(cores)?;
@@ -143,6 +159,43 @@ impl Brokers {
             testbed.notes.insert(0, note);
         }
         testbed
+    }
+}
+
+impl Copies<'_> {
+    fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Three(_) => 3,
+        }
+    }
+}
+
+impl Own {
+    fn start(site: &Site, copies: Copies<'_>) -> Result<Self, BenchError> {
+        let (directory, executable) = (site.directory.path(), &*site.executable);
+        let network = &site.network;
+        Ok(match copies {
+            Copies::One => Self::Node(Node::start(directory, executable, network)?),
+            Copies::Three(named) => {
+                let program = nats::program(named)?;
+                let own = Replicated::start(directory, executable, network, &program)?;
+                Self::Replicated(own)
+            }
+        })
+    }
+
+    fn subject(&mut self) -> Result<Subject, BenchError> {
+        let (is_alive, broker, processes) = match self {
+            Self::Node(node) => (node.is_alive(), &node.broker, node.processes()),
+            Self::Replicated(own) => (own.is_alive(), &own.broker, own.processes()),
+        };
+        check_alive(section::OWN, is_alive)?;
+        Ok(Subject {
+            name: section::OWN.to_owned(),
+            broker: broker.clone(),
+            processes,
+        })
     }
 }
 

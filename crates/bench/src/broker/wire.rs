@@ -63,6 +63,8 @@ pub(crate) struct Queue<'a> {
     pub(crate) expires_ms: Option<i32>,
     /// 0: it has no priorities.
     pub(crate) priority_max: u8,
+    /// Each node of a cluster has a copy.
+    pub(crate) is_quorum: bool,
 }
 
 impl Wire {
@@ -157,6 +159,9 @@ impl Wire {
         if queue.priority_max > 0 {
             let max = Value::I32(queue.priority_max.into());
             arguments = arguments.with("x-max-priority", max);
+        }
+        if queue.is_quorum {
+            arguments = arguments.with("x-queue-type", Value::LongString(b"quorum"));
         }
         let declare = QueueDeclare {
             queue: queue.name,

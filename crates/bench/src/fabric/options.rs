@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::case::Case;
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
-use crate::peer::crossbar::find_on_path;
+use crate::peer::nats;
 
 /// Starts a server of NATS and nodes: one without a fabric, one alone with one, and two that share a realm.
 #[derive(Clone, Debug, clap::Args)]
@@ -59,12 +59,7 @@ impl FabricOptions {
     }
 
     pub(super) fn program(&self) -> Result<PathBuf, BenchError> {
-        let found = self.nats_server.clone();
-        found.or_else(|| find_on_path("nats-server")).ok_or_else(|| {
-            let why = "nats-server is not found: have it on PATH, or name it with --nats-server; \
-                       go install github.com/nats-io/nats-server/v2@v2.15.2";
-            BenchError::Options(why.to_owned())
-        })
+        nats::program(self.nats_server.as_ref())
     }
 }
 

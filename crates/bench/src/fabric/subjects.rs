@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,11 +9,12 @@ use serde_json::{Value, json};
 use super::options::FabricOptions;
 use crate::error::BenchError;
 use crate::frame::{FLOOR, OWN, Site, Subject, Testbed};
-use crate::load::{Load, Window, drive, free_address, monotonic_ns};
+use crate::load::{Load, Window, drive, monotonic_ns};
 use crate::machine::bind_processes;
 use crate::nodes::{self, Node, PATIENCE};
+use crate::peer::nats::{self, NatsServer};
 use crate::process::WorkerError;
-use crate::subject::{Endpoint, ServerProcess, Target, guarded};
+use crate::subject::Target;
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
 
@@ -56,11 +56,12 @@ impl Subjects {
     pub(super) fn start(site: &Site, options: &FabricOptions) -> Result<Self, BenchError> {
         let program = options.program()?;
         // The node that is alone has a server of its own, so that it sees no other.
-        let address = free_address()?;
         let mut nodes = nodes::Nodes::default();
-        let server = start_server(site, &program, address)?;
-        let server_id = server.id();
-        nodes.keep(server);
+        let NatsServer {
+            address, process, ..
+        } = start_server(site, &program)?;
+        let server_id = process.id();
+        nodes.keep(process);
         nodes.note("one server of NATS, beside the nodes".to_owned());
         let mut start = |directory: &str, is_on: bool| {
             let url = is_on.then(|| format!("nats://{address}"));
@@ -121,10 +122,11 @@ fn start_alone(
     program: &Path,
     nodes: &mut nodes::Nodes,
 ) -> Result<(Node, u32), BenchError> {
-    let address = free_address()?;
-    let server = start_server(site, program, address)?;
-    let id = server.id();
-    nodes.keep(server);
+    let NatsServer {
+        address, process, ..
+    } = start_server(site, program)?;
+    let id = process.id();
+    nodes.keep(process);
     let url = format!("nats://{address}");
     let node = nodes.start_another(site, ALONE, &|_, socket| {
         Ok(configuration(socket, Some(&url)))
@@ -145,25 +147,13 @@ fn configuration(socket: &Path, nats: Option<&str>) -> Value {
     node
 }
 
-/// With what docs/fabric.md asks for.
-const SETTINGS: &str = "max_payload: 8MB\nmax_control_line: 32KB\nmax_pending: 256MB\n\
-    ping_interval: \"5s\"\nno_fast_producer_stall: true\n";
-
-fn start_server(
-    site: &Site,
-    program: &Path,
-    address: SocketAddr,
-) -> Result<ServerProcess, BenchError> {
-    let directory = site.directory.path();
-    let file = directory.join(format!("nats-{}.conf", address.port()));
-    std::fs::write(&file, format!("listen: \"{address}\"\n{SETTINGS}"))?;
-    let place = site.network.server_place(&site.allowed);
-    let mut command: Command = guarded(&site.executable, &place, program);
-    command.arg("-c").arg(&file);
-    let log = file.with_extension("log");
-    let mut server = ServerProcess::spawn_logged(command, "nats-server", log)?;
-    server.wait_until_it_accepts(&Endpoint::Tcp(address), PATIENCE)?;
-    Ok(server)
+fn start_server(site: &Site, program: &Path) -> Result<NatsServer, BenchError> {
+    nats::start_one(&nats::Starting {
+        directory: site.directory.path(),
+        executable: &site.executable,
+        place: &site.network.server_place(&site.allowed),
+        program,
+    })
 }
 
 /// Waits until the one node's callers reach callees of the other.

@@ -104,7 +104,7 @@ impl Subject {
             }
             Self::Peer(HostilePeer::Amqp(BrokerPeer::RabbitMq)) => {
                 let started =
-                    RabbitMq::start(starting.directory, starting.executable, starting.network)?;
+                    RabbitMq::start(starting.directory, starting.executable, starting.network, 1)?;
                 Ok(started.map(|started| Started {
                     ways: Ways {
                         broker: Some(started.broker.clone()),

@@ -30,7 +30,7 @@ use crosstie_link::{LinkOptions, units};
 use serde_json::{Value, json};
 
 use crate::broker::Broker;
-use crate::broker::subjects::{Brokers, Subject};
+use crate::broker::subjects::{Brokers, Copies, Subject};
 use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::frame::{
@@ -180,7 +180,7 @@ impl Instrument for Oslo {
             let network = Network::set_up(&options, &site.executable, directory)?;
             self.links.push((*delay, network));
         }
-        self.brokers = Some(Brokers::start(site, &self.options.brokers)?);
+        self.brokers = Some(Brokers::start(site, &self.options.brokers, Copies::One)?);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
-//! RabbitMQ as Debian has it, started by hand: a node with a name, ports, a port mapper and
-//! directories of its own, and nothing of it left when it ends. No plug-ins, no log but warnings,
-//! its own defaults in everything else.
+//! RabbitMQ as Debian has it, started by hand: a node, or a cluster of some, with names, ports, a port
+//! mapper and directories of their own, and nothing of it left when it ends. No plug-ins, no log but
+//! warnings, its own defaults in everything else.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crosstie_amqp::method::{QueueDeclare, QueueDelete};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
-use crate::broker::wire::Wire;
+use crate::broker::wire::{Queue, Wire};
 use crate::error::BenchError;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
 use crate::peer::crossbar::find_on_path;
+use crate::process::Place;
 use crate::subject::{Endpoint, ServerProcess, guarded, names};
 
 /// A broker that the bench knows how to start.
@@ -37,26 +39,48 @@ names! {
 }
 
 pub(crate) struct RabbitMq {
+    /// The first node's.
     pub(crate) broker: Broker,
     pub(crate) version: String,
-    server: ServerProcess,
-    // Fields go in this order: what the server left behind is ended before its port mapper.
-    left: Left,
+    // Fields go in this order: the nodes before their port mapper.
+    members: Vec<Member>,
     mapper: ServerProcess,
+}
+
+/// One node.
+struct Member {
+    broker: Broker,
+    server: ServerProcess,
+    /// What the server left behind is ended after it.
+    left: Left,
+}
+
+/// What the nodes of a cluster have in common.
+struct Cluster<'a> {
+    directory: PathBuf,
+    executable: &'a Path,
+    network: &'a Network,
+    script: PathBuf,
+    place: Place,
+    mapped: u16,
+    nodes: usize,
 }
 
 /// Debian's script beside the one that changes the user, which only root could.
 const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 /// It starts in five seconds where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// By which nodes are asked whether they are one cluster.
+const PROBE: &str = "crosstie-bench-probe";
 
 impl RabbitMq {
-    /// Starts it on the servers' side of a network and waits until it lets a client in; `None`
-    /// where it is not installed.
+    /// Starts one node, or a cluster of so many, on the servers' side of a network, and waits until it lets a client in;
+    /// `None` where it is not installed.
     pub(crate) fn start(
         directory: &Path,
         executable: &Path,
         network: &Network,
+        nodes: usize,
     ) -> Result<Option<Self>, BenchError> {
         let script = match Path::new(SCRIPT).is_file() {
             true => Some(PathBuf::from(SCRIPT)),
@@ -65,52 +89,87 @@ impl RabbitMq {
         let (Some(script), Some(mapper)) = (script, find_on_path("epmd")) else {
             return Ok(None);
         };
-        let directory = directory.join("rabbitmq");
-        fs::create_dir_all(&directory)?;
-        let place = network.server_place(&allowed_cores()?);
-        let address = network.free_server_address()?;
-        let distribution = network.free_server_address()?.port();
-        let mapped = network.free_server_address()?.port();
-        fs::write(directory.join("rabbitmq.conf"), configuration(address))?;
-        fs::write(directory.join("enabled_plugins"), "[].\n")?;
-
-        let mut command = guarded(executable, &place, &mapper);
-        command.args(["-address", "127.0.0.1", "-port", &mapped.to_string()]);
-        command.stderr(fs::File::create(directory.join("epmd.log"))?);
-        let mut mapper = ServerProcess::spawn(command, "epmd")?;
-        let at = Endpoint::Tcp(([127, 0, 0, 1], mapped).into());
-        if network.server_ip().is_loopback() {
-            mapper.wait_until_it_accepts(&at, Duration::from_secs(10))?;
-        }
-
-        let mut command = guarded(executable, &place, &script);
-        let log = directory.join("rabbitmq.log");
-        environment(&mut command, &directory, distribution, mapped);
-        let server = ServerProcess::spawn_logged(command, "rabbitmq", log)?;
-        let mut started = Self {
-            broker: Broker::own(address),
-            version: String::new(),
-            server,
-            left: Left::default(),
-            mapper,
+        let cluster = Cluster {
+            directory: directory.join("rabbitmq"),
+            executable,
+            network,
+            script,
+            place: network.server_place(&allowed_cores()?),
+            mapped: network.free_server_address()?.port(),
+            nodes,
         };
-        started.version = started.wait(address)?;
-        Ok(Some(started))
+        fs::create_dir_all(&cluster.directory)?;
+        let mapper = cluster.start_mapper(&mapper)?;
+        let mut members = Vec::new();
+        let mut version = String::new();
+        // One after the other: each joins those that it finds.
+        for at in 0..nodes {
+            let mut member = cluster.start(at)?;
+            version = member.wait()?;
+            members.push(member);
+        }
+        check_cluster(&members)?;
+        Ok(Some(Self {
+            broker: members[0].broker.clone(),
+            version,
+            members,
+            mapper,
+        }))
     }
 
-    /// All processes: the emulator, its helpers, the port mapper.
+    /// All processes: the emulators, their helpers, the port mapper.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        let mut processes = process_tree(self.server.id());
+        let of_members = self.members.iter().map(|member| member.server.id());
+        let mut processes: Vec<u32> = of_members.flat_map(process_tree).collect();
         processes.push(self.mapper.id());
         processes
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
-        self.server.is_alive()
+        self.members
+            .iter_mut()
+            .all(|member| member.server.is_alive())
+    }
+}
+
+impl Cluster<'_> {
+    fn start_mapper(&self, program: &Path) -> Result<ServerProcess, BenchError> {
+        let mut command = guarded(self.executable, &self.place, program);
+        command.args(["-address", "127.0.0.1", "-port", &self.mapped.to_string()]);
+        command.stderr(fs::File::create(self.directory.join("epmd.log"))?);
+        let mut mapper = ServerProcess::spawn(command, "epmd")?;
+        let at = Endpoint::Tcp(([127, 0, 0, 1], self.mapped).into());
+        if self.network.server_ip().is_loopback() {
+            mapper.wait_until_it_accepts(&at, Duration::from_secs(10))?;
+        }
+        Ok(mapper)
     }
 
-    fn wait(&mut self, address: SocketAddr) -> Result<String, BenchError> {
-        let endpoint = Endpoint::Tcp(address);
+    fn start(&self, at: usize) -> Result<Member, BenchError> {
+        let directory = self.directory.join(at.to_string());
+        fs::create_dir_all(&directory)?;
+        let address = self.network.free_server_address()?;
+        let distribution = self.network.free_server_address()?.port();
+        let text = configuration(address, self.nodes);
+        fs::write(directory.join("rabbitmq.conf"), text)?;
+        fs::write(directory.join("enabled_plugins"), "[].\n")?;
+        let mut command = guarded(self.executable, &self.place, &self.script);
+        // Where their cookie is, which the first one makes.
+        command.env("HOME", &self.directory);
+        environment(&mut command, at, &directory, distribution, self.mapped);
+        let log = directory.join("rabbitmq.log");
+        Ok(Member {
+            broker: Broker::own(address),
+            server: ServerProcess::spawn_logged(command, "rabbitmq", log)?,
+            left: Left::default(),
+        })
+    }
+}
+
+impl Member {
+    /// Until it lets a client in; what it calls itself.
+    fn wait(&mut self) -> Result<String, BenchError> {
+        let endpoint = self.broker.endpoint.clone();
         self.server.wait_until_it_accepts(&endpoint, PATIENCE)?;
         let broker = &self.broker;
         self.server.wait_until(PATIENCE, || {
@@ -123,10 +182,48 @@ impl RabbitMq {
 }
 
 /// Before the fields go: who belongs to the server is known as long as it lives.
-impl Drop for RabbitMq {
+impl Drop for Member {
     fn drop(&mut self) {
         self.left.0 = process_tree(self.server.id());
     }
+}
+
+/// Whether a queue that one node is told of is there on all of them: nodes that did not find each other would be measured as
+/// so many brokers with one copy each.
+fn check_cluster(members: &[Member]) -> Result<(), BenchError> {
+    let Some((first, others)) = members.split_first() else {
+        return Ok(());
+    };
+    if others.is_empty() {
+        return Ok(());
+    }
+    let mut wire = Wire::open(&first.broker, "crosstie bench")?;
+    wire.declare_queue(Queue {
+        name: PROBE,
+        is_durable: true,
+        ..Queue::default()
+    })?;
+    let passive = QueueDeclare {
+        queue: PROBE,
+        passive: true,
+        ..QueueDeclare::default()
+    };
+    for member in others {
+        let mut other = Wire::open(&member.broker, "crosstie bench")?;
+        other
+            .ask(&passive, "queue.declare-ok")
+            .map_err(|error| BenchError::Server {
+                name: "rabbitmq".to_owned(),
+                why: format!("its nodes are not one cluster: {error}"),
+            })?;
+        other.close()?;
+    }
+    let delete = QueueDelete {
+        queue: PROBE,
+        ..QueueDelete::default()
+    };
+    wire.ask(&delete, "queue.delete-ok")?;
+    Ok(wire.close()?)
 }
 
 /// Processes that a server may have left behind. Dropping this ends them.
@@ -144,8 +241,8 @@ impl Drop for Left {
     }
 }
 
-fn configuration(address: SocketAddr) -> String {
-    format!(
+fn configuration(address: SocketAddr, nodes: usize) -> String {
+    let mut text = format!(
         "listeners.tcp.1 = {address}\n\
          default_user = {ACCOUNT}\n\
          default_pass = {ACCOUNT}\n\
@@ -153,19 +250,31 @@ fn configuration(address: SocketAddr) -> String {
          log.file = false\n\
          log.console = true\n\
          log.console.level = warning\n"
-    )
+    );
+    if nodes > 1 {
+        text += "cluster_formation.peer_discovery_backend = classic_config\n";
+        for at in 0..nodes {
+            let name = node_name(at);
+            text += &format!(
+                "cluster_formation.classic_config.nodes.{} = {name}\n",
+                at + 1
+            );
+        }
+    }
+    text
 }
 
-fn environment(command: &mut Command, directory: &Path, distribution: u16, mapped: u16) {
-    let process = std::process::id();
+fn node_name(at: usize) -> String {
+    format!("bench-{}-{at}@localhost", std::process::id())
+}
+
+fn environment(command: &mut Command, at: usize, directory: &Path, distribution: u16, mapped: u16) {
     command
         // So that the emulator takes the place of the script, which would outlive it.
         .env("RUNNING_UNDER_SYSTEMD", "1")
         .env_remove("NOTIFY_SOCKET")
-        // Where its cookie goes.
-        .env("HOME", directory)
         .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
-        .env("RABBITMQ_NODENAME", format!("bench-{process}@localhost"))
+        .env("RABBITMQ_NODENAME", node_name(at))
         .env("RABBITMQ_CONFIG_FILE", directory.join("rabbitmq.conf"))
         .env(
             "RABBITMQ_ENABLED_PLUGINS_FILE",
@@ -187,10 +296,13 @@ mod tests {
 
     #[test]
     fn it_listens_where_nobody_else_does() {
-        let text = configuration(([127, 0, 0, 1], 9000).into());
+        let text = configuration(([127, 0, 0, 1], 9000).into(), 1);
         assert!(text.starts_with("listeners.tcp.1 = 127.0.0.1:9000\n"));
+        assert!(!text.contains("cluster"));
+        let text = configuration(([127, 0, 0, 1], 9000).into(), 3);
+        assert_eq!(text.matches("classic_config.nodes").count(), 3);
         let mut command = Command::new("x");
-        environment(&mut command, Path::new("/d"), 9001, 9002);
+        environment(&mut command, 0, Path::new("/d"), 9001, 9002);
         let value = |name: &str| {
             let found = command.get_envs().find(|(key, _)| *key == name);
             found
