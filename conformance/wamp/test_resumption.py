@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rig import config
@@ -240,3 +244,33 @@ def test_a_line_at_its_bound_ends_the_session(start_router) -> None:
         reader.hear(EVENT)
     reader.expect_abort("crosstie.error.unacknowledged_max")
     assert again(router, welcome)[1][2]["resumed"] is False
+
+
+def test_autobahn_is_resumed(router) -> None:
+    """It acknowledges by itself; what its handler has not ended with comes again."""
+    host, port = router.address("tcp")
+    command = [sys.executable, "-m", "puppets.resumed", host, str(port)]
+    with subprocess.Popen(
+        command,
+        cwd=Path(__file__).resolve().parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as client:
+
+        def told() -> dict:
+            return json.loads(client.stdout.readline())
+
+        first = told()
+        assert (first["resumed"], bool(first["token"])) == (False, True)
+        writer = joined(router)
+        publish(writer, "com.resumed.topic", 1)
+        publish(writer, "com.resumed.topic", 2)
+        assert told()["events"] == [1, 2]
+        publish(writer, "com.resumed.topic", 3)
+        client.stdin.write("\n")
+        client.stdin.flush()
+        second = told()
+        assert (second["resumed"], second["session"]) == (True, first["session"])
+        assert second["events"] == [2, 3]
+        assert client.wait(30) == 0
