@@ -14,8 +14,8 @@ use super::case::Case;
 use super::confirms::Confirms;
 use super::ledger::{Body, Ledger, Order as Arrivals};
 use super::{levels, pace};
-use crate::broker::Broker;
-use crate::broker::wire::{Event, Queue, Wire};
+use crate::broker::wire::{Event, Wire};
+use crate::broker::{Broker, Queue};
 use crate::load::{Faults, Traffic, Window, monotonic_ns};
 use crate::process::{Driver, WorkerError, instruction, say};
 

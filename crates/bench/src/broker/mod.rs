@@ -3,9 +3,11 @@
 
 pub(crate) mod floor;
 mod node;
+mod queue;
 mod replicated;
 pub(crate) mod subjects;
 pub(crate) mod url;
 pub(crate) mod wire;
 
+pub(crate) use queue::Queue;
 pub(crate) use url::Broker;

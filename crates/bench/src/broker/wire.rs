@@ -12,7 +12,7 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{BasicProperties, FrameKind, Method, PROTOCOL_HEADER, Table, TableBuf, Value};
 
-use super::Broker;
+use super::{Broker, Queue};
 use crate::load::{Stream, Traffic};
 use crate::process::{PATIENCE, WorkerError};
 
@@ -53,18 +53,6 @@ pub(crate) struct Wire {
     traffic: Traffic,
     /// What the broker calls itself, and its version.
     server: String,
-}
-
-/// A queue that is declared, as far as drivers need it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Queue<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) is_durable: bool,
-    pub(crate) expires_ms: Option<i32>,
-    /// 0: it has no priorities.
-    pub(crate) priority_max: u8,
-    /// Each node of a cluster has a copy.
-    pub(crate) is_quorum: bool,
 }
 
 impl Wire {
@@ -152,17 +140,7 @@ impl Wire {
     }
 
     pub(crate) fn declare_queue(&mut self, queue: Queue<'_>) -> Result<(), WorkerError> {
-        let mut arguments = TableBuf::new();
-        if let Some(expires_ms) = queue.expires_ms {
-            arguments = arguments.with("x-expires", Value::I32(expires_ms));
-        }
-        if queue.priority_max > 0 {
-            let max = Value::I32(queue.priority_max.into());
-            arguments = arguments.with("x-max-priority", max);
-        }
-        if queue.is_quorum {
-            arguments = arguments.with("x-queue-type", Value::LongString(b"quorum"));
-        }
+        let arguments = queue.arguments();
         let declare = QueueDeclare {
             queue: queue.name,
             durable: queue.is_durable,

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::case::Operation;
 use super::envelope::{Body, LAST};
 use super::names::Names;
-use crate::broker::Broker;
-use crate::broker::wire::{Event, Queue, Wire, properties};
+use crate::broker::wire::{Event, Wire, properties};
+use crate::broker::{Broker, Queue};
 use crate::load::{Answer, Exchange, Faults, Traffic};
 use crate::process::WorkerError;
 

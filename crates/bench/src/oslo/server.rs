@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::client::{EXPIRES_MS, message_properties};
 use super::envelope::{Body, ID_DIGITS, LAST, Places};
 use super::names::Names;
-use crate::broker::Broker;
-use crate::broker::wire::{Event, Queue, Wire};
+use crate::broker::wire::{Event, Wire};
+use crate::broker::{Broker, Queue};
 use crate::load::{Faults, Sequence, Traffic};
 use crate::process::WorkerError;
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 use crosstie_amqp::method::{QueueDeclare, QueueDelete};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
-use crate::broker::wire::{Queue, Wire};
+use crate::broker::wire::Wire;
+use crate::broker::{Broker, Queue};
 use crate::error::BenchError;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crosstie_amqp::method::BasicPublish;
 
 use super::{Act, Note, Order};
-use crate::broker::Broker;
-use crate::broker::wire::{Event, Queue, Wire, properties};
+use crate::broker::wire::{Event, Wire, properties};
+use crate::broker::{Broker, Queue};
 use crate::process::WorkerError;
 
 pub(super) fn acts(order: &Order) -> Vec<Box<dyn Act>> {
