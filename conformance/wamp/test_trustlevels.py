@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import pytest
 from rig import config
 from rig.rawsocket import RawSocket
+from rig.router import binary
 from rig.session import ABORT, CALL, ERROR, EVENT, HELLO, INVOCATION, PUBLISH, RESULT, ROLES, YIELD
 from rlinks.linked import await_there, hear_event, mirrors, open_at, publish, to
 
@@ -38,6 +42,19 @@ def test_who_receives_is_told(start_router, serializer):
         assert invocation[3]["trustlevel"] == 1
         one.say(YIELD, invocation[1], {"trustlevel": 9}, [])
         assert "trustlevel" not in two.hear(RESULT)[2]
+
+
+def test_the_command_prints_it(start_router):
+    node = start_router(levelled())
+    url = node.urls("tcp")[0]
+    command = [str(binary()), "subscribe", "com.high.t", "--details", "--count", "1"]
+    with subprocess.Popen(
+        [*command, "--url", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as subscriber:
+        assert "subscribed" in subscriber.stderr.readline()
+        with RawSocket.tcp(node.address("tcp")).shake_hands().join() as publisher:
+            publisher.publish("com.high.t", 1)
+        assert json.loads(subscriber.stdout.readline())["trustlevel"] == 65535
 
 
 def test_it_is_announced_where_a_role_gives_some(start_router):

@@ -29,7 +29,8 @@ pub(crate) struct SubscribeArguments {
     /// End after so many events.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Print also the topic, the publication's id and the publisher, as far as it is disclosed.
+    /// Print also the topic, the publication's id, the publisher as far as it is disclosed, and the trust level where the
+    /// router gives one.
     #[arg(long)]
     details: bool,
 }
@@ -120,8 +121,12 @@ fn with_details(event: &Event) -> anyhow::Result<String> {
             ("authrole".to_owned(), peer.authrole.as_str().into()),
         ]))?,
     };
+    let level = event
+        .trustlevel
+        .map(|level| format!(r#""trustlevel":{level},"#));
+    let level = level.unwrap_or_default();
     let (args, kwargs) = in_json(&event.arguments)?;
     Ok(format!(
-        r#"{{"topic":{topic},"publication":{publication},"publisher":{publisher},"args":{args},"kwargs":{kwargs}}}"#
+        r#"{{"topic":{topic},"publication":{publication},"publisher":{publisher},{level}"args":{args},"kwargs":{kwargs}}}"#
     ))
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crosstie_wamp::{
-    Disclosed, EventDetails, InvocationDetails, Message, Payload, PublicationId, RequestId,
+    Dict, Disclosed, EventDetails, InvocationDetails, Message, Payload, PublicationId, RequestId,
+    TRUSTLEVEL,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -168,6 +169,7 @@ fn event(
         topic: details.topic.as_deref().unwrap_or(topic).to_owned(),
         publisher: details.publisher.as_ref().map(peer),
         retained: details.retained,
+        trustlevel: trustlevel(details.passthru.as_deref()),
         arguments: Arguments::from_payload(payload),
     }
 }
@@ -216,6 +218,7 @@ fn invoke(
             None => Arc::clone(procedure),
         },
         caller: details.caller.as_ref().map(peer),
+        trustlevel: trustlevel(details.passthru.as_deref()),
         timeout: Some(Duration::from_millis(details.timeout_ms)).filter(|time| !time.is_zero()),
         chunks: chunks_receiver,
         progress: Progress {
@@ -229,6 +232,12 @@ fn invoke(
         unanswered: Unanswered::new(responder),
     });
     Some(Running { interrupt, chunks })
+}
+
+fn trustlevel(passthru: Option<&Dict>) -> Option<u64> {
+    let mut passed_on = passthru.into_iter().flatten();
+    let (_, level) = passed_on.find(|(key, _)| key == TRUSTLEVEL)?;
+    level.as_u64()
 }
 
 fn peer(disclosed: &Disclosed<'_>) -> Peer {

@@ -18,6 +18,7 @@ pub struct Invocation {
     pub arguments: Arguments,
     pub(crate) procedure: Arc<str>,
     pub(crate) caller: Option<Peer>,
+    pub(crate) trustlevel: Option<u64>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) chunks: Option<mpsc::Receiver<Arguments>>,
     pub(crate) progress: Progress,
@@ -63,6 +64,11 @@ impl Invocation {
     /// The caller, if the router discloses it.
     pub fn caller(&self) -> Option<&Peer> {
         self.caller.as_ref()
+    }
+
+    /// How far the router says that the call is to be trusted; 0 is the lowest.
+    pub fn trustlevel(&self) -> Option<u64> {
+        self.trustlevel
     }
 
     /// The caller's timeout, when the registration asked to keep it itself.

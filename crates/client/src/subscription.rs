@@ -27,6 +27,8 @@ pub struct Event {
     pub publisher: Option<Peer>,
     /// It was published before the subscription, and kept for it.
     pub retained: bool,
+    /// How far the router says that it is to be trusted; 0 is the lowest.
+    pub trustlevel: Option<u64>,
     pub arguments: Arguments,
 }
 
