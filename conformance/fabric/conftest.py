@@ -17,10 +17,10 @@ from fabric.stage import Session, await_neighbours, node_config
 def nats(tmp_path: Path, request) -> Callable[..., list[NatsServer]]:
     """Start servers, which know each other."""
 
-    def started(count: int = 1, more: str = "") -> list[NatsServer]:
+    def started(count: int = 1, more: str = "", **each: Callable[[str], str]) -> list[NatsServer]:
         directory = tmp_path / "nats"
         directory.mkdir()
-        servers = cluster(directory, count, more)
+        servers = cluster(directory, count, more, **each)
         for server in servers:
             request.addfinalizer(server.close)
         return servers

@@ -18,6 +18,7 @@ fn play(settings: &[(usize, usize)], faults: bool, run: impl Fn(u64, Setting) ->
                 servers: *servers,
                 faults,
                 mixed: seed % 4 == 0,
+                strict: seed % 2 == 0,
             };
             eprintln!("{setting:?}, SIM_SEED={seed}");
             crossed += run(seed, setting);

@@ -255,6 +255,11 @@ impl Member {
         subject.is_some_and(|subject| self.interests.is_denied(&subject))
     }
 
+    /// The key under which is kept who has that for itself alone; `None` where it is too long.
+    pub fn claim(&self, pattern: Pattern<'_>) -> Option<String> {
+        self.subjects.of_claim(pattern)
+    }
+
     /// How many subjects are wanted and denied.
     pub fn interests_denied(&self) -> usize {
         self.interests.denied()

@@ -41,6 +41,29 @@ impl Subjects {
         format!("{root}>")
     }
 
+    /// What the bucket keeps of who has a procedure for itself alone.
+    pub fn granted(&self) -> String {
+        let root = self.all.strip_suffix('c').unwrap_or(&self.all);
+        format!("{root}k.>")
+    }
+
+    /// Who has that; `None` where it is too long.
+    pub fn of_claim(&self, pattern: Pattern<'_>) -> Option<String> {
+        let root = self.all.strip_suffix('c').unwrap_or(&self.all);
+        let mut word = String::new();
+        put_word(pattern.topic, &mut word);
+        // It is one word, with its dots in it.
+        let word = word.replace('.', "=2E");
+        let subject = format!("{root}k.r.{}.{word}", pattern.match_policy.name());
+        (subject.len() <= SUBJECT_BYTES_MAX).then_some(subject)
+    }
+
+    /// The lease of a node.
+    pub fn of_lease(&self, lease: &str) -> String {
+        let root = self.all.strip_suffix('c').unwrap_or(&self.all);
+        format!("{root}k.n.{lease}")
+    }
+
     /// Where all nodes listen.
     pub fn all(&self) -> &str {
         &self.all

@@ -4,7 +4,8 @@
 //! Connection::dial ─▶ request ─▶ Message        one answer
 //!                  ├▶ ask_many ─▶ Subscription  several, to one question
 //!                  ├▶ subscribe ─▶ Subscription whatever is published
-//!                  └▶ Stream: create, inspect, append behind a sequence, read, purge
+//!                  ├▶ Stream: create, inspect, append behind a sequence, read, purge
+//!                  └▶ Register: keys with values, each written behind what it had
 //! ```
 //!
 //! A [`Connection`] is one to one server; when it has ended ([`Connection::ended`]), whoever had it dials the next.
@@ -22,6 +23,7 @@ mod dial;
 mod failed;
 mod greeting;
 mod message;
+mod register;
 mod running;
 mod shared;
 mod stream;
@@ -33,5 +35,6 @@ pub use dial::{Server, Speaking, client_config};
 pub use failed::Failed;
 pub use greeting::{Greeting, LINE_BYTES_MAX};
 pub use message::Message;
+pub use register::{Put, Register};
 pub use stream::{Append, Batch, Stream, StreamConfig};
 pub use subscription::Subscription;

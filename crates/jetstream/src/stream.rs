@@ -169,7 +169,7 @@ impl Stream {
         self.ask("STREAM.PURGE", &question).await.map(drop)
     }
 
-    async fn ask(&self, what: &str, question: &Json) -> Result<Json, Failed> {
+    pub(crate) async fn ask(&self, what: &str, question: &Json) -> Result<Json, Failed> {
         let subject = format!("$JS.API.{what}.{}", self.name);
         let question = question.to_string();
         let answer = self

@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::answer::{STREAM_NAME_IN_USE, StreamInfo};
-use crosstie_jetstream::{Append, Connection, Failed, Server, Speaking, Stream, StreamConfig};
+use crosstie_jetstream::{
+    Append, Connection, Failed, Put, Register, Server, Speaking, Stream, StreamConfig,
+};
 use tempfile::TempDir;
 
 /// A server of NATS with streams, which ends with it.
@@ -216,4 +218,33 @@ async fn a_user_is_known_by_its_key_and_denied_what_is_not_allowed() {
     assert!(denied.contains("b.c"), "{denied}");
     let nobody = connection.request("a.b", &[], b"", time).await;
     assert_eq!(nobody, Err(Failed::Nobody));
+}
+
+#[tokio::test]
+async fn a_key_is_written_behind_what_it_had() {
+    let nats = Nats::start("");
+    let register = Register::new(nats.connection(&speaking()).await, "R1_v");
+    for _ in 0..2 {
+        let made = register.create("R1.v.>", 1).await;
+        made.expect("it is made, or there");
+    }
+    let key = "R1.v.a=2Eb";
+    assert_eq!(register.get(key).await, Ok(None));
+    let first = register.put(key, 0, b"one", None).await;
+    let Ok(Put::Done(first)) = first else {
+        panic!("nobody was there before: {first:?}");
+    };
+    assert_eq!(register.put(key, 0, b"two", None).await, Ok(Put::Refused));
+    assert_eq!(register.get(key).await, Ok(Some((first, b"one".to_vec()))));
+    let second = Some(Duration::from_secs(1));
+    let second = register.put(key, first, b"two", second).await;
+    assert!(matches!(second, Ok(Put::Done(_))), "{second:?}");
+    // It lives for a second.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while register.get(key).await.expect("an answer").is_some() {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let again = register.put(key, 0, b"three", None).await;
+    assert!(matches!(again, Ok(Put::Done(_))), "{again:?}");
 }

@@ -1,5 +1,7 @@
 //! The member of the fabric that a realm is, and its connection.
 
+mod strangers;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +17,7 @@ use crosstie_routing::{
 };
 use crosstie_transport::Connection;
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 /// A realm's way to other nodes. Any thread may use it for one short call.
 pub(crate) struct Link {
@@ -29,6 +32,10 @@ pub(crate) struct Link {
     offers_refused: AtomicU64,
     /// What the meta API has answered without some node.
     answers_partial: AtomicU64,
+    /// To who asks the bucket, where there is one; and its other end, until that is taken.
+    wishes: Option<UnboundedSender<Wish>>,
+    wished: Mutex<Option<UnboundedReceiver<Wish>>>,
+    grants: [AtomicU64; 2],
     /// What other nodes know this one by.
     pub(crate) incarnation: u64,
 }
@@ -42,25 +49,13 @@ struct Inner {
     /// Nothing is dialled any more.
     is_stopped: bool,
     server: String,
+    /// It has had a lease, where it needs one.
+    is_leased: bool,
     /// Those that were told of.
     strangers: Vec<(String, Versions)>,
     /// Why the last connection ended that way, or none was had; and when that was a denial.
     why: String,
     denied: Option<Instant>,
-}
-
-/// What this node says that it speaks. For tests of nodes that differ the environment may say something else.
-fn versions() -> Versions {
-    let said = std::env::var("CROSSTIE_TEST_FABRIC_VERSIONS").ok();
-    let said = said.as_deref().and_then(|said| said.split_once('-'));
-    let read = |text: &str| text.parse().ok();
-    let versions = said.and_then(|(first, last)| {
-        Some(Versions {
-            first: read(first)?,
-            last: read(last)?,
-        })
-    });
-    versions.unwrap_or(Versions::OWN)
 }
 
 /// So long a realm counts as denied: longer than it takes to try again.
@@ -90,6 +85,15 @@ pub(crate) struct Seen {
     pub(crate) overdelivered: u64,
     pub(crate) offers_refused: u64,
     pub(crate) answers_partial: u64,
+    /// Claims that were refused, and granted.
+    pub(crate) grants: [u64; 2],
+}
+
+/// What the realm wants of who grants procedures for one callee.
+pub(crate) enum Wish {
+    /// Under that number.
+    Claim(u64, String),
+    GiveUp(String),
 }
 
 /// Bytes that may wait for a server. Beyond it events are dropped and counted.
@@ -188,9 +192,14 @@ impl Link {
                 false => Detached::Serve,
             },
             local_prefixes: settings.local_prefixes.clone(),
-            versions: versions(),
+            versions: strangers::versions(),
         });
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let is_strict = settings.strict_replicas.is_some();
         Self {
+            wishes: is_strict.then_some(wishes),
+            wished: Mutex::new(is_strict.then_some(wished)),
+            grants: Default::default(),
             settings: settings.clone(),
             realm: realm.to_owned(),
             inner: Mutex::new(Inner {
@@ -199,6 +208,7 @@ impl Link {
                 held: 0,
                 is_stopped: false,
                 server: String::new(),
+                is_leased: false,
                 strangers: Vec::new(),
                 why: String::new(),
                 denied: None,
@@ -229,6 +239,27 @@ impl Link {
         let Inner { member, wire, .. } = &mut *inner;
         let engine = wire.as_mut().map(|wire| wire as &mut dyn Engine);
         member.cross(to, crossing, engine)
+    }
+
+    /// Likewise, to the bucket.
+    pub(crate) fn wish(&self, wish: Wish) {
+        if let Some(wishes) = &self.wishes {
+            // Nobody takes it only when the realm ends.
+            let _ = wishes.send(wish);
+        }
+    }
+
+    /// What is wished, once.
+    pub(crate) fn take_wished(&self) -> Option<UnboundedReceiver<Wish>> {
+        self.wished.lock().take()
+    }
+
+    pub(crate) fn note_leased(&self) {
+        self.inner.lock().is_leased = true;
+    }
+
+    pub(crate) fn note_claimed(&self, is_granted: bool) {
+        self.grants[usize::from(is_granted)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The realm holds so many bytes more for other nodes, or less.
@@ -301,7 +332,10 @@ impl Link {
             (ticked, member.in_force())
         });
         let mut inner = self.inner.lock();
-        self.tell_of_strangers(&mut inner);
+        let Inner {
+            member, strangers, ..
+        } = &mut *inner;
+        strangers::tell(&self.realm, member, strangers);
         if ticked == Ticked::Silent
             && let Some(wire) = &inner.wire
         {
@@ -316,22 +350,6 @@ impl Link {
             self.attached.notify_all();
         }
         reached
-    }
-
-    /// Says in the log who is refused from now on.
-    fn tell_of_strangers(&self, inner: &mut Inner) {
-        let strangers = strangers(&inner.member);
-        for stranger in &strangers {
-            if !inner.strangers.contains(stranger) {
-                let (node, theirs) = stranger;
-                tracing::warn!(
-                    "Realm '{}': node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {}",
-                    self.realm,
-                    inner.member.versions()
-                );
-            }
-        }
-        inner.strangers = strangers;
     }
 
     /// Ends in good order.
@@ -374,9 +392,13 @@ impl Link {
     /// Waits until it is attached, so long at most; whether it is.
     pub(crate) fn await_attached(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
-        while inner.member.state() != State::Attached {
+        let is_there = |inner: &Inner| {
+            let is_leased = self.wishes.is_none() || inner.is_leased;
+            inner.member.state() == State::Attached && is_leased
+        };
+        while !is_there(&inner) {
             if self.attached.wait_until(&mut inner, until).timed_out() {
-                return inner.member.state() == State::Attached;
+                return is_there(&inner);
             }
         }
         true
@@ -405,7 +427,7 @@ impl Link {
                 .map(|(node, _)| node.to_owned())
                 .collect(),
             suspected: inner.member.suspected(),
-            strangers: strangers(&inner.member),
+            strangers: strangers::all(&inner.member),
             versions: inner.member.versions(),
             interests: inner.member.interests(),
             pairs: inner.member.pairs(),
@@ -413,6 +435,10 @@ impl Link {
             overdelivered: self.overdelivered.load(Ordering::Relaxed),
             offers_refused: self.offers_refused.load(Ordering::Relaxed),
             answers_partial: self.answers_partial.load(Ordering::Relaxed),
+            grants: self
+                .grants
+                .each_ref()
+                .map(|count| count.load(Ordering::Relaxed)),
         }
     }
 
@@ -421,13 +447,6 @@ impl Link {
         let elapsed = self.start.elapsed() + Duration::from_secs(1);
         Time(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX))
     }
-}
-
-fn strangers(member: &Member) -> Vec<(String, Versions)> {
-    let strangers = member.strangers();
-    strangers
-        .map(|(node, versions)| (node.to_owned(), versions))
-        .collect()
 }
 
 impl fmt::Debug for Link {

@@ -24,8 +24,43 @@ impl<H> Realm<H> {
         }
     }
 
+    /// What is to have one callee has one, whatever becomes of the nodes: what grants it is behind [`Outbox::claim`]. Said after
+    /// [`Realm::join_fabric`], and before anybody joins.
+    pub fn serve_singles_strictly(&mut self) {
+        self.dealer.serve_singles_strictly();
+    }
+
+    /// What was granted to this node lasts until then.
+    pub fn handle_lease(&mut self, now: Time, until: Time) {
+        self.dealer.handle_lease(now, until);
+    }
+
+    /// Takes away what was granted, if that is over; to be called some times a second.
+    pub fn end_lease(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        self.dealer.end_lease(now);
+        if self.has_backlog() {
+            self.work(now, self.steps_at_once_max, out);
+        }
+    }
+
+    /// What [`Outbox::claim`] has asked for is granted, or is not.
+    pub fn handle_claimed(
+        &mut self,
+        now: Time,
+        claim: u64,
+        is_granted: bool,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let (_, dealer, mut context) = self.split(now, out);
+        dealer.handle_claimed(&mut context, claim, is_granted);
+        self.remove_closed(now, out);
+        self.settle(now, out);
+    }
+
     /// Another node is there: it is told which procedures are served here, and asked to serve calls.
     pub fn join_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
+        // It is not to be told of what is lost.
+        self.dealer.end_lease(now);
         self.sessions.neighbours.join(key);
         self.work(now, self.steps_at_once_max, out);
     }
@@ -64,14 +99,19 @@ impl<H> Realm<H> {
         }
         let (_, dealer, mut context) = self.split(now, out);
         dealer.handle_crossing(&mut context, from, crossing);
+        self.end_evicted(out);
+        if self.has_backlog() {
+            self.work(now, self.steps_at_once_max, out);
+        }
+    }
+
+    /// Ends sessions that have lost a registration and do not understand that.
+    pub(crate) fn end_evicted(&mut self, out: &mut dyn Outbox<H>) {
         for session in self.dealer.take_evicted() {
             if self.sessions[session].is_in() {
                 let reason = error::UNREGISTERED;
                 self.end_with_goodbye(session, reason, Some(EVICTED), out);
             }
-        }
-        if self.has_backlog() {
-            self.work(now, self.steps_at_once_max, out);
         }
     }
 

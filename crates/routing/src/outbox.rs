@@ -75,6 +75,13 @@ pub trait Outbox<H> {
         Err(Refused::Gone)
     }
 
+    /// A node's first callee of that is to be let in, and no other node's may be beside it: whoever may, is told by
+    /// [`crate::Realm::handle_claimed`]. Said, as the next one, after [`crate::Realm::serve_singles_strictly`].
+    fn claim(&mut self, _claim: u64, _pattern: Pattern<'_>) {}
+
+    /// This node has no callee of it any more.
+    fn give_up(&mut self, _pattern: Pattern<'_>) {}
+
     /// An event is to be recorded, in the log that has that place in [`crate::RealmConfig::history`]. Said where [`crate::RealmConfig::is_stored`].
     fn record(&mut self, _log: usize, _event: Recorded) -> Result<(), Unrecorded> {
         Err(Unrecorded)

@@ -233,6 +233,7 @@ impl<H> Realm<H> {
         loop {
             // Whoever was closed for what was done leaves, too.
             self.leave_closed(out);
+            self.end_evicted(out);
             self.give_up_detached(now, out);
             self.end_gatherings(now, out);
             self.publish_events(now, steps_max, out);

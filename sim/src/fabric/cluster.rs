@@ -7,7 +7,8 @@ use crosstie_routing::{SessionKey, Time};
 use crosstie_wamp::{Message, RequestId};
 
 use super::engine::{NodeIndex, Servers};
-use super::node::Node;
+use super::granting::Bucket;
+use super::node::{Kind, Node};
 use crate::{Chance, Name};
 
 /// What there is, and what may go wrong.
@@ -18,15 +19,22 @@ pub struct Setting {
     pub faults: bool,
     /// Nodes speak different versions, of which all have one in common.
     pub mixed: bool,
+    /// A procedure for one callee has one, whatever becomes of the nodes.
+    pub strict: bool,
 }
 
 impl Setting {
-    fn versions(&self, index: NodeIndex) -> Versions {
-        match (self.mixed, index % 3) {
+    fn kind(&self, index: NodeIndex, meta_api: bool) -> Kind {
+        let versions = match (self.mixed, index % 3) {
             (false, _) => Versions::OWN,
             (true, 0) => Versions { first: 1, last: 2 },
             (true, 1) => Versions { first: 2, last: 3 },
             (true, _) => Versions { first: 1, last: 4 },
+        };
+        Kind {
+            meta_api,
+            strict: self.strict,
+            versions,
         }
     }
 }
@@ -37,6 +45,7 @@ pub(super) struct Cluster {
     pub(super) chance: Chance,
     pub(super) servers: Servers,
     pub(super) nodes: BTreeMap<NodeIndex, Node>,
+    pub(super) bucket: Bucket,
     pub(super) now: Time,
     name_last: Name,
     request_last: u64,
@@ -62,8 +71,7 @@ impl Cluster {
                 Node::new(
                     index as u64 + 1,
                     chance.number(),
-                    meta_api,
-                    setting.versions(index),
+                    setting.kind(index, meta_api),
                 ),
             );
             servers.connect(index, chance.below(setting.servers));
@@ -74,6 +82,7 @@ impl Cluster {
             chance,
             servers,
             nodes,
+            bucket: Bucket::default(),
             now: Time(1_000_000),
             name_last: 0,
             request_last: 0,
@@ -183,6 +192,7 @@ pub(super) trait Play {
                 continue;
             };
             let ticked = node.tick(cluster.now, client);
+            cluster.grant(index);
             self.hear(index);
             if ticked == Ticked::Silent {
                 self.detach(index);
@@ -199,6 +209,7 @@ pub(super) trait Play {
 
     /// Lets everything arrive, and everybody find each other.
     fn quiet(&mut self) {
+        self.cluster().bucket.reach_all();
         for _ in 0..80 {
             while self.step() {}
             self.tick();
@@ -215,22 +226,19 @@ pub(super) trait Play {
         let cluster = self.cluster();
         let servers = cluster.setting.servers;
         let index = cluster.chance.below(cluster.setting.nodes);
-        match cluster.chance.below(3) {
+        match cluster.chance.below(4) {
             0 => self.detach(index),
             1 if servers > 1 => {
                 let from = cluster.chance.below(servers);
                 cluster.servers.cut_route(from, (from + 1) % servers);
             }
+            2 => cluster.bucket.cut(index),
             // It is killed, and another one begins in its place.
             _ => {
                 cluster.servers.cut(index);
                 let (incarnation, seed) = (cluster.chance.number(), cluster.chance.number());
-                let node = Node::new(
-                    incarnation,
-                    seed,
-                    cluster.meta_api,
-                    cluster.setting.versions(index),
-                );
+                let kind = cluster.setting.kind(index, cluster.meta_api);
+                let node = Node::new(incarnation, seed, kind);
                 cluster.nodes.insert(index, node);
                 self.lose(index);
             }

@@ -9,6 +9,7 @@ mod asks;
 mod calls;
 mod cluster;
 mod engine;
+mod granting;
 mod node;
 mod run;
 

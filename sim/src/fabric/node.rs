@@ -44,6 +44,32 @@ pub(super) struct Node {
     pub(super) held: isize,
     /// What questions to the meta API were answered.
     pub(super) answers: BTreeMap<RequestId, Value>,
+    /// What the realm wants of who grants procedures for one callee.
+    pub(super) wishes: Vec<Wish>,
+    /// The node's lease, and until when it takes that for its own.
+    pub(super) lease: u64,
+    pub(super) leased_until: Time,
+}
+
+/// What a node is beside its number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) meta_api: bool,
+    pub(super) strict: bool,
+    pub(super) versions: Versions,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Wish {
+    Claim(u64, Key),
+    GiveUp(Key),
+}
+
+/// A procedure, and how it matches.
+pub(super) type Key = (&'static str, String);
+
+fn key(pattern: Pattern<'_>) -> Key {
+    (pattern.match_policy.name(), pattern.topic.to_owned())
 }
 
 /// The realm's outbox, which leads to the member as the router's does.
@@ -54,6 +80,7 @@ struct Out<'n> {
     heard: &'n mut Vec<(Name, Heard)>,
     held: &'n mut isize,
     answers: &'n mut BTreeMap<RequestId, Value>,
+    wishes: &'n mut Vec<Wish>,
 }
 
 impl Outbox<Name> for Out<'_> {
@@ -125,6 +152,14 @@ impl Outbox<Name> for Out<'_> {
         self.member.cross(to, crossing, engine)
     }
 
+    fn claim(&mut self, claim: u64, pattern: Pattern<'_>) {
+        self.wishes.push(Wish::Claim(claim, key(pattern)));
+    }
+
+    fn give_up(&mut self, pattern: Pattern<'_>) {
+        self.wishes.push(Wish::GiveUp(key(pattern)));
+    }
+
     fn hold_across(&mut self, delta: isize) {
         *self.held += delta;
     }
@@ -153,9 +188,9 @@ impl Out<'_> {
 }
 
 impl Node {
-    pub(super) fn new(incarnation: u64, seed: u64, meta_api: bool, versions: Versions) -> Self {
+    pub(super) fn new(incarnation: u64, seed: u64, kind: Kind) -> Self {
         let config = RealmConfig {
-            meta_api,
+            meta_api: kind.meta_api,
             ..RealmConfig::open("r")
         };
         let mut node = Self {
@@ -166,14 +201,20 @@ impl Node {
                 incarnation,
                 detached: Detached::Serve,
                 local_prefixes: Vec::new(),
-                versions,
+                versions: kind.versions,
             }),
             heard: Vec::new(),
             held: 0,
             answers: BTreeMap::new(),
+            wishes: Vec::new(),
+            lease: 0,
+            leased_until: Time(0),
         };
         node.with(Time(0), None, |realm, out| {
-            realm.join_fabric(incarnation, Locality::Spread, out)
+            realm.join_fabric(incarnation, Locality::Spread, out);
+            if kind.strict {
+                realm.serve_singles_strictly();
+            }
         });
         node
     }
@@ -275,6 +316,30 @@ impl Node {
         });
     }
 
+    /// The node's lease lasts until then.
+    pub(super) fn have_lease(&mut self, now: Time, client: Option<&mut Client>, until: Time) {
+        self.leased_until = until;
+        self.with(now, client, |realm, out| {
+            realm.end_lease(now, out);
+            realm.handle_lease(now, until);
+        });
+    }
+
+    pub(super) fn end_lease(&mut self, now: Time, client: Option<&mut Client>) {
+        self.with(now, client, |realm, out| realm.end_lease(now, out));
+    }
+
+    pub(super) fn claimed(
+        &mut self,
+        now: Time,
+        client: Option<&mut Client>,
+        (claim, is_granted): (u64, bool),
+    ) {
+        self.with(now, client, |realm, out| {
+            realm.handle_claimed(now, claim, is_granted, out);
+        });
+    }
+
     /// Some time has passed.
     pub(super) fn tick(&mut self, now: Time, mut client: Option<&mut Client>) -> Ticked {
         let engine = client.as_deref_mut();
@@ -313,6 +378,7 @@ impl Node {
             heard: &mut self.heard,
             held: &mut self.held,
             answers: &mut self.answers,
+            wishes: &mut self.wishes,
         };
         act(&mut self.realm, &mut out)
     }

@@ -15,6 +15,12 @@ impl Builder<'_> {
             ca_certificates,
             is_refused_detached: fabric.text("detached") == Some("refuse"),
             is_own_preferred: fabric.text("locality") == Some("prefer"),
+            strict_replicas: (fabric.text("single") == Some("strict")).then(|| {
+                let replicas = fabric.integer("single_replicas");
+                replicas
+                    .and_then(|count| u8::try_from(count).ok())
+                    .unwrap_or(3)
+            }),
             local_prefixes: fabric.texts("local_prefixes").map(str::to_owned).collect(),
         }
     }

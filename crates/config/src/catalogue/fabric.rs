@@ -30,6 +30,26 @@ pub(super) static FABRIC: Table = Table {
         .fallback(Fallback::Text("spread"))
         .own(),
         key(
+            "single",
+            Kind::OneOf(&SINGLE),
+            "Who may have the one callee of a procedure while nodes do not see each other: `fast` lets each part of them have \
+             one, and takes it from one of them when they see each other again; `strict` asks JetStream, which grants it to one \
+             node, and refuses with `wamp.error.network_failure` where that cannot be reached.",
+        )
+        .fallback(Fallback::Text("fast"))
+        .own(),
+        key(
+            "single_replicas",
+            Kind::Numbers {
+                path: "realms[].fabric.single_replicas",
+                numbers: &[1, 3, 5],
+            },
+            "How many servers keep what is granted where `single` is `strict`; of a bucket that is there already it is not \
+             changed.",
+        )
+        .fallback(Fallback::Integer(3))
+        .own(),
+        key(
             "local_prefixes",
             list(&Kind::Text(Rule::NotEmpty)),
             "Topics that begin with one of these stay on their node.",
@@ -74,6 +94,11 @@ pub(super) const CA_CERTIFICATES: Key = key(
 static LOCALITY: Words = Words {
     path: "realms[].fabric.locality",
     words: &["spread", "prefer"],
+};
+
+static SINGLE: Words = Words {
+    path: "realms[].fabric.single",
+    words: &["fast", "strict"],
 };
 
 static DETACHED: Words = Words {

@@ -11,6 +11,8 @@ pub struct Fabric {
     pub is_refused_detached: bool,
     /// Calls go to callees of the caller's node, where there are any.
     pub is_own_preferred: bool,
+    /// A procedure for one callee has one, whatever becomes of the nodes: so many servers keep whose it is.
+    pub strict_replicas: Option<u8>,
     pub local_prefixes: Vec<String>,
 }
 

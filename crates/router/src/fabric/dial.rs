@@ -23,6 +23,8 @@ pub(crate) struct Speaking {
     pub(super) credentials: Option<Credentials>,
     pub(super) tls: Arc<ClientConfig>,
     pub(super) limits: Arc<ConnectionLimits>,
+    /// The same for a connection that asks, where there is one.
+    pub(super) asking: Option<crosstie_jetstream::Speaking>,
 }
 
 /// Connects; what is said then is the member's.

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::dial::{Speaking, dial};
 use super::reading::{Denials, Reading};
+use super::singles;
 use crate::link::{Link, QUEUE_BYTES_MAX};
 use crate::wamp::realm::SharedRealm;
 
@@ -37,7 +38,12 @@ pub(crate) fn speaking(
     let credentials = settings.credentials.as_deref();
     let credentials = credentials.map(|file| Credentials::read(&directory.join(file)));
     let credentials = credentials.transpose().map_err(io::Error::other)?;
+    let asking = settings.strict_replicas.map(|_| {
+        let certificates = &settings.ca_certificates;
+        crosstie_jetstream::Speaking::read(settings.credentials.as_deref(), certificates, directory)
+    });
     Ok(Speaking {
+        asking: asking.transpose()?,
         credentials,
         tls: client_config(&settings.ca_certificates, directory)?,
         limits: Arc::new(ConnectionLimits {
@@ -59,7 +65,8 @@ pub(crate) async fn keep(
 ) {
     let ticking = tick(Arc::clone(&link), Arc::clone(&realm));
     let dialling = dial_on(&link, &realm, &speaking, &serving);
-    tokio::join!(ticking, dialling);
+    let granting = singles::keep(&link, &realm, &speaking);
+    tokio::join!(ticking, dialling, granting);
 }
 
 async fn tick(link: Arc<Link>, realm: Arc<SharedRealm>) {
@@ -68,6 +75,9 @@ async fn tick(link: Arc<Link>, realm: Arc<SharedRealm>) {
         tokio::time::sleep(TICK).await;
         let reached = link.tick();
         realm.handle_changes();
+        if link.settings.strict_replicas.is_some() {
+            realm.end_lease();
+        }
         if reached > told {
             told = reached;
             realm.handle_in_force(reached);

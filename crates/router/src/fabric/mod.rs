@@ -8,8 +8,10 @@
 //! What nodes say to each other, and who is there, is `crosstie_fabric`'s; here are the socket, the clock and the
 //! lock. Locks are taken in one order: the realm's, then the link's.
 
+mod asking;
 mod dial;
 mod keeper;
 mod reading;
+mod singles;
 
 pub(crate) use keeper::{keep, speaking};

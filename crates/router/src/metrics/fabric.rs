@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crosstie_fabric::{Cause, Kind, Refusal, State};
+use crosstie_fabric::{Cause, Counts, Kind, Refusal, State};
 use crosstie_routing::RealmCounts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -36,6 +36,7 @@ struct Families {
     offers_refused: Counters<2>,
     questions: Gauges<2>,
     answers_partial: Counters<2>,
+    claims: Counters<3>,
     denied: Gauges<2>,
     denials: Counters<3>,
 }
@@ -91,22 +92,14 @@ impl Families {
         }
         let interests = self.interests.get_or_create(&of_link());
         interests.set(seen.interests as i64);
-        for (direction, frames, bytes) in [
-            ("sent", &counts.sent, counts.sent_bytes),
-            ("received", &counts.received, counts.received_bytes),
-        ] {
-            let [worker, realm, direction] = with("direction", direction);
-            for (kind, count) in Kind::ALL.into_iter().zip(frames) {
-                let kind = ("kind", kind.name().to_owned());
-                let labels = [worker.clone(), realm.clone(), direction.clone(), kind];
-                self.frames.get_or_create(&labels).inc_by(*count);
-            }
-            let labels = [worker, realm, direction];
-            self.bytes.get_or_create(&labels).inc_by(bytes);
-        }
+        self.add_frames(&of_link(), counts);
         for (cause, count) in Refusal::ALL.into_iter().zip(counts.refused) {
             let labels = with("cause", cause.name());
             self.refused.get_or_create(&labels).inc_by(count);
+        }
+        for (outcome, count) in ["refused", "granted"].into_iter().zip(seen.grants) {
+            let labels = with("outcome", outcome);
+            self.claims.get_or_create(&labels).inc_by(count);
         }
         for (family, count) in [
             (&self.overdelivered, seen.overdelivered),
@@ -122,6 +115,23 @@ impl Families {
         let seconds = counts.barrier_us as f64 / 1e6;
         let barrier_seconds = self.barrier_seconds.get_or_create(&of_link());
         barrier_seconds.inc_by(seconds);
+    }
+
+    fn add_frames(&self, of_link: &Labels<2>, counts: &Counts) {
+        for (direction, frames, bytes) in [
+            ("sent", &counts.sent, counts.sent_bytes),
+            ("received", &counts.received, counts.received_bytes),
+        ] {
+            let [worker, realm] = of_link.clone();
+            let direction = ("direction", direction.to_owned());
+            for (kind, count) in Kind::ALL.into_iter().zip(frames) {
+                let kind = ("kind", kind.name().to_owned());
+                let labels = [worker.clone(), realm.clone(), direction.clone(), kind];
+                self.frames.get_or_create(&labels).inc_by(*count);
+            }
+            let labels = [worker, realm, direction];
+            self.bytes.get_or_create(&labels).inc_by(bytes);
+        }
     }
 
     fn register(self, registry: &mut Registry) {
@@ -166,6 +176,8 @@ impl Families {
         registry.register("fabric_questions", help, self.questions);
         let help = "Answers of the meta API that lack what some node has";
         registry.register("fabric_answers_partial", help, self.answers_partial);
+        let help = "Claims of procedures for one callee, by outcome";
+        registry.register("fabric_claims", help, self.claims);
         let help = "Registrations of other nodes that were not taken";
         registry.register("fabric_registrations_refused", help, self.offers_refused);
     }

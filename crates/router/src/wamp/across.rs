@@ -1,6 +1,7 @@
 //! What comes into a realm from other nodes.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crosstie_fabric::{Change, Input};
 use crosstie_routing::{Locality, Outbox, Pattern, Position, Publication, Realm, Time};
@@ -24,6 +25,9 @@ impl SharedRealm {
             let mut encodings = PayloadEncodings::new(Payload::EMPTY);
             self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
                 realm.join_fabric(link.incarnation, locality, outbox);
+                if link.settings.strict_replicas.is_some() {
+                    realm.serve_singles_strictly();
+                }
             });
         }
     }
@@ -82,6 +86,37 @@ impl SharedRealm {
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
             realm.handle_in_force(now, reached, outbox);
+            realm.take_steps();
+        });
+    }
+
+    /// What this node is granted lasts for so long from then on.
+    pub(crate) fn handle_lease(&self, from: Instant, lasts: Duration) {
+        let until = self.time(from + lasts);
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
+            realm.end_lease(now, outbox);
+            realm.handle_lease(now, until);
+        });
+    }
+
+    /// Takes away what was granted, if its time is over.
+    pub(crate) fn end_lease(&self) {
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
+            realm.end_lease(now, outbox);
+            realm.take_steps();
+        });
+    }
+
+    /// A callee may have a procedure for itself alone, or may not.
+    pub(crate) fn handle_claimed(&self, claim: u64, is_granted: bool) {
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
+            realm.handle_claimed(now, claim, is_granted, outbox);
             realm.take_steps();
         });
     }

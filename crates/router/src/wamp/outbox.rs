@@ -12,7 +12,7 @@ use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
 use crate::counters::{Counter, Counters, counters};
-use crate::link::Link;
+use crate::link::{Link, Wish};
 use crate::origin;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, Messages};
@@ -262,6 +262,22 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn cross(&mut self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Refused> {
         let link = self.link.ok_or(Refused::Gone)?;
         link.cross(to, crossing)
+    }
+
+    fn claim(&mut self, claim: u64, pattern: Pattern<'_>) {
+        if let Some(link) = self.link {
+            // What is too long is refused by whoever is to claim it.
+            let key = link.with(|member, _, _| member.claim(pattern));
+            link.wish(Wish::Claim(claim, key.unwrap_or_default()));
+        }
+    }
+
+    fn give_up(&mut self, pattern: Pattern<'_>) {
+        if let Some(link) = self.link
+            && let Some(key) = link.with(|member, _, _| member.claim(pattern))
+        {
+            link.wish(Wish::GiveUp(key));
+        }
     }
 
     fn hold_across(&mut self, delta: isize) {

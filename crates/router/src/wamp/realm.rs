@@ -521,7 +521,7 @@ impl SharedRealm {
         self.time(Instant::now())
     }
 
-    fn time(&self, at: Instant) -> Time {
+    pub(super) fn time(&self, at: Instant) -> Time {
         let micros = at.saturating_duration_since(self.start).as_micros();
         Time(u64::try_from(micros).unwrap_or(u64::MAX))
     }

@@ -7,6 +7,7 @@ use crosstie_wamp::{Message, MessageType, RegistrationId, RequestId};
 use super::Dealer;
 use super::calls::calls_bytes;
 use super::end::{STEPS_PER_CALL, interrupt, last_of};
+use super::strict::Strict;
 use crate::across::{Crossing, Locality, NeighbourKey};
 use crate::context::{Context, none_left};
 use crate::fault::{Fault, error};
@@ -32,15 +33,17 @@ pub(super) struct Across {
     line: VecDeque<(u64, Answer)>,
     /// Callees that have lost a registration and do not understand it.
     pub(super) evicted: Vec<SessionIndex>,
+    /// Where nobody may have a second callee of what is to have one.
+    pub(super) strict: Option<Strict>,
 }
 
 /// What a session is to be told.
 #[derive(Debug)]
-struct Answer {
-    to: SessionKey,
-    request: RequestId,
+pub(super) struct Answer {
+    pub(super) to: SessionKey,
+    pub(super) request: RequestId,
     /// Of which callee; `None` for UNREGISTERED.
-    registered: Option<(RegistrationId, u64)>,
+    pub(super) registered: Option<(RegistrationId, u64)>,
 }
 
 impl Across {
@@ -52,6 +55,7 @@ impl Across {
             is_wanted: false,
             line: VecDeque::new(),
             evicted: Vec::new(),
+            strict: None,
         }
     }
 
@@ -72,7 +76,10 @@ impl Dealer {
     #[inline]
     pub(crate) fn has_backlog_across<H>(&self, sessions: &crate::session::Sessions<H>) -> bool {
         let across = self.across.as_deref();
-        across.is_some_and(|across| across.may_answer() || sessions.neighbours.has_backlog())
+        across.is_some_and(|across| {
+            let is_losing = across.strict.as_ref().is_some_and(Strict::is_losing);
+            across.may_answer() || sessions.neighbours.has_backlog() || is_losing
+        })
     }
 
     pub(super) fn evict(&mut self, sessions: Vec<SessionIndex>) {
@@ -100,7 +107,8 @@ impl Dealer {
             return false;
         };
         // Nobody is let in before those who came first.
-        if !context.sessions.neighbours.is_any_there() && across.line.is_empty() {
+        let claims = registered.is_some_and(|(id, _)| self.registrations.is_to_be_claimed(id));
+        if !context.sessions.neighbours.is_any_there() && across.line.is_empty() && !claims {
             return false;
         }
         across.is_wanted = true;
@@ -181,7 +189,9 @@ impl Dealer {
             return false;
         }
         let count_max = steps_max.div_ceil(STEPS_PER_PART) as usize;
-        if let Some(index) = context.sessions.neighbours.leaving() {
+        if self.is_losing() {
+            self.lose_some(context, count_max);
+        } else if let Some(index) = context.sessions.neighbours.leaving() {
             self.end_some(context, index, count_max);
         } else if self.across.as_deref().is_some_and(Across::may_answer) {
             self.answer_some(context, count_max);
@@ -211,29 +221,41 @@ impl Dealer {
             let Some(to) = context.sessions.find(answer.to) else {
                 continue;
             };
-            let request = answer.request;
-            let message = match answer.registered {
-                Some(entered) => {
-                    let (registration, _) = entered;
-                    if !self.registrations.let_pending_in(context, to, entered) {
-                        let text = "another node has a callee that was there before";
-                        let fault = Fault::new(error::PROCEDURE_ALREADY_EXISTS, text);
-                        context.refuse(to, MessageType::Register, request, &fault);
-                        continue;
-                    }
-                    self.waiting.stir(registration);
-                    Message::Registered {
-                        request,
-                        registration,
-                    }
+            match answer.registered {
+                Some((id, _)) if self.registrations.is_to_be_claimed(id) => {
+                    self.claim(context, answer);
                 }
-                None => Message::Unregistered {
-                    request,
-                    revoked: None,
-                },
-            };
-            let _ = context.reply(to, &message);
+                Some(entered) => self.let_in_or_refuse(context, (to, answer.request), entered),
+                None => {
+                    let unregistered = Message::Unregistered {
+                        request: answer.request,
+                        revoked: None,
+                    };
+                    let _ = context.reply(to, &unregistered);
+                }
+            }
         }
+    }
+
+    /// Other nodes know of a callee, and nobody was there before it.
+    pub(super) fn let_in_or_refuse<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        (to, request): (SessionIndex, RequestId),
+        entered: (RegistrationId, u64),
+    ) {
+        let (registration, _) = entered;
+        if !self.registrations.let_pending_in(context, to, entered) {
+            let text = "another node has a callee that was there before";
+            let fault = Fault::new(error::PROCEDURE_ALREADY_EXISTS, text);
+            return context.refuse(to, MessageType::Register, request, &fault);
+        }
+        self.waiting.stir(registration);
+        let registered = Message::Registered {
+            request,
+            registration,
+        };
+        let _ = context.reply(to, &registered);
     }
 
     /// Ends calls with a node that has gone, then forgets what it offered.

@@ -12,6 +12,7 @@ use super::choosing::Chosen;
 use super::end::interrupt;
 use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
 use super::placing::{bounded, left};
+use super::strict::unclaimed;
 use crate::Refused;
 use crate::across::{Called, Crossing};
 use crate::context::{Context, none_left};
@@ -44,6 +45,9 @@ impl Dealer {
         loop {
             let may_be_here = here.is_none();
             match self.choose(context, key, may_be_here, &tried) {
+                Some(Chosen::Here) if self.is_lease_over(context.now, key) => {
+                    return Placed::Failed(unclaimed());
+                }
                 Some(Chosen::Here) => match self.place_here(context, key, new) {
                     Placed::Left if !self.registrations.holds(key) => return Placed::Left,
                     placed @ (Placed::Busy | Placed::Left) => here = Some(placed),
@@ -254,7 +258,10 @@ impl Dealer {
             .registrations
             .value(pattern.match_policy, pattern.topic)
             .filter(|key| !self.registrations[*key].callees.is_empty());
-        let placed = key.map(|key| self.place_here(context, key, &new));
+        let placed = key.map(|key| match self.is_lease_over(context.now, key) {
+            true => Placed::Failed(unclaimed()),
+            false => self.place_here(context, key, &new),
+        });
         match placed {
             Some(Placed::Invoked) => {}
             Some(Placed::Failed(fault)) => {

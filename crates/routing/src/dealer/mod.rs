@@ -34,6 +34,7 @@ mod placing;
 mod registrations;
 mod rerouting;
 mod starting;
+mod strict;
 mod waiting;
 
 pub(crate) use self::call::Uncalled;

@@ -14,6 +14,8 @@ pub(super) struct Parts {
     pub(super) pending: Vec<Callee>,
     /// Whose turn it is among all callees.
     pub(super) turn: u64,
+    /// This node's callee is the only one, for as long as its lease is.
+    pub(super) is_leased: bool,
 }
 
 /// Another node's part.
@@ -30,7 +32,7 @@ pub(super) struct Elsewhere {
 
 impl Parts {
     pub(super) fn is_empty(&self) -> bool {
-        self.elsewhere.is_empty() && self.pending.is_empty()
+        self.elsewhere.is_empty() && self.pending.is_empty() && !self.is_leased
     }
 
     /// Writes a node's part anew; whether it had none.

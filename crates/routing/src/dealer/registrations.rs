@@ -85,6 +85,8 @@ pub(super) struct Registrations {
     /// The node, as others know it, and what the ids of a realm of several nodes begin from.
     pub(super) own: u64,
     pub(super) scope: u64,
+    /// A callee that is to be the only one is let in when it has been granted that.
+    pub(super) is_strict: bool,
     /// Registrations that this node has callees of.
     own_count: usize,
     /// Sessions' parts in them, all together.
@@ -112,6 +114,7 @@ impl Registrations {
             callee_last: NUMBER_MIN,
             own: 0,
             scope: 0,
+            is_strict: false,
             own_count: 0,
             held: 0,
         }
@@ -195,8 +198,9 @@ impl Registrations {
         let waits = match is_again {
             true => registration.replace(callee),
             false => (context.sessions.neighbours.is_any_there()
-                || !registration.pending().is_empty())
-            .then_some(callee.number),
+                || !registration.pending().is_empty()
+                || (self.is_strict && options.invoke == InvocationPolicy::Single))
+                .then_some(callee.number),
         };
         let id = registration.id;
         if !is_again {
@@ -288,12 +292,6 @@ impl Registrations {
     pub(super) fn all(&self) -> impl Iterator<Item = &Registration> {
         let all = self.slab.iter().map(|(_, registration)| registration);
         all.filter(|registration| !registration.callees.is_empty())
-    }
-
-    /// All that this node or another one has callees of.
-    pub(super) fn all_served(&self) -> impl Iterator<Item = &Registration> {
-        let all = self.slab.iter().map(|(_, registration)| registration);
-        all.filter(|registration| registration.is_served())
     }
 
     pub(super) fn of_id(&self, id: RegistrationId) -> Option<RegistrationKey> {
@@ -407,7 +405,7 @@ impl Registrations {
             context.events.exited(&REGISTRATION, id, what, is_deleted);
         }
         if is_gone && !is_pending {
-            self.note_gone(key);
+            self.note_gone(context, key);
         }
         self.refund(context, session, is_payer.then_some(bytes));
     }

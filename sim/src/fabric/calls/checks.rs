@@ -44,6 +44,32 @@ impl Calls {
         }
     }
 
+    /// A procedure that nobody else has, whose node may still serve it.
+    pub(super) fn check_leased_alone(&self, name: Name, place: usize) {
+        for (other, session) in &self.sessions {
+            let mut registered = session.registered.values();
+            let has = registered.any(|(known, _)| *known == place);
+            let until = self.cluster.nodes[&session.node].leased_until;
+            let may_serve = has && *other != name && until > self.cluster.now;
+            assert!(!may_serve, "{name} is granted what {other} has");
+        }
+    }
+
+    /// Nobody is called for what its node is not granted any more.
+    pub(super) fn check_leased(&self, name: Name, number: u64) {
+        let calls = self.sessions.values().flat_map(|s| s.calls.values());
+        let call = calls.into_iter().find(|call| call.number == number);
+        let is_single =
+            call.is_some_and(|call| PROCEDURES[call.place].2 == InvocationPolicy::Single);
+        if let Some(session) = self.sessions.get(&name)
+            && is_single
+            && self.cluster.setting.strict
+        {
+            let until = self.cluster.nodes[&session.node].leased_until;
+            assert!(until > self.cluster.now, "{name} is called without a lease");
+        }
+    }
+
     /// All calls that are left open are served by somebody, and the other way round.
     pub(super) fn check_quiet(&self) {
         let calls = self.sessions.values().flat_map(|s| s.calls.values());

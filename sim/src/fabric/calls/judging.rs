@@ -18,8 +18,12 @@ impl Calls {
                 let place = place.expect("it asked for that, once");
                 let since = session.registered.get(&id).map_or(request, |known| known.1);
                 session.registered.insert(id, (place, since));
-                if !self.cluster.setting.faults && PROCEDURES[place].2 == InvocationPolicy::Single {
-                    self.check_alone(name, place);
+                let is_single = PROCEDURES[place].2 == InvocationPolicy::Single;
+                match (self.cluster.setting.faults, self.cluster.setting.strict) {
+                    _ if !is_single => {}
+                    (false, _) => self.check_alone(name, place),
+                    (true, true) => self.check_leased_alone(name, place),
+                    (true, false) => {}
                 }
             }
             Heard::Unregistered(request) => {
@@ -68,6 +72,7 @@ impl Calls {
     }
 
     fn judge_invocation(&mut self, name: Name, request: RequestId, number: u64) {
+        self.check_leased(name, number);
         let caller = self.caller(number);
         let bounced = self.bounced();
         let Some(session) = self.sessions.get_mut(&name) else {

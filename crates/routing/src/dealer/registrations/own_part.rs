@@ -95,6 +95,19 @@ impl Registrations {
         registration.callees.iter().any(of_session)
     }
 
+    /// The callee that was let in is the only one, while its node's lease lasts.
+    pub(in super::super) fn note_leased(&mut self, id: RegistrationId) {
+        if let Some(key) = self.of_id(id) {
+            self[key].across.get_or_insert_default().is_leased = true;
+        }
+    }
+
+    /// All that this node or another one has callees of.
+    pub(in super::super) fn all_served(&self) -> impl Iterator<Item = &Registration> {
+        let all = self.slab.iter().map(|(_, registration)| registration);
+        all.filter(|registration| registration.is_served())
+    }
+
     /// Whether the registration is there still.
     pub(in super::super) fn holds(&self, key: RegistrationKey) -> bool {
         self.slab.contains(key.0 as usize)

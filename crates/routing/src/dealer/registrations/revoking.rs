@@ -45,7 +45,7 @@ impl Registrations {
             );
         }
         if !callees.is_empty() {
-            self.note_gone(key);
+            self.note_gone(context, key);
         }
         context.spend(callees.len() as u32);
         self.tell_others(context, key);
@@ -56,9 +56,15 @@ impl Registrations {
     }
 
     /// This node's last callee has gone: what waits for it looks for another.
-    pub(super) fn note_gone(&mut self, key: RegistrationKey) {
+    pub(super) fn note_gone<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
         self.own_count -= 1;
-        let registration = &self.slab[key.0 as usize];
+        let registration = &mut self.slab[key.0 as usize];
+        if let Some(parts) = registration.across.as_deref_mut()
+            && mem::take(&mut parts.is_leased)
+        {
+            registration.tidy();
+            context.out.give_up(registration.pattern());
+        }
         if registration.calls_wait_max > 0 {
             self.ended.push(registration.id);
         }

@@ -1,0 +1,87 @@
+"""A procedure for one callee has one, whatever becomes of nodes: `single` is `strict`."""
+
+from __future__ import annotations
+
+import pytest
+from rig.nats import jetstream
+from rig.session import ERROR, REGISTERED
+from rig.waiting import await_true
+
+from fabric.stage import Session, await_neighbours, node_config
+
+STRICT = {"single": "strict", "single_replicas": 3}
+
+
+def register(session: Session, procedure: str) -> str:
+    """Register, and return why not, or nothing."""
+    session.tell_register(procedure)
+    answer = session.peer.hear_any()
+    if answer[0] == REGISTERED:
+        return ""
+    assert answer[0] == ERROR, answer
+    return answer[4]
+
+
+def test_one_of_two_has_it(nats, nodes, session) -> None:
+    here, there = nodes(2, nats(3, each=jetstream), **STRICT)
+    first, second = session(here), session(there)
+    registration = first.register("com.single")
+    assert register(second, "com.single") == "wamp.error.procedure_already_exists"
+    second.call("com.single", 1)
+    first.answer(first.invocation(), "first")
+    assert second.result()[3] == ["first"]
+    first.unregister(registration)
+    # It may be that what it had is given up a little later.
+    assert register(second, "com.single") == ""
+    for number in range(50):
+        for each in (first, second):
+            each.tell_register(f"com.race{number}")
+        answers = [each.peer.hear_any()[0] for each in (first, second)]
+        assert sorted(answers) == [ERROR, REGISTERED], number
+    # What has no need of it does without.
+    first.register("com.shared", invoke="roundrobin")
+    second.register("com.shared", invoke="roundrobin")
+    granted = sum(node.metric("fabric_claims_total", outcome="granted") for node in (here, there))
+    assert granted == 52
+
+
+@pytest.mark.timeout(120)
+def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, session) -> None:
+    here, doomed = nodes(2, nats(1, each=jetstream), single="strict", single_replicas=1)
+    waiting = session(here)
+    session(doomed).register("com.single")
+    doomed.kill()
+    await_neighbours([here], 0)
+    refused = []
+
+    def is_registered() -> bool:
+        refused.append(register(waiting, "com.single"))
+        return refused[-1] == ""
+
+    await_true("its lease is over", is_registered, 40)
+    assert set(refused[:-1]) == {"wamp.error.network_failure"}
+
+
+@pytest.mark.timeout(120)
+def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, session) -> None:
+    servers = nats(3, each=jetstream)
+    (node,) = nodes(1, servers, **STRICT)
+    holder, other = session(node), session(node)
+    holder.register("com.single")
+    for server in servers[1:]:
+        server.kill()
+    assert register(other, "com.new") == "wamp.error.network_failure"
+    other.register("com.shared", invoke="roundrobin")
+    # After 15 seconds without a renewal another node might be granted it soon.
+    assert holder.is_sent_away()
+    assert other.refused("com.single") == "wamp.error.no_such_procedure"
+    for server in servers[1:]:
+        server.start()
+    await_true("it is granted again", lambda: register(other, "com.single") == "", 60)
+
+
+def test_one_node_that_serves_fast_beside_it(nats, start, session) -> None:
+    (server,) = nats(1)
+    node = start(node_config([server.url], single="fast"))
+    session(node).register("com.single")
+    assert node.metric("fabric_claims_total", outcome="granted") == 0

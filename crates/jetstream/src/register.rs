@@ -1,0 +1,103 @@
+//! Keys with values: a stream that keeps each subject's last message, read from its leader and written behind what was read.
+//!
+//! What was read may be old, where a leader has been replaced and does not know; but nothing is written behind it then. A key may
+//! have a time to live, after which it is as if it had never been written.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use crate::answer;
+use crate::connection::Connection;
+use crate::failed::Failed;
+use crate::stream::{Stream, StreamConfig};
+
+/// Keys with values.
+#[derive(Clone)]
+pub struct Register {
+    stream: Stream,
+}
+
+/// What a write came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It has that sequence.
+    Done(u64),
+    /// The key's last value is not the one that was expected.
+    Refused,
+}
+
+/// There is nothing of that subject.
+const NO_MESSAGE: u64 = 10_037;
+
+impl Register {
+    pub fn new(connection: Connection, name: &str) -> Self {
+        Self {
+            stream: Stream::new(connection, name),
+        }
+    }
+
+    /// Has it there, with so many copies; one that is there is taken as it is.
+    pub async fn create(&self, subjects: &str, replicas: u8) -> Result<(), Failed> {
+        let more = json!({"max_msgs_per_subject": 1, "allow_msg_ttl": true});
+        let config = StreamConfig {
+            subjects: vec![subjects.to_owned()],
+            replicas,
+            more: more.as_object().cloned().unwrap_or_default(),
+        };
+        match self.stream.create(&config).await {
+            Err(Failed::Refused(problem)) if problem.number == answer::STREAM_NAME_IN_USE => Ok(()),
+            created => created.map(drop),
+        }
+    }
+
+    /// A key's value and its sequence, as the stream's leader has them.
+    pub async fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, Failed> {
+        let question = json!({"last_by_subj": key});
+        let answer = match self.stream.ask("STREAM.MSG.GET", &question).await {
+            Err(Failed::Refused(problem)) if problem.number == NO_MESSAGE => return Ok(None),
+            answer => answer?,
+        };
+        let message = &answer["message"];
+        let sequence = message["seq"].as_u64().ok_or(Failed::Answer("seq"))?;
+        let value = message["data"].as_str().unwrap_or_default();
+        let value = STANDARD.decode(value).map_err(|_| Failed::Answer("data"))?;
+        Ok(Some((sequence, value)))
+    }
+
+    /// Gives a key a value, whose last one has that sequence; 0: it has none. An error says nothing about whether it was done.
+    pub async fn put(
+        &self,
+        key: &str,
+        after: u64,
+        value: &[u8],
+        time_to_live: Option<Duration>,
+    ) -> Result<Put, Failed> {
+        let after = after.to_string();
+        let seconds = time_to_live.map(|time| format!("{}s", time.as_secs().max(1)));
+        let mut fields = vec![
+            ("Nats-Expected-Last-Subject-Sequence", after.as_str()),
+            ("Nats-Expected-Stream", &self.stream.name),
+        ];
+        fields.extend(seconds.as_deref().map(|seconds| ("Nats-TTL", seconds)));
+        let stream = &self.stream;
+        let answer = stream.connection.request(key, &fields, value, stream.time);
+        match answer::decode(&answer.await?.payload).map_err(Failed::Answer)? {
+            Ok(answer) => {
+                let sequence = answer["seq"].as_u64();
+                sequence.map(Put::Done).ok_or(Failed::Answer("seq"))
+            }
+            Err(problem) if answer::WRONG_LAST_SEQUENCE.contains(&problem.number) => {
+                Ok(Put::Refused)
+            }
+            Err(problem) => Err(Failed::Refused(problem)),
+        }
+    }
+
+    /// How long an answer is waited for.
+    pub fn wait(&mut self, time: Duration) {
+        self.stream.time = time;
+    }
+}

@@ -1,0 +1,157 @@
+//! What is asked of the bucket: many keys at a time, and of each one thing after the other.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crosstie_fabric::Subjects;
+use crosstie_jetstream::{Failed, Put, Register};
+use tokio::task::JoinSet;
+use tokio::time;
+
+use crate::link::Wish;
+
+/// A node's lease.
+pub(super) struct Lease {
+    pub(super) name: String,
+    pub(super) key: String,
+    /// Of its last renewal; 0 before the first.
+    pub(super) sequence: u64,
+}
+
+/// A key that is claimed, under that number, or given up.
+pub(super) struct Asked {
+    pub(super) key: String,
+    pub(super) claim: Option<u64>,
+}
+
+impl From<Wish> for Asked {
+    fn from(wish: Wish) -> Self {
+        match wish {
+            Wish::Claim(claim, key) => Self {
+                key,
+                claim: Some(claim),
+            },
+            Wish::GiveUp(key) => Self { key, claim: None },
+        }
+    }
+}
+
+/// A claim is tried for so long where nobody answers, and where somebody has it: that may be about to give it up.
+const CLAIM_TIME: Duration = Duration::from_secs(10);
+const HAD_TIME: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What was given up is kept for so long, and is nothing.
+const NOTHING_LIVES: Duration = Duration::from_secs(60);
+
+/// Keys that are asked about at a time.
+const ASKED_MAX: usize = 64;
+
+/// What is being asked, and what is to be.
+#[derive(Default)]
+pub(super) struct Asking {
+    tasks: JoinSet<(String, Result<bool, Failed>)>,
+    /// Those of the tasks.
+    open: BTreeMap<String, Option<u64>>,
+    line: VecDeque<Asked>,
+}
+
+impl Asking {
+    pub(super) fn add(&mut self, asked: Asked) {
+        self.line.push_back(asked);
+    }
+
+    /// Begins what may be begun: a key that is being asked about holds up what is wished of it, and what is behind that.
+    pub(super) fn begin(&mut self, register: &Register, subjects: &Subjects, lease: &Lease) {
+        while self.open.len() < ASKED_MAX
+            && let Some(asked) = self
+                .line
+                .pop_front_if(|next| !self.open.contains_key(&next.key))
+        {
+            let Asked { key, claim } = asked;
+            self.open.insert(key.clone(), claim);
+            let (register, lease) = (register.clone(), lease.name.clone());
+            let subjects = subjects.clone();
+            self.tasks.spawn(async move {
+                let done = match claim {
+                    Some(_) => claimed(&register, &subjects, &key, &lease).await,
+                    None => given_up(&register, &key, &lease).await,
+                };
+                (key, done)
+            });
+        }
+    }
+
+    /// What has been done.
+    pub(super) async fn next(&mut self) -> Option<(Asked, Result<bool, Failed>)> {
+        let (key, done) = self.tasks.join_next().await?.ok()?;
+        let claim = self.open.remove(&key)?;
+        Some((Asked { key, claim }, done))
+    }
+
+    /// All that has not been done.
+    pub(super) fn take_all(mut self) -> impl Iterator<Item = Asked> {
+        self.tasks.abort_all();
+        let open = self.open.into_iter();
+        let open = open.map(|(key, claim)| Asked { key, claim });
+        open.chain(self.line)
+    }
+}
+
+/// Has a key be this lease's, unless it is that of another one which lasts.
+async fn claimed(
+    register: &Register,
+    subjects: &Subjects,
+    key: &str,
+    lease: &str,
+) -> Result<bool, Failed> {
+    let begun = Instant::now();
+    // A name that is too long has no key.
+    if key.is_empty() {
+        return Ok(false);
+    }
+    loop {
+        let (tried, until) = match try_claim(register, subjects, key, lease).await {
+            Ok(true) => return Ok(true),
+            Ok(false) => (Ok(false), HAD_TIME),
+            Err(failed) => (Err(failed), CLAIM_TIME),
+        };
+        if begun.elapsed() > until {
+            return tried;
+        }
+        time::sleep(AGAIN).await;
+    }
+}
+
+async fn try_claim(
+    register: &Register,
+    subjects: &Subjects,
+    key: &str,
+    lease: &str,
+) -> Result<bool, Failed> {
+    let after = match register.get(key).await? {
+        None => 0,
+        Some((_, owner)) if owner == lease.as_bytes() => return Ok(true),
+        Some((sequence, owner)) if owner.is_empty() => sequence,
+        Some((sequence, owner)) => {
+            let owner = String::from_utf8_lossy(&owner);
+            if register.get(&subjects.of_lease(&owner)).await?.is_some() {
+                return Ok(false);
+            }
+            sequence
+        }
+    };
+    let put = register.put(key, after, lease.as_bytes(), None).await?;
+    Ok(matches!(put, Put::Done(_)))
+}
+
+/// Has a key be nobody's, where it is this lease's.
+async fn given_up(register: &Register, key: &str, lease: &str) -> Result<bool, Failed> {
+    match register.get(key).await? {
+        Some((sequence, owner)) if owner == lease.as_bytes() => {
+            let put = register.put(key, sequence, b"", Some(NOTHING_LIVES));
+            Ok(matches!(put.await?, Put::Done(_)))
+        }
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,235 @@
+//! Asks JetStream who may have a procedure for itself alone, where `single` is `strict`.
+//!
+//! A node has a lease: a key that lives for 20 seconds, which it renews each 5. A procedure's key says under whose lease it is had,
+//! and is written behind what was read of it, so that one of several writers has it. Whoever finds it had under a lease that is not
+//! there any more may have it. The node itself takes its lease for over 15 seconds after it last asked for a renewal that was
+//! done: before anybody else finds that.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_fabric::Subjects;
+use crosstie_jetstream::{Connection, Failed, Put, Register, Server};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{self, MissedTickBehavior};
+
+use super::asking::{Asked, Asking, Lease};
+use super::dial::Speaking;
+use crate::link::{Link, Wish};
+use crate::wamp::realm::SharedRealm;
+
+const LEASE_LIVES: Duration = Duration::from_secs(20);
+const LEASE_LASTS: Duration = Duration::from_secs(15);
+const RENEWED_EACH: Duration = Duration::from_secs(5);
+
+/// An answer is waited for so long; longer than an election mostly takes.
+const ANSWER_TIME: Duration = Duration::from_secs(4);
+
+/// Between two rounds of all servers.
+const ROUND: Duration = Duration::from_millis(500);
+
+/// Keeps the lease, and claims, until the link is stopped.
+pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &Speaking) {
+    let (Some(asking), Some(wished)) = (&speaking.asking, link.take_wished()) else {
+        return;
+    };
+    let mut keeper = Keeper {
+        link: Arc::clone(link),
+        realm: Arc::clone(realm),
+        subjects: Subjects::new(&link.realm),
+        wished,
+        lease: None,
+        leases: 0,
+        given_up: BTreeSet::new(),
+        is_told: false,
+    };
+    let urls = &link.settings.urls;
+    let mut next = crate::router_state::seed() as usize % urls.len().max(1);
+    while !link.is_stopped() {
+        let url = &urls[next % urls.len()];
+        next = next.wrapping_add(1);
+        let server = Server {
+            host: url.host.clone(),
+            port: url.port,
+            is_tls: url.is_tls,
+        };
+        let why = match keeper.refusing(Connection::dial(&server, asking)).await {
+            Ok(connection) => keeper.serve(connection).await.to_string(),
+            Err(why) => why,
+        };
+        if link.is_stopped() {
+            return;
+        }
+        if !keeper.is_told {
+            keeper.is_told = true;
+            let realm = &link.realm;
+            tracing::warn!("Realm '{realm}': JetStream grants no procedures for one callee: {why}");
+        }
+        keeper.refusing(time::sleep(ROUND)).await;
+    }
+}
+
+struct Keeper {
+    link: Arc<Link>,
+    realm: Arc<SharedRealm>,
+    subjects: Subjects,
+    wished: UnboundedReceiver<Wish>,
+    lease: Option<Lease>,
+    /// Leases that it has had.
+    leases: u64,
+    /// Keys that are to be nobody's, had under the present lease.
+    given_up: BTreeSet<String>,
+    /// That nothing is granted was said.
+    is_told: bool,
+}
+
+impl Keeper {
+    /// Refuses what is claimed while something else is waited for.
+    async fn refusing<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let mut other = pin!(other);
+        loop {
+            tokio::select! {
+                done = &mut other => return done,
+                wish = self.wished.recv() => match wish {
+                    Some(wish) => self.refuse(wish.into()),
+                    None => return other.await,
+                },
+            }
+        }
+    }
+
+    /// What was asked has no answer: if it was done all the same, it is undone.
+    fn refuse(&mut self, asked: Asked) {
+        if let Some(claim) = asked.claim {
+            self.answer(claim, false);
+        }
+        self.given_up.insert(asked.key);
+    }
+
+    fn answer(&self, claim: u64, is_granted: bool) {
+        self.link.note_claimed(is_granted);
+        self.realm.handle_claimed(claim, is_granted);
+        crosstie_transport::uncork();
+    }
+
+    /// Serves by a connection until it ends, or the lease does; why.
+    async fn serve(&mut self, connection: Connection) -> Failed {
+        let granted = self.subjects.granted();
+        let name = granted.trim_end_matches(".k.>").replace('.', "_");
+        let mut register = Register::new(connection.clone(), &name);
+        register.wait(ANSWER_TIME);
+        let replicas = self.link.settings.strict_replicas.unwrap_or(1);
+        let created = self.refusing(register.create(&granted, replicas)).await;
+        if let Err(failed) = created {
+            return failed;
+        }
+        let mut asking = Asking::default();
+        let failed = self.serve_asking(&connection, &register, &mut asking);
+        let failed = failed.await;
+        for asked in asking.take_all() {
+            self.refuse(asked);
+        }
+        failed
+    }
+
+    async fn serve_asking(
+        &mut self,
+        connection: &Connection,
+        register: &Register,
+        asking: &mut Asking,
+    ) -> Failed {
+        let mut renewal = time::interval(RENEWED_EACH);
+        renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = renewal.tick() => {
+                    if let Err(failed) = self.renew(register).await {
+                        return failed;
+                    }
+                    for key in std::mem::take(&mut self.given_up) {
+                        asking.add(Asked { key, claim: None });
+                    }
+                }
+                why = connection.ended() => return Failed::Ended(why),
+                Some((asked, done)) = asking.next() => match (done, asked.claim) {
+                    (Ok(is_granted), Some(claim)) => self.answer(claim, is_granted),
+                    (Ok(_), None) => {}
+                    (Err(_), _) => self.refuse(asked),
+                },
+                wish = self.wished.recv() => match wish {
+                    Some(wish) => {
+                        let asked = Asked::from(wish);
+                        self.given_up.remove(&asked.key);
+                        asking.add(asked);
+                    }
+                    None => return ended(),
+                },
+            }
+            if self.link.is_stopped() {
+                return ended();
+            }
+            if let Some(lease) = &self.lease {
+                asking.begin(register, &self.subjects, lease);
+            }
+        }
+    }
+
+    /// Renews the lease, or has a first one; an error where that cannot be done by this connection.
+    async fn renew(&mut self, register: &Register) -> Result<(), Failed> {
+        let mut lease = self.lease.take().unwrap_or_else(|| self.new_lease());
+        let asked = Instant::now();
+        let value = lease.name.clone().into_bytes();
+        let put = register.put(&lease.key, lease.sequence, &value, Some(LEASE_LIVES));
+        let sequence = match put.await {
+            Ok(Put::Done(sequence)) => Some(sequence),
+            // One that was not answered may have been done.
+            Ok(Put::Refused) => match register.get(&lease.key).await {
+                Ok(Some((sequence, found))) if found == value => {
+                    lease.sequence = sequence;
+                    None
+                }
+                Ok(_) => return Err(Failed::Ended("the lease has run out".to_owned())),
+                Err(failed) => {
+                    self.lease = Some(lease);
+                    return Err(failed);
+                }
+            },
+            Err(failed) => {
+                self.lease = Some(lease);
+                return Err(failed);
+            }
+        };
+        if let Some(sequence) = sequence {
+            lease.sequence = sequence;
+            self.realm.handle_lease(asked, LEASE_LASTS);
+            self.link.note_leased();
+            crosstie_transport::uncork();
+            if self.is_told {
+                self.is_told = false;
+                let realm = &self.link.realm;
+                tracing::info!("Realm '{realm}': JetStream grants procedures for one callee again");
+            }
+        }
+        self.lease = Some(lease);
+        Ok(())
+    }
+
+    /// What was had under another lease is not had under this one: it is taken away before anything is granted anew.
+    fn new_lease(&mut self) -> Lease {
+        self.leases += 1;
+        self.given_up.clear();
+        self.realm.handle_lease(Instant::now(), Duration::ZERO);
+        let name = format!("{:016x}-{}", self.link.incarnation, self.leases);
+        Lease {
+            key: self.subjects.of_lease(&name),
+            name,
+            sequence: 0,
+        }
+    }
+}
+
+fn ended() -> Failed {
+    Failed::Ended("the realm has ended".to_owned())
+}

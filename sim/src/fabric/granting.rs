@@ -1,0 +1,113 @@
+//! Who grants procedures for one callee: a bucket that every node reaches, or does not.
+//!
+//! A node renews its lease while it reaches the bucket, and takes it for over before the bucket does. The times are those of a
+//! router, divided by ten.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crosstie_routing::Time;
+
+use super::cluster::Cluster;
+use super::engine::NodeIndex;
+use super::node::{Key, Node, Wish};
+
+const LIVES_MS: u64 = 2_000;
+const LASTS_MS: u64 = 1_500;
+const RENEWED_MS: u64 = 500;
+
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    leases: BTreeMap<u64, Time>,
+    owners: BTreeMap<Key, u64>,
+    last: u64,
+    cut: BTreeSet<NodeIndex>,
+}
+
+impl Bucket {
+    pub(super) fn cut(&mut self, index: NodeIndex) {
+        if !self.cut.remove(&index) {
+            self.cut.insert(index);
+        }
+    }
+
+    pub(super) fn reach_all(&mut self) {
+        self.cut.clear();
+    }
+
+    fn lives(&self, lease: u64, now: Time) -> bool {
+        self.leases.get(&lease).is_some_and(|end| *end > now)
+    }
+
+    fn claim(&mut self, key: Key, lease: u64, now: Time) -> bool {
+        let owner = self.owners.get(&key).copied();
+        let is_free = owner.is_none_or(|owner| owner == lease || !self.lives(owner, now));
+        let may_have = is_free && self.lives(lease, now);
+        if may_have {
+            self.owners.insert(key, lease);
+        }
+        may_have
+    }
+
+    fn give_up(&mut self, key: &Key, lease: u64) {
+        if self.owners.get(key) == Some(&lease) {
+            self.owners.remove(key);
+        }
+    }
+}
+
+impl Cluster {
+    /// Does what a node wishes of the bucket, and renews its lease.
+    pub(super) fn grant(&mut self, index: NodeIndex) {
+        if !self.setting.strict {
+            return;
+        }
+        let now = self.now;
+        let is_cut = self.bucket.cut.contains(&index);
+        let mut client = self.servers.clients.get_mut(&index);
+        let Some(node) = self.nodes.get_mut(&index) else {
+            return;
+        };
+        node.end_lease(now, client.as_deref_mut());
+        if is_cut {
+            // What is given up is remembered.
+            let claims = take_claims(node);
+            for (claim, _) in claims {
+                node.claimed(now, client.as_deref_mut(), (claim, false));
+            }
+            return node.settle(now, client);
+        }
+        let bucket = &mut self.bucket;
+        if !bucket.lives(node.lease, now) {
+            node.have_lease(now, client.as_deref_mut(), now);
+            node.wishes.retain(|wish| matches!(wish, Wish::Claim(..)));
+            bucket.last += 1;
+            node.lease = bucket.last;
+        }
+        if node.leased_until <= now.after_ms(LASTS_MS - RENEWED_MS) {
+            bucket.leases.insert(node.lease, now.after_ms(LIVES_MS));
+            node.have_lease(now, client.as_deref_mut(), now.after_ms(LASTS_MS));
+        }
+        for wish in std::mem::take(&mut node.wishes) {
+            match wish {
+                Wish::GiveUp(key) => bucket.give_up(&key, node.lease),
+                Wish::Claim(claim, key) => {
+                    let is_granted = bucket.claim(key, node.lease, now);
+                    node.claimed(now, client.as_deref_mut(), (claim, is_granted));
+                }
+            }
+        }
+        node.settle(now, client);
+    }
+}
+
+fn take_claims(node: &mut Node) -> Vec<(u64, Key)> {
+    let mut claims = Vec::new();
+    node.wishes.retain(|wish| match wish {
+        Wish::Claim(claim, key) => {
+            claims.push((*claim, key.clone()));
+            false
+        }
+        Wish::GiveUp(_) => true,
+    });
+    claims
+}
