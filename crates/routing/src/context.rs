@@ -137,7 +137,7 @@ impl<H> Context<'_, H> {
     }
 
     /// Asks the session's role; what it discloses by itself when it allows the action.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn authorize(
         &mut self,
         from: SessionIndex,

@@ -30,6 +30,7 @@ impl Random {
         SessionId(self.id())
     }
 
+    #[inline(always)]
     pub(crate) fn publication_id(&mut self) -> PublicationId {
         PublicationId(self.id())
     }

@@ -50,7 +50,7 @@ where
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get<Q>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -148,7 +148,7 @@ where
     }
 
     /// Takes a key out; the value that it had.
-    #[inline]
+    #[inline(always)]
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,

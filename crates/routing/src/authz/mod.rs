@@ -235,7 +235,7 @@ impl Roles {
     /// cover it: an exact permission on `com.app` is not one to subscribe to all that begins
     /// with `com.app`. Nor may a part of what it reaches be forbidden by a permission of its own.
     // Inlined up to the look-up: `action` and `policy` are constants where it is called.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn judge(
         &self,
         role: RoleIndex,

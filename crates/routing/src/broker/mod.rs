@@ -191,6 +191,8 @@ impl Broker {
 
     /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
     /// when the publication is refused.
+    // In line where it is called, which is in one place.
+    #[inline(always)]
     pub(crate) fn publish<H>(
         &mut self,
         context: &mut Context<'_, H>,

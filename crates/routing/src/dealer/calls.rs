@@ -313,6 +313,7 @@ fn push(list: &mut Vec<CallKey>, key: CallKey) -> u32 {
 }
 
 /// Takes a place out of a session's list; the call that has it now.
+#[inline(always)]
 fn swap_remove(list: &mut Vec<CallKey>, place: u32) -> Option<CallKey> {
     list.swap_remove(place as usize);
     list.get(place as usize).copied()
