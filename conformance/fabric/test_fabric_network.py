@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rig.nats import NatsServer, await_routes
+from rig.nats import NatsServer, await_routes, jetstream
 from rig.network import Network, obstacle
-from rig.session import GOODBYE, UNREGISTERED
+from rig.router import Router
+from rig.session import GOODBYE, REGISTERED, UNREGISTERED
 from rig.waiting import await_true
 
 from fabric.stage import Session, await_neighbours, node_config
@@ -29,8 +30,9 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture
-def servers(network: Network, tmp_path: Path) -> Iterator[list[NatsServer]]:
-    """Start a server of NATS on each machine."""
+def servers(network: Network, tmp_path: Path, request) -> Iterator[list[NatsServer]]:
+    """Start a server of NATS on each machine; a test may say more of each, by its name."""
+    more = getattr(request, "param", lambda _: "")
 
     class There(NatsServer):
         """One on another machine."""
@@ -40,7 +42,8 @@ def servers(network: Network, tmp_path: Path) -> Iterator[list[NatsServer]]:
             self.within = ("ip", "netns", "exec", network.namespace(index))
             others = ", ".join(f'"nats://{network.address(n)}:{ROUTES}"' for n in range(3))
             known = f'cluster {{ name: t, listen: "{self.host}:{ROUTES}", routes: [{others}] }}\n'
-            super().__init__(tmp_path, f"nats{index + 1}", PORT, known)
+            name = f"nats{index + 1}"
+            super().__init__(tmp_path, name, PORT, known, more(name))
 
     with contextlib.ExitStack() as started:
         servers = []
@@ -55,7 +58,11 @@ def servers(network: Network, tmp_path: Path) -> Iterator[list[NatsServer]]:
 @pytest.fixture
 def at(start, servers) -> Callable[..., object]:
     """Start a node that knows those servers."""
-    return lambda *numbers: start(node_config([servers[number].url for number in numbers]))
+
+    def started(*numbers: int, **fabric: object) -> Router:
+        return start(node_config([servers[number].url for number in numbers], **fabric))
+
+    return started
 
 
 @pytest.mark.parametrize("cut", ["line", "answers"])
@@ -144,3 +151,38 @@ def test_both_sides_of_a_cut_go_on_and_agree_when_it_is_over(network, at, sessio
         invocation = told[1 - lost] if node is found[0] else kept.invocation()
         kept.answer(invocation, "kept")
         assert caller.result()[3] == ["kept"]
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("servers", [jetstream], indirect=True)
+def test_one_side_of_a_cut_has_what_is_granted_strictly(network, at, session) -> None:
+    found = [at(index, single="strict") for index in range(3)]
+    here, near, alone = found
+    await_neighbours(found)
+    old, other, taker = session(alone), session(alone), session(near)
+    old.register("com.single")
+    cuts = [(2, 0), (0, 2), (2, 1), (1, 2)]
+    for one, another in cuts:
+        network.lose(one, another)
+    await_neighbours([here, near], 1)
+    await_neighbours([alone], 0)
+    # The many wait until its lease is over, and the few are granted nothing more.
+    assert taker.not_registered("com.single") == "wamp.error.network_failure"
+    assert other.not_registered("com.new") == "wamp.error.network_failure"
+
+    def is_granted(procedure: str) -> bool:
+        taker.tell_register(procedure)
+        return taker.peer.hear_any()[0] == REGISTERED
+
+    # Their servers may have to agree first on who leads them.
+    await_true("the many are granted", lambda: is_granted("com.new"), 30)
+    await_true("it is granted to another node", lambda: is_granted("com.single"), 60)
+    # Before that it was taken from its callee.
+    assert other.refused("com.single") == "wamp.error.no_such_procedure"
+    assert old.is_sent_away()
+    for one, another in cuts:
+        network.lose_none(one, another)
+    await_neighbours(found)
+    other.call("com.single")
+    taker.answer(taker.invocation(), "taken")
+    assert other.result()[3] == ["taken"]
