@@ -56,6 +56,11 @@ impl Permissions {
         }
     }
 
+    /// As they were given, or as good: for configuring, writing and reading.
+    pub fn patterns(&self) -> [&str; 3] {
+        [&self.configure, &self.write, &self.read].map(Pattern::text)
+    }
+
     /// Whether that may be done to the queue or exchange of that name. The default exchange goes by
     /// the name `amq.default` here.
     pub fn may(&self, access: Access, name: &str) -> bool {
@@ -84,6 +89,14 @@ impl Pattern {
                 reason: error.to_string(),
             })?;
         Ok(Self::Found(Box::new(regex)))
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Everything => ".*",
+            Self::Nothing => "",
+            Self::Found(regex) => regex.as_str(),
+        }
     }
 
     fn allows(&self, name: &str) -> bool {

@@ -13,6 +13,10 @@
 //! it runs. Everything below is pure or knows only bytes; this crate is where a message meets a
 //! socket.
 
+// Tests of parts begin with what those from outside begin with.
+#[cfg(test)]
+extern crate self as crosstie_router;
+
 mod addresses;
 mod admin;
 mod admission;

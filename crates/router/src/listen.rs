@@ -149,6 +149,7 @@ impl Endpoints {
                 endpoints.amqp = Some(Arc::new(AmqpEndpoint {
                     options: options.clone(),
                     broker: Arc::clone(broker),
+                    cluster: None,
                 }));
             }
             // What a configuration holds may be secret.

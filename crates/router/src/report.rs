@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use crosstie_auth::wamp::Answer;
 use crosstie_routing::Identity;
-use crosstie_transport::Connection;
+use crosstie_transport::{Connection, PeerAddress};
 use crosstie_wamp::SessionId;
 
 use crate::bound::Bound;
@@ -143,6 +143,14 @@ pub(crate) fn connection_opened(peer: &crate::amqp::Peer) {
             name = %Escaped(&about.name),
             "AMQP connection opened"
         );
+    }
+}
+
+/// An AMQP client is another node's from now on.
+pub(crate) fn connection_passed_on(connection: &Connection, user: &str, to: PeerAddress) {
+    if COMINGS.may_log() {
+        let user = Escaped(user);
+        tracing::info!(peer = %connection.peer(), %user, "AMQP connection passed on to {to}");
     }
 }
 

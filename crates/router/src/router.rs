@@ -135,6 +135,9 @@ impl Router {
         let (directory, workers) = (&self.options.directory, &self.workers);
         let started = broker.start_replicated(amqp, &self.state, directory, workers);
         started.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
+        for (transport, cluster) in amqp::cluster_listeners(broker.replicated()) {
+            self.start_cluster_listener(&transport, cluster)?;
+        }
         Ok(skipped)
     }
 

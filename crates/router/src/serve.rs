@@ -13,6 +13,7 @@ use crosstie_wamp::framing::websocket::reject_response;
 use parking_lot::Mutex;
 
 use crate::admission::Admitted;
+use crate::amqp::splice::Spliced;
 use crate::counters::{Counter, counters};
 use crate::listen::{Listening, accept};
 use crate::wamp::conversation::Conversation;
@@ -91,8 +92,13 @@ async fn converse<C: Converse>(
         Ended::Misplaced(unread) if place == Place::Quick => (None, Place::Bulk, Some(unread)),
         Ended::Misplaced(unread) => (None, Place::Quick, Some(unread)),
         ended => {
+            let spliced = conversation.take_spliced();
             conversation.handle_ended(&ended);
             crosstie_transport::uncork();
+            if let (Some(spliced), Some(amqp)) = (spliced, &admitted.listening.amqp) {
+                let endpoint = Arc::clone(amqp);
+                return pass_on(admitted, endpoint, connection, spliced, ended, &workers);
+            }
             return end(admitted, connection, ended, &workers);
         }
     };
@@ -131,6 +137,31 @@ fn converse_boxed<C: Converse>(
 pub(crate) trait Converse: Protocol + Send + 'static {
     /// Cleans up after the connection, however it ended.
     fn handle_ended(&mut self, ended: &Ended);
+
+    /// The client that another node has from now on.
+    fn take_spliced(&mut self) -> Option<Box<Spliced>> {
+        None
+    }
+}
+
+/// Leaves a client to the node that has its vhost.
+fn pass_on(
+    admitted: Admitted,
+    endpoint: Arc<amqp::AmqpEndpoint>,
+    connection: Arc<Connection>,
+    spliced: Box<Spliced>,
+    ended: Ended,
+    workers: &Workers,
+) {
+    let Ended::HandedOver { input } = ended else {
+        return connection.close();
+    };
+    let kept = Arc::clone(&connection);
+    let serving = amqp::splice::serve(admitted, endpoint, spliced, connection, input);
+    if let Err(e) = workers.spawn_web(serving) {
+        tracing::error!("cannot start a thread for clients of other nodes: {e}");
+        kept.close();
+    }
 }
 
 /// Ends a connection, or leaves it to those who serve pages.

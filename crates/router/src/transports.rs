@@ -8,6 +8,7 @@ use crosstie_config::{self as model, TesteeKind, TransportKind};
 use crosstie_transport::{Listener, Workers};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::amqp::splice::Cluster;
 use crate::error::{StartError, StartFault, StopError};
 use crate::listen::{self, Listening};
 use crate::router::Router;
@@ -38,7 +39,7 @@ pub(crate) struct RunningTransport {
     urls: Vec<String>,
     pages: Vec<String>,
     started: SystemTime,
-    /// For the node's own processes alone.
+    /// For the node's own processes alone, or for other nodes.
     is_private: bool,
     served: Served,
     accepting: Accepting,
@@ -120,10 +121,28 @@ impl Router {
         conversing.collect()
     }
 
+    /// Listens for other nodes, which come with clients of these vhosts; returns where.
+    pub(crate) fn start_cluster_listener(
+        &self,
+        transport: &model::Transport,
+        cluster: Cluster,
+    ) -> Result<Vec<String>, StartError> {
+        self.start_transport_for(transport, None, Some(cluster))
+    }
+
     fn start_transport_as(
         &self,
         transport: &model::Transport,
         mode: Option<u32>,
+    ) -> Result<Vec<String>, StartError> {
+        self.start_transport_for(transport, mode, None)
+    }
+
+    fn start_transport_for(
+        &self,
+        transport: &model::Transport,
+        mode: Option<u32>,
+        cluster: Option<Cluster>,
     ) -> Result<Vec<String>, StartError> {
         let what = || self.of_worker("transport", &transport.id);
         // The error of a socket names its address, that of a file its path.
@@ -137,7 +156,7 @@ impl Router {
         if transports.iter().any(|t| t.id == transport.id) {
             return Err(failed(StartFault::AlreadyRunning));
         }
-        let running = self.listen(transport, mode);
+        let running = self.listen(transport, mode, cluster);
         let running = running.map_err(|e| failed(StartFault::Io(e)))?;
         let urls = running.urls.clone();
         transports.push(running);
@@ -169,7 +188,9 @@ impl Router {
         &self,
         transport: &model::Transport,
         mode: Option<u32>,
+        cluster: Option<Cluster>,
     ) -> io::Result<RunningTransport> {
+        let is_private = mode.is_some() || cluster.is_some();
         let directory = &self.options.directory;
         let bind = |nodelay| {
             let bind = || {
@@ -202,7 +223,11 @@ impl Router {
                 });
                 (urls, Vec::new(), Served::Testee(testee), accepting)
             } else {
-                let listening = Listening::new(Arc::clone(&self.state), transport, directory)?;
+                let state = Arc::clone(&self.state);
+                let mut listening = Listening::new(state, transport, directory)?;
+                if let (Some(cluster), Some(endpoint)) = (cluster, &listening.amqp) {
+                    listening.amqp = Some(Arc::new(endpoint.of_cluster(cluster)));
+                }
                 let listener = bind(listening.nodelay())?;
                 let urls = urls::of_transport(transport, &listener, directory);
                 let pages = pages_at(&listener);
@@ -217,7 +242,7 @@ impl Router {
             urls,
             pages,
             started: SystemTime::now(),
-            is_private: mode.is_some(),
+            is_private,
             served,
             accepting,
         })

@@ -48,14 +48,7 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     let builder = if files.client_authorities.is_empty() {
         builder.with_no_client_auth()
     } else {
-        let mut roots = RootCertStore::empty();
-        for path in &files.client_authorities {
-            for certificate in certificates(path)? {
-                roots
-                    .add(certificate)
-                    .map_err(|e| invalid(path, &e.to_string()))?;
-            }
-        }
+        let roots = roots(&files.client_authorities)?;
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
         let verifier = match files.is_certificate_optional {
@@ -69,6 +62,46 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.alpn_protocols = files.protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
+}
+
+/// The files of a client that shows a certificate to servers that show theirs, PEM.
+#[derive(Clone, Debug)]
+pub struct ClientFiles {
+    pub certificate: PathBuf,
+    pub chain: Vec<PathBuf>,
+    pub key: PathBuf,
+    /// Whom it trusts: a server's certificate is signed by one of these.
+    pub authorities: Vec<PathBuf>,
+}
+
+/// Reads the files into a client configuration; the error names the file and what was wrong.
+pub fn client_config(files: &ClientFiles) -> io::Result<Arc<ClientConfig>> {
+    let mut chain = certificates(&files.certificate)?;
+    for path in &files.chain {
+        chain.extend(certificates(path)?);
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|e| invalid(&files.key, &format!("expected a private key in PEM: {e}")))?;
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_root_certificates(roots(&files.authorities)?)
+            .with_client_auth_cert(chain, key)
+            .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
+    Ok(Arc::new(config))
+}
+
+fn roots(paths: &[PathBuf]) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for path in paths {
+        for certificate in certificates(path)? {
+            roots
+                .add(certificate)
+                .map_err(|e| invalid(path, &e.to_string()))?;
+        }
+    }
+    Ok(roots)
 }
 
 /// The certificate with its key, if that is its key. The library reads no certificates of X.509 version 1,

@@ -45,14 +45,8 @@ impl Builder<'_> {
                     .integer("user_timeout")
                     .map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0))),
                 tls: view.object("tls").map(|tls| Tls {
-                    key: tls.text("key").unwrap_or_default().into(),
-                    certificate: tls.text("certificate").unwrap_or_default().into(),
-                    chain_certificates: tls
-                        .texts("chain_certificates")
-                        .map(str::to_owned)
-                        .collect(),
-                    client_authorities: tls.texts("ca_certificates").map(str::to_owned).collect(),
                     is_certificate_optional: tls.text("client_certificate") == Some("optional"),
+                    ..tls_files(tls)
                 }),
             })
         };
@@ -156,5 +150,17 @@ fn collide(one: &Endpoint, other: &Endpoint) -> bool {
                 && !(one.shared && other.shared)
         }
         _ => false,
+    }
+}
+
+/// The files of TLS, where certificates are asked for at all.
+pub(super) fn tls_files(tls: View<'_>) -> Tls {
+    let texts = |name| tls.texts(name).map(str::to_owned).collect();
+    Tls {
+        key: tls.text("key").unwrap_or_default().into(),
+        certificate: tls.text("certificate").unwrap_or_default().into(),
+        chain_certificates: texts("chain_certificates"),
+        client_authorities: texts("ca_certificates"),
+        is_certificate_optional: false,
     }
 }

@@ -1,6 +1,9 @@
 //! Vhosts that survive their machine.
 
+use std::net::SocketAddr;
+
 use super::Builder;
+use super::endpoint::tls_files;
 use crate::model::{Elsewhere, Replicated};
 use crate::problem::Problem;
 use crate::view::View;
@@ -38,10 +41,54 @@ impl Builder<'_> {
             },
             is_standby_warm: replicated.text("standby") != Some("cold"),
             address: address.map(str::to_owned),
-            elsewhere: Elsewhere::Refuse,
+            tls: replicated.object("tls").map(tls_files),
+            elsewhere: self.elsewhere(replicated),
             is_kept_locally: replicated.boolean("keep_local"),
             monitor: replicated.texts("monitor").map(str::to_owned).collect(),
         }
+    }
+
+    /// What becomes of clients of a vhost that another node owns, and whether nodes can reach each other for that.
+    fn elsewhere(&mut self, replicated: View<'_>) -> Elsewhere {
+        let splices = replicated.text("elsewhere") == Some("splice");
+        let has_tls = replicated.object("tls").is_some();
+        let is_plain = replicated.boolean("plain");
+        if !splices {
+            for key in ["tls", "plain"] {
+                if replicated.given(key).is_some() {
+                    let why = format!("{key:?} has no effect without \"elsewhere\": \"splice\"");
+                    let at = replicated.span_of(key);
+                    self.problems.push(Problem::warning(at, why));
+                }
+            }
+            return Elsewhere::Refuse;
+        }
+        let address = replicated.text("address");
+        let parsed = address.and_then(|address| address.parse::<SocketAddr>().ok());
+        let wrong = match (address, parsed) {
+            (None, _) => Some((
+                "elsewhere",
+                "\"splice\" needs an \"address\", where other nodes pass their clients on to this one",
+            )),
+            (Some(address), None) if is_address(address) => Some((
+                "address",
+                "expected an IP address and a port: with \"splice\" the node listens there",
+            )),
+            (_, Some(at)) if !has_tls && !is_plain && !at.ip().is_loopback() => Some((
+                "address",
+                "clients would be passed on to other machines without TLS: give \"tls\", or \"plain\": true where nobody \
+                 else is on the network",
+            )),
+            (_, Some(_)) if has_tls && is_plain => {
+                Some(("plain", "expected either \"tls\" or \"plain\""))
+            }
+            _ => None,
+        };
+        if let Some((key, why)) = wrong {
+            let at = replicated.span_of(key);
+            self.problems.push(Problem::error(at, why.into()));
+        }
+        Elsewhere::Splice
     }
 }
 

@@ -101,7 +101,7 @@ static UNIX_ENDPOINT: Table = Table {
     ],
 };
 
-const TLS_KEY: Key = key(
+pub(super) const TLS_KEY: Key = key(
     "key",
     Kind::Text(Rule::NotEmpty),
     "The file of the private key (PEM); a relative path begins at the node's \
@@ -110,7 +110,7 @@ const TLS_KEY: Key = key(
 .required()
 .environment();
 
-const CERTIFICATE: Key = key(
+pub(super) const CERTIFICATE: Key = key(
     "certificate",
     Kind::Text(Rule::NotEmpty),
     "The file of the certificate (PEM).",
@@ -118,7 +118,7 @@ const CERTIFICATE: Key = key(
 .required()
 .environment();
 
-const CHAIN_CERTIFICATES: Key = key(
+pub(super) const CHAIN_CERTIFICATES: Key = key(
     "chain_certificates",
     list(&Kind::Text(Rule::NotEmpty)),
     "The files of the certificates between it and the root (PEM), in order.",

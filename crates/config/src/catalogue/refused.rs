@@ -211,13 +211,6 @@ pub static KEYS: &[Place] = &[
 /// Values of a key that chooses among words or numbers, by the path of the choice.
 pub static VALUES: &[Place] = &[
     within(
-        "workers[router].amqp.vhosts[].replicated.elsewhere",
-        &[later(
-            "splice",
-            "clients go to the node that owns the vhost themselves, when they are refused here",
-        )],
-    ),
-    within(
         "workers[].type",
         &[
             never("proxy", NO_PROXY),

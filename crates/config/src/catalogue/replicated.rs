@@ -1,7 +1,8 @@
 //! Vhosts that survive their machine: every key that is taken.
 
+use super::endpoint::{CERTIFICATE, CHAIN_CERTIFICATES, TLS_KEY};
 use super::fabric::{CA_CERTIFICATES, CREDENTIALS, URLS};
-use super::form::{Fallback, Kind, Rule, Table, Words, YES, key, list};
+use super::form::{Fallback, Kind, NO, Rule, Table, Words, YES, key, list, list_not_empty};
 
 pub(super) static REPLICATED: Table = Table {
     path: "workers[router].amqp.vhosts[].replicated",
@@ -43,9 +44,26 @@ pub(super) static REPLICATED: Table = Table {
             "elsewhere",
             Kind::OneOf(&ELSEWHERE),
             "What becomes of a client that opens the vhost here while another node owns it: `refuse` closes its connection \
-             with 320 (`connection-forced`), upon which clients try the next of their hosts.",
+             with 320 (`connection-forced`), upon which clients try the next of their hosts; `splice` has the owner serve it, \
+             to whose `address` its octets are passed on. A node with `splice` listens there.",
         )
         .fallback(Fallback::Text("refuse"))
+        .own(),
+        key(
+            "tls",
+            Kind::Object(&NODES_TLS),
+            "How nodes speak to each other at their `address`: both show a certificate, the one that listens one that names \
+             the host of its address.",
+        )
+        .otherwise("plainly, which takes a loopback address or `plain`")
+        .own(),
+        key(
+            "plain",
+            Kind::Boolean,
+            "Whether clients may be passed on without TLS to and from other machines: where nobody else is on the network. \
+             Nodes know each other by a key all the same.",
+        )
+        .fallback(NO)
         .own(),
         key(
             "keep_local",
@@ -72,6 +90,22 @@ static NATS: Table = Table {
     keys: &[URLS, CREDENTIALS, CA_CERTIFICATES],
 };
 
+static NODES_TLS: Table = Table {
+    path: "workers[router].amqp.vhosts[].replicated.tls",
+    name: "TLS between nodes",
+    keys: &[
+        TLS_KEY,
+        CERTIFICATE,
+        CHAIN_CERTIFICATES,
+        key(
+            "ca_certificates",
+            list_not_empty(&Kind::Text(Rule::NotEmpty)),
+            "The files of the authorities (PEM) of which one must have signed the other node's certificate.",
+        )
+        .required(),
+    ],
+};
+
 static STANDBY: Words = Words {
     path: "workers[router].amqp.vhosts[].replicated.standby",
     words: &["warm", "cold"],
@@ -79,5 +113,5 @@ static STANDBY: Words = Words {
 
 static ELSEWHERE: Words = Words {
     path: "workers[router].amqp.vhosts[].replicated.elsewhere",
-    words: &["refuse"],
+    words: &["refuse", "splice"],
 };

@@ -1,6 +1,6 @@
 //! Vhosts that survive their machine.
 
-use super::NatsUrl;
+use super::{NatsUrl, Tls};
 
 /// How a vhost is kept by several machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Replicated {
     pub is_standby_warm: bool,
     /// Where other nodes reach this one.
     pub address: Option<String>,
+    /// Both sides of connections between nodes; they are plain where there is none.
+    pub tls: Option<Tls>,
     pub elsewhere: Elsewhere,
     pub is_kept_locally: bool,
     /// URLs of the servers' monitoring.
@@ -26,4 +28,6 @@ pub struct Replicated {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elsewhere {
     Refuse,
+    /// They are passed on to that node.
+    Splice,
 }

@@ -202,7 +202,7 @@ pub struct TcpEndpoint {
 }
 
 /// PEM files of a TLS listener.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub key: String,
     pub certificate: String,

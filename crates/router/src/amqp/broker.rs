@@ -27,7 +27,9 @@ use super::peer::{About, Peer};
 use super::replicated::Whose;
 use super::replication::{Ownership, Replicated};
 use super::shared::Shared;
+use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
+use super::totals::Totals;
 use super::vhost::{Clock, Keeper, SharedVhost};
 use crate::router_state::RouterState;
 use crate::watch::Watch;
@@ -50,14 +52,7 @@ pub(crate) struct Broker {
     number_last: AtomicU64,
     /// Counted since the start.
     pub(crate) totals: Totals,
-}
-
-/// The counters beside those of the vhosts.
-#[derive(Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) connections_opened: AtomicU64,
-    pub(crate) connections_closed: AtomicU64,
-    pub(crate) connections_refused: AtomicU64,
+    pub(crate) splices: Splices,
 }
 
 impl Broker {
@@ -110,6 +105,7 @@ impl Broker {
             peers: Mutex::default(),
             number_last: AtomicU64::new(0),
             totals: Totals::default(),
+            splices: Splices::default(),
         });
         let config = CommitterConfig {
             disk_free_bytes_min: limits.disk_free_bytes_min,
@@ -137,6 +133,7 @@ impl Broker {
         });
         let definitions = Arc::new(definitions.transpose()?.unwrap_or_default());
         for replicated in &self.replicated {
+            replicated.set_splicing(splicing(replicated.settings(), directory)?);
             let started = replicated.start((amqp, &definitions), state, directory, workers)?;
             self.ledgers.lock().push(started);
         }
@@ -298,10 +295,15 @@ impl Broker {
         &self.replicated
     }
 
+    /// The one of that name that survives its machine.
+    pub(super) fn replicated_of(&self, name: &str) -> Option<&Arc<Replicated>> {
+        let mut replicated = self.replicated.iter();
+        replicated.find(|found| *found.name == *name)
+    }
+
     /// Whether there is one of that name, here or elsewhere.
     pub(crate) fn has_vhost(&self, name: &str) -> bool {
-        let mut replicated = self.replicated.iter();
-        self.local(name).is_some() || replicated.any(|found| *found.name == *name)
+        self.local(name).is_some() || self.replicated_of(name).is_some()
     }
 
     /// One that is open here; otherwise who has it.
@@ -309,8 +311,7 @@ impl Broker {
         if let Some(vhost) = self.local(name) {
             return Ok(Arc::clone(vhost));
         }
-        let mut replicated = self.replicated.iter();
-        match replicated.find(|found| *found.name == *name) {
+        match self.replicated_of(name) {
             Some(found) => match found.ownership() {
                 Ownership::Here(vhost) => Ok(vhost),
                 Ownership::NotHere(whose) => Err(whose),

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 use crosstie_amqp::{Method, PROTOCOL_HEADER};
@@ -13,9 +13,10 @@ use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol}
 
 use super::broker::Broker;
 use super::handled::{End, Handled};
-use super::negotiation::{self, Entered, Negotiation, TurnedAway};
+use super::negotiation::{self, Entered, LetIn, Negotiation, TurnedAway};
 use super::open::{Open, decode_alone, next_frame};
 use super::peer;
+use super::splice::{Cluster, Greeting, Spliced};
 use crate::admission::Excess;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
@@ -23,13 +24,26 @@ use crate::report;
 use crate::serve::Converse;
 use crate::watch::WatchKey;
 
+mod elsewhere;
+
 /// The state that a listener's AMQP conversations share.
 pub(crate) struct AmqpEndpoint {
     pub(crate) options: AmqpTransport,
     pub(crate) broker: Arc<Broker>,
+    /// Then nodes come here, with others' clients.
+    pub(crate) cluster: Option<Cluster>,
 }
 
 impl AmqpEndpoint {
+    /// The same for other nodes.
+    pub(crate) fn of_cluster(&self, cluster: Cluster) -> Self {
+        Self {
+            options: self.options.clone(),
+            broker: Arc::clone(&self.broker),
+            cluster: Some(cluster),
+        }
+    }
+
     /// The bounds of a connection. A consumer may take its time: what it does not read stays in
     /// its queues, and heartbeats say whether it lives. Answers have room behind the largest
     /// message.
@@ -59,6 +73,12 @@ enum State {
     /// The protocol header is awaited.
     Header,
     Negotiating(Box<Negotiation>),
+    /// A node says for which client it comes.
+    Greeting(Greeting),
+    /// The client is let in as soon as its vhost has an owner.
+    Waiting(Box<LetIn>, Instant),
+    /// Somebody else reads from here on: another node has the vhost.
+    PassedOn(Option<Box<Spliced>>),
     Open(Box<Open>),
     /// The broker has said `connection.close`; what comes before the answer is nobody's.
     Closing,
@@ -92,17 +112,23 @@ impl Conversation {
         match &mut self.state {
             State::Header => self.open(input),
             State::Negotiating(_) => self.negotiate(input),
+            State::Greeting(_) => self.greet(input),
+            State::Waiting(..) => self.go_on(),
             State::Open(open) => open.handle(input, &self.endpoint.broker),
             State::Closing => self.await_answer(input),
-            State::Over => Handled::Wait {
+            State::Over | State::PassedOn(_) => Handled::Wait {
                 consumed: input.len(),
                 wanted: 0,
             },
         }
     }
 
-    /// Looks at the protocol header (section 4.2.2).
+    /// Looks at the protocol header (section 4.2.2), or has nodes begin.
     fn open(&mut self, input: &[u8]) -> Handled {
+        if self.endpoint.cluster.is_some() {
+            self.state = State::Greeting(Greeting::default());
+            return Handled::Done { consumed: 0 };
+        }
         let known = input.len().min(PROTOCOL_HEADER.len());
         if input[..known] != PROTOCOL_HEADER[..known] {
             let found = input[..known].escape_ascii();
@@ -127,7 +153,9 @@ impl Conversation {
             self.count_refused();
             return Handled::End(End::Answered);
         }
-        let AmqpEndpoint { options, broker } = &*self.endpoint;
+        let AmqpEndpoint {
+            options, broker, ..
+        } = &*self.endpoint;
         let negotiation = Negotiation::begin(&self.connection, broker, options);
         self.state = State::Negotiating(Box::new(negotiation));
         Handled::Done {
@@ -154,7 +182,9 @@ impl Conversation {
             Ok(None) => return Handled::Done { consumed },
             Err(fault) => return Handled::End(End::Fault(fault)),
         };
-        let AmqpEndpoint { options, broker } = &*self.endpoint;
+        let AmqpEndpoint {
+            options, broker, ..
+        } = &*self.endpoint;
         let State::Negotiating(negotiation) = &mut self.state else {
             return Handled::Done { consumed };
         };
@@ -165,7 +195,7 @@ impl Conversation {
         }
         match negotiation.handle(&method, &self.connection, broker, options) {
             Ok(None) => {}
-            Ok(Some(entered)) => self.enter(*entered),
+            Ok(Some(client)) => return self.admit(client, None, consumed),
             Err(away) => return Handled::End(End::TurnedAway(Box::new(away))),
         }
         Handled::Done { consumed }
@@ -173,7 +203,9 @@ impl Conversation {
 
     /// Lets a client into its vhost.
     fn enter(&mut self, entered: Entered) {
-        let AmqpEndpoint { options, broker } = &*self.endpoint;
+        let AmqpEndpoint {
+            options, broker, ..
+        } = &*self.endpoint;
         let heartbeat_s = entered.client.heartbeat_s;
         let transport = (self.listening.number, options);
         let open = Open::enter(entered, &self.connection, transport, self.watch, broker);
@@ -304,6 +336,13 @@ impl Conversation {
 }
 
 impl Converse for Conversation {
+    fn take_spliced(&mut self) -> Option<Box<Spliced>> {
+        match &mut self.state {
+            State::PassedOn(spliced) => spliced.take(),
+            _ => None,
+        }
+    }
+
     fn handle_ended(&mut self, ended: &Ended) {
         match (ended, &self.state) {
             (Ended::StageFailed(e), _) => {
@@ -341,6 +380,10 @@ impl Protocol for Conversation {
                 Handled::Yield { consumed } => {
                     let consumed = at + consumed;
                     return Outcome::Yield { consumed };
+                }
+                Handled::HandOver { consumed } => {
+                    let consumed = at + consumed;
+                    return Outcome::HandOver { consumed };
                 }
                 Handled::End(end) => {
                     // What is behind a fault is nobody's; where somebody else has said that it is

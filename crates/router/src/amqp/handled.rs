@@ -13,6 +13,8 @@ pub(super) enum Handled {
     Wait { consumed: usize, wanted: usize },
     /// So many are done with, and the turn is over: the rest is for the next one.
     Yield { consumed: usize },
+    /// So many are done with; somebody else reads what follows.
+    HandOver { consumed: usize },
     /// What follows is not handled as what was before.
     End(End),
 }

@@ -17,7 +17,7 @@ pub(crate) struct Logins {
     attempts: Mutex<Attempts>,
     start: Instant,
     /// Where there are timers.
-    keeper: Handle,
+    pub(super) keeper: Handle,
     pub(crate) failed: AtomicU64,
     /// Attempts that were told to wait, or refused because too many do.
     pub(crate) delayed: AtomicU64,

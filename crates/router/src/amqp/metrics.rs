@@ -67,11 +67,16 @@ type Metric<Read> = (&'static str, &'static str, Read);
 type OfBroker = fn(&Broker) -> u64;
 type TotalOfBroker = fn(&Broker) -> &AtomicU64;
 
-const BROKER_GAUGES: [Metric<OfBroker>; 7] = [
+const BROKER_GAUGES: [Metric<OfBroker>; 8] = [
     (
         "connections_blocked",
         "AMQP connections that are not read for want of memory or disk",
         |broker| broker.shared.flow.blocked() as u64,
+    ),
+    (
+        "splices_open",
+        "AMQP connections that another node serves",
+        |broker| broker.splices.open.load(Ordering::Relaxed),
     ),
     (
         "memory_bytes",
@@ -105,7 +110,7 @@ const BROKER_GAUGES: [Metric<OfBroker>; 7] = [
     ),
 ];
 
-const BROKER_TOTALS: [Metric<TotalOfBroker>; 6] = [
+const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
     (
         "connections_opened",
         "AMQP connections that entered a vhost",
@@ -135,6 +140,31 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 6] = [
         "logins_delayed",
         "Attempts to log in that had to wait, or were refused, for failed ones before",
         |broker| &broker.logins.delayed,
+    ),
+    (
+        "splices_opened",
+        "AMQP connections that were passed on to another node",
+        |broker| &broker.splices.opened,
+    ),
+    (
+        "splices_refused",
+        "AMQP clients that were sent away because no node has their vhost, or takes them",
+        |broker| &broker.splices.refused,
+    ),
+    (
+        "splices_sent_bytes",
+        "Bytes of clients that were passed on to other nodes",
+        |broker| &broker.splices.sent_bytes,
+    ),
+    (
+        "splices_received_bytes",
+        "Bytes of other nodes that were passed on to clients",
+        |broker| &broker.splices.received_bytes,
+    ),
+    (
+        "splices_strangers",
+        "Connections to the address for nodes that were none's",
+        |broker| &broker.splices.strangers,
     ),
 ];
 

@@ -41,7 +41,9 @@ pub(crate) mod replicated;
 mod replication;
 pub(crate) mod resident;
 mod shared;
+pub(crate) mod splice;
 mod status;
+mod totals;
 mod turn;
 mod unfinished;
 mod vhost;
@@ -50,6 +52,7 @@ pub(crate) use broker::Broker;
 pub(crate) use conversation::{AmqpEndpoint, Conversation};
 pub(crate) use metrics::register as register_metrics;
 pub(crate) use peer::Peer;
+pub(crate) use replication::cluster_listeners;
 pub(crate) use status::{alarms, replicated_page, replicated_vhosts};
 
 pub use import::try_import;

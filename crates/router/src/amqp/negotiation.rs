@@ -19,6 +19,7 @@ use super::broker::Broker;
 use super::certificate;
 use super::logins::{Crowded, Waiting};
 use super::peer::{self, About};
+use super::splice::Account;
 use super::vhost::SharedVhost;
 
 /// A client that has not entered a vhost yet.
@@ -59,7 +60,27 @@ pub(super) struct Capabilities {
     pub(super) consumer_cancel_notify: bool,
 }
 
-/// A client that may enter a vhost.
+/// A client that may enter a vhost, wherever that is.
+pub(super) struct LetIn {
+    pub(super) client: Client,
+    pub(super) vhost: Arc<str>,
+    pub(super) permissions: Arc<Permissions>,
+    /// May publish in the name of others.
+    pub(super) is_impersonator: bool,
+}
+
+impl LetIn {
+    pub(super) fn enter(self, vhost: Arc<SharedVhost>) -> Entered {
+        Entered {
+            client: self.client,
+            vhost,
+            permissions: self.permissions,
+            is_impersonator: self.is_impersonator,
+        }
+    }
+}
+
+/// A client that enters a vhost.
 pub(super) struct Entered {
     pub(super) client: Client,
     pub(super) vhost: Arc<SharedVhost>,
@@ -146,7 +167,7 @@ impl Negotiation {
         connection: &Arc<Connection>,
         broker: &Broker,
         options: &AmqpTransport,
-    ) -> Result<Option<Box<Entered>>, TurnedAway> {
+    ) -> Result<Option<Box<LetIn>>, TurnedAway> {
         match (self.awaited, method) {
             (Awaited::StartOk, Method::ConnectionStartOk(start_ok)) => {
                 self.handle_start_ok(start_ok, connection, broker, options)?;
@@ -160,8 +181,8 @@ impl Negotiation {
                 Ok(None)
             }
             (Awaited::Open, Method::ConnectionOpen(open)) => {
-                let entered = self.handle_open(open, broker)?;
-                Ok(Some(Box::new(entered)))
+                let let_in = self.handle_open(open, broker)?;
+                Ok(Some(Box::new(let_in)))
             }
             _ => Err(self.unexpected(method)),
         }
@@ -258,11 +279,7 @@ impl Negotiation {
         Ok(())
     }
 
-    fn handle_open(
-        &self,
-        open: &ConnectionOpen<'_>,
-        broker: &Broker,
-    ) -> Result<Entered, TurnedAway> {
+    fn handle_open(&self, open: &ConnectionOpen<'_>, broker: &Broker) -> Result<LetIn, TurnedAway> {
         let name = open.virtual_host;
         let refused = |text: String| {
             let code = ReplyCode::NotAllowed;
@@ -276,14 +293,10 @@ impl Negotiation {
             let text = format!("access to vhost '{name}' refused for user '{user}'");
             return Err(refused(text));
         };
-        let vhost = broker.vhost(name).map_err(|ownership| {
-            let text = ownership.refusal(name);
-            TurnedAway::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, &text)
-        })?;
         let tags = self.client.user.as_ref().map(|user| &user.tags);
         let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
-        Ok(Entered {
-            vhost,
+        Ok(LetIn {
+            vhost: name.into(),
             permissions: Arc::clone(permissions),
             is_impersonator: tags.is_some_and(is_impersonator),
             client: self.client.clone(),
@@ -317,6 +330,38 @@ impl Negotiation {
 }
 
 impl Entered {
+    /// A client that another node has let in; why it cannot be taken.
+    pub(super) fn passed_on(account: Account, vhost: Arc<SharedVhost>) -> Result<Self, String> {
+        let [configure, write, read] = &account.permissions;
+        let permissions = Permissions::parse(configure, write, read).map_err(|e| e.to_string())?;
+        let about = About {
+            user: account.user,
+            name: account.name,
+            client: account.client,
+            from: Some(account.from.into()),
+        };
+        let capabilities = Capabilities {
+            authentication_failure_close: account.authentication_failure_close,
+            connection_blocked: account.connection_blocked,
+            consumer_cancel_notify: account.consumer_cancel_notify,
+        };
+        Ok(Self {
+            client: Client {
+                user: None,
+                about,
+                capabilities,
+                frame_bytes_max: account.frame_bytes_max,
+                channels_max: account.channels_max,
+                heartbeat_s: account.heartbeat_s,
+            },
+            vhost,
+            permissions: Arc::new(permissions),
+            is_impersonator: account.is_impersonator,
+        })
+    }
+}
+
+impl Entered {
     /// A client that needs to say nothing to be known: one of the router's own.
     pub(super) fn known(
         about: About,
@@ -346,6 +391,11 @@ impl Entered {
 }
 
 impl TurnedAway {
+    /// It is to go elsewhere.
+    pub(super) fn elsewhere(why: &str) -> Self {
+        Self::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, why)
+    }
+
     fn of<M: crosstie_amqp::Arguments>(code: ReplyCode, text: &str) -> Self {
         Self::with(code, (M::CLASS_ID, M::METHOD_ID), text)
     }

@@ -106,7 +106,7 @@ impl Open {
                     let consumed = at + consumed;
                     break Handled::Wait { consumed, wanted };
                 }
-                Ok(handled @ (Handled::Yield { .. } | Handled::End(_))) => break handled,
+                Ok(handled) => break handled,
                 Err(fault) => break Handled::End(End::Fault(fault)),
             }
             if turn.spend() && at < input.len() {

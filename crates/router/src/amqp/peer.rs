@@ -61,6 +61,8 @@ pub(crate) struct About {
     pub(crate) name: String,
     /// The properties `product` and `version`.
     pub(crate) client: String,
+    /// Where it is, if another node has passed it on.
+    pub(crate) from: Option<Box<str>>,
 }
 
 /// The parts of a peer.
@@ -206,7 +208,10 @@ impl Peer {
             name: self.about.name.clone(),
             user: self.about.user.to_string(),
             vhost: self.vhost.name().to_string(),
-            peer: self.connection.peer().to_string(),
+            peer: match &self.about.from {
+                Some(from) => from.to_string(),
+                None => self.connection.peer().to_string(),
+            },
             client: self.about.client.clone(),
             channels: self.channels.load(Ordering::Relaxed),
             state: match () {

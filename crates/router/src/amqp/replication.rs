@@ -1,8 +1,9 @@
 //! What a broker has of a replicated vhost: whose it is, the vhost of this term, and how its clients are sent away.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use super::import;
 use super::limits::vhost_config;
 use super::outbox::VhostOutbox;
 use super::replicated::{self, Holder, Journal, Seen, Task, Whose};
+use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
 use super::vhost::{Clock, Keeper, SharedVhost};
 use crate::router_state::{self, RouterState};
 
@@ -35,6 +37,8 @@ pub(crate) struct Replicated {
     settings: model::Replicated,
     ownership: watch::Sender<Ownership>,
     seen: Arc<Mutex<Seen>>,
+    /// How clients come to its owner; set before the thread is started.
+    splicing: OnceLock<Splicing>,
     /// The thread is to end.
     stopping: watch::Sender<bool>,
 }
@@ -60,6 +64,7 @@ impl Replicated {
             settings,
             ownership: watch::Sender::new(Ownership::NotHere(Whose::Nobody { why })),
             seen: Arc::default(),
+            splicing: OnceLock::new(),
             stopping: watch::Sender::new(false),
         }
     }
@@ -83,7 +88,7 @@ impl Replicated {
         };
         replicated::start(Task {
             vhost: Arc::clone(&self.name),
-            settings: self.settings.clone(),
+            settings: self.announced(),
             node: format!("{}/{}", state.node, state.id),
             incarnation: router_state::seed(),
             log: router_state::seed(),
@@ -94,6 +99,46 @@ impl Replicated {
             stopping: self.stopping.subscribe(),
             holder: Box::new(opening),
         })
+    }
+
+    pub(super) fn settings(&self) -> &model::Replicated {
+        &self.settings
+    }
+
+    /// How clients come to its owner, once that is known.
+    pub(super) fn splicing(&self) -> Option<&Splicing> {
+        self.splicing.get()
+    }
+
+    pub(super) fn set_splicing(&self, splicing: Splicing) {
+        let _ = self.splicing.set(splicing);
+    }
+
+    /// The settings, with what other nodes are told of how to reach this one.
+    fn announced(&self) -> model::Replicated {
+        let mut settings = self.settings.clone();
+        if let Some(splicing) = self.splicing() {
+            settings.address = splicing.announced();
+        }
+        settings
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Ownership> {
+        self.ownership.subscribe()
+    }
+
+    /// Waits until it has an owner, for no longer than a client does.
+    pub(super) async fn await_owner(&self) {
+        let mut ownership = self.ownership.subscribe();
+        let is_nobodys =
+            |known: &Ownership| matches!(known, Ownership::NotHere(Whose::Nobody { .. }));
+        let known = ownership.wait_for(|known| !is_nobodys(known));
+        let _ = tokio::time::timeout(WAIT_MAX, known).await;
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_ownership(&self, ownership: Ownership) {
+        self.ownership.send_replace(ownership);
     }
 
     /// Who owns it.
@@ -203,4 +248,26 @@ impl Holder for Opening {
         let not_here = Ownership::NotHere(whose.clone());
         self.replicated.ownership.send_replace(not_here);
     }
+}
+
+/// The listeners for other nodes: one at each address that vhosts name.
+pub(crate) fn cluster_listeners(
+    replicated: &[Arc<Replicated>],
+) -> Vec<(model::Transport, Cluster)> {
+    let mut listeners = BTreeMap::<SocketAddr, (Option<model::Tls>, Cluster)>::new();
+    for vhost in replicated {
+        let address = vhost.settings.address.as_ref();
+        let address = address.and_then(|address| address.parse().ok());
+        if let (Some(address), Some(splicing)) = (address, vhost.splicing())
+            && splicing.splices()
+        {
+            let (tls, cluster) = listeners.entry(address).or_default();
+            tls.clone_from(&vhost.settings.tls);
+            let known = (Arc::clone(&vhost.name), splicing.key().clone());
+            cluster.vhosts.push(known);
+        }
+    }
+    let listeners = listeners.into_iter();
+    let listeners = listeners.map(|(address, (tls, cluster))| (transport(address, tls), cluster));
+    listeners.collect()
 }

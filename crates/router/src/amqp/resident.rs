@@ -79,6 +79,7 @@ pub(crate) fn let_in(
         user: Arc::clone(&found.name),
         name,
         client: format!("Crosstie {}", env!("CARGO_PKG_VERSION")),
+        from: None,
     };
     let vhost = (shared, Arc::clone(permissions));
     let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");
@@ -164,6 +165,8 @@ impl Protocol for Resident {
                     let consumed = at + consumed;
                     return Outcome::Yield { consumed };
                 }
+                // Who is in a vhost is handed over to nobody.
+                Handled::HandOver { .. } => return Outcome::Close,
                 Handled::End(end) => {
                     self.end(&end);
                     return Outcome::Close;

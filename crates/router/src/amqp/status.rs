@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crosstie_config::Json;
 
-use super::replicated::{self, Whose};
+use super::replicated::{self, Whose, shown};
 use super::replication::{Ownership, Replicated};
 use crate::router_state::RouterState;
 
@@ -211,7 +211,9 @@ pub(crate) fn replicated_page(routers: &[Arc<RouterState>]) -> String {
     replicated::page(replicated_vhosts(routers).map(|(router, vhost)| {
         let owner = match vhost.ownership() {
             Ownership::Here(_) => "this node".to_owned(),
-            Ownership::NotHere(Whose::Elsewhere { node, address }) => format!("{node} {address}"),
+            Ownership::NotHere(Whose::Elsewhere { node, address }) => {
+                format!("{node} {}", shown(&address))
+            }
             Ownership::NotHere(Whose::Nobody { why }) => format!("none: {why}"),
         };
         (router, Arc::clone(&vhost.name), vhost.seen(), owner)

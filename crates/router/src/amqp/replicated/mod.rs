@@ -33,4 +33,4 @@ pub(crate) use driver::start;
 pub(crate) use journal::Journal;
 pub(crate) use page::page;
 pub(crate) use seen::{Role, Seen};
-pub(crate) use task::{Holder, Task, Whose};
+pub(crate) use task::{Holder, Task, Whose, shown};

@@ -60,6 +60,11 @@ pub(crate) enum Whose {
     Nobody { why: Arc<str> },
 }
 
+/// What of an address everybody may see: the key behind it is for nodes alone.
+pub(crate) fn shown(address: &str) -> &str {
+    address.split('#').next().unwrap_or_default()
+}
+
 impl Whose {
     /// What a client is told that is not let in.
     pub(crate) fn refusal(&self, vhost: &str) -> String {
@@ -68,6 +73,7 @@ impl Whose {
                 format!("vhost '{vhost}' is on node {node}")
             }
             Self::Elsewhere { node, address } => {
+                let address = shown(address);
                 format!("vhost '{vhost}' is on node {node} at {address}")
             }
             Self::Nobody { why } => format!("vhost '{vhost}' is on no node at present: {why}"),

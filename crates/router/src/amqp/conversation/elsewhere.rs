@@ -1,0 +1,115 @@
+//! A client that opens a vhost which several nodes have, and a node that comes with one.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{AmqpEndpoint, Conversation, State};
+use crate::amqp::handled::{End, Handled};
+use crate::amqp::negotiation::{Entered, LetIn, TurnedAway};
+use crate::amqp::splice::{Account, Greeted, Refusal, Spliced, Splices, Way, accept, refuse};
+use crate::report;
+
+impl Conversation {
+    /// Lets a client into its vhost, or to the node that has it, or has it wait for one.
+    pub(super) fn admit(
+        &mut self,
+        client: Box<LetIn>,
+        since: Option<Instant>,
+        consumed: usize,
+    ) -> Handled {
+        let broker = Arc::clone(&self.endpoint.broker);
+        let whose = match broker.vhost(&client.vhost) {
+            Ok(vhost) => {
+                self.enter(client.enter(vhost));
+                return Handled::Done { consumed };
+            }
+            Err(whose) => whose,
+        };
+        let replicated = broker.replicated_of(&client.vhost);
+        let way = replicated.map(|found| (Way::of(&whose, found.splicing(), since), found));
+        match way {
+            Some((Way::PassOn, replicated)) => {
+                let replicated = Arc::clone(replicated);
+                let node = &self.listening.router.node;
+                let spliced = Spliced::new(&client, replicated, &self.connection, node);
+                self.state = State::PassedOn(Some(Box::new(spliced)));
+                Handled::HandOver { consumed }
+            }
+            Some((Way::Wait, replicated)) => {
+                self.state = State::Waiting(client, since.unwrap_or_else(Instant::now));
+                self.connection.pause_reading();
+                let connection = Arc::downgrade(&self.connection);
+                let replicated = Arc::clone(replicated);
+                broker.logins.keeper.spawn(async move {
+                    replicated.await_owner().await;
+                    if let Some(connection) = connection.upgrade() {
+                        connection.resume_reading();
+                    }
+                });
+                Handled::Yield { consumed }
+            }
+            Some((Way::Refuse, _)) | None => {
+                Splices::count(&broker.splices.refused);
+                let away = TurnedAway::elsewhere(&whose.refusal(&client.vhost));
+                Handled::End(End::TurnedAway(Box::new(away)))
+            }
+        }
+    }
+
+    /// The client has waited, or its vhost has an owner now.
+    pub(super) fn go_on(&mut self) -> Handled {
+        match mem::replace(&mut self.state, State::Over) {
+            State::Waiting(client, since) => self.admit(client, Some(since), 0),
+            _ => Handled::End(End::Answered),
+        }
+    }
+
+    /// Lets in a client that another node has let in.
+    fn pass_in(&mut self, account: Account) -> Result<(), (Refusal, String)> {
+        // Who is one too many is told so once it is known to be a node.
+        if let Some(excess) = self.excess {
+            return Err((Refusal::Full, excess.text().to_owned()));
+        }
+        let replicated = self.endpoint.broker.replicated_of(&account.vhost);
+        let vhost = replicated.and_then(|replicated| replicated.here());
+        let not_owner = || (Refusal::NotOwner, "the vhost is not owned here".to_owned());
+        let entered = Entered::passed_on(account, vhost.ok_or_else(not_owner)?);
+        let entered = entered.map_err(|why| (Refusal::Malformed, why))?;
+        accept(&self.connection);
+        self.enter(entered);
+        Ok(())
+    }
+
+    /// Handles what a node says of a client.
+    pub(super) fn greet(&mut self, input: &[u8]) -> Handled {
+        let AmqpEndpoint {
+            cluster, broker, ..
+        } = &*self.endpoint;
+        let (State::Greeting(greeting), Some(cluster)) = (&mut self.state, cluster) else {
+            return Handled::End(End::Answered);
+        };
+        let mut greeted = greeting.handle(input, cluster, &broker.splices, &self.connection);
+        if let Greeted::Client(account, consumed) = greeted {
+            match self.pass_in(*account) {
+                Ok(()) => return Handled::Done { consumed },
+                Err((refusal, why)) => greeted = refuse(&self.connection, refusal, &why),
+            }
+        }
+        match greeted {
+            Greeted::Done { consumed } | Greeted::Client(_, consumed) => Handled::Done { consumed },
+            Greeted::Wait { wanted } => Handled::Wait {
+                consumed: 0,
+                wanted,
+            },
+            Greeted::Ended { why, is_stranger } => {
+                match is_stranger {
+                    true => report::peer_fault(&self.connection, "no node", &why),
+                    false => report::session_refused(&self.connection, "splice", &why),
+                }
+                self.count_refused();
+                Handled::End(End::Answered)
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From an owner's address to a connection that is its client's: TCP, TLS where it is configured, the greeting.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crosstie_transport::tls::TlsStage;
+use crosstie_transport::{
+    Connection, ConnectionLimits, ConnectionStream, PeerAddress, Socket, Stage,
+};
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::greeting::{ACCOUNT_BYTES_MAX, Account, CHALLENGE, MAGIC, Refusal};
+use super::key::{Claim, Key, LENGTH, random};
+
+/// Why there is no way to an owner.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It says so: it is another node, or will be.
+    NotOwner,
+    /// It has no room, or does not understand us.
+    Refused(String),
+    /// It is not reached, or is not what it says that it is.
+    Unreached(String),
+}
+
+/// A connection to the owner, on which its words to the client come next.
+pub(super) async fn dial(
+    (address, key): (&str, &Key),
+    tls: Option<&Arc<ClientConfig>>,
+    limits: &Arc<ConnectionLimits>,
+    account: &Account,
+) -> Result<(Arc<Connection>, ConnectionStream), Failed> {
+    let unreached = |e: io::Error| Failed::Unreached(format!("{address}: {e}"));
+    let connected = connect(address, tls, limits).await;
+    let (connection, mut stream) = connected.map_err(unreached)?;
+    let greeted = greet(&mut stream, key, account).await.map_err(unreached)?;
+    greeted.map(|()| (connection, stream))
+}
+
+async fn connect(
+    address: &str,
+    tls: Option<&Arc<ClientConfig>>,
+    limits: &Arc<ConnectionLimits>,
+) -> io::Result<(Arc<Connection>, ConnectionStream)> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let peer = PeerAddress::Tcp(stream.peer_addr()?);
+    let stage = tls.map(|config| stage(address, config)).transpose()?;
+    let socket = Socket::new(OwnedFd::from(stream.into_std()?), peer);
+    let connection = Connection::new(socket, stage, Arc::clone(limits));
+    let connection = Arc::new(connection);
+    let stream = ConnectionStream::new(Arc::clone(&connection), Vec::new())?;
+    Ok((connection, stream))
+}
+
+fn stage(address: &str, config: &Arc<ClientConfig>) -> io::Result<Box<Mutex<dyn Stage>>> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let stage = TlsStage::client(Arc::clone(config), name);
+    Ok(Box::new(Mutex::new(stage.map_err(io::Error::other)?)))
+}
+
+/// Shows the owner that this is a node of the vhost, is shown the same, and says who the client is.
+async fn greet(
+    stream: &mut ConnectionStream,
+    key: &Key,
+    account: &Account,
+) -> io::Result<Result<(), Failed>> {
+    let ours = random().map_err(io::Error::other)?;
+    let vhost = account.vhost.as_bytes();
+    // A name of a vhost has 255 octets at most.
+    let length = [u8::try_from(vhost.len()).unwrap_or(u8::MAX)];
+    let hello = [&MAGIC[..], &ours, &length, vhost].concat();
+    stream.write_all(&hello).await?;
+    stream.flush().await?;
+    let mut challenge = [0; CHALLENGE];
+    stream.read_exact(&mut challenge).await?;
+    let (theirs, proof) = challenge.split_at(LENGTH);
+    if !key.is_proven(Claim::Owner, &ours, theirs, proof) {
+        let why = "who listens there does not know the owner's key";
+        return Ok(Err(Failed::Unreached(why.to_owned())));
+    }
+    let said = account.encode();
+    let length = u32::try_from(said.len()).unwrap_or(u32::MAX);
+    if said.len() > ACCOUNT_BYTES_MAX {
+        let why = "what the client says of itself is too long";
+        return Ok(Err(Failed::Refused(why.to_owned())));
+    }
+    let proof = key.prove(Claim::Node, theirs, &said);
+    let words = [&length.to_be_bytes()[..], &proof, &said].concat();
+    stream.write_all(&words).await?;
+    stream.flush().await?;
+    let code = stream.read_u8().await?;
+    if code == 0 {
+        return Ok(Ok(()));
+    }
+    let mut reason = vec![0; stream.read_u8().await?.into()];
+    stream.read_exact(&mut reason).await?;
+    Ok(Err(match Refusal::of(code) {
+        Some(Refusal::NotOwner) => Failed::NotOwner,
+        _ => Failed::Refused(String::from_utf8_lossy(&reason).into_owned()),
+    }))
+}

@@ -1,0 +1,189 @@
+//! What a node says of a client to the owner of its vhost, and what it is answered; as octets.
+//!
+//! ```text
+//! node   magic, nonce, length, the vhost
+//! owner  nonce, proof of the owner's key
+//! node   length, proof of the same, who the client is
+//! owner  0, and AMQP from `connection.open-ok` on; or a code and a reason
+//! ```
+
+use std::sync::Arc;
+
+use super::key::LENGTH;
+
+/// The first octets, with the version of what follows.
+pub(super) const MAGIC: &[u8; 8] = b"XTSPLIC\x01";
+
+/// The node's first words, up to the vhost's name.
+pub(super) const HELLO: usize = MAGIC.len() + LENGTH + 1;
+
+/// The owner's.
+pub(super) const CHALLENGE: usize = 2 * LENGTH;
+
+/// What is before a client's account.
+pub(super) const HEAD: usize = 4 + LENGTH;
+
+/// Octets of a client's account. Its texts are bounded each where they come from.
+pub(super) const ACCOUNT_BYTES_MAX: usize = 64 << 10;
+
+/// Octets of a reason.
+pub(super) const REASON_BYTES_MAX: usize = 255;
+
+/// A client, as the node says that has authenticated it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::amqp) struct Account {
+    pub(in crate::amqp) vhost: Arc<str>,
+    pub(in crate::amqp) user: Arc<str>,
+    /// The property `connection_name`.
+    pub(in crate::amqp) name: String,
+    /// The properties `product` and `version`.
+    pub(in crate::amqp) client: String,
+    /// Where it is, and by which node it came.
+    pub(in crate::amqp) from: String,
+    /// What it may configure, write and read.
+    pub(in crate::amqp) permissions: [String; 3],
+    pub(in crate::amqp) frame_bytes_max: u32,
+    pub(in crate::amqp) channels_max: u16,
+    pub(in crate::amqp) heartbeat_s: u16,
+    pub(in crate::amqp) is_impersonator: bool,
+    pub(in crate::amqp) authentication_failure_close: bool,
+    pub(in crate::amqp) connection_blocked: bool,
+    pub(in crate::amqp) consumer_cancel_notify: bool,
+}
+
+/// Why an owner takes no client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::amqp) enum Refusal {
+    /// It does not own the vhost, or not any more: somebody else does, or will.
+    NotOwner = 1,
+    /// It has as many connections as it may have.
+    Full = 2,
+    /// It does not understand what it was told.
+    Malformed = 3,
+}
+
+impl Refusal {
+    pub(super) fn of(code: u8) -> Option<Self> {
+        let known = [Self::NotOwner, Self::Full, Self::Malformed];
+        known.into_iter().find(|refusal| *refusal as u8 == code)
+    }
+}
+
+impl Account {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for text in self.texts() {
+            let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
+        }
+        out.extend_from_slice(&self.frame_bytes_max.to_be_bytes());
+        out.extend_from_slice(&self.channels_max.to_be_bytes());
+        out.extend_from_slice(&self.heartbeat_s.to_be_bytes());
+        let flags = [
+            self.is_impersonator,
+            self.authentication_failure_close,
+            self.connection_blocked,
+            self.consumer_cancel_notify,
+        ];
+        let flags = flags.iter().enumerate();
+        out.push(flags.fold(0, |all, (bit, is_set)| all | u8::from(*is_set) << bit));
+        out
+    }
+
+    /// Reads one; what is behind it is a later version's.
+    pub(super) fn decode(mut octets: &[u8]) -> Option<Self> {
+        let mut texts = [""; 8];
+        for text in &mut texts {
+            let (length, rest) = octets.split_first_chunk()?;
+            let (found, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+            *text = std::str::from_utf8(found).ok()?;
+            octets = rest;
+        }
+        let (frame_bytes_max, octets) = octets.split_first_chunk()?;
+        let (channels_max, octets) = octets.split_first_chunk()?;
+        let (heartbeat_s, octets) = octets.split_first_chunk()?;
+        let flags = *octets.first()?;
+        let [vhost, user, name, client, from, configure, write, read] = texts;
+        let frame_bytes_max = u32::from_be_bytes(*frame_bytes_max);
+        let channels_max = u16::from_be_bytes(*channels_max);
+        if frame_bytes_max < crosstie_amqp::frame::FRAME_MIN_BYTES || channels_max == 0 {
+            return None;
+        }
+        Some(Self {
+            vhost: vhost.into(),
+            user: user.into(),
+            name: name.to_owned(),
+            client: client.to_owned(),
+            from: from.to_owned(),
+            permissions: [configure, write, read].map(str::to_owned),
+            frame_bytes_max,
+            channels_max,
+            heartbeat_s: u16::from_be_bytes(*heartbeat_s),
+            is_impersonator: flags & 1 != 0,
+            authentication_failure_close: flags & 2 != 0,
+            connection_blocked: flags & 4 != 0,
+            consumer_cancel_notify: flags & 8 != 0,
+        })
+    }
+
+    fn texts(&self) -> [&str; 8] {
+        let [configure, write, read] = self.permissions.each_ref().map(String::as_str);
+        [
+            &self.vhost,
+            &self.user,
+            &self.name,
+            &self.client,
+            &self.from,
+            configure,
+            write,
+            read,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_comes_as_it_was_and_no_part_of_one_is_one() {
+        let account = Account {
+            vhost: "/".into(),
+            user: "joe".into(),
+            name: "a name".to_owned(),
+            client: "pika 1".to_owned(),
+            from: "tcp:10.0.0.1:5 by node2".to_owned(),
+            permissions: [".*", "^a", ""].map(str::to_owned),
+            frame_bytes_max: 131_072,
+            channels_max: 2_047,
+            heartbeat_s: 60,
+            is_impersonator: true,
+            authentication_failure_close: true,
+            connection_blocked: false,
+            consumer_cancel_notify: true,
+        };
+        let octets = account.encode();
+        assert_eq!(Account::decode(&octets), Some(account.clone()));
+        let longer = [&octets[..], b"later"].concat();
+        assert_eq!(Account::decode(&longer), Some(account));
+        for length in 0..octets.len() {
+            assert_eq!(Account::decode(&octets[..length]), None);
+        }
+    }
+
+    #[test]
+    fn what_no_client_agrees_on_is_no_account() {
+        let none = Account {
+            frame_bytes_max: 100,
+            channels_max: 1,
+            ..Account::default()
+        };
+        assert_eq!(Account::decode(&none.encode()), None);
+        let none = Account {
+            frame_bytes_max: 131_072,
+            ..Account::default()
+        };
+        assert_eq!(Account::decode(&none.encode()), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! The transport by which other nodes come.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crosstie_config as model;
+
+/// How long a node may take to say for whom it comes.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a client may take to answer that its connection is closed; behind it is another node.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
+
+const BACKLOG: u32 = 1024;
+
+/// A listener at an address that vhosts name.
+pub(in crate::amqp) fn transport(address: SocketAddr, tls: Option<model::Tls>) -> model::Transport {
+    model::Transport {
+        id: format!("nodes at {address}"),
+        endpoint: model::Endpoint::Tcp(model::TcpEndpoint {
+            interface: address.ip(),
+            port: address.port(),
+            port_last: None,
+            backlog: BACKLOG,
+            shared: false,
+            user_timeout: None,
+            tls,
+        }),
+        kind: model::TransportKind::Amqp(model::AmqpTransport {
+            // What was agreed on with a client counts; this is for who is being sent away.
+            frame_bytes_max: crosstie_amqp::frame::FRAME_MIN_BYTES,
+            channels_max: u16::MAX,
+            heartbeat: None,
+            mechanisms: Vec::new(),
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            closing_timeout: CLOSING_TIMEOUT,
+        }),
+        connections_max: None,
+        limits: model::ListenerLimits::default(),
+        pages: Vec::new(),
+        allowed_hosts: model::Allowed::Loopback,
+    }
+}

@@ -1,0 +1,11 @@
+//! What a broker has counted since its start.
+
+use std::sync::atomic::AtomicU64;
+
+/// The counters beside those of the vhosts.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) connections_opened: AtomicU64,
+    pub(crate) connections_closed: AtomicU64,
+    pub(crate) connections_refused: AtomicU64,
+}
