@@ -5,7 +5,7 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CROSSTIE := $(TARGET)/release/crosstie
 
-.PHONY: run build test test-all needs free
+.PHONY: run build test test-all chaos needs free
 
 # `make run ARGS='bench rpc'` runs that instead of the router.
 run: needs free build
@@ -53,3 +53,11 @@ test:
 test-all:
 	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
 	$(PYTHON) scripts/test.py --all $(SUITES)
+
+# Kills and stops the nodes of a replicated vhost and their servers of NATS in turn; `make chaos SECONDS=3600` for an hour.
+SECONDS ?= 180
+chaos:
+	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
+	$(CARGO) build -p crosstie
+	cd scripts && $(PYTHON) -c 'import needs, sys; sys.exit(needs.python() or needs.nats())'
+	$(TARGET)/venv/bin/python conformance/ledger/chaos.py --seconds $(SECONDS)

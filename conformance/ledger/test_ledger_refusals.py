@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 
 import pika.exceptions
 import pytest
 from rig.nats import free_ports
+from rig.router import Router
+from rig.waiting import await_true
 
 from ledger.stage import (
+    ERRORS,
+    PERSISTENT,
+    QUEUE,
     STREAM,
     Publisher,
     await_alarm,
@@ -16,6 +23,9 @@ from ledger.stage import (
     check,
     connect,
     declare,
+    files,
+    node_config,
+    role,
     take_all,
 )
 
@@ -33,7 +43,7 @@ def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
     """Neither by who knows it, nor by who hears of it."""
     servers = nats()
     node = start(servers, "node_a")
-    filled(await_owner([node]))
+    publisher = filled(await_owner([node]))
     node.stop()
     with servers[0].client() as client:
         assert client.ask(f"$JS.API.STREAM.DELETE.{STREAM}", {})["success"]
@@ -45,6 +55,44 @@ def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
         with pytest.raises(pika.exceptions.AMQPConnectionError, match="is on no node at present"):
             connect(each)
         assert each.metric("ledger_alarm") == 1
+        each.stop()
+    # The owner's own copy is an ordinary store.
+    copy = next(name for name in files(node.directory) if name.endswith(".store"))
+    settings = node_config(servers)
+    amqp = settings["workers"][0]["amqp"]
+    del amqp["vhosts"][0]["replicated"]
+    amqp["store"] = f"{node.directory}/amqp.store.replicated/{copy}"
+    plain = Router(new.directory, config=settings)
+    try:
+        check(take_all([plain]), [publisher])
+    finally:
+        plain.stop()
+
+
+def test_what_strangers_say_is_not_believed(nats, start):
+    """Who may write to its subjects can end a vhost's service; nothing is made of what he says."""
+    servers = nats()
+    nodes = [start(servers, "node_a"), start(servers, "node_b")]
+    owner = await_owner(nodes)
+    publisher = filled(owner)
+    beat = {"node": "evil", "incarnation": "1", "owner": True, "leaving": False, "address": "x"}
+    far = {"epoch": "f" * 16, "log": "1", "sequence": "f" * 16}
+    with servers[0].client() as client:
+        for payload in (b"", b"{}", b"[" * 5000, json.dumps(beat | far).encode()):
+            client.publish("A1.=2F.beat", payload)
+        client.flush()
+        # It has looked into the log, where nobody else is.
+        await_true("it looked", lambda: owner.metric("ledger_resynchronizations_total") > 0)
+        assert role(owner) == "owner"
+        check(take_all([owner]), [publisher])
+        client.publish("A1.=2F.log", b"nonsense")
+        client.flush()
+    with contextlib.suppress(*ERRORS), connect(owner) as connection:
+        connection.channel().basic_publish("", QUEUE, b"1 1", PERSISTENT)
+    await_true(
+        "nobody opens it",
+        lambda: all("its log is broken at entry" in node.page("/health") for node in nodes),
+    )
 
 
 def test_a_log_that_is_shorter_is_not_opened(nats, start):

@@ -98,6 +98,26 @@ def test_an_owner_that_sleeps_is_deposed(nats, start):
     check(take_all(nodes), [publisher, second])
 
 
+def test_an_owner_without_servers_sends_its_clients_away(nats, start):
+    """A node that has lost NATS is no owner for long; all is there when it has it again."""
+    servers = nats()
+    nodes = [start(servers, "node_a"), start(servers, "node_b")]
+    owner = await_owner(nodes)
+    declare(owner)
+    publisher = Publisher(nodes, 1)
+    publisher.await_more(20)
+    with connect(owner) as idle:
+        servers[0].kill()
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+            await_end(idle)
+        assert closed.value.reply_code == 320
+    await_true("it says so", lambda: "no NATS server is reached" in refusal(owner))
+    servers[0].start()
+    publisher.await_more(20)
+    publisher.stop()
+    check(take_all(nodes), [publisher])
+
+
 def test_confirmed_messages_survive_a_server(nats, start):
     """Of three servers the one that leads the stream is killed, and then one is stopped."""
     servers = nats(3)

@@ -97,7 +97,7 @@ impl Replicated {
             waiting_bytes_max: amqp.limits.commit_bytes_max,
             seen: Arc::clone(&self.seen),
             stopping: self.stopping.subscribe(),
-            holder: Box::new(opening),
+            holder: Arc::new(opening),
         })
     }
 

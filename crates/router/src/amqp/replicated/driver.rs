@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream, Subscription};
-use crosstie_ledger::{Config, Ledger};
+use crosstie_ledger::{Config, Ledger, Status};
 use crosstie_queues::Time;
 
 use super::beat::Beat;
@@ -15,7 +15,7 @@ use super::log::{Names, escaped};
 use super::seen::{Role, Seen};
 use super::standing_by::Others;
 use super::task::{Task, Whose};
-use super::term::Term;
+use super::term::{Opened, Term};
 use crate::outgoing::Outgoing;
 
 /// All that the thread has.
@@ -25,6 +25,8 @@ pub(super) struct Driver {
     pub(super) known: Known,
     pub(super) ledger: Ledger,
     pub(super) term: Option<Term>,
+    /// A term that is about to begin.
+    pub(super) opening: Option<Opened>,
     pub(super) others: Others,
     pub(super) asking: Outgoing,
     /// Whose the vhost was said to be last.
@@ -96,6 +98,7 @@ impl Driver {
             servers: servers.collect(),
             ledger: Ledger::new(Config::default()),
             term: None,
+            opening: None,
             others: Others::new(task.incarnation),
             shown: None,
             shorter_since: None,
@@ -166,6 +169,7 @@ impl Driver {
             failed = self.work(connection) => failed.to_string(),
         };
         self.connection = None;
+        self.abandon_opening().await;
         self.note(|seen| {
             seen.server = String::new();
             if seen.role != Role::Owner {
@@ -193,7 +197,7 @@ impl Driver {
                     Err(obstacle) => Err(obstacle),
                 };
                 match claimed {
-                    Ok(true) => self.begin_term(),
+                    Ok(true) => self.begin_term(&stream).await,
                     Ok(false) => {
                         self.begin_anew();
                         continue;
@@ -281,10 +285,15 @@ impl Driver {
     /// Tells other nodes how things are.
     pub(super) fn beat(&self, stream: &Stream, is_leaving: bool) {
         let status = self.ledger.status();
+        self.say(stream, &status, self.term.is_some(), is_leaving);
+    }
+
+    /// The same, of a ledger that is elsewhere at present.
+    pub(super) fn say(&self, stream: &Stream, status: &Status, is_owner: bool, is_leaving: bool) {
         let beat = Beat {
             node: self.task.node.clone(),
             incarnation: self.task.incarnation,
-            is_owner: self.term.is_some(),
+            is_owner,
             is_leaving,
             epoch: status.epoch,
             log: self.known.log,
@@ -317,6 +326,7 @@ impl Driver {
 
     /// Ends in good order: what waits is written, and others may take the vhost over at once.
     async fn leave(mut self) {
+        self.abandon_opening().await;
         if let (Some(connection), true) = (self.connection.clone(), self.term.is_some()) {
             let stream = self.names.stream(&connection);
             let flushed = tokio::time::timeout(LEAVE_MAX, self.flush(&stream)).await;

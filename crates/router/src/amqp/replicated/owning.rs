@@ -1,11 +1,12 @@
 //! While the node owns the vhost: records to the log, confirms when it has them, and an end when another node has it.
 
 use std::future::pending;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_jetstream::{Append, Stream, Subscription};
-use crosstie_ledger::{Effect, Ledger, Role as LedgerRole, Sequence};
+use crosstie_jetstream::{Append, Failed, Stream, Subscription};
+use crosstie_ledger::{Config, Effect, Ledger, Role as LedgerRole, Sequence};
 use crosstie_queues::{Position, Record, Time};
 
 use super::copy::Copy;
@@ -14,6 +15,7 @@ use super::journal::Journal;
 use super::log;
 use super::seen::Role;
 use super::standing_by::BEAT_EVERY;
+use super::task::Holder;
 use super::term::{Done, Term};
 
 /// Publishers are held back when the log has acknowledged nothing for so long.
@@ -26,31 +28,40 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 const BATCH_BYTES: usize = 1 << 20;
 
 impl Driver {
-    /// The node owns the vhost: it is made of what the log says, and opened.
-    pub(super) fn begin_term(&mut self) {
+    /// The node owns the vhost: it is made of what the log says, and opened. That takes as long as there is much in it, so
+    /// that others are told meanwhile that they have an owner.
+    pub(super) async fn begin_term(&mut self, stream: &Stream) {
         let name = Arc::clone(&self.task.vhost);
         let status = self.ledger.status();
         self.known.note(status.log, status.sequence.0);
-        let waiting_bytes_max = self.task.waiting_bytes_max;
-        let journal = Arc::new(Journal::new());
         self.forget_shown();
-        self.task.holder.open(&self.ledger, &journal);
-        let settings = &self.task.settings;
-        let copy = settings.is_kept_locally.then(|| {
-            Copy::begin(
-                &self.task.directory,
-                (&name, status.epoch),
-                self.ledger.records(),
-                waiting_bytes_max,
-            )
-        });
-        let copy = match copy.transpose() {
-            Ok(copy) => copy,
-            Err(why) => {
-                tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
-                None
+        let ledger = std::mem::replace(&mut self.ledger, Ledger::new(Config::default()));
+        let journal = Arc::new(Journal::new());
+        let opening = Opening {
+            holder: Arc::clone(&self.task.holder),
+            journal: Arc::clone(&journal),
+            is_kept_locally: self.task.settings.is_kept_locally,
+            directory: self.task.directory.clone(),
+            vhost: Arc::clone(&name),
+            waiting_bytes_max: self.task.waiting_bytes_max,
+        };
+        self.opening = Some(tokio::task::spawn_blocking(move || opening.open(ledger)));
+        let opened = loop {
+            self.say(stream, &status, true, false);
+            let Some(opening) = &mut self.opening else {
+                return;
+            };
+            tokio::select! {
+                opened = opening => break opened,
+                () = tokio::time::sleep(BEAT_EVERY) => {}
             }
         };
+        self.opening = None;
+        // One that has panicked has said so; nothing is open then, and another node may have the vhost.
+        let Ok((ledger, copy)) = opened else {
+            return;
+        };
+        self.ledger = ledger;
         self.term = Some(Term::new(journal, copy));
         self.note(|seen| {
             seen.role = Role::Owner;
@@ -59,6 +70,16 @@ impl Driver {
         });
         let epoch = status.epoch;
         tracing::info!("vhost '{name}': this node owns it, epoch {epoch}");
+    }
+
+    /// Ends what was being opened when the connection ended.
+    pub(super) async fn abandon_opening(&mut self) {
+        if let Some(opening) = self.opening.take() {
+            // One that has panicked has said so.
+            let _ = opening.await;
+            self.task.holder.close("the node has lost NATS");
+            self.begin_anew();
+        }
     }
 
     /// The node owns it no more: its clients are sent away.
@@ -243,6 +264,9 @@ impl Driver {
             } => match result {
                 Ok(Append::Appended(sequence)) => {
                     self.ledger.handle_appended(now, Sequence(sequence));
+                    if let Some(term) = &mut self.term {
+                        term.refusal = None;
+                    }
                     self.known.note(self.known.log, sequence);
                     self.note(|seen| {
                         seen.appends += 1;
@@ -252,6 +276,9 @@ impl Driver {
                 Ok(Append::Refused) => self.ledger.handle_refused(now, after),
                 // Whether it is there is looked for when the ledger wants to know.
                 Err(failed) => {
+                    if let (Some(term), Failed::Refused(problem)) = (&mut self.term, &failed) {
+                        term.refusal = Some(format!("its log takes nothing: {problem}"));
+                    }
                     let vhost = &self.task.vhost;
                     tracing::debug!("vhost '{vhost}': an append was not answered: {failed}");
                 }
@@ -303,8 +330,36 @@ impl Driver {
         self.note(|seen| {
             seen.waiting_bytes = waiting_bytes;
             seen.resynchronizations = status.resynchronizations;
-            seen.alarm = no_copy.then(|| "this node's copy of it is not written".to_owned());
+            let no_copy = no_copy.then(|| "this node's copy of it is not written".to_owned());
+            seen.alarm = term.refusal.clone().or(no_copy);
         });
+    }
+}
+
+/// What it takes to open a vhost, on a thread beside.
+struct Opening {
+    holder: Arc<dyn Holder>,
+    journal: Arc<Journal>,
+    is_kept_locally: bool,
+    directory: PathBuf,
+    vhost: Arc<str>,
+    waiting_bytes_max: usize,
+}
+
+impl Opening {
+    fn open(self, ledger: Ledger) -> (Ledger, Option<Copy>) {
+        self.holder.open(&ledger, &self.journal);
+        if !self.is_kept_locally {
+            return (ledger, None);
+        }
+        let term = (&self.vhost, ledger.status().epoch);
+        let records = ledger.records();
+        let copy = Copy::begin(&self.directory, term, records, self.waiting_bytes_max);
+        let copy = copy.map_err(|why| {
+            let name = &self.vhost;
+            tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
+        });
+        (ledger, copy.ok())
     }
 }
 

@@ -60,7 +60,8 @@ impl Others {
 
     pub(super) fn hear(&mut self, beat: Beat) {
         let now = Instant::now();
-        let epoch = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
+        // What one that is silent said of its epoch may not have been so.
+        let epoch = self.owner().map_or(0, |owner| owner.epoch);
         if beat.log != 0 {
             self.knowing = Some((beat.clone(), now));
         }

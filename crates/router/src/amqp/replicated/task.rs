@@ -30,11 +30,11 @@ pub(crate) struct Task {
     pub(crate) waiting_bytes_max: usize,
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) stopping: watch::Receiver<bool>,
-    pub(crate) holder: Box<dyn Holder>,
+    pub(crate) holder: Arc<dyn Holder>,
 }
 
 /// Who has the vhost itself, and its clients.
-pub(crate) trait Holder: Send {
+pub(crate) trait Holder: Send + Sync {
     /// The node owns the vhost: it is made of what the log says, and opened.
     fn open(&self, ledger: &Ledger, journal: &Arc<Journal>);
 

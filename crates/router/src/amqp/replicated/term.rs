@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_jetstream::{Append, Failed};
-use crosstie_ledger::Sequence;
+use crosstie_ledger::{Ledger, Sequence};
 use crosstie_queues::Position;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::copy::Copy;
 use super::journal::Journal;
@@ -23,9 +24,14 @@ pub(super) struct Term {
     pub(super) progress: Instant,
     /// When the last connection ended, while there is none.
     pub(super) link_lost: Option<Instant>,
+    /// What the log said last, where it takes nothing.
+    pub(super) refusal: Option<String>,
     pub(super) done: mpsc::UnboundedReceiver<Done>,
     pub(super) doing: mpsc::UnboundedSender<Done>,
 }
+
+/// The vhost being opened, with its ledger and copy.
+pub(super) type Opened = JoinHandle<(Ledger, Option<Copy>)>;
 
 /// Something that the log was asked for has come to its end.
 pub(super) enum Done {
@@ -53,6 +59,7 @@ impl Term {
             handed: VecDeque::new(),
             progress: Instant::now(),
             link_lost: None,
+            refusal: None,
             done,
             doing,
         }

@@ -1,0 +1,15 @@
+"""A short run of what `make chaos` does for minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledger.chaos import run
+
+
+@pytest.mark.timeout(300)
+def test_nothing_confirmed_is_lost(tmp_path: Path):
+    """Whatever is killed or stopped first."""
+    run(tmp_path, 5, seed=7)
