@@ -20,10 +20,10 @@ logging.getLogger("pika").setLevel(logging.CRITICAL)
 def nats(tmp_path: Path, request) -> Callable[..., list[NatsServer]]:
     """Start servers that have streams."""
 
-    def started(count: int = 1, **how: object) -> list[NatsServer]:
+    def started(count: int = 1, more: str = "", **how: object) -> list[NatsServer]:
         directory = tmp_path / "nats"
         directory.mkdir()
-        servers = cluster(directory, count, each=lambda name: jetstream(name, **how))
+        servers = cluster(directory, count, more, each=lambda name: jetstream(name, **how))
         for server in servers:
             request.addfinalizer(server.close)
         return servers

@@ -22,4 +22,4 @@ mod subject;
 pub use denial::Denial;
 pub use growing::Growing;
 pub use operation::{DecodeError, Decoded, Limits, Message, Operation, decode};
-pub use subject::{is_pattern, is_subject};
+pub use subject::{escaped, is_pattern, is_subject};

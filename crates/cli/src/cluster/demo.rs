@@ -121,6 +121,7 @@ async fn show(nats_server: &Path) -> anyhow::Result<()> {
         servers,
         nodes: Vec::new(),
         realms: vec![REALM.to_owned()],
+        vhosts: Vec::new(),
         tls: None,
         config: None,
     };

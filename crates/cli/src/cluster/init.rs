@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// A realm that is on all nodes; may be repeated.
     #[arg(long = "realm", value_name = "NAME", default_value = "realm1")]
     realms: Vec<String>,
+    /// An AMQP vhost that survives its machine, in the nodes' configuration too; may be repeated.
+    #[arg(long = "vhost", value_name = "NAME")]
+    vhosts: Vec<String>,
     /// A node's name; may be repeated.
     #[arg(long = "node", value_name = "NAME", default_values = ["node1", "node2", "node3"])]
     nodes: Vec<String>,
@@ -137,6 +140,7 @@ impl Arguments {
             servers,
             nodes: self.nodes,
             realms: self.realms,
+            vhosts: self.vhosts,
             tls,
             config,
         })

@@ -1,7 +1,9 @@
 //! `crosstie cluster`: several nodes of the same realms.
 
+mod accounts;
 mod demo;
 mod init;
+mod joining;
 mod nats_server;
 mod pages;
 mod plan;
@@ -13,14 +15,14 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Cluster {
-    Init(init::Arguments),
+    Init(Box<init::Arguments>),
     Status(status::Arguments),
     Demo(demo::Arguments),
 }
 
 pub(crate) fn run(command: Cluster) -> anyhow::Result<ExitCode> {
     match command {
-        Cluster::Init(arguments) => init::run(arguments),
+        Cluster::Init(arguments) => init::run(*arguments),
         Cluster::Status(arguments) => status::run(&arguments),
         Cluster::Demo(arguments) => demo::run(&arguments),
     }

@@ -11,15 +11,18 @@ pub(super) struct Cluster<'c> {
     pub(super) tls: Option<&'c Tls>,
 }
 
-/// A realm's: whoever is in another one neither hears it nor can say anything there.
+/// A realm's, or a vhost's: whoever is in another one neither hears it nor can say anything there.
 pub(super) struct Account {
-    pub(super) realm: String,
-    /// The pattern of all that its nodes say.
-    pub(super) subjects: String,
+    pub(super) name: String,
+    /// What its nodes say, and hear.
+    pub(super) publish: Vec<String>,
+    pub(super) subscribe: Vec<String>,
+    /// What they say is kept.
+    pub(super) has_streams: bool,
     pub(super) users: Vec<User>,
 }
 
-/// A node in a realm.
+/// A node in it.
 pub(super) struct User {
     pub(super) node: String,
     pub(super) nkey: String,
@@ -35,10 +38,22 @@ pub(super) struct Tls {
 /// Whom servers are to each other.
 const ROUTE_USER: &str = "routes";
 
-/// What a server listens at: for nodes, and for other servers.
-type Listens<'l> = (&'l str, &'l str);
+/// What a server listens at.
+pub(super) struct Listens<'l> {
+    /// For nodes.
+    pub(super) clients: &'l str,
+    /// For other servers.
+    pub(super) routes: &'l str,
+    /// For who asks how it does, where it keeps streams.
+    pub(super) monitoring: &'l str,
+}
 
-pub(super) fn text(name: &str, (clients, routes): Listens<'_>, cluster: &Cluster<'_>) -> String {
+pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> String {
+    let Listens {
+        clients,
+        routes,
+        monitoring,
+    } = listens;
     let mut text = format!(
         "# A server of NATS that nodes of Crosstie meet on. Start it in this directory: nats-server -c nats.conf\n\
          server_name: \"{name}\"\n\
@@ -56,6 +71,18 @@ pub(super) fn text(name: &str, (clients, routes): Listens<'_>, cluster: &Cluster
     if let Some(tls) = cluster.tls {
         let _ = write!(text, "\ntls {}", files(tls));
     }
+    if cluster.accounts.iter().any(|account| account.has_streams) {
+        let scheme = if cluster.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let _ = write!(
+            text,
+            "\n# Streams, of which nothing is acknowledged that is not on the disk; nodes ask whether that is so.\n\
+             jetstream {{ store_dir: \"jetstream\", sync_interval: always }}\n{scheme}: \"{monitoring}\"\n"
+        );
+    }
     let _ = write!(
         text,
         "\ncluster {{\n  name: \"crosstie\"\n  listen: \"{routes}\"\n"
@@ -72,22 +99,29 @@ pub(super) fn text(name: &str, (clients, routes): Listens<'_>, cluster: &Cluster
     for route in &cluster.routes {
         let _ = writeln!(text, "    \"nats-route://{ROUTE_USER}:{password}@{route}\"");
     }
-    text += "  ]\n}\n\n# An account for each realm, a user for each node in it.\naccounts {\n";
+    text += "  ]\n}\n\n# An account for each realm and vhost, a user for each node in it.\naccounts {\n";
     for account in cluster.accounts {
-        let Account {
-            realm, subjects, ..
-        } = account;
-        let _ = writeln!(text, "  \"{realm}\" {{\n    users: [");
+        let _ = writeln!(text, "  \"{}\" {{", account.name);
+        if account.has_streams {
+            text += "    jetstream: enabled\n";
+        }
+        text += "    users: [\n";
+        let (publish, subscribe) = (listed(&account.publish), listed(&account.subscribe));
         for User { node, nkey } in &account.users {
             let _ = writeln!(
                 text,
-                "      # {node}\n      {{ nkey: {nkey}, permissions: {{ publish: \"{subjects}\", subscribe: \"{subjects}\" }} }}"
+                "      # {node}\n      {{ nkey: {nkey}, permissions: {{ publish: {publish}, subscribe: {subscribe} }} }}"
             );
         }
         text += "    ]\n  }\n";
     }
     text += "}\n";
     text
+}
+
+fn listed(subjects: &[String]) -> String {
+    let subjects = subjects.iter().map(|subject| format!("\"{subject}\""));
+    format!("[{}]", subjects.collect::<Vec<_>>().join(", "))
 }
 
 fn files(tls: &Tls) -> String {

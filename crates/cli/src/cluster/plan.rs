@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use crosstie_config::NatsUrl;
-use crosstie_fabric::Subjects;
 use crosstie_nats::nkey;
 use crosstie_node::directory::NodeKey;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
-use super::nats_server::{Account, Cluster, Tls, User, text};
+use super::accounts::{account, credentials, vhost_account, vhost_credentials};
+use super::joining::{REALMS, VHOSTS, put_into};
+use super::nats_server::{Account, Cluster, Listens, Tls, User, text};
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Plan {
     pub(super) servers: Vec<Server>,
     pub(super) nodes: Vec<String>,
     pub(super) realms: Vec<String>,
+    /// AMQP vhosts that survive their machine.
+    pub(super) vhosts: Vec<String>,
     /// Of all servers, or of each one.
     pub(super) tls: Option<Vec<TlsFiles>>,
     /// What all nodes are configured with, apart from the fabric of their realms.
@@ -75,6 +78,17 @@ impl Server {
         }
     }
 
+    /// Where it says how it does: 8222 for 4222, as NATS has them by default.
+    fn monitoring_port(&self) -> anyhow::Result<u16> {
+        let port = self.port.checked_add(MONITORING_PORT_ABOVE);
+        port.with_context(|| {
+            format!(
+                "--server {}:{}: {MONITORING_PORT_ABOVE} more is no port for its monitoring",
+                self.host, self.port
+            )
+        })
+    }
+
     pub(super) fn is_here(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -92,6 +106,9 @@ impl Server {
 
 /// From NATS' port for clients to that for routes, as NATS has them by default.
 const ROUTE_PORT_ABOVE: u16 = 2_000;
+
+/// And to that for monitoring.
+const MONITORING_PORT_ABOVE: u16 = 4_000;
 
 impl Plan {
     /// Whether all of it can be made.
@@ -113,9 +130,25 @@ impl Plan {
             }
         }
         ensure!(!self.servers.is_empty(), "--server: expected at least one");
+        // Fewer that know each other agree on nothing when one is gone, or never do.
+        ensure!(
+            self.vhosts.is_empty() || self.servers.len() >= 3,
+            "--vhost: expected three servers at least (--server)"
+        );
+        let mut seen = std::collections::BTreeSet::new();
+        for vhost in &self.vhosts {
+            ensure!(seen.insert(vhost), "--vhost {vhost}: that name is taken");
+        }
         let mut ports = std::collections::BTreeSet::new();
         for server in &self.servers {
-            for port in [server.port, server.route_port] {
+            let monitoring = match self.vhosts.is_empty() {
+                true => None,
+                false => Some(server.monitoring_port()?),
+            };
+            for port in [server.port, server.route_port]
+                .into_iter()
+                .chain(monitoring)
+            {
                 let is_new = ports.insert((&server.host, port));
                 ensure!(is_new, "port {port} of {} is taken twice", server.host);
             }
@@ -126,10 +159,14 @@ impl Plan {
     /// All files, with new keys in them.
     pub(super) fn files(&self) -> anyhow::Result<Vec<File>> {
         let mut files = Vec::new();
-        let mut accounts: Vec<_> = self.realms.iter().map(|realm| account(realm)).collect();
+        let realms = self.realms.iter();
+        let realms = realms.map(|realm| (credentials(realm), account(realm)));
+        let vhosts = self.vhosts.iter();
+        let vhosts = vhosts.map(|vhost| (vhost_credentials(vhost), vhost_account(vhost)));
+        let (keys, mut accounts): (Vec<_>, Vec<_>) = realms.chain(vhosts).unzip();
         for node in &self.nodes {
             let folder = Path::new(node);
-            for (realm, account) in self.realms.iter().zip(&mut accounts) {
+            for (key_file, account) in keys.iter().zip(&mut accounts) {
                 let key = NodeKey::generate()?;
                 let (public, seed) = key.octets();
                 account.users.push(User {
@@ -137,7 +174,7 @@ impl Plan {
                     nkey: nkey::write_user(public),
                 });
                 files.push(File {
-                    path: folder.join(credentials(realm)),
+                    path: folder.join(key_file),
                     text: nkey::write_user_seed(seed) + "\n",
                     is_secret: true,
                 });
@@ -149,6 +186,13 @@ impl Plan {
                 files.push(plain(folder.join(AUTHORITIES), all.concat()));
             }
         }
+        files.extend(self.of_servers(&accounts)?);
+        Ok(files)
+    }
+
+    /// The servers' files.
+    fn of_servers(&self, accounts: &[Account]) -> anyhow::Result<Vec<File>> {
+        let mut files = Vec::new();
         let password = password()?;
         let tls = self.tls.as_ref().map(|_| Tls {
             certificate: CERTIFICATE,
@@ -159,7 +203,7 @@ impl Plan {
         let cluster = Cluster {
             routes: self.servers.iter().map(route).collect(),
             password: &password,
-            accounts: &accounts,
+            accounts,
             tls: tls.as_ref(),
         };
         for (place, server) in self.servers.iter().enumerate() {
@@ -169,7 +213,11 @@ impl Plan {
                 path: folder.join("nats.conf"),
                 text: text(
                     &server.name,
-                    (&at(server.port), &at(server.route_port)),
+                    &Listens {
+                        clients: &at(server.port),
+                        routes: &at(server.route_port),
+                        monitoring: &at(server.monitoring_port().unwrap_or_default()),
+                    },
                     &cluster,
                 ),
                 is_secret: true,
@@ -198,76 +246,62 @@ impl Plan {
             None => {
                 let named = |realm: &String| json!({ "name": realm, "fabric": self.fabric(realm) });
                 let realms: Vec<_> = self.realms.iter().map(named).collect();
-                ("fabric.json", json!({ "realms": realms }))
+                let mut part = json!({ "realms": realms });
+                if !self.vhosts.is_empty() {
+                    let named = |vhost: &String| json!({ "name": vhost, "replicated": self.replicated(vhost) });
+                    part["vhosts"] = self.vhosts.iter().map(named).collect();
+                }
+                ("fabric.json", part)
             }
         };
         let text = serde_json::to_string_pretty(&whole)? + "\n";
         Ok(Some(plain(folder.join(name), text)))
     }
 
-    /// A configuration whose realms of these names are on all nodes.
+    /// A configuration whose realms and vhosts of these names are on all nodes.
     fn joined(&self, mut config: Json) -> anyhow::Result<Json> {
         for realm in &self.realms {
-            let mut found = 0;
-            for section in realms(&mut config, realm) {
-                ensure!(
-                    !section.contains_key("fabric"),
-                    "--config: realm '{realm}' has a \"fabric\" already"
-                );
-                section.insert("fabric".to_owned(), self.fabric(realm));
-                found += 1;
-            }
-            match found {
-                1 => {}
-                0 => bail!("--config: there is no realm '{realm}' in it"),
-                _ => bail!("--config: realm '{realm}' is in several workers"),
-            }
+            let part = ("fabric", self.fabric(realm));
+            put_into(&mut config, ("realm", REALMS), realm, part)?;
+        }
+        for vhost in &self.vhosts {
+            let part = ("replicated", self.replicated(vhost));
+            put_into(&mut config, ("vhost", VHOSTS), vhost, part)?;
         }
         Ok(config)
     }
 
     fn fabric(&self, realm: &str) -> Json {
+        json!({ "nats": self.nats(&credentials(realm)) })
+    }
+
+    /// What a node has of a vhost that survives its machine.
+    fn replicated(&self, vhost: &str) -> Json {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let monitor = self.servers.iter().filter_map(|server| {
+            let port = server.monitoring_port().ok()?;
+            Some(format!("{scheme}://{}:{port}", server.url_host()))
+        });
+        json!({
+            "nats": self.nats(&vhost_credentials(vhost)),
+            "replicas": 3,
+            "monitor": monitor.collect::<Vec<_>>(),
+        })
+    }
+
+    fn nats(&self, credentials: &str) -> Json {
         let scheme = match self.tls {
             Some(_) => "tls",
             None => "nats",
         };
         let url = |server: &Server| format!("{scheme}://{}:{}", server.url_host(), server.port);
         let urls: Vec<_> = self.servers.iter().map(url).collect();
-        let mut nats = json!({ "urls": urls, "credentials": credentials(realm) });
+        let mut nats = json!({ "urls": urls, "credentials": credentials });
         if self.tls.is_some() {
             nats["ca_certificates"] = json!([AUTHORITIES]);
         }
-        json!({ "nats": nats })
+        nats
     }
-}
-
-/// The realms of that name in a configuration's workers.
-fn realms<'c>(
-    config: &'c mut Json,
-    name: &'c str,
-) -> impl Iterator<Item = &'c mut Map<String, Json>> {
-    let workers = config.get_mut("workers").and_then(Json::as_array_mut);
-    let realms = workers
-        .into_iter()
-        .flatten()
-        .filter_map(|worker| worker.get_mut("realms")?.as_array_mut())
-        .flatten();
-    realms
-        .filter_map(Json::as_object_mut)
-        .filter(move |realm| realm.get("name").is_some_and(|known| known == name))
-}
-
-fn account(realm: &str) -> Account {
-    Account {
-        realm: realm.to_owned(),
-        subjects: Subjects::new(realm).every(),
-        users: Vec::new(),
-    }
-}
-
-/// The file with a node's key for a realm, in the node's directory.
-fn credentials(realm: &str) -> String {
-    format!("{realm}.nk")
 }
 
 fn plain(path: PathBuf, text: String) -> File {
@@ -305,6 +339,7 @@ mod tests {
                 .collect(),
             nodes: vec!["node1".to_owned(), "node2".to_owned()],
             realms: vec!["com.example".to_owned()],
+            vhosts: vec!["/".to_owned()],
             tls: None,
             config,
         }
@@ -314,7 +349,13 @@ mod tests {
     fn a_fabric_is_put_into_the_realm_of_that_name_once() {
         let realms =
             |realms: Json| json!({ "workers": [{ "type": "container" }, { "realms": realms }] });
-        let joined = |config: Json| plan(Some(config.clone())).joined(config);
+        let joined = |config: Json| {
+            let plan = Plan {
+                vhosts: Vec::new(),
+                ..plan(Some(config.clone()))
+            };
+            plan.joined(config)
+        };
         let made = joined(realms(json!([{ "name": "a" }, { "name": "com.example" }])));
         let made = made.expect("it has the realm");
         assert_eq!(made["workers"][1]["realms"][0], json!({ "name": "a" }));
@@ -338,6 +379,25 @@ mod tests {
     }
 
     #[test]
+    fn a_vhost_is_replicated_by_all_servers() {
+        let config = json!({ "workers": [{
+            "realms": [{ "name": "com.example" }],
+            "amqp": { "vhosts": [{ "name": "/" }, { "name": "other" }] },
+        }] });
+        let made = plan(None).joined(config).expect("it has the vhost");
+        let vhosts = &made["workers"][0]["amqp"]["vhosts"];
+        assert_eq!(vhosts[1], json!({ "name": "other" }));
+        let replicated = &vhosts[0]["replicated"];
+        assert_eq!(replicated["replicas"], 3);
+        assert_eq!(replicated["nats"]["credentials"], "vhost-=2F.nk");
+        assert_eq!(replicated["monitor"][2], "http://127.0.0.1:8224");
+        let none =
+            plan(None).joined(json!({ "workers": [{ "realms": [{ "name": "com.example" }] }] }));
+        let error = none.expect_err("it has no vhost").to_string();
+        assert!(error.contains("no vhost '/'"), "{error}");
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         #[track_caller]
         fn check(change: fn(&mut Plan), expected: &str) {
@@ -349,6 +409,9 @@ mod tests {
         assert!(plan(None).check().is_ok());
         check(|p| p.realms.push("a\"b".to_owned()), "letters");
         check(|p| p.realms.push("com.example".to_owned()), "taken");
+        check(|p| p.vhosts.push("/".to_owned()), "taken");
+        check(|p| p.servers[0].port = 65_000, "monitoring");
+        check(|p| p.servers.truncate(2), "three servers");
         check(|p| p.nodes.push("nats1".to_owned()), "taken");
         check(|p| p.nodes.push("../up".to_owned()), "letters");
         check(|p| p.servers[1].route_port = 4222, "taken twice");
@@ -371,7 +434,10 @@ mod tests {
         let texts =
             ["nats1", "nats2", "nats3"].map(|name| &*named(&format!("{name}/nats.conf")).text);
         let users = texts.map(|text| text.lines().filter(|line| line.contains("nkey: U")).count());
-        assert_eq!(users, [2; 3]);
+        // For the realm, and for the vhost.
+        assert_eq!(users, [4; 3]);
+        assert!(texts[1].contains("$JS.API.STREAM.INFO.A1_=2F"));
+        assert!(texts[1].contains("http: \"127.0.0.1:8223\""));
         assert!(texts[0].contains("W1.com=2Eexample.>"));
     }
 }

@@ -23,7 +23,14 @@ impl Driver {
         let settings = &self.task.settings;
         let checked = monitor::check(&self.asking, &settings.monitor).await;
         checked.map_err(Obstacle::Alarm)?;
+        let seen = self.ledger.status().epoch.max(self.others.epoch());
         self.read_all(stream).await?;
+        // Another one has claimed it since this node decided to, and its beats are yet to come.
+        let epoch = self.ledger.status().epoch;
+        if epoch > seen && (seen > 0 || self.task.settings.is_standby_warm) {
+            self.others.note_epoch(epoch);
+            return Ok(false);
+        }
         let owner = Owner {
             node: self.task.node.as_str().into(),
             address: self

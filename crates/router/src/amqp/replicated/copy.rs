@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
 use crosstie_store::{Committer, Store, StoreConfig, StoreError};
-
-use super::log::escaped;
 
 /// A term's copy.
 pub(super) struct Copy {

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream, Subscription};
 use crosstie_ledger::{Config, Ledger, Status};
+use crosstie_nats::escaped;
 use crosstie_queues::Time;
 
 use super::beat::Beat;
 use super::known::Known;
-use super::log::{Names, escaped};
+use super::log::Names;
 use super::seen::{Role, Seen};
 use super::standing_by::Others;
 use super::task::{Task, Whose};
@@ -29,6 +30,8 @@ pub(super) struct Driver {
     pub(super) opening: Option<Opened>,
     pub(super) others: Others,
     pub(super) asking: Outgoing,
+    /// What was said last of a log that does not answer.
+    unanswered: Option<String>,
     /// Whose the vhost was said to be last.
     shown: Option<Whose>,
     /// Since when the log has been shorter than it was known to be.
@@ -100,6 +103,7 @@ impl Driver {
             term: None,
             opening: None,
             others: Others::new(task.incarnation),
+            unanswered: None,
             shown: None,
             shorter_since: None,
             start: Instant::now(),
@@ -224,9 +228,13 @@ impl Driver {
         let vhost = Arc::clone(&self.task.vhost);
         let why = match obstacle {
             Obstacle::Unanswered(failed) => {
-                let denied = stream.connection.denied();
-                let why = denied.unwrap_or_else(|| format!("its log: {failed}"));
-                tracing::debug!("vhost '{vhost}': {why}");
+                let why = match stream.connection.denied() {
+                    Some(denied) => format!("its log: {failed}; the NATS server says: {denied}"),
+                    None => format!("its log: {failed}"),
+                };
+                if self.unanswered.replace(why.clone()).as_ref() != Some(&why) {
+                    tracing::warn!("vhost '{vhost}': {why}");
+                }
                 why
             }
             Obstacle::Alarm(why) => {

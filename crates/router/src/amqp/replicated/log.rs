@@ -1,11 +1,11 @@
 //! The log as a stream: its names, and its end as its leader knows it.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crosstie_jetstream::answer::StreamInfo;
 use crosstie_jetstream::{Connection, Failed, Stream, StreamConfig};
 use crosstie_ledger::{Owner, Sequence};
+use crosstie_nats::escaped;
 
 /// A vhost's names on NATS.
 #[derive(Clone, Debug)]
@@ -54,22 +54,6 @@ impl Names {
             _ => &self.log,
         }
     }
-}
-
-/// A name as one word of a subject, and part of a file's.
-pub(super) fn escaped(name: &str) -> String {
-    if name.is_empty() {
-        return "=".to_owned();
-    }
-    let mut word = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => word.push(byte.into()),
-            // Writing to a string cannot fail.
-            _ => drop(write!(word, "={byte:02X}")),
-        }
-    }
-    word
 }
 
 /// Why a stream is not what a vhost's log has to be.

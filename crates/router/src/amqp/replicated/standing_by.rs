@@ -21,6 +21,8 @@ pub(super) struct Others {
     /// Since when an owner would have been heard.
     listening: Instant,
     has_left: bool,
+    /// As the log says.
+    epoch: u64,
     /// So that not all nodes claim at once.
     delay: Duration,
 }
@@ -49,6 +51,7 @@ impl Others {
             knowing: None,
             listening: Instant::now(),
             has_left: false,
+            epoch: 0,
             delay: Duration::from_millis(incarnation % 500),
         }
     }
@@ -76,6 +79,17 @@ impl Others {
         let (beat, at) = self.owner.as_ref()?;
         let is_there = !beat.is_leaving && at.elapsed() < SILENCE_MAX;
         is_there.then_some(beat)
+    }
+
+    /// Of the owner that was heard of last.
+    pub(super) fn epoch(&self) -> u64 {
+        let heard = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
+        heard.max(self.epoch)
+    }
+
+    /// The log names an owner that has not been heard.
+    pub(super) fn note_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
     }
 
     pub(super) fn has_owner(&self) -> bool {

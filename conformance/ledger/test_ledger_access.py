@@ -1,0 +1,71 @@
+"""Who may keep a vhost: accounts, nkeys with what docs/replicated-vhosts.md says they need, TLS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rig import certificates
+
+from ledger.stage import Publisher, await_owner, check, declare, refusal, take_all
+
+# A pair for these tests alone.
+SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
+PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
+
+PUBLISH = [
+    *["A1.=2F.log", "A1.=2F.own", "A1.=2F.beat"],
+    *["$JS.API.STREAM.INFO.A1_=2F", "$JS.API.STREAM.CREATE.A1_=2F"],
+    *["$JS.API.STREAM.PURGE.A1_=2F", "$JS.API.DIRECT.GET.A1_=2F"],
+]
+SUBSCRIBE = ["A1.=2F.beat", "_INBOX.>"]
+
+
+def account(publish: list[str]) -> str:
+    """Return a vhost's account with one user."""
+    allowed = ", ".join(f'"{subject}"' for subject in publish)
+    wanted = ", ".join(f'"{subject}"' for subject in SUBSCRIBE)
+    return (
+        "accounts { vhost { jetstream: enabled, users: [{ "
+        f"nkey: {PUBLIC}, permissions: {{ publish: [{allowed}], subscribe: [{wanted}] }}"
+        " }] } }\n"
+    )
+
+
+def access(tmp_path: Path, port: int) -> dict:
+    """Return how a node reaches the server."""
+    (tmp_path / "user.nk").write_text(SEED + "\n")
+    return {
+        "urls": [f"tls://localhost:{port}"],
+        "credentials": str(tmp_path / "user.nk"),
+        "ca_certificates": [str(tmp_path / "ca.pem")],
+    }
+
+
+def tls(tmp_path: Path) -> str:
+    """Return what the server says of its certificate."""
+    certificates.write(tmp_path)
+    return f'tls {{ cert_file: "{tmp_path}/server.pem", key_file: "{tmp_path}/server.key" }}\n'
+
+
+def test_a_user_needs_what_the_manual_says(nats, start, tmp_path: Path) -> None:
+    """With TLS, a key, and permissions for nothing else."""
+    servers = nats(more=account(PUBLISH) + tls(tmp_path))
+    link = access(tmp_path, servers[0].port)
+    nodes = [start(servers, name, nats=link) for name in ("node_a", "node_b")]
+    owner = await_owner(nodes)
+    declare(owner)
+    publisher = Publisher(nodes, 1)
+    publisher.await_more(10)
+    owner.stop()
+    publisher.await_more(10)
+    publisher.stop()
+    check(take_all([node for node in nodes if node is not owner]), [publisher])
+
+
+def test_what_is_denied_is_said(nats, start, tmp_path: Path) -> None:
+    """A user who may not ask for the stream is told what NATS says."""
+    servers = nats(more=account(PUBLISH[:3]) + tls(tmp_path))
+    node = start(servers, "node_a", nats=access(tmp_path, servers[0].port))
+    node.await_log(lambda line: "on NATS server" in line.text)
+    node.await_log(lambda line: "Permissions Violation" in line.text)
+    assert "Permissions Violation" in refusal(node)
