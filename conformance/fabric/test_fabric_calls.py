@@ -125,6 +125,12 @@ def test_the_least_busy_callee_of_two_nodes(nats, nodes, session) -> None:
     assert refused == "wamp.error.option_not_allowed"
 
 
+def test_what_a_realm_of_several_nodes_defines(nats, nodes, session) -> None:
+    (node,) = nodes(1, nats())
+    refused = session(node).refused("wamp.reflect.define", "com.add", "adds")
+    assert refused == "wamp.error.no_such_procedure"
+
+
 def test_a_node_may_prefer_its_own(nats, nodes, session) -> None:
     here, there = nodes(2, nats(), locality="prefer")
     near, far, caller = session(here), session(there), session(here)

@@ -77,6 +77,7 @@ def test_definitions_of_megabytes(stage):
             assert another.hear(RESULT)[3] == [True]
             another.ask(CALL, {}, "wamp.reflection.procedure.list")
             assert len(another.hear(RESULT)[3][0]) <= 10_000
+            assert 400 < stage.metric("realm_definitions", realm="realm1") <= 10_000
         stage.everybody_else_is_served()
     stage.grew_at_most(48)
     stage.nothing_is_held()

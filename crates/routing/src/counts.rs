@@ -9,6 +9,7 @@ impl<H> Realm<H> {
             sessions: self.sessions.len(),
             subscriptions: self.broker.subscriptions(),
             registrations: self.dealer.registrations(),
+            definitions: self.reflection.len(),
             calls: self.dealer.calls(),
             calls_waiting: self.dealer.calls_waiting(),
             kept_bytes: self.dealer.kept_bytes(),
@@ -31,6 +32,8 @@ pub struct RealmCounts {
     pub subscriptions: usize,
     /// Different (procedure, matching policy) pairs.
     pub registrations: usize,
+    /// What sessions have defined, of procedures, topics and errors.
+    pub definitions: usize,
     /// Calls without their last answer.
     pub calls: usize,
     /// Those of them that no callee has been found for.

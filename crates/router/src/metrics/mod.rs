@@ -8,6 +8,7 @@
 mod fabric;
 mod ledger;
 mod process;
+mod realm_counts;
 mod stores;
 mod text;
 
@@ -81,8 +82,12 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_totals(&mut registry);
     register_handshakes(&mut registry, routers);
     register_denials(&mut registry, routers);
-    register_realms(&mut registry, routers);
-    register_calls_waiting(&mut registry, routers);
+    let of_realms = realms(routers).map(|(router, realm)| {
+        let name = realm.name().to_owned();
+        let labels = [("worker", router.id.clone()), ("realm", name)];
+        (labels, realm.counts())
+    });
+    realm_counts::register(&mut registry, of_realms);
     register_decisions(&mut registry, routers);
     let stores = realms(routers).filter_map(|(router, realm)| {
         let status = realm.store.as_ref()?.status();
@@ -278,97 +283,6 @@ fn register_denials(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         "actions_refused",
         "Calls, publications, registrations and subscriptions that a role does not allow, by cause",
         refused,
-    );
-}
-
-fn register_realms(registry: &mut Registry, routers: &[Arc<RouterState>]) {
-    // Routers are isolated from one another: two may have a realm of the same name.
-    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
-    let (sessions, subscriptions) = (ByRealm::default(), ByRealm::default());
-    let (registrations, calls) = (ByRealm::default(), ByRealm::default());
-    let (retained_events, retained_bytes) = (ByRealm::default(), ByRealm::default());
-    let (recorded_events, recorded_bytes) = (ByRealm::default(), ByRealm::default());
-    for (router, realm) in realms(routers) {
-        let counts = realm.counts();
-        let labels = [
-            ("worker", router.id.clone()),
-            ("realm", realm.name().to_owned()),
-        ];
-        let set = |family: &ByRealm, value: usize| {
-            family.get_or_create(&labels).set(value as i64);
-        };
-        set(&sessions, counts.sessions);
-        set(&subscriptions, counts.subscriptions);
-        set(&registrations, counts.registrations);
-        set(&calls, counts.calls);
-        set(&retained_events, counts.retained_events);
-        set(&retained_bytes, counts.retained_bytes);
-        set(&recorded_events, counts.recorded_events);
-        set(&recorded_bytes, counts.recorded_bytes);
-    }
-    registry.register("realm_sessions", "Sessions in the realm", sessions);
-    registry.register(
-        "realm_subscriptions",
-        "Subscriptions in the realm",
-        subscriptions,
-    );
-    registry.register(
-        "realm_registrations",
-        "Registrations in the realm",
-        registrations,
-    );
-    registry.register(
-        "realm_calls_open",
-        "Calls that wait for their result",
-        calls,
-    );
-    registry.register(
-        "realm_retained_events",
-        "Retained events in the realm",
-        retained_events,
-    );
-    registry.register(
-        "realm_retained_bytes",
-        "Bytes of the retained events, with their topics and lists",
-        retained_bytes,
-    );
-    registry.register(
-        "realm_recorded_events",
-        "Events in the realm's histories",
-        recorded_events,
-    );
-    registry.register(
-        "realm_recorded_bytes",
-        "Bytes of the events in the realm's histories",
-        recorded_bytes,
-    );
-}
-
-/// Calls that wait for a callee.
-fn register_calls_waiting(registry: &mut Registry, routers: &[Arc<RouterState>]) {
-    type ByRealm = Family<[(&'static str, String); 2], Gauge>;
-    let (calls_waiting, kept_bytes) = (ByRealm::default(), ByRealm::default());
-    for (router, realm) in realms(routers) {
-        let counts = realm.counts();
-        let labels = [
-            ("worker", router.id.clone()),
-            ("realm", realm.name().to_owned()),
-        ];
-        let set = |family: &ByRealm, value: usize| {
-            family.get_or_create(&labels).set(value as i64);
-        };
-        set(&calls_waiting, counts.calls_waiting);
-        set(&kept_bytes, counts.kept_bytes);
-    }
-    registry.register(
-        "realm_calls_waiting",
-        "Calls that wait for a callee that is free",
-        calls_waiting,
-    );
-    registry.register(
-        "realm_kept_call_bytes",
-        "Bytes of the calls that wait",
-        kept_bytes,
     );
 }
 
