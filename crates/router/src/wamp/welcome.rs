@@ -50,6 +50,8 @@ impl Length {
         };
         for (_, role) in roles {
             let Value::Dict(role) = role else { continue };
+            // A feature that is announced beside the others, as the specification has it.
+            role.retain(|(name, said)| matches!(said, Value::Dict(_)) || is_kept(name));
             for (_, features) in role {
                 if let Value::Dict(features) = features {
                     features.retain(|(name, _)| is_kept(name));
