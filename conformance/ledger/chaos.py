@@ -21,7 +21,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rig.nats import NatsServer, cluster, jetstream
 from rig.router import Router
 
-from ledger.stage import Publisher, await_owner, check, declare, leader, node_config, take_all
+from ledger.stage import (
+    Publisher,
+    at_owner,
+    await_owner,
+    check,
+    declare,
+    leader,
+    node_config,
+    take_all,
+)
 
 PATIENCE_S = 90.0
 
@@ -36,7 +45,7 @@ class Chaos:
         self.nodes = [self.node(f"node_{letter}") for letter in "ab"]
         self.faults: dict[str, int] = {}
         self.times: dict[str, list[float]] = {}
-        declare(await_owner(self.nodes, PATIENCE_S))
+        at_owner(self.nodes, declare, PATIENCE_S)
         self.publishers = [Publisher(self.nodes, name) for name in range(1, 4)]
 
     def node(self, name: str) -> Router:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rig import certificates
+from rig.router import Router
 
-from ledger.stage import Publisher, await_owner, check, declare, refusal, take_all
+from ledger.stage import refusal, survives_its_owner
 
 # A pair for these tests alone.
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
@@ -52,14 +53,7 @@ def test_a_user_needs_what_the_manual_says(nats, start, tmp_path: Path) -> None:
     servers = nats(more=account(PUBLISH) + tls(tmp_path))
     link = access(tmp_path, servers[0].port)
     nodes = [start(servers, name, nats=link) for name in ("node_a", "node_b")]
-    owner = await_owner(nodes)
-    declare(owner)
-    publisher = Publisher(nodes, 1)
-    publisher.await_more(10)
-    owner.stop()
-    publisher.await_more(10)
-    publisher.stop()
-    check(take_all([node for node in nodes if node is not owner]), [publisher])
+    survives_its_owner(nodes, Router.stop)
 
 
 def test_what_is_denied_is_said(nats, start, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rig.nats import NatsServer, free_ports
 from rig.router import Router, binary
 
-from ledger.stage import Publisher, await_owner, check, declare, node_config, take_all
+from ledger.stage import node_config, survives_its_owner
 
 
 def test_what_is_made_works(tmp_path: Path, request) -> None:
@@ -33,14 +33,7 @@ def test_what_is_made_works(tmp_path: Path, request) -> None:
     for name in "ab":
         nodes.append(Router(made / name, "--cbdir", "."))
         request.addfinalizer(nodes[-1].kill)
-    owner = await_owner(nodes)
-    declare(owner)
-    publisher = Publisher(nodes, 1)
-    publisher.await_more(10)
-    owner.kill()
-    publisher.await_more(10)
-    publisher.stop()
-    check(take_all([node for node in nodes if node is not owner]), [publisher])
+    survives_its_owner(nodes, Router.kill)
     replicated = json.loads((made / "a/config.json").read_text())
     replicated = replicated["workers"][0]["amqp"]["vhosts"][0]["replicated"]
     assert replicated["monitor"] == [f"http://127.0.0.1:{port + 4000}" for port in ports[:3]]

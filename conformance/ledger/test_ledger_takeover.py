@@ -11,6 +11,7 @@ from rig.waiting import await_true
 
 from ledger.stage import (
     Publisher,
+    at_owner,
     await_end,
     await_owner,
     check,
@@ -32,9 +33,8 @@ def test_confirmed_messages_survive_their_owner(nats, start):
     servers = nats()
     nodes = [start(servers, "node_a"), start(servers, "node_b", standby="cold")]
     for _ in range(2):
-        owner = await_owner(nodes)
+        owner, _ = at_owner(nodes, declare)
         other = next(node for node in nodes if node is not owner)
-        declare(owner)
         elsewhere = f"is on node {owner.directory.name}/worker1"
         await_true("it knows", lambda said=elsewhere, node=other: said in refusal(node))
         publishers = [Publisher(nodes, name) for name in (1, 2)]
@@ -77,12 +77,12 @@ def test_an_owner_that_sleeps_is_deposed(nats, start):
     """A node that is stopped and goes on confirms nothing, and sends its clients away."""
     servers = nats()
     nodes = [start(servers, "node_a"), start(servers, "node_b")]
-    owner = await_owner(nodes)
-    other = next(node for node in nodes if node is not owner)
-    declare(owner)
+    at_owner(nodes, declare)
     publisher = Publisher(nodes, 1)
     publisher.await_more(20)
-    with connect(owner) as idle:
+    owner, idle = at_owner(nodes, connect)
+    with idle:
+        other = next(node for node in nodes if node is not owner)
         owner.signal(signal.SIGSTOP)
         await_owner([other])
         second = Publisher([other], 2)
@@ -91,7 +91,7 @@ def test_an_owner_that_sleeps_is_deposed(nats, start):
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
             await_end(idle)
         assert closed.value.reply_code == 320
-    await_true("it stands by", lambda: role(owner) == "standby")
+    await_owner(nodes)
     for each in (publisher, second):
         each.await_more(20)
         each.stop()
@@ -102,11 +102,11 @@ def test_an_owner_without_servers_sends_its_clients_away(nats, start):
     """A node that has lost NATS is no owner for long; all is there when it has it again."""
     servers = nats()
     nodes = [start(servers, "node_a"), start(servers, "node_b")]
-    owner = await_owner(nodes)
-    declare(owner)
+    at_owner(nodes, declare)
     publisher = Publisher(nodes, 1)
     publisher.await_more(20)
-    with connect(owner) as idle:
+    owner, idle = at_owner(nodes, connect)
+    with idle:
         servers[0].kill()
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
             await_end(idle)
@@ -122,8 +122,7 @@ def test_confirmed_messages_survive_a_server(nats, start):
     """Of three servers the one that leads the stream is killed, and then one is stopped."""
     servers = nats(3)
     nodes = [start(servers, "node_a"), start(servers, "node_b")]
-    owner = await_owner(nodes, ELECTION_S)
-    declare(owner)
+    at_owner(nodes, declare, ELECTION_S)
     publishers = [Publisher(nodes, name) for name in (1, 2)]
     for publisher in publishers:
         publisher.await_more(30)
