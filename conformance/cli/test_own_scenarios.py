@@ -90,7 +90,7 @@ def test_crosstie(node, certificate_directory: Path, tmp_path: Path, transport, 
     ticket.write_text("t1\n")
     secret.write_text("s1\n")
     given = {"ticket_authid": "joe", "ticket": f"@{ticket}", "wampcra_authid": "ann"}
-    given |= {"history_topic": HISTORY, "kill_all": "yes"}
+    given |= {"history_topic": HISTORY, "kill_all": "yes", "links": "yes"}
     url = url_of(node, transport, scheme)
     if scheme == "wss":
         url = url.replace("127.0.0.1", "localhost")

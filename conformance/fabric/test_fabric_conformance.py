@@ -40,7 +40,7 @@ def judged(nodes: list[Router], tmp_path: Path) -> dict:
     ticket = tmp_path / "ticket"
     ticket.write_text("t1\n")
     given = {"ticket_authid": "joe", "ticket": f"@{ticket}", "wampcra_authid": "ann"}
-    given |= {"history_topic": HISTORY, "kill_all": "yes"}
+    given |= {"history_topic": HISTORY, "kill_all": "yes", "links": "yes"}
     first, *others = (
         next(url for url in node.urls("tcp") if url.startswith("ws:")) for node in nodes
     )

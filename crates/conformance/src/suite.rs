@@ -52,6 +52,7 @@ const EMBEDDED: &[(&str, &str)] = &files! {
     "testaments"
     "payload_passthru_mode"
     "reflection"
+    "forward_for"
 };
 
 /// A file ends so.

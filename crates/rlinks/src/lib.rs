@@ -36,7 +36,6 @@ use crosstie_wamp::{Message, MessageType, Payload, RequestId};
 pub use counts::Count;
 pub use link::Link;
 pub use sides::{End, Ended, Kind, Outbox, Settings, Side};
-pub use trail::FORWARD_FOR;
 
 use leg::Asked;
 

@@ -3,12 +3,9 @@
 //! Each link adds who published or called, as far as the realm discloses it, and its own session there. By its own
 //! session a link knows what it has carried before, and by the length of the list what has come too far.
 
-use crosstie_wamp::{Dict, Disclosed, PublicationId, TRUSTLEVEL, Value};
+use crosstie_wamp::{Dict, Disclosed, FORWARD_FOR, PublicationId, TRUSTLEVEL, Value};
 
 use crate::sides::{End, Settings};
-
-/// The option's name.
-pub const FORWARD_FOR: &str = "forward_for";
 
 /// Those behind a message as it came.
 pub(crate) fn trail(passthru: Option<&Dict>) -> &[Value] {

@@ -6,7 +6,7 @@ use crate::broker::Broker;
 use crate::dealer::Uncalled;
 use crate::decline::decline_publication;
 use crate::identity::SessionIndex;
-use crate::{ClientFeature, Outbox, Realm, Time, Violation, trustlevels};
+use crate::{ClientFeature, Outbox, Realm, Time, Violation};
 
 impl<H> Realm<H> {
     pub(crate) fn dispatch(
@@ -28,7 +28,7 @@ impl<H> Realm<H> {
                 if let Some(attributes) = options.passthru.as_deref() {
                     let needed = ClientFeature::CallerPayloadPassthruMode;
                     context.check_passthru(from, needed, message, attributes)?;
-                    if let Err(fault) = trustlevels::check_unsaid(Some(attributes)) {
+                    if let Err(fault) = context.check_said(from, attributes) {
                         return dealer.decline(context, from, *request, options, &fault);
                     }
                 }
@@ -56,6 +56,9 @@ impl<H> Realm<H> {
                 if let Some(attributes) = options.passthru.as_deref() {
                     let needed = ClientFeature::CalleePayloadPassthruMode;
                     context.check_passthru(from, needed, message, attributes)?;
+                    if let Some(said) = context.said_in_result(from, options) {
+                        return dealer.handle_yield(context, from, *request, &said, *payload);
+                    }
                 }
                 return dealer.handle_yield(context, from, *request, options, *payload);
             }
@@ -68,7 +71,7 @@ impl<H> Realm<H> {
                 if let Some(attributes) = options.passthru.as_deref() {
                     let needed = ClientFeature::PublisherPayloadPassthruMode;
                     context.check_passthru(from, needed, message, attributes)?;
-                    if let Err(fault) = trustlevels::check_unsaid(Some(attributes)) {
+                    if let Err(fault) = context.check_said(from, attributes) {
                         return decline_publication(context, from, *request, options, &fault);
                     }
                 }

@@ -55,6 +55,7 @@ mod dispatch;
 mod events;
 mod fault;
 mod features;
+mod forwarding;
 mod identity;
 mod join_error;
 mod keys;

@@ -22,7 +22,7 @@ mod value;
 pub use id::{ID_MAX, PublicationId, RegistrationId, RequestId, SessionId, SubscriptionId};
 pub use message::{Message, MessageType};
 pub use options::{
-    CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, InterruptOptions,
+    CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, FORWARD_FOR, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
     ResultDetails, Revoked, Runmode, Sharding, SubscribeOptions, TRUSTLEVEL, Unsupported,
     YieldOptions,

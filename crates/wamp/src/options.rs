@@ -150,6 +150,9 @@ impl Default for PublishOptions {
 /// nodes of one realm; a client's may not have it there.
 pub const TRUSTLEVEL: &str = "trustlevel";
 
+/// The option and the detail that say for whom a link carries something.
+pub const FORWARD_FOR: &str = "forward_for";
+
 /// In SUBSCRIBE that each event is to be acknowledged, and in EVENT that this one is.
 pub(crate) const ACKNOWLEDGED_DELIVERY: &str = "x_acknowledged_delivery";
 

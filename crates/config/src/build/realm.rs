@@ -125,6 +125,7 @@ impl Builder<'_> {
                 return Role {
                     limits: session_limits(role.section("limits")),
                     trustlevel: trustlevel(role),
+                    may_forward: role.boolean("forward_for"),
                     ..Role::everything(name)
                 };
             };
@@ -148,6 +149,7 @@ impl Builder<'_> {
             authorizer,
             limits: session_limits(role.section("limits")),
             trustlevel: trustlevel(role),
+            may_forward: role.boolean("forward_for"),
             ..Role::new(name, self.permissions(role))
         }
     }

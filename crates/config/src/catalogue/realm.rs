@@ -298,6 +298,14 @@ pub(crate) static ROLE: Table = Table {
         .otherwise("they have none, unless the permission says one")
         .own(),
         key(
+            "forward_for",
+            Kind::Boolean,
+            "Whether its sessions may say for whom they publish and call, as [links](rlinks.md#forward_for) of other routers do. \
+             Those of a role that may not get an error.",
+        )
+        .fallback(YES)
+        .own(),
+        key(
             "limits",
             Kind::Object(&ROLE_LIMITS),
             "What sessions with the role may have, where that is less than the node's `limits` let everybody have.",

@@ -87,6 +87,7 @@ struct Rules {
     /// The trust level where no permission says one.
     trustlevel: Option<u16>,
     levels: Option<Box<Levels>>,
+    may_forward: bool,
 }
 
 /// How else it is decided what a role may do.
@@ -333,6 +334,11 @@ impl Roles {
         of_action.or(rules.trustlevel)
     }
 
+    /// Whether sessions of a role may say for whom they publish and call.
+    pub(crate) fn may_forward(&self, role: RoleIndex) -> bool {
+        self.rules[role.0 as usize].may_forward
+    }
+
     /// Has a question be answered while a message is handled.
     pub(crate) fn give(&mut self, question: Question, verdict: Verdict) {
         if let Verdict::Decided(decision) = &verdict {
@@ -427,6 +433,7 @@ impl Rules {
             limited: Limited::of(role.limits, random),
             trustlevel: role.trustlevel,
             levels: Levels::of_permissions(permissions, random),
+            may_forward: role.may_forward,
         }
     }
 

@@ -15,6 +15,8 @@ pub struct Role {
     pub limits: RoleLimits,
     /// How far what its sessions call and publish is to be trusted, where nothing else is said of it.
     pub trustlevel: Option<u16>,
+    /// Whether its sessions may say for whom they publish and call.
+    pub may_forward: bool,
 }
 
 /// Which of several permissions that match a URI decides.
@@ -69,6 +71,7 @@ impl Role {
             authorizer: None,
             limits: RoleLimits::default(),
             trustlevel: None,
+            may_forward: true,
         }
     }
 

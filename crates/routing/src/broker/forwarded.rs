@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crosstie_collections::GrowingMap;
-use crosstie_wamp::{Dict, Value};
+use crosstie_wamp::{Dict, FORWARD_FOR, Value};
 use rustc_hash::FxBuildHasher;
 
 /// The publications that came last. Boxed, because most realms are linked to no other.
@@ -32,7 +32,7 @@ pub(super) fn origin(passthru: &Dict) -> Option<(u64, Option<u64>)> {
 
 /// Who stands at the beginning of `forward_for`.
 fn first(passthru: &Dict) -> Option<&Value> {
-    let found = passthru.iter().find(|(key, _)| key == "forward_for");
+    let found = passthru.iter().find(|(key, _)| key == FORWARD_FOR);
     match found {
         Some((_, Value::List(list))) => list.first(),
         _ => None,

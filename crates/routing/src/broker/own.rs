@@ -14,7 +14,6 @@ use crate::events::MetaEvent;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::testaments::Testament;
-use crate::trustlevels;
 
 /// To read a testament and find whom it reaches, and to read so many bytes of it.
 const STEPS_PER_TESTAMENT: u32 = 10;
@@ -101,7 +100,9 @@ impl Broker {
         payload: Payload<'_>,
     ) -> Result<bool, Fault> {
         let disclosed = permit_publish(context, from, options, topic, false)?;
-        trustlevels::check_unsaid(options.passthru.as_deref())?;
+        if let Some(attributes) = options.passthru.as_deref() {
+            context.check_said(from, attributes)?;
+        }
         if options.sharding.is_some() {
             let text = "a testament is for no shard";
             return Err(Fault::new(error::OPTION_NOT_ALLOWED, text));

@@ -189,6 +189,11 @@ impl Player {
             ("realm", _) => self.configure(rest),
             ("permit", _) => self.permit(rest),
             ("trustlevel", _) => self.trustlevel(rest),
+            ("speaks_for_itself", _) => {
+                let role = self.config.roles.iter_mut().find(|role| role.name == rest);
+                role.ok_or("permit something first")?.may_forward = false;
+                Ok(())
+            }
             ("crossbar", _) => {
                 let role = self.config.roles.iter_mut().find(|role| role.name == rest);
                 role.ok_or("permit something first")?.role_match = RoleMatch::Crossbar;

@@ -7,10 +7,10 @@ use std::fmt::Write;
 use crosstie_routing::{ClientFeature, ClientFeatures};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    CallOptions, CancelMode, CancelOptions, Dict, Disclosed, InvocationPolicy, MatchPolicy,
-    Message, MessageType, Payload, PublicationId, PublishOptions, Receivers, RegisterOptions,
-    RegistrationId, RequestId, ResultDetails, Runmode, Serializer, SessionId, SubscribeOptions,
-    SubscriptionId, TRUSTLEVEL, Unsupported, Value, YieldOptions,
+    CallOptions, CancelMode, CancelOptions, Dict, Disclosed, FORWARD_FOR, InvocationPolicy,
+    MatchPolicy, Message, MessageType, Payload, PublicationId, PublishOptions, Receivers,
+    RegisterOptions, RegistrationId, RequestId, ResultDetails, Runmode, Serializer, SessionId,
+    SubscribeOptions, SubscriptionId, TRUSTLEVEL, Unsupported, Value, YieldOptions,
 };
 
 /// A message that a client sends.
@@ -422,7 +422,7 @@ fn flag(value: &str) -> bool {
 }
 
 fn pass(passthru: &mut Option<Box<Dict>>, key: &str, value: &str) -> Result<(), String> {
-    if !["ppt_", "enc_", "_", TRUSTLEVEL]
+    if !["ppt_", "enc_", "_", TRUSTLEVEL, FORWARD_FOR]
         .iter()
         .any(|kept| key.starts_with(kept))
     {

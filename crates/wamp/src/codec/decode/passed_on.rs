@@ -4,7 +4,7 @@ use super::super::DecodeError;
 use super::super::reader::{Reader, Result};
 use super::super::value::{self, Room};
 use super::options::whole;
-use crate::options::TRUSTLEVEL;
+use crate::options::{FORWARD_FOR, TRUSTLEVEL};
 use crate::{Dict, Value};
 
 /// An unknown key: kept when it must be passed on.
@@ -74,5 +74,3 @@ fn is_somebody(value: &Value) -> bool {
         && has("authid", |value| value.as_str().is_some())
         && has("authrole", |value| value.as_str().is_some())
 }
-
-const FORWARD_FOR: &str = "forward_for";
