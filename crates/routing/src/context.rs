@@ -437,6 +437,7 @@ pub(crate) fn none_left(uri: &'static str, what: &str, all_max: usize) -> Fault 
 
 /// Whether a URI's first component is `wamp`, which is the router's own (WAMP basic profile,
 /// "Reserved URIs").
+#[inline(always)]
 pub(crate) fn is_reserved(uri: &str) -> bool {
     is_under("wamp", uri)
 }

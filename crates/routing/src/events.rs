@@ -187,6 +187,7 @@ pub(crate) fn is_protected(uri: &str) -> bool {
 }
 
 /// Whether a URI has that first component.
+#[inline(always)]
 pub(crate) fn is_under(first: &str, uri: &str) -> bool {
     let rest = uri.strip_prefix(first);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -59,6 +59,7 @@ mod forwarding;
 mod identity;
 mod join_error;
 mod keys;
+mod lent;
 mod limiting;
 mod limits;
 mod meta;

@@ -47,10 +47,12 @@ impl Random {
     }
 
     /// Uniform over 1 ..= 2^53, the range of WAMP's ids.
+    #[inline(always)]
     fn id(&mut self) -> u64 {
         (self.next() >> 11) + 1
     }
 
+    #[inline(always)]
     fn next(&mut self) -> u64 {
         let state = &mut self.state;
         let result = state[0]

@@ -39,6 +39,7 @@ use crate::authz::Action;
 use crate::context::{Context, is_reserved, reserved_uri};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::lent::Lent;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
@@ -234,21 +235,12 @@ impl Broker {
             }
             return;
         }
-        if options.retain
-            && let Err(fault) = self.retained.keep(context, &publication)
-        {
-            if options.acknowledge {
-                context.refuse(from, MessageType::Publish, request, &fault);
+        let mut is_stored = false;
+        if options.acknowledge | options.retain {
+            match self.keep_and_answer(context, from, request, &publication, exact) {
+                Some(will_store) => is_stored = will_store,
+                None => return,
             }
-            return;
-        }
-        let is_stored = options.acknowledge && self.will_store(context, options, exact);
-        if options.acknowledge && !is_stored {
-            let published = Message::Published {
-                request,
-                publication: publication.id,
-            };
-            let _ = context.reply(from, &published);
         }
         if options.receivers.is_none() & options.sharding.is_none() {
             for key in exact.iter().chain(&self.matched) {
@@ -260,6 +252,37 @@ impl Broker {
         if is_stored {
             self.end_record(context, from, request, publication.id);
         }
+    }
+
+    /// Retains a publication and says PUBLISHED, as its publisher asks; `None` if that is refused. Whether PUBLISHED comes
+    /// when it is stored.
+    #[inline(never)]
+    fn keep_and_answer<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+        request: RequestId,
+        publication: &Publication<'_>,
+        exact: Option<SubscriptionKey>,
+    ) -> Option<bool> {
+        let options = publication.options;
+        if options.retain
+            && let Err(fault) = self.retained.keep(context, publication)
+        {
+            if options.acknowledge {
+                context.refuse(from, MessageType::Publish, request, &fault);
+            }
+            return None;
+        }
+        let is_stored = options.acknowledge && self.will_store(context, options, exact);
+        if options.acknowledge && !is_stored {
+            let published = Message::Published {
+                request,
+                publication: publication.id,
+            };
+            let _ = context.reply(from, &published);
+        }
+        Some(is_stored)
     }
 
     /// Whether the publisher is disclosed, or why there is no publication.
@@ -319,7 +342,7 @@ impl Broker {
             }
         };
         let sessions = &*context.sessions;
-        let event = Message::Event {
+        let event = Lent::new(Message::Event {
             subscription: subscription.id,
             publication: publication.id,
             details: EventDetails {
@@ -332,7 +355,7 @@ impl Broker {
                 passthru: options.passthru.clone(),
             },
             payload: publication.payload,
-        };
+        });
         let subscribers = &subscription.subscribers;
         *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
         let reached = |index: SessionIndex| {
@@ -344,7 +367,7 @@ impl Broker {
             None => {
                 let reached = subscribers.iter().copied().filter_map(reached);
                 let mut handles = reached.map(|(_, session)| &session.handle);
-                context.out.publish(&event, &mut handles);
+                context.out.publish(event.message(), &mut handles);
             }
             Some(filter) => {
                 let shard = subscription.shard_for(filter.resource, sessions);
@@ -353,9 +376,10 @@ impl Broker {
                 let mut handles = reached
                     .filter(|(index, session)| filter.admits(*index, session))
                     .map(|(_, session)| &session.handle);
-                context.out.publish(&event, &mut handles);
+                context.out.publish(event.message(), &mut handles);
             }
         }
+        event.end(options.passthru.is_some());
     }
 
     /// Takes away subscriptions of a session that has left, so many steps' worth; whether there were

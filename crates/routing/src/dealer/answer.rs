@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error as uris};
 use crate::identity::SessionIndex;
 use crate::keys::CallKey;
+use crate::lent::Lent;
 use crate::{Refused, Violation};
 
 impl Dealer {
@@ -39,7 +40,7 @@ impl Dealer {
         if call.rare.is_some() {
             self.end_rare(context, &call, true);
         }
-        let result = Message::Result {
+        let result = Lent::new(Message::Result {
             request: call.request,
             details: ResultDetails {
                 progress: false,
@@ -47,10 +48,11 @@ impl Dealer {
                 passthru: options.passthru.clone(),
             },
             payload,
-        };
-        if let Err(refused) = context.answer(call.caller, &result) {
+        });
+        if let Err(refused) = context.answer(call.caller, result.message()) {
             refuse_result(context, &call, refused);
         }
+        result.end(call.discloses_callee || options.passthru.is_some());
         Ok(())
     }
 

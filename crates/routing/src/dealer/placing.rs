@@ -11,6 +11,7 @@ use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
 use crate::keys::RegistrationKey;
+use crate::lent::Lent;
 use crate::sharding::partition;
 use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
 
@@ -179,7 +180,7 @@ impl Dealer {
         } else {
             (unit.milliseconds(options.timeout_ms), 0)
         };
-        let message = Message::Invocation {
+        let message = Lent::new(Message::Invocation {
             request: invocation,
             registration: registration.id,
             details: InvocationDetails {
@@ -194,9 +195,11 @@ impl Dealer {
                 passthru: options.passthru.clone(),
             },
             payload: new.payload,
-        };
-        deliver(context.out, &context.sessions[callee.session], &message)
-            .map_err(Uninvoked::Refused)?;
+        });
+        let receiver = &context.sessions[callee.session];
+        let sent = deliver(context.out, receiver, message.message());
+        message.end(options.passthru.is_some());
+        sent.map_err(Uninvoked::Refused)?;
 
         context.sessions[callee.session].invocation_last = invocation.0;
         let mut call = Call::new(new.from, new.request, callee.session.into(), invocation);
