@@ -339,6 +339,16 @@ impl Member {
         position
     }
 
+    /// Whether events are for nobody else and may be published: [`Member::publish`] would do nothing. That stays so until
+    /// something comes, time passes, or the connection does.
+    pub fn is_alone(&self) -> bool {
+        match self.state {
+            State::Detached => self.options.detached == Detached::Serve,
+            State::Joining => false,
+            State::Attached => self.neighbours.active().next().is_none(),
+        }
+    }
+
     /// Sends an event to other nodes, if there may be some that want it.
     pub fn publish(
         &mut self,

@@ -144,6 +144,7 @@ fn alone_it_waits_for_its_server_only() {
     said.lines.clear();
     let published = member.publish(&publication(&options, "a.b"), Some(&mut said));
     assert_eq!((published, said.lines.len()), (Ok(()), 0));
+    assert!(member.is_alone());
 }
 
 #[test]
@@ -153,6 +154,7 @@ fn another_server_is_waited_for() {
     hand_over(&mut from_two, &mut one, &mut from_one);
     hand_over(&mut from_one, &mut two, &mut from_two);
     assert_eq!(one.active().collect::<Vec<_>>(), [("node2", "s2")]);
+    assert!(!one.is_alone());
     from_one.lines.clear();
     let position = one.interest(ms(400), TOPIC, true, Some(&mut from_one));
     assert_eq!(from_one.lines, ["SUB W1.r.e.a.b 3", "PUB W1.r.c 5", "PING"]);
@@ -264,10 +266,13 @@ fn detached_it_serves_or_refuses() {
         let (mut member, mut said) = (member(1, detached), Said::default());
         assert_eq!(member.is_refusing(), waits);
         assert_eq!(member.publish(&publication(&options, "a"), None), outcome);
+        assert_eq!(member.is_alone(), outcome.is_ok());
         let position = member.interest(ms(0), TOPIC, true, None);
         assert_eq!(position > member.in_force(), waits);
         member.attach(ms(1), ("s1", 1_000), &mut said);
         assert_eq!(said.lines[2], "SUB W1.r.e.a.b 3");
+        // Others may be there that have not answered yet.
+        assert!(!member.is_alone());
         member.handle_pong(ms(2), &mut said);
         member.handle_tick(ms(400), Some(&mut said));
         member.handle_pong(ms(401), &mut said);

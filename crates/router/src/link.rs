@@ -4,7 +4,7 @@ mod strangers;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crosstie_config as model;
@@ -24,6 +24,9 @@ pub(crate) struct Link {
     pub(crate) settings: model::Fabric,
     pub(crate) realm: String,
     inner: Mutex<Inner>,
+    /// Events are for nobody else. It is set under the lock, and is not while the member does something: whoever reads it then
+    /// waits for the lock, so that no event is kept back from a node that has been answered.
+    is_alone: AtomicBool,
     attached: Condvar,
     start: Instant,
     /// Events that no subscription matched.
@@ -213,6 +216,7 @@ impl Link {
                 why: String::new(),
                 denied: None,
             }),
+            is_alone: AtomicBool::new(false),
             attached: Condvar::new(),
             start: Instant::now(),
             overdelivered: AtomicU64::new(0),
@@ -224,7 +228,14 @@ impl Link {
 
     /// For the realm's outbox, under its lock.
     pub(crate) fn publish(&self, publication: &Publication<'_>) -> Result<(), Uncrossed> {
-        self.with(|member, engine, _| member.publish(publication, engine))
+        if self.is_alone.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // Without a look at the clock.
+        let mut inner = self.inner.lock();
+        let Inner { member, wire, .. } = &mut *inner;
+        let engine = wire.as_mut().map(|wire| wire as &mut dyn Engine);
+        member.publish(publication, engine)
     }
 
     /// Likewise.
@@ -290,6 +301,7 @@ impl Link {
         let now = self.now();
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
+        self.is_alone.store(false, Ordering::SeqCst);
         wire.hold(inner.held);
         name.clone_into(&mut inner.server);
         let wire = inner.wire.insert(Wire {
@@ -298,6 +310,7 @@ impl Link {
             message_bytes_max: bytes_max,
         });
         inner.member.attach(now, (server, bytes_max), wire);
+        self.note_alone(&inner.member);
     }
 
     /// There is none any more; up to which position nobody waits.
@@ -308,6 +321,7 @@ impl Link {
         }
         inner.server.clear();
         inner.member.detach();
+        self.note_alone(&inner.member);
         inner.member.in_force()
     }
 
@@ -371,10 +385,17 @@ impl Link {
         let now = self.now();
         let mut inner = self.inner.lock();
         let Inner { member, wire, .. } = &mut *inner;
-        match wire {
+        self.is_alone.store(false, Ordering::SeqCst);
+        let result = match wire {
             Some(wire) => act(member, Some(wire), now),
             None => act(member, None, now),
-        }
+        };
+        self.note_alone(member);
+        result
+    }
+
+    fn note_alone(&self, member: &Member) {
+        self.is_alone.store(member.is_alone(), Ordering::SeqCst);
     }
 
     pub(crate) fn note_overdelivered(&self, events: u64) {

@@ -142,8 +142,14 @@ impl Outbox<Name> for Out<'_> {
 
     fn publish_across(&mut self, publication: &Publication<'_>) -> Result<(), Uncrossed> {
         let client = self.client.as_deref_mut();
-        self.member
-            .publish(publication, client.map(|client| client as &mut dyn Engine))
+        let (is_alone, before) = (self.member.is_alone(), self.member.counts().sent);
+        let published = self
+            .member
+            .publish(publication, client.map(|client| client as &mut dyn Engine));
+        // The router does not ask then.
+        let is_said = published.is_err() || self.member.counts().sent != before;
+        assert!(!is_alone || !is_said, "what is for nobody is said");
+        published
     }
 
     fn cross(&mut self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Refused> {
