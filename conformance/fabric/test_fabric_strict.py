@@ -80,6 +80,22 @@ def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, ses
     await_true("it is granted again", lambda: register(other, "com.single") == "", 60)
 
 
+@pytest.mark.parametrize("way", ["DELETE", "PURGE"])
+def test_a_bucket_that_is_wiped_is_written_anew(way, nats, nodes, session) -> None:
+    """Who had something by what was written there loses it, and says so, before anybody has it."""
+    servers = nats(1, each=jetstream)
+    here, there = nodes(2, servers, single="strict", single_replicas=1)
+    holder, other = session(here), session(there)
+    holder.register("com.single")
+    with servers[0].client() as client:
+        assert client.ask(f"$JS.API.STREAM.{way}.W1_realm1", {})["success"]
+    assert holder.is_sent_away()
+    await_true("it is had elsewhere", lambda: register(other, "com.single") == "", 30)
+    third = session(here)
+    assert register(third, "com.single") == "wamp.error.procedure_already_exists"
+    await_true("others are granted", lambda: register(third, "com.other") == "", 30)
+
+
 def test_one_node_that_serves_fast_beside_it(nats, start, session) -> None:
     (server,) = nats(1)
     node = start(node_config([server.url], single="fast"))
