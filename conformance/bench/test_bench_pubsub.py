@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rig.nats import PROGRAM
 from rig.router import binary
 from rig.waiting import DEADLINE_S, await_true
 
@@ -135,6 +136,22 @@ def test_profiles(tmp_path):
     assert seven["metrics"]["document_latency_ms"] == 200
     # However slow the rate: ten batches and the one before them.
     assert seven["metrics"]["publications"] >= 11
+
+
+def test_profiles_with_subscribers_on_several_nodes(tmp_path):
+    """Two nodes and three take part beside one; each subscriber has every event."""
+    path = tmp_path / "pubsub.json"
+    done = pubsub(
+        *("--profile", "22", "--runs", 1, "--seconds", 0.1, "--json", path),
+        *("--placement", "same-core", "--nodes", "2,3", "--nats-server", PROGRAM),
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    rows = sums(frame(path))
+    assert list(rows) == ["crosstie", "floor", "nodes-2", "nodes-3"]
+    assert all(row["valid"] for row in rows.values()), rows
+    counts = {row["metrics"]["publications"] for row in rows.values()}
+    assert len(counts) == 1
+    assert re.search(r"nodes-2 +nodes-3$", done.stdout, re.MULTILINE), done.stdout
 
 
 @pytest.mark.parametrize("words", ["0", "28", "1,x", "all,1"])
@@ -294,6 +311,7 @@ def test_too_few_descriptors():
         (["-r", "0"], "--saturate"),
         (["--p99", "50"], "50ms"),
         (["--max", "--profile", "1"], "cannot be used with"),
+        (["--nodes", "1"], "2 to 16"),
         (["--wsuri", "http://127.0.0.1"], "begin with"),
     ],
 )

@@ -13,6 +13,7 @@ mod subjects;
 pub(crate) mod wire;
 
 pub use options::FabricOptions;
+pub(crate) use subjects::await_calls;
 
 use std::time::Duration;
 

@@ -71,7 +71,7 @@ impl Subjects {
         let off = start(OFF, false)?;
         let here = start("here", true)?;
         let there = start("there", true)?;
-        await_calls(&here, &there)?;
+        await_calls(&here.target, &there.target)?;
         let (alone, its_server) = start_alone(site, &program, &mut nodes)?;
         let of_node = |name, node: &Node, server| FabricSubject {
             name,
@@ -156,10 +156,10 @@ fn start_server(site: &Site, program: &Path) -> Result<NatsServer, BenchError> {
     })
 }
 
-/// Waits until the one node's callers reach callees of the other.
-fn await_calls(here: &Node, there: &Node) -> Result<(), BenchError> {
-    let order = |node: &Node| PairOrder {
-        target: node.target.clone(),
+/// Waits until the one node's callers reach callees of the other; then they see each other.
+pub(crate) fn await_calls(here: &Target, there: &Target) -> Result<(), BenchError> {
+    let order = |target: &Target| PairOrder {
+        target: target.clone(),
         procedure: "crosstie.bench.fabric.probe".to_owned(),
         payload_bytes: 0,
     };

@@ -124,6 +124,7 @@ impl Competitor {
         let setup = Setup {
             executable: stage.site.executable.clone(),
             server: subject.server.clone(),
+            subscribed: subject.subscribed.clone(),
             clients: workload.clients,
             payload_bytes: workload.payload_bytes,
             acknowledge: options.acknowledge && name != FLOOR,

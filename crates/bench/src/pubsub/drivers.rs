@@ -20,7 +20,10 @@ use crate::process::{INTERRUPTED, Place, STOP_AFTER, Stop, Workers};
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) executable: PathBuf,
+    /// The publisher's.
     pub(super) server: Server,
+    /// The subscribers', in turn.
+    pub(super) subscribed: Vec<Server>,
     pub(super) clients: usize,
     pub(super) payload_bytes: usize,
     pub(super) acknowledge: bool,
@@ -145,7 +148,7 @@ impl Drivers {
         };
         for clients in shares(setup.clients - usize::from(setup.gate), setup.processes) {
             let order = Order::Subscribers(SubscribersOrder {
-                server: setup.server.clone(),
+                servers: setup.subscribed.clone(),
                 payload_bytes: setup.payload_bytes,
                 clients,
                 sources: setup.sources.clone(),

@@ -28,6 +28,7 @@ mod schedule;
 mod search;
 mod server;
 mod session;
+mod spread;
 mod subjects;
 mod subscribers;
 pub(crate) mod worker;
@@ -122,6 +123,7 @@ impl Instrument for PubSub {
             "uprate_per_s": options.uprate,
             "acknowledge": options.acknowledge,
             "router_threads": options.routers.threads,
+            "nodes": options.nodes,
             "document_hardware": profiles::HARDWARE,
         })
     }
@@ -205,11 +207,11 @@ impl Instrument for PubSub {
         }
     }
 
-    /// The floor has one thread, whatever the router has.
+    /// The floor has one thread, whatever the router has; so many nodes have as many times that.
     fn limit(&self, section: &Section<Workload>, series: &Series) -> Option<Limit> {
         let threads = match series.subject == FLOOR {
             true => 1,
-            false => self.options.routers.threads,
+            false => self.options.routers.threads * spread::nodes_of(&series.subject).unwrap_or(1),
         };
         self.options.work.is_free().then(|| Limit {
             busy: &[BUSY],
@@ -263,7 +265,7 @@ impl Instrument for PubSub {
 
     fn table(&self, sections: &[&Section<Workload>]) -> Option<Vec<Vec<String>>> {
         let is_of_profiles = matches!(self.options.work, Work::Profiles(_));
-        is_of_profiles.then(|| present::profiles(sections, &self.options.routers.peers))
+        is_of_profiles.then(|| present::profiles(sections, &self.options.others()))
     }
 
     fn above(&self, _site: &Site, sections: &[&Section<Workload>]) -> Vec<String> {

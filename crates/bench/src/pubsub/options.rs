@@ -1,11 +1,13 @@
 //! What can be asked of `bench pubsub`, and what cannot be had together.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crosstie_link::units;
 use crosstie_wamp::Serializer;
 
 use super::profiles::PROFILES;
+use super::spread;
 use crate::error::BenchError;
 use crate::frame::{Common, CommonOptions, Host, Usual, require};
 use crate::network::NetworkOptions;
@@ -74,6 +76,13 @@ pub struct PubSubOptions {
     /// Processes that share the subscribers [default: one per core of the clients].
     #[arg(long, value_name = "N")]
     pub(super) processes: Option<usize>,
+    /// Numbers of nodes, as in 2,3: beside the router so many that share its realm, over which the subscribers are
+    /// spread in turn; the publisher is on the first.
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "url")]
+    pub(super) nodes: Vec<usize>,
+    /// The program that those nodes meet on [default: nats-server on PATH].
+    #[arg(long, value_name = "FILE", requires = "nodes")]
+    pub(super) nats_server: Option<PathBuf>,
     /// Leave out the floor.
     #[arg(long)]
     pub(super) no_floor: bool,
@@ -196,6 +205,14 @@ impl PubSubOptions {
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
         let processes = self.processes.unwrap_or(1);
         require((1..=64).contains(&processes), "--processes is 1 to 64")?;
+        require(
+            self.nodes.iter().all(|nodes| (2..=16).contains(nodes)),
+            "--nodes are 2 to 16",
+        )?;
+        require(
+            self.nodes.is_empty() || !self.common.network.netns,
+            "--nodes and their server of NATS are not put into namespaces",
+        )?;
         match &self.work {
             Work::Load => {}
             Work::Saturate { outstanding } => require(
@@ -235,6 +252,14 @@ impl PubSubOptions {
             )));
         }
         Ok(())
+    }
+
+    /// Who takes part beside the router and the floor.
+    pub(super) fn others(&self) -> Vec<String> {
+        let peers = self.routers.peers.iter().map(ToString::to_string);
+        peers
+            .chain(self.nodes.iter().map(|nodes| spread::name(*nodes)))
+            .collect()
     }
 
     /// The cases to measure.
@@ -294,6 +319,7 @@ mod tests {
             },
             Err("--p99"),
         );
+        check(|options| options.nodes = vec![2, 1], Err("2 to 16"));
         check(|options| options.clients = 999_999, Err("ulimit -Hn"));
     }
 }

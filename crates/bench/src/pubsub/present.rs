@@ -7,7 +7,6 @@ use super::profiles::HARDWARE;
 use super::round::{EVENTS_PER_S, FOREIGN_BUSY, P50, P99};
 use crate::figures::Series;
 use crate::frame::{FLOOR, Section};
-use crate::peer::Peer;
 use crate::report::table::{UNKNOWN, bytes, known, number, thousands};
 
 pub(super) fn header(options: &PubSubOptions) -> Vec<String> {
@@ -106,15 +105,15 @@ const PROFILE_COLUMNS: [&str; 13] = [
 ];
 
 /// All results: heads, then rows.
-pub(super) fn profiles(sections: &[&Section<Workload>], peers: &[Peer]) -> Vec<Vec<String>> {
+pub(super) fn profiles(sections: &[&Section<Workload>], others: &[String]) -> Vec<Vec<String>> {
     let heads = PROFILE_COLUMNS.iter().map(ToString::to_string);
-    let of_peers = peers.iter().map(|peer| format!("{peer}\np50 / p99 ms"));
-    let heads: Vec<String> = heads.chain(of_peers).collect();
-    let rows = sections.iter().map(|section| profile_row(section, peers));
+    let of_others = others.iter().map(|other| format!("{other}\np50 / p99 ms"));
+    let heads: Vec<String> = heads.chain(of_others).collect();
+    let rows = sections.iter().map(|section| profile_row(section, others));
     [heads].into_iter().chain(rows).collect()
 }
 
-fn profile_row(section: &Section<Workload>, peers: &[Peer]) -> Vec<String> {
+fn profile_row(section: &Section<Workload>, others: &[String]) -> Vec<String> {
     let Some(profile) = section.case.profile else {
         return Vec::new();
     };
@@ -159,8 +158,8 @@ fn profile_row(section: &Section<Workload>, peers: &[Peer]) -> Vec<String> {
         known(over(P99), number),
         known(document_over, number),
     ];
-    for peer in peers {
-        cells.push(both(section.subject(peer.name())));
+    for other in others {
+        cells.push(both(section.subject(other)));
     }
     cells
 }

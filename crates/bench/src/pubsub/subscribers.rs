@@ -20,7 +20,8 @@ use crate::process::{WorkerError, say};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscribersOrder {
-    pub(super) server: Server,
+    /// Where they are, in turn.
+    pub(super) servers: Vec<Server>,
     pub(super) payload_bytes: usize,
     pub(super) clients: usize,
     /// Where their TCP connections come from, in turn.
@@ -80,7 +81,7 @@ impl Subscribers {
             epoll,
             instructions,
             buffer: Buffer::default(),
-            ledger: Ledger::new(&order.server, order.payload_bytes)?,
+            ledger: Ledger::new(&order.servers[0], order.payload_bytes)?,
             subscribers: Vec::with_capacity(order.clients),
             open: 0,
             run: None,
@@ -97,7 +98,8 @@ impl Subscribers {
                 }
             }
             let source = order.sources[at % order.sources.len()];
-            let session = Session::open(&order.server, Part::Subscriber, source)
+            let server = &order.servers[at % order.servers.len()];
+            let session = Session::open(server, Part::Subscriber, source)
                 .map_err(|error| with_count(error, at, order.clients))?;
             add(&subscribers.epoll, &session, at as u64)?;
             subscribers

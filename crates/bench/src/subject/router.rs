@@ -48,7 +48,7 @@ impl Listening {
         Target::own(endpoint, case, self.resource)
     }
 
-    fn endpoints(&self) -> [Endpoint; 2] {
+    pub(crate) fn endpoints(&self) -> [Endpoint; 2] {
         [
             Endpoint::Unix(self.socket.clone()),
             Endpoint::Tcp(self.address),
