@@ -206,12 +206,12 @@ def of_mixed(asked: argparse.Namespace, directory: Path) -> bool:
         for client in clients:
             client.start()
         time.sleep(asked.seconds / 5)
-        early = memory(node)
-        print(f"after {asked.seconds / 5:.0f} s: {early / MIB:.1f} MiB, {kept(node)}", flush=True)
+        there, early = kept(node), memory(node)
+        print(f"after {asked.seconds / 5:.0f} s: {early / MIB:.1f} MiB, {there}", flush=True)
         found = [counts.get(timeout=asked.seconds + 60) for _ in clients]
         for client in clients:
             client.join()
-        late, there = memory(node), kept(node)
+        there, late = kept(node), memory(node)
     done, wrong = (sum(column) for column in zip(*found, strict=True))
     print(f"after {asked.seconds} s: {late / MIB:.1f} MiB, {there}: {late / early:.3f} times that")
     print(f"{done} answers and events, {wrong} wrong")
