@@ -1,4 +1,4 @@
-//! What is measured: calls one after the other, many at once, events.
+//! What is measured: calls one after the other, many at once, events, what nodes must know of each other first.
 
 use crate::subject::names;
 
@@ -7,10 +7,14 @@ pub(super) enum Case {
     Call,
     Calls,
     Events,
+    Subscribe,
+    Register,
 }
 
 names!(Case {
     Call = "call",
     Calls = "calls",
-    Events = "events"
-} "call, calls or events");
+    Events = "events",
+    Subscribe = "subscribe",
+    Register = "register"
+} "call, calls, events, subscribe or register");

@@ -11,6 +11,7 @@ pub(crate) mod events;
 mod options;
 mod subjects;
 pub(crate) mod wire;
+pub(crate) mod wishes;
 
 pub use options::FabricOptions;
 pub(crate) use subjects::await_calls;
@@ -34,9 +35,11 @@ use case::Case;
 use events::EventsOrder;
 use subjects::{ALONE, Ends, FabricSubject, OFF, Subjects};
 use wire::NatsOrder;
+use wishes::{Wish, WishesOrder};
 
 const P50: &str = "rtt_us.p50";
 const CALL_CPU: &str = "router_cpu_us_per_call";
+const P99: &str = "rtt_us.p99";
 const EVENT_CPU: &str = "router_cpu_us_per_event";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
@@ -119,6 +122,8 @@ impl Instrument for Fabric {
             operation: match case {
                 Case::Call | Case::Calls => Operation::Call,
                 Case::Events => Operation::Event,
+                Case::Subscribe => Operation::Subscription,
+                Case::Register => Operation::Registration,
             },
             place: &stage.clients(),
             subject: &subject.processes,
@@ -147,11 +152,21 @@ impl Instrument for Fabric {
                 Column::spread("CPU/event µs", EVENT_CPU, number),
                 Column::median("NATS' CPU µs", "beside_cpu_us_per_event", number),
             ],
+            Case::Subscribe => [
+                Column::rate("SUBSCRIBED/s", "subscriptions_per_s", thousands),
+                Column::spread("CPU each µs", "router_cpu_us_per_subscription", number),
+                Column::median("NATS' CPU µs", "beside_cpu_us_per_subscription", number),
+            ],
+            Case::Register => [
+                Column::rate("REGISTERED/s", "registrations_per_s", thousands),
+                Column::spread("CPU each µs", "router_cpu_us_per_registration", number),
+                Column::median("NATS' CPU µs", "beside_cpu_us_per_registration", number),
+            ],
         };
         vec![
             rate,
             Column::spread("p50 µs", P50, number),
-            Column::median("p99 µs", "rtt_us.p99", number),
+            Column::median("p99 µs", P99, number),
             Column::median("max µs", "rtt_us.max", number),
             cpu,
             nats,
@@ -187,6 +202,8 @@ impl Instrument for Fabric {
                 Goal::median("events/s", "events_per_s", Bound::AtLeast(300_000.0)),
                 alone_over_off(EVENT_CPU),
             ],
+            Case::Subscribe => vec![Goal::median("p99 µs", P99, Bound::AtMost(2_000.0))],
+            Case::Register => vec![Goal::median("p50 µs", P50, Bound::AtMost(3_000.0))],
         }
     }
 }
@@ -202,7 +219,7 @@ impl Fabric {
         let payload_bytes = options.payload_bytes;
         let load = LoadOrder {
             outstanding: match case {
-                Case::Call => 1,
+                Case::Call | Case::Subscribe | Case::Register => 1,
                 Case::Calls => options.outstanding,
                 Case::Events => options.events,
             },
@@ -227,6 +244,17 @@ impl Fabric {
                 let callee = Role::Callee(order(there.clone()));
                 (callee, Role::Caller(order(here.clone()), load))
             }
+            (Ends::Nodes(here, _), Case::Subscribe | Case::Register) => {
+                let order = WishesOrder {
+                    target: here.clone(),
+                    wish: match case {
+                        Case::Register => Wish::Registration,
+                        _ => Wish::Subscription,
+                    },
+                    name,
+                };
+                (Role::Nobody, Role::Wishes(order, load))
+            }
             (Ends::Nats(address), _) => {
                 let order = NatsOrder {
                     address: *address,
@@ -235,6 +263,9 @@ impl Fabric {
                 };
                 match case {
                     Case::Events => (Role::Nobody, Role::NatsPublisher(order, load)),
+                    Case::Subscribe | Case::Register => {
+                        (Role::Nobody, Role::NatsSubscriber(order, load))
+                    }
                     Case::Call | Case::Calls => (
                         Role::NatsCallee(order.clone()),
                         Role::NatsCaller(order, load),

@@ -12,7 +12,8 @@ use crate::peer::nats;
 pub struct FabricOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// call (one after the other), calls (many at once) or events; may be repeated [default: all].
+    /// call (one after the other), calls (many at once), events, subscribe or register (one after the other); may be repeated
+    /// [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Calls that the caller keeps in flight, where there are many.

@@ -255,3 +255,60 @@ impl Exchange for NatsExchange {
         self.heard.as_ref().unwrap_or(&self.out).traffic
     }
 }
+
+/// Wants one subject after the other, and waits until the server knows each.
+pub(crate) struct NatsWishes {
+    wire: Wire,
+    subject: String,
+    wanted: u64,
+    known: u64,
+}
+
+impl NatsWishes {
+    pub(crate) fn connect(order: &NatsOrder) -> Result<Self, WorkerError> {
+        Ok(Self {
+            wire: Wire::connect(order.address)?,
+            subject: order.subject.clone(),
+            wanted: 0,
+            known: 0,
+        })
+    }
+}
+
+impl Exchange for NatsWishes {
+    fn push(&mut self) -> Result<(), WorkerError> {
+        self.wanted += 1;
+        let subject = format!("{}.n{}", self.subject, self.wanted);
+        encode::subscribe(&subject, self.wanted, &mut self.wire.output);
+        encode::ping(&mut self.wire.output);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), WorkerError> {
+        self.wire.flush()
+    }
+
+    fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
+        let known = &mut self.known;
+        let received = self.wire.receive(|operation, output| {
+            if let Operation::Pong = operation {
+                *known += 1;
+                encode::unsubscribe(*known, output);
+                answers.push(Answer::Right);
+            }
+            Ok(())
+        });
+        match received {
+            Err(WorkerError::TimedOut) => Ok(None),
+            received => received,
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.wire.traffic
+    }
+}

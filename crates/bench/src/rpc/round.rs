@@ -41,6 +41,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) enum Operation {
     Call,
     Event,
+    Subscription,
+    Registration,
 }
 
 impl Operation {
@@ -48,6 +50,8 @@ impl Operation {
         match self {
             Self::Call => "call",
             Self::Event => "event",
+            Self::Subscription => "subscription",
+            Self::Registration => "registration",
         }
     }
 }

@@ -6,7 +6,8 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use crate::fabric::events::{Events, EventsOrder};
-use crate::fabric::wire::{NatsCallee, NatsExchange, NatsOrder};
+use crate::fabric::wire::{NatsCallee, NatsExchange, NatsOrder, NatsWishes};
+use crate::fabric::wishes::{Wishes, WishesOrder};
 use crate::floor::ends::{self, FloorCaller, FloorOrder};
 use crate::floor::relay::{RelayOrder, serve_round};
 use crate::load::{Driven, Exchange, Listener, Load, Traffic, Window, drive};
@@ -27,6 +28,8 @@ pub(crate) enum Role {
     NatsCaller(NatsOrder, LoadOrder),
     NatsCallee(NatsOrder),
     NatsPublisher(NatsOrder, LoadOrder),
+    NatsSubscriber(NatsOrder, LoadOrder),
+    Wishes(WishesOrder, LoadOrder),
     /// In a callee's place, where a caller needs none.
     Nobody,
 }
@@ -97,6 +100,8 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         Role::NatsPublisher(order, load) => {
             report_driven(&mut NatsExchange::publisher(&order)?, load)
         }
+        Role::NatsSubscriber(order, load) => report_driven(&mut NatsWishes::connect(&order)?, load),
+        Role::Wishes(order, load) => report_driven(&mut Wishes::join(order)?, load),
         Role::NatsCallee(order) => {
             let callee = NatsCallee::subscribe(&order)?;
             at_the_end_of_input(callee.leaver()?);
