@@ -161,6 +161,46 @@ def test_meta_events_come_from_all_nodes_once(nats, nodes, session) -> None:
     assert events(2) == [("on_unregister", here.id), ("on_delete", here.id)]
 
 
+def test_what_ends_with_a_node_is_told_when_it_dies(nats, nodes, session) -> None:
+    here, there, doomed = nodes(3, nats())
+    watcher, other, early = session(here), session(there), session(doomed)
+    shared = early.register("com.shared", invoke="random")
+    assert other.register("com.shared", invoke="random") == shared
+    single = early.register("com.single")
+    names = {watcher.subscribe("com.marker"): "marker"}
+    for topic in ("session.on_leave", "registration.on_unregister", "registration.on_delete"):
+        names[watcher.subscribe(f"wamp.{topic}")] = topic.partition(".")[2]
+    late = session(doomed)
+    own = late.register("com.own")
+
+    def told(count: int) -> list[tuple]:
+        heard = [watcher.event() for _ in range(count)]
+        return [(names[event[1]], *event[4]) for event in heard]
+
+    for each in (other, late):
+        each.publish("com.marker")
+    assert told(2) == [("marker",)] * 2
+    await_true("all are known", lambda: here.metric("fabric_sessions_known") == 3)
+    assert there.metric("fabric_sessions_known") == 0
+    doomed.kill()
+    ended = told(7)
+    assert set(ended) == {
+        ("on_unregister", early.id, shared),
+        ("on_unregister", early.id, single),
+        ("on_delete", early.id, single),
+        ("on_unregister", late.id, own),
+        ("on_delete", late.id, own),
+        ("on_leave", early.id),
+        ("on_leave", late.id),
+    }
+    assert [what for what, *_ in ended[-2:]] == ["on_leave"] * 2
+    assert ask(watcher, "wamp.session.count") == 2
+    # And nothing twice.
+    other.publish("com.marker")
+    assert told(1) == [("marker",)]
+    assert here.metric("fabric_sessions_known") == 1
+
+
 def test_a_node_that_does_not_answer_is_left_out(nats, nodes, session) -> None:
     here, there = nodes(2, nats())
     asking, quick, far = session(here), session(here), session(there)

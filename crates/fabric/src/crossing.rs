@@ -3,10 +3,10 @@
 //! A call, what continues or ends it, and its results are the messages that clients and routers send each other, with
 //! their arguments as the bytes they came in; they are checked by the code that checks clients' messages.
 
-use crosstie_routing::{Called, Crossing, Offer, Pattern};
+use crosstie_routing::{Called, Crossing, EndTold, Offer, Pattern};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    Disclosed, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, Serializer,
+    Disclosed, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, Serializer, SessionId,
 };
 
 use crate::event;
@@ -24,6 +24,7 @@ pub struct Came<'f> {
     policy: Option<InvocationPolicy>,
     part: [u64; 4],
     number: u64,
+    told: EndTold,
 }
 
 /// Nodes that a call names as tried; a list that is longer is cut off.
@@ -58,7 +59,7 @@ impl Came<'_> {
                     last,
                 })
             }
-            Kind::Withdraw => Crossing::Withdraw(self.registration?),
+            Kind::Withdraw => Crossing::Withdraw(self.registration?, self.told),
             Kind::Revoke => Crossing::Revoke(self.registration?),
             Kind::Question => Crossing::Question(self.message.as_ref()?),
             Kind::Answer => Crossing::Answer(self.message.as_ref()?),
@@ -91,7 +92,7 @@ pub(crate) fn kind(crossing: &Crossing<'_>) -> (Kind, Serializer) {
         Crossing::Question(message) => (Kind::Question, of(message)),
         Crossing::Answer(message) => (Kind::Answer, of(message)),
         Crossing::Offer(_) => (Kind::Offer, Serializer::Json),
-        Crossing::Withdraw(_) => (Kind::Withdraw, Serializer::Json),
+        Crossing::Withdraw(..) => (Kind::Withdraw, Serializer::Json),
         Crossing::Revoke(_) => (Kind::Revoke, Serializer::Json),
         Crossing::Ask(_) => (Kind::Ask, Serializer::Json),
         Crossing::Known(_) => (Kind::Known, Serializer::Json),
@@ -137,7 +138,20 @@ pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>)
             fields::put(Field::Part, &part, out);
             None
         }
-        Crossing::Withdraw(pattern) | Crossing::Revoke(pattern) => {
+        Crossing::Withdraw(pattern, told) => {
+            put_pattern(*pattern, out);
+            // No session has the number 0.
+            let untold = match told {
+                EndTold::Yes => None,
+                EndTold::No(session) => Some(session.0),
+                EndTold::NothingBegun => Some(0),
+            };
+            if let Some(untold) = untold {
+                fields::put(Field::Untold, &untold.to_be_bytes(), out);
+            }
+            None
+        }
+        Crossing::Revoke(pattern) => {
             put_pattern(*pattern, out);
             None
         }
@@ -166,6 +180,7 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
         policy: None,
         part: [0; 4],
         number: 0,
+        told: EndTold::Yes,
     };
     match kind {
         Kind::Call | Kind::Bounce => {
@@ -182,7 +197,14 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
                 *number = found;
             }
         }
-        Kind::Withdraw | Kind::Revoke => came.registration = Some(pattern(fields)?),
+        Kind::Withdraw | Kind::Revoke => {
+            came.registration = Some(pattern(fields)?);
+            came.told = match fields.number(Field::Untold) {
+                Err(_) => EndTold::Yes,
+                Ok(0) => EndTold::NothingBegun,
+                Ok(session) => EndTold::No(SessionId(session)),
+            };
+        }
         Kind::Ask | Kind::Known => came.number = fields.number(Field::Number)?,
         _ => {}
     }

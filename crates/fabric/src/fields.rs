@@ -38,6 +38,8 @@ pub(crate) enum Field {
     Versions = 16,
     /// Of a node: those that it refuses, for it speaks no version with them.
     Strangers = 17,
+    /// Of a registration that is withdrawn, where nobody was told of its end: the session that served it last, or 0.
+    Untold = 18,
 }
 
 const LENGTH_BYTES: usize = 4;

@@ -96,7 +96,8 @@ pub struct Counts {
 /// What has come, for the realm.
 #[derive(Debug)]
 pub enum Input<'f> {
-    Event(Event<'f>),
+    /// With the number of the node that it comes from.
+    Event(u64, Event<'f>),
     Crossing(NeighbourKey, Came<'f>),
 }
 
@@ -105,6 +106,9 @@ pub enum Input<'f> {
 pub enum Change {
     Joined(NeighbourKey),
     Left(NeighbourKey),
+    /// A node has ended, or was not heard for too long; whether there was something between it and this one or not. It may
+    /// join again.
+    GivenUp(u64),
 }
 
 /// One node of a realm.
@@ -277,6 +281,7 @@ impl Member {
     pub fn handle_tick(&mut self, now: Time, engine: Option<&mut dyn Engine>) -> Ticked {
         for silent in self.neighbours.handle_tick(now) {
             self.end_pair(silent, Cause::Silent);
+            self.changes.push(Change::GivenUp(silent));
         }
         self.choose_version();
         let (Some(engine), Some(ticked)) = (engine, self.ticked.replace(now)) else {

@@ -35,6 +35,8 @@ pub(crate) struct Link {
     offers_refused: AtomicU64,
     /// What the meta API has answered without some node.
     answers_partial: AtomicU64,
+    /// What other nodes have, and had no room here.
+    ends_unknown: AtomicU64,
     /// To who asks the bucket, where there is one; and its other end, until that is taken.
     wishes: Option<UnboundedSender<Wish>>,
     wished: Mutex<Option<UnboundedReceiver<Wish>>>,
@@ -88,6 +90,7 @@ pub(crate) struct Seen {
     pub(crate) overdelivered: u64,
     pub(crate) offers_refused: u64,
     pub(crate) answers_partial: u64,
+    pub(crate) ends_unknown: u64,
     /// Claims that were refused, and granted.
     pub(crate) grants: [u64; 2],
 }
@@ -222,6 +225,7 @@ impl Link {
             overdelivered: AtomicU64::new(0),
             offers_refused: AtomicU64::new(0),
             answers_partial: AtomicU64::new(0),
+            ends_unknown: AtomicU64::new(0),
             incarnation,
         }
     }
@@ -410,6 +414,10 @@ impl Link {
         self.answers_partial.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn note_end_unknown(&self) {
+        self.ends_unknown.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Waits until it is attached, so long at most; whether it is.
     pub(crate) fn await_attached(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
@@ -456,6 +464,7 @@ impl Link {
             overdelivered: self.overdelivered.load(Ordering::Relaxed),
             offers_refused: self.offers_refused.load(Ordering::Relaxed),
             answers_partial: self.answers_partial.load(Ordering::Relaxed),
+            ends_unknown: self.ends_unknown.load(Ordering::Relaxed),
             grants: self
                 .grants
                 .each_ref()

@@ -2,6 +2,7 @@
 
 use crosstie_wamp::{
     Disclosed, InvocationPolicy, MatchPolicy, Message, Payload, PublicationId, PublishOptions,
+    SessionId,
 };
 
 /// An event on its way from the node where it was published to another.
@@ -76,7 +77,7 @@ pub enum Crossing<'m> {
     /// The sender's callees of a procedure or pattern.
     Offer(Offer<'m>),
     /// It has none any more.
-    Withdraw(Pattern<'m>),
+    Withdraw(Pattern<'m>, EndTold),
     /// The receiver's callees of it are to lose it: somebody takes it over.
     Revoke(Pattern<'m>),
     /// A CALL of the meta API, which the receiver answers for its own sessions.
@@ -87,6 +88,16 @@ pub enum Crossing<'m> {
     Ask(u64),
     /// The answer.
     Known(u64),
+}
+
+/// Whether everybody was told that a registration has ended, by the node of which no callee has it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndTold {
+    Yes,
+    /// It took other nodes to have callees of it; the session that served it last.
+    No(SessionId),
+    /// Its callees had not begun to serve it.
+    NothingBegun,
 }
 
 /// A call between nodes.

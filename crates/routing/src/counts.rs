@@ -20,6 +20,7 @@ impl<H> Realm<H> {
             calls_across: self.sessions.neighbours.calls(),
             registrations_elsewhere: self.sessions.neighbours.offers(),
             questions: self.gatherings.len(),
+            sessions_known: self.known.sessions(),
         }
     }
 }
@@ -52,4 +53,6 @@ pub struct RealmCounts {
     pub registrations_elsewhere: usize,
     /// What the meta API has asked other nodes, and waits for.
     pub questions: usize,
+    /// Sessions of other nodes whose end somebody here is told of.
+    pub sessions_known: usize,
 }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use chrono::{DateTime, SecondsFormat};
 use crosstie_wamp::{Dict, MatchPolicy, Serializer, SessionId, Value, codec};
 
+use crate::overlap::matches;
 use crate::time::Time;
 
 /// What one event says.
@@ -17,6 +18,8 @@ pub(crate) struct MetaEvent {
     pub(crate) topic: &'static str,
     /// One JSON list.
     pub(crate) arguments: Vec<u8>,
+    /// Every node finds it out by itself, and tells its own sessions.
+    pub(crate) is_local: bool,
 }
 
 /// The four events in the life of a subscription or a registration.
@@ -47,6 +50,46 @@ pub(crate) const ON_DEFINE: &str = "wamp.reflect.on_define";
 pub(crate) const ON_UNDEFINE: &str = "wamp.reflect.on_undefine";
 pub(crate) const ON_LEAVE: &str = "wamp.session.on_leave";
 
+/// What ends with its node, where nobody there can tell of it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    Session,
+    Registration,
+    Subscription,
+}
+
+impl Ending {
+    pub(crate) const ALL: [Self; 3] = [Self::Session, Self::Registration, Self::Subscription];
+
+    /// What is published when it begins, when it ends, and when it was the last one.
+    pub(crate) fn topics(self) -> [&'static str; 3] {
+        match self {
+            Self::Session => [ON_JOIN, ON_LEAVE, ON_LEAVE],
+            Self::Registration => REGISTRATION.of_members(),
+            Self::Subscription => SUBSCRIPTION.of_members(),
+        }
+    }
+
+    /// What a topic is about, and whether it says that something begins or ends; `None`: neither.
+    pub(crate) fn of(topic: &str) -> Option<(Self, Option<bool>)> {
+        Self::ALL.into_iter().find_map(|ending| {
+            let place = ending.topics().iter().position(|known| *known == topic)?;
+            let begins = match place {
+                0 => Some(true),
+                1 => Some(false),
+                _ => None,
+            };
+            Some((ending, begins))
+        })
+    }
+}
+
+impl Topics {
+    fn of_members(&self) -> [&'static str; 3] {
+        [self.on_enter, self.on_exit, self.on_delete]
+    }
+}
+
 /// A subscription or a registration, as the meta API tells of it.
 pub(crate) struct Entry<'e> {
     pub(crate) id: u64,
@@ -62,6 +105,10 @@ pub(crate) struct Entry<'e> {
 pub(crate) struct MetaEvents {
     /// Subscriptions to topics under `wamp.`, or to patterns that reach such topics.
     watching: usize,
+    /// Of them, those that may be told of an end, in the order of [`Ending::ALL`].
+    ending: [usize; 3],
+    /// Whether there are any is not what it was.
+    has_turned: bool,
     /// Other nodes may have some.
     has_nodes: bool,
     pending: VecDeque<MetaEvent>,
@@ -84,10 +131,25 @@ impl MetaEvents {
         if !may_watch(policy, topic) {
             return;
         }
-        match is_new {
-            true => self.watching += 1,
-            false => self.watching -= 1,
+        let count = |watching: &mut usize| match is_new {
+            true => *watching += 1,
+            false => *watching -= 1,
+        };
+        count(&mut self.watching);
+        for (ending, watching) in Ending::ALL.into_iter().zip(&mut self.ending) {
+            let [_, on_exit, on_delete] = ending.topics();
+            if matches(policy, topic, on_exit) || matches(policy, topic, on_delete) {
+                count(watching);
+                self.has_turned |= *watching <= 1 && self.has_nodes;
+            }
         }
+    }
+
+    /// Which ends are listened for, if that has changed.
+    #[inline]
+    pub(crate) fn take_turned(&mut self) -> Option<[bool; 3]> {
+        let has_turned = std::mem::take(&mut self.has_turned);
+        has_turned.then(|| self.ending.map(|watching| watching > 0))
     }
 
     /// Whether an event might reach somebody.
@@ -99,11 +161,12 @@ impl MetaEvents {
     /// From now on events are for other nodes, too, which are not asked whether somebody there wants them.
     pub(crate) fn join_fabric(&mut self) {
         self.has_nodes = true;
+        self.has_turned = self.ending.iter().any(|watching| *watching > 0);
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && !self.has_turned
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,7 +181,31 @@ impl MetaEvents {
         self.pending.push_back(MetaEvent {
             topic,
             arguments: json(arguments),
+            is_local: false,
         });
+    }
+
+    /// The same of what other nodes find out by themselves.
+    pub(crate) fn add_local(&mut self, topic: &'static str, arguments: Vec<Value>) {
+        if self.watching > 0 {
+            self.pending.push_back(MetaEvent {
+                topic,
+                arguments: json(arguments),
+                is_local: true,
+            });
+        }
+    }
+
+    /// The last of those who had a part in what has that id has gone, on another node; none said that it was the last.
+    pub(crate) fn ended_elsewhere(
+        &mut self,
+        topics: &Topics,
+        session: SessionId,
+        (id, uri): (u64, &str),
+    ) {
+        if !is_protected(uri) {
+            self.add_local(topics.on_delete, vec![session.0.into(), id.into()]);
+        }
     }
 
     /// A session has taken part in `entry`, which is new or was there.

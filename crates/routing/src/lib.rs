@@ -21,7 +21,8 @@
 //!
 //! 7. Where the realm has others of its name on other nodes, [`Realm::join_fabric`] first. Then
 //!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
-//!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard.
+//!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard;
+//!    [`Realm::give_up_neighbour`] when one has died.
 //!
 //! 8. Where [`RealmConfig::is_stored`], [`Realm::handle_stored`] and [`Realm::handle_recalled`] for what was handed to
 //!    [`Outbox::acknowledge`] and [`Outbox::recall`]. Where [`RealmConfig::stores_retained`], [`Realm::restore_retained`]
@@ -87,7 +88,8 @@ mod weight;
 mod wildcard;
 
 pub use across::{
-    Called, Crossing, Locality, NeighbourKey, Offer, Pattern, Position, Publication, Uncrossed,
+    Called, Crossing, EndTold, Locality, NeighbourKey, Offer, Pattern, Position, Publication,
+    Uncrossed,
 };
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,

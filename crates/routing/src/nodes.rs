@@ -62,6 +62,7 @@ impl<H> Realm<H> {
         // It is not to be told of what is lost.
         self.dealer.end_lease(now);
         self.sessions.neighbours.join(key);
+        self.meet_known(key, out);
         self.work(now, self.steps_at_once_max, out);
     }
 
@@ -71,6 +72,7 @@ impl<H> Realm<H> {
         let (_, dealer, mut context) = self.split(now, out);
         dealer.leave_neighbour(&mut context, key);
         self.leave_gatherings(now, key, out);
+        self.leave_known(key);
         self.work(now, self.steps_at_once_max, out);
     }
 
@@ -115,13 +117,17 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Takes an event that was published on another node; whether a subscription matched it.
+    /// Takes an event that was published on another node, of that number; whether a subscription matched it.
     pub fn handle_publication(
         &mut self,
         now: Time,
+        from: u64,
         publication: &Publication<'_>,
         out: &mut dyn Outbox<H>,
     ) -> bool {
+        if self.note_known(from, publication, out) {
+            return true;
+        }
         let (broker, _, mut context) = self.split(now, out);
         broker.publish_from_across(&mut context, publication)
     }

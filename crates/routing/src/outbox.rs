@@ -146,6 +146,8 @@ pub enum Note {
     OfferRefused,
     /// What was asked of all nodes is answered without some of them.
     AnswerPartial,
+    /// What another node has found no room here: nobody is told when it ends with its node.
+    EndUnknown,
     /// Somebody was refused something at a bound of its role.
     RoleLimit(RoleLimit),
 }

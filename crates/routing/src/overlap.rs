@@ -19,6 +19,28 @@ pub(crate) fn overlap(one: (MatchPolicy, &str), other: (MatchPolicy, &str)) -> b
     }
 }
 
+/// Whether a URI matches a pattern.
+pub(crate) fn matches(policy: MatchPolicy, pattern: &str, uri: &str) -> bool {
+    match policy {
+        MatchPolicy::Exact => uri == pattern,
+        MatchPolicy::Prefix => uri.starts_with(pattern),
+        MatchPolicy::Wildcard => fits(pattern, uri),
+    }
+}
+
+/// Whether a URI matches a wildcard pattern.
+pub(crate) fn fits(pattern: &str, uri: &str) -> bool {
+    let mut parts = pattern.split('.');
+    let mut components = uri.split('.');
+    loop {
+        match (parts.next(), components.next()) {
+            (None, None) => return true,
+            (Some(part), Some(component)) if part.is_empty() || part == component => {}
+            _ => return false,
+        }
+    }
+}
+
 /// The part of a pattern that every URI it matches begins with.
 pub(crate) fn common_beginning(policy: MatchPolicy, pattern: &str) -> &str {
     if policy != MatchPolicy::Wildcard {

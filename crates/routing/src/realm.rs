@@ -13,7 +13,7 @@ use crate::dealer::{Dealer, calls_bytes};
 use crate::detached::Detached;
 use crate::events::MetaEvents;
 use crate::identity::SessionIndex;
-use crate::meta::{Gatherings, Killing};
+use crate::meta::{Gatherings, Killing, Known};
 use crate::random::Random;
 use crate::reflection::Reflection;
 use crate::session::Sessions;
@@ -36,6 +36,8 @@ pub struct Realm<H> {
     /// What sessions say of procedures, topics and errors.
     pub(crate) reflection: Reflection,
     pub(crate) gatherings: Gatherings,
+    /// What other nodes have, for those who are told of its end.
+    pub(crate) known: Known,
     pub(crate) steps: u32,
     pub(crate) detached: Detached,
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
@@ -65,6 +67,7 @@ impl<H> Realm<H> {
             events,
             killings: VecDeque::new(),
             gatherings: Gatherings::default(),
+            known: Known::default(),
             reflection: Reflection::default(),
             steps: 0,
             detached: Detached::default(),
@@ -213,6 +216,7 @@ impl<H> Realm<H> {
             && self.without_calls.is_empty()
             && self.events.is_empty()
             && self.killings.is_empty()
+            && !self.known.has_ended()
             && !self.dealer.has_stirred())
             || self.broker.may_enter()
             || self.dealer.has_backlog_across(&self.sessions)
@@ -236,6 +240,7 @@ impl<H> Realm<H> {
             self.end_evicted(out);
             self.give_up_detached(now, out);
             self.end_gatherings(now, out);
+            self.turn_known(out);
             self.publish_events(now, steps_max, out);
             if self.steps >= steps_max {
                 return;
@@ -262,7 +267,7 @@ impl<H> Realm<H> {
                 continue;
             }
             let Some(index) = self.without_calls.front().copied() else {
-                if self.kill_some(now, left, out) {
+                if self.tell_ended(left, out) || self.kill_some(now, left, out) {
                     continue;
                 }
                 return;
@@ -387,6 +392,7 @@ impl<H> Realm<H> {
         self.broker.check_invariants(&self.sessions);
         self.dealer.check_invariants(&self.sessions);
         self.reflection.check_invariants();
+        self.known.check_invariants();
     }
 
     /// The role of that name; the one that every realm has is there from its first session on.

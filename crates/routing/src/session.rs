@@ -376,6 +376,11 @@ impl<H> Sessions<H> {
         Some((SessionIndex(place as u32), session))
     }
 
+    /// The same, with one that has left and still holds something.
+    pub(crate) fn held_at(&self, place: usize) -> Option<&Session<H>> {
+        self.slab.get(place)
+    }
+
     /// Places of the table: no session is beyond.
     pub(crate) fn places(&self) -> usize {
         self.slab.capacity()

@@ -4,6 +4,7 @@
 //! the sessions of all nodes, wherever it is asked.
 
 mod answers;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ use super::cluster::{Cluster, Play, Setting};
 use super::engine::NodeIndex;
 use super::node::Heard;
 use crate::Name;
+use watching::View;
 
 const TOPICS: [(MatchPolicy, &str); 4] = [
     (MatchPolicy::Exact, "a.b"),
@@ -32,6 +34,7 @@ pub struct Asks {
     sessions: BTreeMap<Name, Session>,
     /// What a session of each node was told of what the realm does.
     watchers: BTreeMap<Name, BTreeSet<PublicationId>>,
+    views: BTreeMap<Name, View>,
     answered: usize,
 }
 
@@ -53,6 +56,7 @@ impl Asks {
             cluster: Cluster::with_meta_api(seed, setting, true),
             sessions: BTreeMap::new(),
             watchers: BTreeMap::new(),
+            views: BTreeMap::new(),
             answered: 0,
         }
     }
@@ -85,9 +89,9 @@ impl Asks {
         }
         self.quiet();
         self.check_answered();
+        self.check_views();
         if !self.cluster.setting.faults {
-            let told: BTreeSet<_> = self.watchers.values().collect();
-            assert_eq!(told.len(), 1, "every node is told the same");
+            self.check_told();
         }
         for node in self.cluster.nodes.values() {
             assert_eq!(node.realm.counts().questions, 0, "a question stays");
@@ -129,6 +133,7 @@ impl Asks {
         // What it was told until it listened everywhere is not what others were told.
         self.quiet();
         self.watchers.values_mut().for_each(BTreeSet::clear);
+        self.begin_view(name);
     }
 
     fn join(&mut self) {
@@ -233,6 +238,11 @@ impl Play for Asks {
         let Some(node) = self.cluster.nodes.get_mut(&index) else {
             return;
         };
+        for (name, topic, ids) in std::mem::take(&mut node.told) {
+            if let Some(view) = self.views.get_mut(&name) {
+                view.take(&topic, &ids, !self.cluster.setting.faults);
+            }
+        }
         for (name, heard) in std::mem::take(&mut node.heard) {
             let Some(session) = self.sessions.get_mut(&name) else {
                 continue;
@@ -287,6 +297,8 @@ impl Play for Asks {
     fn lose(&mut self, index: NodeIndex) {
         self.sessions.retain(|_, session| session.node != index);
         self.watchers
+            .retain(|name, _| self.sessions.contains_key(name));
+        self.views
             .retain(|name, _| self.sessions.contains_key(name));
     }
 }

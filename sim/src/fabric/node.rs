@@ -40,6 +40,8 @@ pub(super) struct Node {
     pub(super) realm: Realm<Name>,
     pub(super) member: Member,
     pub(super) heard: Vec<(Name, Heard)>,
+    /// What sessions were told of the realm itself: the topic, and the ids that are its arguments.
+    pub(super) told: Vec<(Name, String, Vec<u64>)>,
     /// What the realm holds for other nodes.
     pub(super) held: isize,
     /// What questions to the meta API were answered.
@@ -78,6 +80,7 @@ struct Out<'n> {
     member: &'n mut Member,
     client: Option<&'n mut Client>,
     heard: &'n mut Vec<(Name, Heard)>,
+    told: &'n mut Vec<(Name, String, Vec<u64>)>,
     held: &'n mut isize,
     answers: &'n mut BTreeMap<RequestId, Value>,
     wishes: &'n mut Vec<Wish>,
@@ -91,8 +94,14 @@ impl Outbox<Name> for Out<'_> {
             Message::Event {
                 subscription,
                 publication,
-                ..
-            } => Heard::Event(*subscription, *publication),
+                details,
+                payload,
+            } => {
+                if let Some(topic) = details.topic.as_deref().filter(|t| t.starts_with("wamp.")) {
+                    self.told.push((*to, topic.to_owned(), ids(payload)));
+                }
+                Heard::Event(*subscription, *publication)
+            }
             Message::Published { publication, .. } => Heard::Published(*publication),
             Message::Registered {
                 request,
@@ -210,6 +219,7 @@ impl Node {
                 versions: kind.versions,
             }),
             heard: Vec::new(),
+            told: Vec::new(),
             held: 0,
             answers: BTreeMap::new(),
             wishes: Vec::new(),
@@ -296,9 +306,9 @@ impl Node {
     fn take(&mut self, now: Time, client: &mut Client, input: Option<&Input<'_>>) {
         self.change(now, Some(&mut *client));
         self.with(now, Some(client), |realm, out| match input {
-            Some(Input::Event(event)) => {
+            Some(Input::Event(from, event)) => {
                 if let Some(publication) = event.publication() {
-                    realm.handle_publication(now, &publication, out);
+                    realm.handle_publication(now, *from, &publication, out);
                 }
             }
             Some(Input::Crossing(from, came)) => {
@@ -317,6 +327,7 @@ impl Node {
                 match change {
                     Change::Joined(key) => realm.join_neighbour(now, key, out),
                     Change::Left(key) => realm.leave_neighbour(now, key, out),
+                    Change::GivenUp(node) => realm.give_up_neighbour(now, node, out),
                 }
             }
         });
@@ -382,12 +393,27 @@ impl Node {
             member: &mut self.member,
             client,
             heard: &mut self.heard,
+            told: &mut self.told,
             held: &mut self.held,
             answers: &mut self.answers,
             wishes: &mut self.wishes,
         };
         act(&mut self.realm, &mut out)
     }
+}
+
+/// The ids that are arguments, or in them.
+fn ids(payload: &Payload<'_>) -> Vec<u64> {
+    let read = codec::decode_value(payload.serializer, payload.args, &Limits::default());
+    let Ok(Value::List(values)) = read else {
+        return Vec::new();
+    };
+    let id = |value: &Value| {
+        let of = |name: &str| value.get(name).and_then(Value::as_u64);
+        let of_details = || of("session").or_else(|| of("id"));
+        value.as_u64().or_else(of_details)
+    };
+    values.iter().filter_map(id).collect()
 }
 
 /// The number that is the only argument.

@@ -99,6 +99,7 @@ impl Member {
         self.version = version;
         for incarnation in refused {
             self.end_pair(incarnation, Cause::Version);
+            self.changes.push(Change::GivenUp(incarnation));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crosstie_routing::Time;
 
-use super::{Input, Member, To};
+use super::{Change, Input, Member, To};
 use crate::engine::Engine;
 use crate::event::{self, Event};
 use crate::fields::Field;
@@ -48,6 +48,7 @@ impl Member {
             Kind::Hello | Kind::Heartbeat => self.take_presence(now, &frame, engine)?,
             Kind::Leave => {
                 self.end_pair(head.incarnation, Cause::Left);
+                self.changes.push(Change::GivenUp(head.incarnation));
                 self.neighbours.leave(head.incarnation);
             }
             Kind::Pair => self.agree(&frame, engine)?,
@@ -79,7 +80,7 @@ impl Member {
                 .publication()
                 .is_some_and(|publication| publication.topic == self.subject);
         match is_its {
-            true => Ok(Input::Event(event)),
+            true => Ok(Input::Event(frame.head.incarnation, event)),
             false => Err(Refusal::Event),
         }
     }

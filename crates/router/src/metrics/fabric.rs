@@ -36,6 +36,8 @@ struct Families {
     offers_refused: Counters<2>,
     questions: Gauges<2>,
     answers_partial: Counters<2>,
+    sessions_known: Gauges<2>,
+    ends_unknown: Counters<2>,
     claims: Counters<3>,
     denied: Gauges<2>,
     denials: Counters<3>,
@@ -77,6 +79,7 @@ impl Families {
             (&self.calls, held.calls_across),
             (&self.registrations, held.registrations_elsewhere),
             (&self.questions, held.questions),
+            (&self.sessions_known, held.sessions_known),
         ] {
             family.get_or_create(&of_link()).set(count as i64);
         }
@@ -109,6 +112,7 @@ impl Families {
             (&self.attachments, counts.attachments),
             (&self.offers_refused, seen.offers_refused),
             (&self.answers_partial, seen.answers_partial),
+            (&self.ends_unknown, seen.ends_unknown),
         ] {
             family.get_or_create(&of_link()).inc_by(count);
         }
@@ -176,6 +180,10 @@ impl Families {
         registry.register("fabric_questions", help, self.questions);
         let help = "Answers of the meta API that lack what some node has";
         registry.register("fabric_answers_partial", help, self.answers_partial);
+        let help = "Sessions of other nodes whose end somebody here is told of";
+        registry.register("fabric_sessions_known", help, self.sessions_known);
+        let help = "What other nodes have and found no room here: its end is not told";
+        registry.register("fabric_ends_unknown", help, self.ends_unknown);
         let help = "Claims of procedures for one callee, by outcome";
         registry.register("fabric_claims", help, self.claims);
         let help = "Registrations of other nodes that were not taken";

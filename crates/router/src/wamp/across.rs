@@ -53,13 +53,13 @@ impl SharedRealm {
         let mut overdelivered = 0;
         for input in inputs {
             let publication = match input {
-                Input::Event(event) => event.publication(),
+                Input::Event(_, event) => event.publication(),
                 Input::Crossing(..) => None,
             };
             let payload = match (input, &publication) {
                 (Input::Crossing(_, came), _) => came.payload(),
-                (Input::Event(_), Some(publication)) => publication.payload,
-                (Input::Event(_), None) => Payload::EMPTY,
+                (Input::Event(..), Some(publication)) => publication.payload,
+                (Input::Event(..), None) => Payload::EMPTY,
             };
             let mut encodings = PayloadEncodings::new(payload);
             if let Some(publication) = &publication
@@ -170,8 +170,10 @@ fn take(
     out: &mut dyn Outbox<Peer>,
 ) -> bool {
     match (input, publication) {
-        (Input::Event(_), Some(publication)) => realm.handle_publication(now, publication, out),
-        (Input::Event(_), None) => false,
+        (Input::Event(from, _), Some(publication)) => {
+            realm.handle_publication(now, *from, publication, out)
+        }
+        (Input::Event(..), None) => false,
         (Input::Crossing(from, came), _) => {
             if let Some(crossing) = came.crossing() {
                 realm.handle_crossing(now, *from, &crossing, out);
@@ -186,6 +188,7 @@ fn change(now: Time, realm: &mut Realm<Peer>, changes: Vec<Change>, out: &mut dy
         match change {
             Change::Joined(key) => realm.join_neighbour(now, key, out),
             Change::Left(key) => realm.leave_neighbour(now, key, out),
+            Change::GivenUp(node) => realm.give_up_neighbour(now, node, out),
         }
     }
 }

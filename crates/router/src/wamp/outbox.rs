@@ -152,6 +152,12 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
                 return;
             }
+            Note::EndUnknown => {
+                if let Some(link) = self.link {
+                    link.note_end_unknown();
+                }
+                return;
+            }
             Note::AnswerPartial => {
                 if let Some(link) = self.link {
                     link.note_answer_partial();

@@ -5,7 +5,7 @@ use crosstie_wamp::{MatchPolicy, Message, RequestId, Revoked, SubscriptionId, Va
 use super::{Broker, Subscription, SubscriptionKey};
 use crate::ClientFeature;
 use crate::context::Context;
-use crate::events::Entry;
+use crate::events::{Entry, is_protected};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::meta::Entries;
@@ -24,6 +24,13 @@ impl Subscription {
 }
 
 impl Broker {
+    /// The id of a subscription that a session was told that it has, if others are told of such.
+    pub(crate) fn told_id(&self, key: SubscriptionKey, session: SessionIndex) -> Option<u64> {
+        let subscription = &self.subscriptions[key.0 as usize];
+        let is_told = subscription.subscribers.contains(&session);
+        (is_told && !is_protected(&subscription.topic)).then_some(subscription.id.0)
+    }
+
     /// Shows `visit` the subscribers of `topic` until it returns `false`.
     pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
         let mut matched = Vec::from_iter(self.by_topic.exact(topic));

@@ -61,7 +61,7 @@ impl Broker {
         self.by_topic
             .for_each_pattern(event.topic, context.steps, |key| self.matched.push(key));
         context.spend(1);
-        let crosses = self.across.is_some();
+        let crosses = self.across.is_some() && !event.is_local;
         if exact.is_none() && self.matched.is_empty() && !crosses {
             return;
         }

@@ -198,7 +198,10 @@ impl Dealer {
                 let evicted = self.registrations.take_offer(context, from, offer);
                 self.evict(evicted);
             }
-            Crossing::Withdraw(pattern) => self.registrations.withdraw(context, from, *pattern),
+            Crossing::Withdraw(pattern, untold) => {
+                let withdrawn = (*pattern, *untold);
+                self.registrations.withdraw(context, from, withdrawn);
+            }
             Crossing::Revoke(pattern) => {
                 let key = self
                     .registrations

@@ -10,9 +10,10 @@ use super::callees::Callee;
 use super::parts::{Elsewhere, Parts, is_conflict};
 use super::registrations::{Registration, Registrations, tell_revoked};
 use crate::ClientFeature;
-use crate::across::{Crossing, Offer, Pattern};
+use crate::across::{Crossing, EndTold, Offer, Pattern};
 use crate::authz::Action;
 use crate::context::{Context, is_own_procedure};
+use crate::events::REGISTRATION;
 use crate::fault::error;
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
@@ -83,21 +84,26 @@ impl Registration {
 }
 
 impl Registrations {
-    /// Tells all other nodes what has changed.
+    /// Tells all other nodes what has changed; and where this one has no part any more, whether its end was told.
     #[inline]
-    pub(super) fn tell_others<H>(&self, context: &mut Context<'_, H>, key: RegistrationKey) {
+    pub(super) fn tell_others<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        told: EndTold,
+    ) {
         if context.sessions.neighbours.is_any_there() {
-            self.tell_all(context, key);
+            self.tell_all(context, key, told);
         }
     }
 
     #[cold]
-    fn tell_all<H>(&self, context: &mut Context<'_, H>, key: RegistrationKey) {
+    fn tell_all<H>(&self, context: &mut Context<'_, H>, key: RegistrationKey, told: EndTold) {
         let registration = &self[key];
         let pattern = registration.pattern();
         let said = registration
             .offer()
-            .map_or(Crossing::Withdraw(pattern), Crossing::Offer);
+            .map_or(Crossing::Withdraw(pattern, told), Crossing::Offer);
         let there: Vec<_> = context.sessions.neighbours.there().collect();
         for neighbour in there {
             // What is refused begins anew between the two nodes.
@@ -165,6 +171,7 @@ impl Registrations {
             .unwrap_or_else(|| self.create(context.now, match_policy, offer.policy, procedure));
         let registration = &mut self[key];
         let parts = registration.across.get_or_insert_default();
+        parts.is_told = false;
         parts.put(Elsewhere {
             node,
             incarnation,
@@ -187,15 +194,35 @@ impl Registrations {
         }
     }
 
-    /// Another node has no part any more.
+    /// Another node has no part any more. Where the last parts of several nodes go at the same moment, none of them takes its
+    /// own for the last one: then each node tells its own subscribers that the registration has ended.
     pub(super) fn withdraw<H>(
         &mut self,
         context: &mut Context<'_, H>,
         node: NeighbourIndex,
-        pattern: Pattern<'_>,
+        (pattern, told): (Pattern<'_>, EndTold),
     ) {
-        if let Some(key) = self.value(pattern.match_policy, pattern.topic) {
-            self.remove_part(context, node, key);
+        let Some(key) = self.value(pattern.match_policy, pattern.topic) else {
+            return;
+        };
+        let id = self[key].id;
+        let parts = self[key].across.as_deref();
+        let (was_told, mut untold) = parts.map_or((false, None), |p| (p.is_told, p.untold));
+        let is_told = was_told || told == EndTold::Yes;
+        if let EndTold::No(session) = told {
+            untold = Some(session);
+        }
+        self.remove_part(context, node, key);
+        if self.holds(key) {
+            let registration = &mut self[key];
+            let serves = !registration.callees.is_empty();
+            if let Some(parts) = registration.across.as_deref_mut().filter(|_| !serves) {
+                parts.is_told = is_told;
+                parts.untold = untold.filter(|_| !is_told);
+            }
+        } else if let Some(session) = untold.filter(|_| !is_told) {
+            let what = (id.0, pattern.topic);
+            context.events.ended_elsewhere(&REGISTRATION, session, what);
         }
     }
 

@@ -5,7 +5,7 @@ use crosstie_wamp::{MatchPolicy, RegistrationId, Value};
 use super::Dealer;
 use super::registrations::Registration;
 use crate::context::Context;
-use crate::events::Entry;
+use crate::events::{Entry, is_protected};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
@@ -21,6 +21,21 @@ impl Registration {
             invoke: Some(self.policy().name()),
             created: self.created,
         }
+    }
+}
+
+impl Dealer {
+    /// The id of a registration that a session was told that it has, if others are told of such.
+    pub(crate) fn told_id(&self, key: RegistrationKey, session: SessionIndex) -> Option<u64> {
+        let registration = &self.registrations[key];
+        let mut pending = registration.pending().iter();
+        let is_told = !pending.any(|callee| callee.session == session);
+        (is_told && !is_protected(&registration.procedure)).then_some(registration.id.0)
+    }
+
+    /// Whether this node or another one has callees of it.
+    pub(crate) fn is_registered(&self, id: u64) -> bool {
+        self.registrations.of_id(RegistrationId(id)).is_some()
     }
 }
 

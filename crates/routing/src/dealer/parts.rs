@@ -1,6 +1,6 @@
 //! What other nodes have of a registration, and callees here that they do not know of yet.
 
-use crosstie_wamp::InvocationPolicy;
+use crosstie_wamp::{InvocationPolicy, SessionId};
 
 use super::callees::Callee;
 use crate::party::NeighbourIndex;
@@ -16,6 +16,10 @@ pub(super) struct Parts {
     pub(super) turn: u64,
     /// This node's callee is the only one, for as long as its lease is.
     pub(super) is_leased: bool,
+    /// The session that served it last, of those whose end nobody was told of.
+    pub(super) untold: Option<SessionId>,
+    /// A node has told everybody that it has ended: what others withdraw late is no end.
+    pub(super) is_told: bool,
 }
 
 /// Another node's part.

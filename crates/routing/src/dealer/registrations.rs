@@ -2,6 +2,7 @@
 //! Registration").
 
 mod own_part;
+mod removing;
 mod revoking;
 
 pub(super) use revoking::tell_revoked;
@@ -19,10 +20,9 @@ use super::calls::Calls;
 use super::directory::NUMBER_MIN;
 use super::parts::Parts;
 
-use crate::across::Pattern;
+use crate::across::{EndTold, Pattern};
 use crate::authz::Action;
 use crate::context::{Context, is_own_procedure, none_left, reserved_uri};
-use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
@@ -220,7 +220,7 @@ impl Registrations {
                     .push(callee),
                 None => self.let_in(context, key, callee),
             }
-            self.tell_others(context, key);
+            self.tell_others(context, key, EndTold::Yes);
         }
         let node_key = options.nkey.as_deref().map(hash);
         self[key].callees.set_node_key(from, node_key);
@@ -366,59 +366,6 @@ impl Registrations {
         self.by_procedure.insert(match_policy, procedure, key);
         self.by_id.insert(id, key);
         key
-    }
-
-    fn remove_callee<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        key: RegistrationKey,
-        session: SessionIndex,
-    ) {
-        self.remove_quietly(context, session, key);
-        self.tell_others(context, key);
-        if !self[key].is_own() && self[key].across.is_none() {
-            self.delete(key);
-        }
-    }
-
-    /// Ends a session's part in a registration, which may have nobody then.
-    pub(super) fn remove_quietly<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        session: SessionIndex,
-        key: RegistrationKey,
-    ) {
-        context.sessions[session].registrations.remove(&key);
-        let registration = &mut self.slab[key.0 as usize];
-        let is_pending = registration.forget_pending(session);
-        registration.callees.leave(session);
-        let is_payer = registration.payer == Some(session);
-        if is_payer {
-            registration.payer = None;
-        }
-        let bytes = registration.bytes();
-        let is_gone = registration.callees.is_empty();
-        if !is_pending {
-            let what = (registration.id.0, &*registration.procedure);
-            let id = context.sessions[session].id;
-            let is_deleted = is_gone && registration.is_last();
-            context.events.exited(&REGISTRATION, id, what, is_deleted);
-        }
-        if is_gone && !is_pending {
-            self.note_gone(context, key);
-        }
-        self.refund(context, session, is_payer.then_some(bytes));
-    }
-
-    /// A session has no part in a registration any more, which was on its account or not.
-    fn refund<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        session: SessionIndex,
-        paid: Option<isize>,
-    ) {
-        self.held -= 1;
-        context.hold(session, -(CALLEE_BYTES + paid.unwrap_or(0)));
     }
 
     pub(super) fn delete(&mut self, key: RegistrationKey) -> Registration {

@@ -13,6 +13,7 @@ use crosstie_wamp::{CallOptions, Message, Payload, RequestId, Serializer, Value}
 use super::arguments::Arguments;
 use super::asked::SKIPPED;
 use super::gathered::{Asked, Asker, Gathering, ID_BYTES, Part};
+use super::knowing::LIST;
 use super::merging::{Merge, count};
 use super::{Answer, Procedure, find, is_always_there};
 use crate::across::{Crossing, NeighbourKey};
@@ -121,6 +122,10 @@ impl<H> Realm<H> {
             serializer: Serializer::Cbor,
         };
         let mut skipped = 0;
+        if **procedure == *LIST {
+            let answer = self.list_for_node(now, payload, out);
+            return self.answer_node(now, (from, *request), (answer, 0), out);
+        }
         let found = find(procedure).filter(|_| self.config.meta_api || is_always_there(procedure));
         let answer = found.ok_or_else(no_such).and_then(|(_, parameters, what)| {
             let arguments = Arguments::read(payload, parameters)?;
@@ -160,6 +165,11 @@ impl<H> Realm<H> {
             } => (request, Err(fault(error, payload))),
             _ => return,
         };
+        if self.known.asked.get(&request.0) == Some(&from) {
+            self.known.asked.remove(&request.0);
+            let page = answer.map(|(page, _)| page);
+            return self.take_listed(now, from, page, out);
+        }
         let open = self.gatherings.open.get_mut(&request.0);
         if open.is_some_and(|open| open.awaited.remove(&from)) {
             self.gathered(now, request.0, answer, out);
@@ -261,7 +271,7 @@ impl<H> Realm<H> {
         }
     }
 
-    fn send_question(
+    pub(super) fn send_question(
         &mut self,
         node: NeighbourKey,
         number: u64,

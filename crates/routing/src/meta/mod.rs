@@ -19,6 +19,8 @@ mod gathered;
 mod gathering;
 mod history;
 mod killing;
+mod knowing;
+mod known;
 mod merging;
 mod publishing;
 mod reflection;
@@ -28,6 +30,7 @@ mod testaments;
 pub(crate) use self::entries::Entries;
 pub(crate) use self::gathered::Gatherings;
 pub(crate) use self::killing::Killing;
+pub(crate) use self::known::Known;
 
 use crosstie_wamp::{Payload, RequestId, Value};
 

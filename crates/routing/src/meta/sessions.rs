@@ -143,7 +143,7 @@ pub(super) fn no_such_session(id: u64) -> Fault {
 }
 
 /// What others may know of a session: the specification's fields, then Crossbar.io's.
-fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
+pub(super) fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
     let Identity {
         authid,
         authrole,

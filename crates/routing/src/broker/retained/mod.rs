@@ -22,7 +22,7 @@ use super::receivers::whitelist;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
-use crate::overlap::common_beginning;
+use crate::overlap::{common_beginning, fits, matches};
 use crate::recorded::weight;
 use crate::session::Session;
 use crate::{EmptyEligible, Identity, Note, RealmConfig, Time};
@@ -407,28 +407,11 @@ fn weigh<H>(
 /// When a publication ends that is retained: as its publisher says, or the realm, whichever is earlier.
 fn end(config: &RealmConfig, now: Time, publication: &Publication<'_>) -> Option<Time> {
     let topic = publication.topic;
-    let matching = config.retention.iter().filter(|retention| {
-        let pattern = &*retention.uri;
-        match retention.match_policy {
-            MatchPolicy::Exact => topic == pattern,
-            MatchPolicy::Prefix => topic.starts_with(pattern),
-            MatchPolicy::Wildcard => fits(pattern, topic),
-        }
-    });
+    let matching = config
+        .retention
+        .iter()
+        .filter(|retention| matches(retention.match_policy, &retention.uri, topic));
     let configured = matching.map(|retention| retention.age_ms_max);
     let milliseconds = configured.chain(publication.options.retain_ms).min()?;
     Some(now.after_ms(milliseconds))
-}
-
-/// Whether a topic matches a wildcard pattern.
-fn fits(pattern: &str, topic: &str) -> bool {
-    let mut parts = pattern.split('.');
-    let mut components = topic.split('.');
-    loop {
-        match (parts.next(), components.next()) {
-            (None, None) => return true,
-            (Some(part), Some(component)) if part.is_empty() || part == component => {}
-            _ => return false,
-        }
-    }
 }

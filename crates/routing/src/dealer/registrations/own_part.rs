@@ -23,6 +23,9 @@ impl Registrations {
         let registration = &mut self.slab[key.0 as usize];
         let is_new = registration.callees.is_empty();
         registration.callees.enter(callee);
+        if let Some(parts) = &mut registration.across {
+            (parts.is_told, parts.untold) = (false, None);
+        }
         self.own_count += usize::from(is_new);
         let registration = &self.slab[key.0 as usize];
         let session = context.sessions[callee.session].id;

@@ -7,7 +7,7 @@ use crosstie_wamp::{Message, RegistrationId, RequestId, Revoked};
 use super::super::callees::Callees;
 use super::Registrations;
 use crate::ClientFeature;
-use crate::across::Crossing;
+use crate::across::{Crossing, EndTold};
 use crate::context::Context;
 use crate::events::REGISTRATION;
 use crate::fault::error;
@@ -48,7 +48,11 @@ impl Registrations {
             self.note_gone(context, key);
         }
         context.spend(callees.len() as u32);
-        self.tell_others(context, key);
+        let told = match callees.is_empty() {
+            true => EndTold::NothingBegun,
+            false => EndTold::Yes,
+        };
+        self.tell_others(context, key, told);
         if self[key].across.is_none() {
             self.delete(key);
         }
