@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 
+from rig.nats import NatsServer
 from rig.plain import ClosedError
+from rig.router import Router
 from rig.session import CALL, ERROR, EVENT, GOODBYE, INVOCATION, PUBLISH, RESULT, YIELD
 from rig.waiting import DEADLINE_S, await_true
 
-from fabric.stage import Session
+from fabric.stage import Session, await_neighbours
 
 TOLD = (
     "wamp.error.network_failure",
@@ -101,3 +104,30 @@ class Load:
         assert self.heard == sorted(set(self.heard))
         assert self.invoked == sorted(set(self.invoked))
         assert set(self.answered) <= set(self.invoked)
+
+
+def server_of(node: Router, servers: list[NatsServer]) -> int:
+    """Return which server a node that knows several has begun with; that is chance."""
+    on = node.await_log(lambda line: "on NATS server" in line.text).text
+    (index,) = (index for index, server in enumerate(servers) if f"'{server.name}'" in on)
+    return index
+
+
+def moves_to_another_server(
+    moves: Router, others: list[Router], load: Callable[..., Load], end: Callable[[], None]
+) -> None:
+    """Hold that a node whose server goes is soon on another; those of other servers go on."""
+    found = [moves, *others]
+    await_neighbours(found)
+    driven = [load(found[0], found[1]), load(found[1], found[2])]
+    for each in driven:
+        each.goes_on()
+    end()
+    await_true("it moves", lambda: moves.metric("fabric_attachments_total") >= 2)
+    await_true("it is there", lambda: moves.metric("fabric_attached") == 1)
+    await_neighbours(found)
+    for each in driven:
+        each.goes_on()
+    assert driven[1].failed == {}
+    for each in driven:
+        each.end()

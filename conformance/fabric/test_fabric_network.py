@@ -14,6 +14,7 @@ from rig.router import Router
 from rig.session import GOODBYE, REGISTERED, UNREGISTERED
 from rig.waiting import await_true
 
+from fabric.load import moves_to_another_server, server_of
 from fabric.stage import Session, await_neighbours, node_config
 
 PORT, ROUTES = 4222, 6222
@@ -68,27 +69,14 @@ def at(start, servers) -> Callable[..., object]:
 @pytest.mark.parametrize("cut", ["line", "answers"])
 def test_a_node_whose_server_is_cut_off_goes_to_another(cut, network, servers, at, load) -> None:
     moves = at(0, 1, 2)
-    on = moves.await_log(lambda line: "on NATS server" in line.text).text
-    (doomed,) = (index for index, server in enumerate(servers) if f"'{server.name}'" in on)
-    found = [moves, *(at(index) for index in range(3) if index != doomed)]
-    await_neighbours(found)
-    driven = [load(found[0], found[1]), load(found[1], found[2])]
-    for each in driven:
-        each.goes_on()
-    match cut:
-        case "line":
-            network.unplug(doomed)
-        case "answers":
-            # It hears the node, which hears nothing.
-            network.lose(doomed, None)
-    await_true("it moves", lambda: moves.metric("fabric_attachments_total") >= 2)
-    await_true("it is there", lambda: moves.metric("fabric_attached") == 1)
-    await_neighbours(found)
-    for each in driven:
-        each.goes_on()
-    assert driven[1].failed == {}
-    for each in driven:
-        each.end()
+    doomed = server_of(moves, servers)
+    cuts = {
+        "line": lambda: network.unplug(doomed),
+        # It hears the node, which hears nothing.
+        "answers": lambda: network.lose(doomed, None),
+    }
+    others = [at(index) for index in range(3) if index != doomed]
+    moves_to_another_server(moves, others, load, cuts[cut])
 
 
 def test_servers_of_which_one_does_not_hear_the_other(network, at, load) -> None:

@@ -6,31 +6,16 @@ import signal
 
 from rig.waiting import await_true
 
+from fabric.load import moves_to_another_server, server_of
 from fabric.stage import await_neighbours, node_config
 
 
 def test_a_server_of_three_that_is_killed(nats, start, load) -> None:
     servers = nats(3)
     moves = start(node_config([server.url for server in servers]))
-    # It begins with one of chance; the others stay on those that are left.
-    on = moves.await_log(lambda line: "on NATS server" in line.text).text
-    (doomed,) = (server for server in servers if f"'{server.name}'" in on)
+    doomed = servers[server_of(moves, servers)]
     stay = [start(node_config([server.url])) for server in servers if server is not doomed]
-    found = [moves, *stay]
-    await_neighbours(found)
-    driven = [load(found[0], found[1]), load(found[1], found[2])]
-    for each in driven:
-        each.goes_on()
-    doomed.kill()
-    await_true("it moves", lambda: moves.metric("fabric_attachments_total") == 2)
-    await_true("it is there", lambda: moves.metric("fabric_attached") == 1)
-    await_neighbours(found)
-    for each in driven:
-        each.goes_on()
-    # The one whose nodes were on other servers has not been disturbed.
-    assert driven[1].failed == {}
-    for each in driven:
-        each.end()
+    moves_to_another_server(moves, stay, load, doomed.kill)
 
 
 def test_a_node_that_stands_still(nats, nodes, load) -> None:

@@ -8,15 +8,16 @@ mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crosstie_routing::{ClientFeature, ClientFeatures, SessionKey};
+use crosstie_routing::{ClientFeature, ClientFeatures};
 use crosstie_wamp::{
     CallOptions, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, PublicationId,
     RegisterOptions, RegistrationId, RequestId, Serializer, SubscribeOptions, SubscriptionId,
 };
 
-use super::cluster::{Cluster, Play, Setting};
+use super::cluster::{Cluster, Place, Setting};
 use super::engine::NodeIndex;
 use super::node::Heard;
+use super::play::{Play, Present};
 use crate::Name;
 use watching::View;
 
@@ -39,9 +40,8 @@ pub struct Asks {
 }
 
 /// A session as itself sees it.
-struct Session {
-    node: NodeIndex,
-    key: SessionKey,
+pub(super) struct Session {
+    place: Place,
     id: u64,
     subscribed: BTreeMap<usize, SubscriptionId>,
     subscribing: BTreeMap<RequestId, usize>,
@@ -72,7 +72,7 @@ impl Asks {
             match self.cluster.chance.below(16) {
                 0 => self.tick(),
                 1 | 2 => self.join(),
-                3 => self.leave(),
+                3 => self.leave_any(),
                 4..=6 => self.subscribe(),
                 7 | 8 => self.register(),
                 9 | 10 => self.ask_something(),
@@ -110,8 +110,7 @@ impl Asks {
             .get_mut(&node)?
             .enter(cluster.now, client, name, features);
         let session = Session {
-            node,
-            key,
+            place: Place { node, key },
             id,
             subscribed: BTreeMap::new(),
             subscribing: BTreeMap::new(),
@@ -140,16 +139,6 @@ impl Asks {
         let node = self.cluster.chance.below(self.cluster.setting.nodes);
         if self.sessions.len() < 24 {
             self.enter(node);
-        }
-    }
-
-    fn leave(&mut self) {
-        let Some(name) = self.somebody() else {
-            return;
-        };
-        if let Some(session) = self.sessions.remove(&name) {
-            self.cluster.leave(session.node, session.key);
-            self.hear(session.node);
         }
     }
 
@@ -209,14 +198,23 @@ impl Asks {
         );
         request
     }
+}
 
-    fn say(&mut self, name: Name, message: &Message<'_>) {
-        let Some(session) = self.sessions.get(&name) else {
-            return;
-        };
-        let index = session.node;
-        self.cluster.handle(index, session.key, message);
-        self.hear(index);
+impl Present for Session {
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
+impl Play for Asks {
+    type Session = Session;
+
+    fn cluster(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+
+    fn sessions(&mut self) -> &mut BTreeMap<Name, Session> {
+        &mut self.sessions
     }
 
     /// Anybody but the watchers.
@@ -227,75 +225,66 @@ impl Asks {
             .collect();
         self.cluster.chance.pick_any(&names)
     }
-}
 
-impl Play for Asks {
-    fn cluster(&mut self) -> &mut Cluster {
-        &mut self.cluster
-    }
-
-    fn hear(&mut self, index: NodeIndex) {
-        let Some(node) = self.cluster.nodes.get_mut(&index) else {
+    fn judge(&mut self, name: Name, heard: Heard) {
+        let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };
-        for (name, topic, ids) in std::mem::take(&mut node.told) {
-            if let Some(view) = self.views.get_mut(&name) {
-                view.take(&topic, &ids, !self.cluster.setting.faults);
+        match heard {
+            Heard::Subscribed(id) => {
+                // In the order in which they were asked for, but for those that are told apart by their ids.
+                let node = &self.cluster.nodes[&session.place.node].realm;
+                let pattern = node.subscription(id).expect("it is subscribed to");
+                let place = TOPICS.iter().position(|known| *known == pattern);
+                place.into_iter().for_each(|place| {
+                    session.subscribed.insert(place, id);
+                });
             }
+            Heard::Registered(request, id) => {
+                let place = session.registering.remove(&request);
+                session
+                    .registered
+                    .insert(place.expect("it asked for that"), id);
+            }
+            Heard::Revoked(id) => session.registered.retain(|_, known| *known != id),
+            Heard::Event(_, publication) => {
+                if let Some(told) = self.watchers.get_mut(&name) {
+                    assert!(told.insert(publication), "no meta event comes twice");
+                }
+            }
+            Heard::Result(request, ..) => {
+                assert!(session.asked.remove(&request), "one answer for a question");
+            }
+            Heard::Error(MessageType::Call, request, error) => {
+                assert!(session.asked.remove(&request), "one answer for a question");
+                let may_be = match error.as_str() {
+                    "wamp.error.no_such_session"
+                    | "wamp.error.no_such_subscription"
+                    | "wamp.error.no_such_registration" => true,
+                    // It has asked for more lists than one may.
+                    "crosstie.error.realm_calls_max" => true,
+                    "wamp.error.network_failure" => self.cluster.setting.faults,
+                    _ => false,
+                };
+                assert!(may_be, "a question is answered with {error}");
+            }
+            Heard::Error(..) => {}
+            Heard::Goodbye => {
+                self.sessions.remove(&name);
+            }
+            other => panic!("nobody asked for {other:?}"),
         }
-        for (name, heard) in std::mem::take(&mut node.heard) {
-            let Some(session) = self.sessions.get_mut(&name) else {
-                continue;
-            };
-            match heard {
-                Heard::Subscribed(id) => {
-                    // In the order in which they were asked for, but for those that are told apart by their ids.
-                    let node = &node.realm;
-                    let pattern = node.subscription(id).expect("it is subscribed to");
-                    let place = TOPICS.iter().position(|known| *known == pattern);
-                    place.into_iter().for_each(|place| {
-                        session.subscribed.insert(place, id);
-                    });
-                }
-                Heard::Registered(request, id) => {
-                    let place = session.registering.remove(&request);
-                    session
-                        .registered
-                        .insert(place.expect("it asked for that"), id);
-                }
-                Heard::Revoked(id) => session.registered.retain(|_, known| *known != id),
-                Heard::Event(_, publication) => {
-                    if let Some(told) = self.watchers.get_mut(&name) {
-                        assert!(told.insert(publication), "no meta event comes twice");
-                    }
-                }
-                Heard::Result(request, ..) => {
-                    assert!(session.asked.remove(&request), "one answer for a question");
-                }
-                Heard::Error(MessageType::Call, request, error) => {
-                    assert!(session.asked.remove(&request), "one answer for a question");
-                    let may_be = match error.as_str() {
-                        "wamp.error.no_such_session"
-                        | "wamp.error.no_such_subscription"
-                        | "wamp.error.no_such_registration" => true,
-                        // It has asked for more lists than one may.
-                        "crosstie.error.realm_calls_max" => true,
-                        "wamp.error.network_failure" => self.cluster.setting.faults,
-                        _ => false,
-                    };
-                    assert!(may_be, "a question is answered with {error}");
-                }
-                Heard::Error(..) => {}
-                Heard::Goodbye => {
-                    self.sessions.remove(&name);
-                }
-                other => panic!("nobody asked for {other:?}"),
-            }
+    }
+
+    fn learn(&mut self, name: Name, topic: &str, ids: &[u64]) {
+        if let Some(view) = self.views.get_mut(&name) {
+            view.take(topic, ids, !self.cluster.setting.faults);
         }
     }
 
     fn lose(&mut self, index: NodeIndex) {
-        self.sessions.retain(|_, session| session.node != index);
+        self.sessions
+            .retain(|_, session| session.place.node != index);
         self.watchers
             .retain(|name, _| self.sessions.contains_key(name));
         self.views

@@ -6,15 +6,15 @@ mod judging;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crosstie_fabric::Kind;
-use crosstie_routing::{ClientFeature, ClientFeatures, SessionKey};
+use crosstie_routing::{ClientFeature, ClientFeatures};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, InvocationPolicy, MatchPolicy, Message, MessageType,
     Payload, RegisterOptions, RegistrationId, RequestId, Serializer, YieldOptions,
 };
 
-use super::cluster::{Cluster, Play, Setting};
-use super::engine::NodeIndex;
-use super::node::Node;
+use super::cluster::{Cluster, Place, Setting};
+use super::node::{Heard, Node};
+use super::play::{Play, Present};
 use crate::Name;
 
 /// Procedures, how they match and are shared.
@@ -38,10 +38,8 @@ pub struct Calls {
 }
 
 /// A session as itself sees it.
-#[derive(Default)]
-struct Session {
-    node: NodeIndex,
-    key: Option<SessionKey>,
+pub(super) struct Session {
+    place: Place,
     /// What it asked for, by request: a procedure's place, or a registration that is to end.
     registering: BTreeMap<RequestId, usize>,
     ending: BTreeMap<RequestId, RegistrationId>,
@@ -135,27 +133,15 @@ impl Calls {
             .collect();
         let key = node.join(cluster.now, name, features);
         let session = Session {
-            node: index,
-            key: Some(key),
-            ..Session::default()
+            place: Place { node: index, key },
+            registering: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            registered: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            invocations: BTreeMap::new(),
+            last: BTreeMap::new(),
         };
         self.sessions.insert(name, session);
-    }
-
-    fn leave_any(&mut self) {
-        if let Some(name) = self.somebody() {
-            self.leave(name);
-        }
-    }
-
-    fn leave(&mut self, name: Name) {
-        let Some(session) = self.sessions.remove(&name) else {
-            return;
-        };
-        if let Some(key) = session.key {
-            self.cluster.leave(session.node, key);
-            self.hear(session.node);
-        }
     }
 
     fn register(&mut self) {
@@ -312,17 +298,6 @@ impl Calls {
         self.say(name, &Message::Cancel { request, options });
     }
 
-    fn say(&mut self, name: Name, message: &Message<'_>) {
-        let Some(session) = self.sessions.get(&name) else {
-            return;
-        };
-        let index = session.node;
-        if let Some(key) = session.key {
-            self.cluster.handle(index, key, message);
-            self.hear(index);
-        }
-    }
-
     fn caller(&self, number: u64) -> Option<Name> {
         let mut all = self.sessions.iter();
         let found = all.find(|(_, s)| s.calls.values().any(|call| call.number == number));
@@ -334,29 +309,27 @@ impl Calls {
         let of = |node: &Node| node.member.counts().received[Kind::Bounce as usize];
         self.cluster.nodes.values().map(of).sum()
     }
+}
 
-    fn somebody(&mut self) -> Option<Name> {
-        let names: Vec<_> = self.sessions.keys().copied().collect();
-        self.cluster.chance.pick_any(&names)
+impl Present for Session {
+    fn place(&self) -> Place {
+        self.place
     }
 }
 
 impl Play for Calls {
+    type Session = Session;
+
     fn cluster(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
 
-    fn hear(&mut self, index: NodeIndex) {
-        let Some(node) = self.cluster.nodes.get_mut(&index) else {
-            return;
-        };
-        for (name, heard) in std::mem::take(&mut node.heard) {
-            self.judge(name, heard);
-        }
+    fn sessions(&mut self) -> &mut BTreeMap<Name, Session> {
+        &mut self.sessions
     }
 
-    fn lose(&mut self, index: NodeIndex) {
-        self.sessions.retain(|_, session| session.node != index);
+    fn judge(&mut self, name: Name, heard: Heard) {
+        self.judge_heard(name, heard);
     }
 }
 

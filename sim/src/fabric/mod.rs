@@ -11,6 +11,7 @@ mod cluster;
 mod engine;
 mod granting;
 mod node;
+mod play;
 mod run;
 
 pub use asks::Asks;

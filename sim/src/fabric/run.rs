@@ -4,15 +4,15 @@ mod checks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crosstie_routing::{ClientFeatures, SessionKey};
+use crosstie_routing::ClientFeatures;
 use crosstie_wamp::{
     MatchPolicy, Message, Payload, PublicationId, PublishOptions, RequestId, Serializer,
     SubscribeOptions, SubscriptionId,
 };
 
-use super::cluster::{Cluster, Play, Setting};
-use super::engine::NodeIndex;
+use super::cluster::{Cluster, Place, Setting};
 use super::node::Heard;
+use super::play::{Play, Present};
 use crate::Name;
 
 pub struct Run {
@@ -22,9 +22,8 @@ pub struct Run {
 }
 
 /// A session as itself sees it.
-struct Session {
-    node: NodeIndex,
-    key: SessionKey,
+pub(super) struct Session {
+    place: Place,
     /// What it has been told that it is subscribed to.
     subscribed: BTreeMap<SubscriptionId, usize>,
     /// What it asked for and was not told yet, in order.
@@ -81,7 +80,7 @@ impl Run {
                 3 | 4 => self.publish(),
                 5 if self.cluster.setting.faults && self.cluster.chance.one_in(8) => self.fail(),
                 6 if self.cluster.chance.one_in(4) => self.join(),
-                7 if self.cluster.chance.one_in(8) => self.leave(),
+                7 if self.cluster.chance.one_in(8) => self.leave_any(),
                 _ => {
                     self.step();
                 }
@@ -103,28 +102,8 @@ impl Run {
             return;
         };
         let key = node.join(cluster.now, name, ClientFeatures::default());
-        let session = Session {
-            node: index,
-            key,
-            subscribed: BTreeMap::new(),
-            asked: Vec::new(),
-            ending: Vec::new(),
-            events: BTreeSet::new(),
-            last: BTreeMap::new(),
-        };
+        let session = Session::at(Place { node: index, key });
         self.sessions.insert(name, session);
-    }
-
-    fn leave(&mut self) {
-        let names: Vec<_> = self.sessions.keys().copied().collect();
-        let Some(name) = self.cluster.chance.pick_any(&names) else {
-            return;
-        };
-        let Some(session) = self.sessions.remove(&name) else {
-            return;
-        };
-        self.cluster.leave(session.node, session.key);
-        self.hear(session.node);
     }
 
     fn subscribe(&mut self) {
@@ -209,91 +188,93 @@ impl Run {
             return;
         };
         self.publications.insert(id, publication);
-        let node = self.sessions.get(&name).map(|session| session.node);
-        node.into_iter().for_each(|node| self.hear(node));
+        let place = self.sessions.get(&name).map(Present::place);
+        place.into_iter().for_each(|place| self.hear(place.node));
     }
 
     /// Says it, and finds the publication's id before its events are looked at.
     fn say_publish(&mut self, name: Name, message: &Message<'_>) -> Option<PublicationId> {
-        let session = self.sessions.get(&name)?;
-        self.cluster.handle(session.node, session.key, message);
-        let node = self.cluster.nodes.get(&session.node)?;
+        let place = self.sessions.get(&name)?.place;
+        self.cluster.handle(place, message);
+        let node = self.cluster.nodes.get(&place.node)?;
         node.heard.iter().find_map(|(_, heard)| match heard {
             Heard::Published(id) => Some(*id),
             _ => None,
         })
     }
+}
 
-    fn say(&mut self, name: Name, message: &Message<'_>) {
-        let Some(session) = self.sessions.get(&name) else {
-            return;
-        };
-        let index = session.node;
-        self.cluster.handle(index, session.key, message);
-        self.hear(index);
+impl Session {
+    fn at(place: Place) -> Self {
+        Self {
+            place,
+            subscribed: BTreeMap::new(),
+            asked: Vec::new(),
+            ending: Vec::new(),
+            events: BTreeSet::new(),
+            last: BTreeMap::new(),
+        }
     }
+}
 
-    fn somebody(&mut self) -> Option<Name> {
-        let names: Vec<_> = self.sessions.keys().copied().collect();
-        self.cluster.chance.pick_any(&names)
+impl Present for Session {
+    fn place(&self) -> Place {
+        self.place
     }
 }
 
 impl Play for Run {
+    type Session = Session;
+
     fn cluster(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
 
-    fn hear(&mut self, index: NodeIndex) {
-        let Some(node) = self.cluster.nodes.get_mut(&index) else {
-            return;
-        };
-        for (name, heard) in std::mem::take(&mut node.heard) {
-            let Some(session) = self.sessions.get_mut(&name) else {
-                continue;
-            };
-            match heard {
-                Heard::Published(_) => {}
-                Heard::Subscribed(id) => {
-                    // Answers to different patterns may come in another order than they were asked for.
-                    let known = session.subscribed.get(&id).copied();
-                    let node = &node.realm;
-                    let pattern = known.or_else(|| pattern_of(node, id));
-                    let pattern = pattern.expect("it is subscribed to something");
-                    let place = session.asked.iter().position(|asked| *asked == pattern);
-                    session.asked.remove(place.expect("it asked for that"));
-                    session.subscribed.insert(id, pattern);
-                }
-                Heard::Unsubscribed => {
-                    let id = session.ending.remove(0);
-                    session.subscribed.remove(&id);
-                    // From others of the same subscription it may get that number again.
-                    for publication in self.publications.values_mut() {
-                        publication.due.retain(|due| *due != (name, id));
-                    }
-                    session.last.retain(|(_, other), _| *other != id);
-                }
-                Heard::Event(id, publication) => {
-                    let pattern = session.subscribed.get(&id);
-                    let pattern = *pattern.expect("no event before SUBSCRIBED or after its end");
-                    let known = &self.publications[&publication];
-                    let (policy, pattern) = PATTERNS[pattern];
-                    assert!(is_match(policy, pattern, known.topic));
-                    let is_new = session.events.insert((id, publication));
-                    assert!(is_new, "no event comes twice");
-                    let last = session.last.insert((known.by, id), known.number);
-                    assert!(
-                        last < Some(known.number),
-                        "a publisher's events are in order"
-                    );
-                }
-                other => panic!("nobody asked for {other:?}"),
-            }
-        }
+    fn sessions(&mut self) -> &mut BTreeMap<Name, Session> {
+        &mut self.sessions
     }
 
-    fn lose(&mut self, index: NodeIndex) {
-        self.sessions.retain(|_, session| session.node != index);
+    fn judge(&mut self, name: Name, heard: Heard) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        match heard {
+            Heard::Published(_) => {}
+            Heard::Subscribed(id) => {
+                // Answers to different patterns may come in another order than they were asked for.
+                let known = session.subscribed.get(&id).copied();
+                let node = &self.cluster.nodes[&session.place.node].realm;
+                let pattern = known.or_else(|| pattern_of(node, id));
+                let pattern = pattern.expect("it is subscribed to something");
+                let place = session.asked.iter().position(|asked| *asked == pattern);
+                session.asked.remove(place.expect("it asked for that"));
+                session.subscribed.insert(id, pattern);
+            }
+            Heard::Unsubscribed => {
+                let id = session.ending.remove(0);
+                session.subscribed.remove(&id);
+                // From others of the same subscription it may get that number again.
+                for publication in self.publications.values_mut() {
+                    publication.due.retain(|due| *due != (name, id));
+                }
+                session.last.retain(|(_, other), _| *other != id);
+            }
+            Heard::Event(id, publication) => {
+                let pattern = session.subscribed.get(&id);
+                let pattern = *pattern.expect("no event before SUBSCRIBED or after its end");
+                let known = &self.publications[&publication];
+                let (policy, pattern) = PATTERNS[pattern];
+                assert!(is_match(policy, pattern, known.topic));
+                let is_new = session.events.insert((id, publication));
+                assert!(is_new, "no event comes twice");
+                let last = session.last.insert((known.by, id), known.number);
+                assert!(
+                    last < Some(known.number),
+                    "a publisher's events are in order"
+                );
+            }
+            other => panic!("nobody asked for {other:?}"),
+        }
     }
 }
 

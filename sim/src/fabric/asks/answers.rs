@@ -6,7 +6,7 @@ use crosstie_wamp::Value;
 
 use super::{Asks, PROCEDURES, TOPICS};
 use crate::Name;
-use crate::fabric::cluster::Play;
+use crate::fabric::play::Play;
 
 /// Ids in a page of a list.
 const PAGE: usize = 3;
@@ -155,7 +155,7 @@ impl Asks {
         args: &str,
         kwargs: &str,
     ) -> Option<Value> {
-        let node = self.sessions.get(&name)?.node;
+        let node = self.sessions.get(&name)?.place.node;
         let request = self.ask(name, procedure, args, kwargs);
         for _ in 0..2 {
             while self.step() {}

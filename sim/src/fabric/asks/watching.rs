@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Asks;
 use crate::Name;
-use crate::fabric::cluster::Play;
+use crate::fabric::play::Play;
 
 /// What a session has been told that there is.
 #[derive(Debug, Default, PartialEq, Eq)]

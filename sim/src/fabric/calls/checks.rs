@@ -49,7 +49,7 @@ impl Calls {
         for (other, session) in &self.sessions {
             let mut registered = session.registered.values();
             let has = registered.any(|(known, _)| *known == place);
-            let until = self.cluster.nodes[&session.node].leased_until;
+            let until = self.cluster.nodes[&session.place.node].leased_until;
             let may_serve = has && *other != name && until > self.cluster.now;
             assert!(!may_serve, "{name} is granted what {other} has");
         }
@@ -65,7 +65,7 @@ impl Calls {
             && is_single
             && self.cluster.setting.strict
         {
-            let until = self.cluster.nodes[&session.node].leased_until;
+            let until = self.cluster.nodes[&session.place.node].leased_until;
             assert!(until > self.cluster.now, "{name} is called without a lease");
         }
     }
@@ -92,11 +92,11 @@ impl Calls {
             let Session {
                 registering,
                 ending,
-                node,
+                place,
                 ..
             } = session;
             let is_done = registering.is_empty() && ending.is_empty();
-            assert!(is_done, "node {node}: {registering:?} {ending:?} wait");
+            assert!(is_done, "{place:?}: {registering:?} {ending:?} wait");
         }
     }
 

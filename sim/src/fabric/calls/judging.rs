@@ -8,7 +8,7 @@ use crate::fabric::node::Heard;
 
 impl Calls {
     /// Judges what a session was told.
-    pub(super) fn judge(&mut self, name: Name, heard: Heard) {
+    pub(super) fn judge_heard(&mut self, name: Name, heard: Heard) {
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };

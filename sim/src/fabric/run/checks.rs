@@ -1,13 +1,12 @@
 //! What must hold in the end.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crosstie_routing::ClientFeatures;
 use crosstie_wamp::{Message, SubscribeOptions};
 
 use super::{PATTERNS, Run, Session};
 use crate::Name;
-use crate::fabric::cluster::Play;
+use crate::fabric::cluster::Place;
+use crate::fabric::play::Play;
 
 impl Run {
     /// Whoever was subscribed when something was published, and still is, has it.
@@ -23,10 +22,10 @@ impl Run {
                     assert!(
                         has,
                         "{name} of node {} goes without {id} of {}, published by {} ({:?}), with {:?}",
-                        session.node,
+                        session.place.node,
                         publication.topic,
                         publication.by,
-                        self.sessions.get(&publication.by).map(|by| by.node),
+                        self.sessions.get(&publication.by).map(|by| by.place.node),
                         PATTERNS[session.subscribed[subscription]]
                     );
                 }
@@ -44,15 +43,8 @@ impl Run {
                 let name = self.cluster.name();
                 let node = self.cluster.nodes.get_mut(&index).expect("it is there");
                 let key = node.join(self.cluster.now, name, ClientFeatures::default());
-                let session = Session {
-                    node: index,
-                    key,
-                    subscribed: BTreeMap::new(),
-                    asked: vec![5],
-                    ending: Vec::new(),
-                    events: BTreeSet::new(),
-                    last: BTreeMap::new(),
-                };
+                let mut session = Session::at(Place { node: index, key });
+                session.asked.push(5);
                 self.sessions.insert(name, session);
                 let request = self.cluster.request();
                 let subscribe = Message::Subscribe {
@@ -80,7 +72,7 @@ impl Run {
     }
 
     pub(super) fn count_crossed(&self) -> usize {
-        let node = |name: &Name| self.sessions.get(name).map(|session| session.node);
+        let node = |name: &Name| self.sessions.get(name).map(|session| session.place.node);
         let mut crossed = 0;
         for (name, session) in &self.sessions {
             let of = session

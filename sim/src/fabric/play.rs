@@ -1,0 +1,168 @@
+//! A run on a cluster: sessions of its nodes say something, and what happens to a node they are told at once.
+
+use std::collections::BTreeMap;
+
+use crosstie_fabric::Ticked;
+use crosstie_wamp::Message;
+
+use super::cluster::{Cluster, Place, Setting};
+use super::engine::NodeIndex;
+use super::node::{Heard, Node};
+use crate::Name;
+
+/// Of a tick. Without faults nothing takes so long that a node is given up.
+const TICK_MS: u64 = 100;
+const TICK_WITHOUT_FAULTS_MS: u64 = 10;
+
+/// A session as itself sees it.
+pub(super) trait Present {
+    fn place(&self) -> Place;
+}
+
+pub(super) trait Play {
+    type Session: Present;
+
+    fn cluster(&mut self) -> &mut Cluster;
+
+    fn sessions(&mut self) -> &mut BTreeMap<Name, Self::Session>;
+
+    /// Judges what a session was told. It may be there no more.
+    fn judge(&mut self, name: Name, heard: Heard);
+
+    /// A session was told of sessions, registrations or subscriptions, by an event of that topic.
+    fn learn(&mut self, _name: Name, _topic: &str, _ids: &[u64]) {}
+
+    /// One of those that may say something.
+    fn somebody(&mut self) -> Option<Name> {
+        let names: Vec<_> = self.sessions().keys().copied().collect();
+        self.cluster().chance.pick_any(&names)
+    }
+
+    fn say(&mut self, name: Name, message: &Message<'_>) {
+        let Some(place) = self.sessions().get(&name).map(Present::place) else {
+            return;
+        };
+        self.cluster().handle(place, message);
+        self.hear(place.node);
+    }
+
+    fn leave_any(&mut self) {
+        if let Some(name) = self.somebody() {
+            self.leave(name);
+        }
+    }
+
+    fn leave(&mut self, name: Name) {
+        if let Some(session) = self.sessions().remove(&name) {
+            let place = session.place();
+            self.cluster().leave(place);
+            self.hear(place.node);
+        }
+    }
+
+    /// Judges what a node has told its sessions.
+    fn hear(&mut self, index: NodeIndex) {
+        let Some(node) = self.cluster().nodes.get_mut(&index) else {
+            return;
+        };
+        let (told, heard) = (
+            std::mem::take(&mut node.told),
+            std::mem::take(&mut node.heard),
+        );
+        for (name, topic, ids) in told {
+            self.learn(name, &topic, &ids);
+        }
+        for (name, heard) in heard {
+            self.judge(name, heard);
+        }
+    }
+
+    /// The sessions of a node are gone with it.
+    fn lose(&mut self, index: NodeIndex) {
+        self.sessions()
+            .retain(|_, session| session.place().node != index);
+    }
+
+    /// Whether something was under way.
+    fn step(&mut self) -> bool {
+        let stepped = self.cluster().step();
+        if let Some(Some(index)) = stepped {
+            self.hear(index);
+        }
+        stepped.is_some()
+    }
+
+    fn tick(&mut self) {
+        let cluster = self.cluster();
+        let Setting {
+            nodes,
+            servers,
+            faults,
+            ..
+        } = cluster.setting;
+        let tick_ms = match faults {
+            true => TICK_MS,
+            false => TICK_WITHOUT_FAULTS_MS,
+        };
+        cluster.now = cluster.now.after_ms(tick_ms);
+        for index in 0..nodes {
+            let cluster = self.cluster();
+            let client = cluster.servers.clients.get_mut(&index);
+            let is_cut = client.is_none();
+            let Some(node) = cluster.nodes.get_mut(&index) else {
+                continue;
+            };
+            let ticked = node.tick(cluster.now, client);
+            cluster.grant(index);
+            self.hear(index);
+            if ticked == Ticked::Silent {
+                self.detach(index);
+                continue;
+            }
+            let cluster = self.cluster();
+            if is_cut && cluster.chance.one_in(3) {
+                let server = cluster.chance.below(servers);
+                cluster.servers.connect(index, server);
+                cluster.attach(index);
+            }
+        }
+    }
+
+    /// Lets everything arrive, and everybody find each other.
+    fn quiet(&mut self) {
+        self.cluster().bucket.reach_all();
+        for _ in 0..80 {
+            while self.step() {}
+            self.tick();
+        }
+        while self.step() {}
+    }
+
+    fn detach(&mut self, index: NodeIndex) {
+        self.cluster().detach(index);
+        self.hear(index);
+    }
+
+    fn fail(&mut self) {
+        let cluster = self.cluster();
+        let servers = cluster.setting.servers;
+        let index = cluster.chance.below(cluster.setting.nodes);
+        match cluster.chance.below(4) {
+            0 => self.detach(index),
+            1 if servers > 1 => {
+                let from = cluster.chance.below(servers);
+                cluster.servers.cut_route(from, (from + 1) % servers);
+            }
+            2 => cluster.bucket.cut(index),
+            // It is killed, and another one begins in its place.
+            _ => {
+                cluster.servers.cut(index);
+                let (incarnation, seed) = (cluster.chance.number(), cluster.chance.number());
+                let kind = cluster.setting.kind(index, cluster.meta_api);
+                let node = Node::new(incarnation, seed, kind);
+                cluster.nodes.insert(index, node);
+                self.lose(index);
+            }
+        }
+    }
+}
