@@ -5,6 +5,8 @@ use crosstie_wamp::{
     Dict, MatchPolicy, Message, Payload, PublishOptions, RequestId, Serializer, Value,
 };
 
+use crate::reflect::Reflect;
+
 /// One question, or one order.
 #[derive(Clone, Debug)]
 pub enum Ask {
@@ -40,6 +42,7 @@ pub enum Ask {
         kind: Kind,
         about: About,
     },
+    Reflection(Reflect),
 }
 
 /// Sessions that are to be killed.
@@ -100,6 +103,7 @@ impl Ask {
             },
             Self::AddTestament { .. } => "session.add_testament",
             Self::FlushTestaments { .. } => "session.flush_testaments",
+            Self::Reflection(reflect) => return format!("wamp.{}", reflect.procedure()),
             Self::Entries { kind, about } => {
                 let (of, member) = match kind {
                     Kind::Registrations => ("registration", "callee"),
@@ -150,6 +154,7 @@ impl Ask {
                 text(scope),
             ],
             Self::FlushTestaments { scope } => vec![text(scope)],
+            Self::Reflection(reflect) => reflect.arguments(),
             Self::Entries { about, .. } => match about {
                 About::List { session } => vec![number(*session)],
                 About::Lookup { policy, uri } => {

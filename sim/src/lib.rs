@@ -16,6 +16,7 @@ pub mod ledger;
 mod model;
 mod operation;
 pub mod queues;
+mod reflect;
 mod sent;
 mod simulation;
 
@@ -23,5 +24,6 @@ pub use ask::{About, Ask, Kind, Whom};
 pub use chance::Chance;
 pub use model::Model;
 pub use operation::{Name, Operation, Refusing, Request};
+pub use reflect::{Defined, Reflect, Whether};
 pub use sent::Sent;
 pub use simulation::{Failure, Simulation};

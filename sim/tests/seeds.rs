@@ -11,7 +11,7 @@ fn the_realm_sends_what_the_model_expects() {
     });
 }
 
-const EXPECTED: [&str; 40] = [
+const EXPECTED: [&str; 42] = [
     "Closed",
     "Event",
     "Event, retained",
@@ -32,6 +32,8 @@ const EXPECTED: [&str; 40] = [
     "com.simulated.error",
     "crossbar.error.max_concurrency_reached",
     "crosstie.error.calls_max",
+    "crosstie.error.definitions_max",
+    "crosstie.error.realm_definitions_max",
     "crosstie.error.registrations_max",
     "crosstie.error.subscriptions_max",
     "crosstie.error.testaments_max",

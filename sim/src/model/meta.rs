@@ -149,12 +149,12 @@ impl Model {
     }
 
     /// Publishes an event of the realm's own.
-    fn tell(&mut self, topic: &str, arguments: Vec<Value>) {
+    pub(super) fn tell(&mut self, topic: &str, arguments: Vec<Value>) {
         self.tell_one_of(topic, &[arguments]);
     }
 
     /// Publishes one of these, the last of which is as good as the one that the realm chose.
-    fn tell_one_of(&mut self, topic: &str, possible: &[Vec<Value>]) {
+    pub(super) fn tell_one_of(&mut self, topic: &str, possible: &[Vec<Value>]) {
         if !self.config.meta_api {
             return;
         }
@@ -255,6 +255,7 @@ impl Model {
                 self.add_testament(from, request, testament, scope.as_deref())
             }
             Ask::FlushTestaments { scope } => self.flush_testaments(from, scope.as_deref()),
+            Ask::Reflection(reflect) => self.answer_reflect(from, reflect),
             Ask::Entries { kind, about } => self.answer_about(*kind, about),
         }
     }

@@ -6,11 +6,13 @@
 mod broker;
 mod choosing;
 mod dealer;
+mod definition;
 mod judging;
 mod matching;
 mod meta;
 mod open_call;
 mod queue;
+mod reflection;
 mod rerouting;
 mod retained;
 mod sharding;
@@ -20,12 +22,13 @@ mod waiting;
 use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions};
 
+use self::definition::Definition;
 use self::judging::{ASKED, Decisions};
 use self::open_call::Call;
 use self::queue::{Queue, Waiting};
 use self::retained::RetainedEvent;
 use self::sharding::Placement;
-use crate::{Kind, Name, Operation, Refusing, Request, Sent};
+use crate::{Defined, Kind, Name, Operation, Refusing, Request, Sent};
 
 /// A realm, for the eye.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ pub struct Model {
     /// The oldest first.
     retained: Vec<RetainedEvent>,
     decisions: Decisions,
+    /// In the order in which they were said.
+    pub(crate) definitions: Vec<Definition>,
     /// What the present operation must have sent, and what it did send.
     expected: Vec<(Name, Sent)>,
     actual: Vec<(Name, Sent)>,
@@ -61,6 +66,8 @@ pub struct Model {
     dying: Vec<Name>,
     /// Who had a part in a registration or subscription, and lost it by this operation.
     exited: Vec<(Kind, u64, u64)>,
+    /// What was defined, and is no more by that session, by this operation.
+    undefined: Vec<(Defined, String, u64)>,
     /// The sessions that have left by it, and what their testaments say, in order.
     in_order: Vec<(u64, Vec<u64>)>,
     complaint: Option<String>,
@@ -135,11 +142,13 @@ impl Model {
             publications_used: Vec::new(),
             retained: Vec::new(),
             decisions: Decisions::default(),
+            definitions: Vec::new(),
             expected: Vec::new(),
             actual: Vec::new(),
             doomed: Vec::new(),
             dying: Vec::new(),
             exited: Vec::new(),
+            undefined: Vec::new(),
             in_order: Vec::new(),
             complaint: None,
         }
@@ -252,6 +261,7 @@ impl Model {
             && self.callees.is_empty()
             && self.calls.is_empty()
             && self.waiting.is_empty()
+            && self.definitions.is_empty()
     }
 
     pub fn next_timeout_ms(&self) -> Option<u64> {
@@ -263,6 +273,7 @@ impl Model {
     fn compare(&mut self, violation: bool, actual_violation: bool) -> Result<(), String> {
         self.check_order()?;
         self.exited.clear();
+        self.undefined.clear();
         let mut expected = std::mem::take(&mut self.expected);
         let mut actual = std::mem::take(&mut self.actual);
         let dying = std::mem::take(&mut self.dying);
@@ -362,6 +373,7 @@ impl Model {
                 self.take_entry(kind, id, name);
             }
         }
+        self.undefine_all(name);
         self.publish_testaments(name);
         let place = self.members.iter().position(|member| member.name == name);
         let member = self.members.remove(place.expect("it is in the realm"));

@@ -4,6 +4,7 @@ use crosstie_routing::{RoleLimits, error};
 use crosstie_wamp::{PublishOptions, Value};
 
 use super::broker::of_trustlevel;
+use super::reflection::is_undefined;
 use super::{Model, Testament};
 use crate::{Name, Sent};
 
@@ -100,8 +101,8 @@ impl Model {
         }
     }
 
-    /// Whoever heard of a session's end heard of the end of its subscriptions first, then its testaments in
-    /// their order, then that it has left.
+    /// Whoever heard of a session's end heard of the end of its subscriptions and definitions first, then its
+    /// testaments in their order, then that it has left.
     pub(super) fn check_order(&mut self) -> Result<(), String> {
         for (session, payloads) in std::mem::take(&mut self.in_order) {
             let (lost, left) = (format!("[{session},"), format!("[{session},\""));
@@ -111,6 +112,7 @@ impl Model {
                     retained: false,
                     ..
                 } => Some(1 + payloads.iter().position(|known| known == payload)?),
+                undefined if is_undefined(undefined, session) => Some(0),
                 Sent::MetaEvent { arguments, .. } if arguments.starts_with(&left) => {
                     Some(usize::MAX)
                 }

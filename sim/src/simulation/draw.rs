@@ -128,30 +128,7 @@ impl Simulation {
         }
         match self.chance.below(100) {
             0..12 => self.draw_publish(from),
-            12..20 => {
-                let (match_policy, topic) = match self.chance.one_in(4) {
-                    true => self
-                        .chance
-                        .pick(&TOPICS.map(|(policy, uri)| (policy, uri.to_owned()))),
-                    false => self.draw_pattern(),
-                };
-                let options = SubscribeOptions {
-                    match_policy,
-                    get_retained: self.chance.one_in(2),
-                    nkey: self
-                        .chance
-                        .pick(&[None, None, Some("n1"), Some("n2"), Some("n3")])
-                        .map(Box::from)
-                        .into(),
-                    acknowledged_delivery: false,
-                    unsupported: None,
-                };
-                Request::Subscribe {
-                    request: self.draw_id(from),
-                    options,
-                    topic,
-                }
-            }
+            12..20 => self.draw_subscribe(from),
             20..23 => {
                 let mine = self
                     .model
@@ -186,7 +163,36 @@ impl Simulation {
                 Some(meta) => meta,
                 None => self.draw_answer(from),
             },
+            82..85 => match self.draw_reflection(from) {
+                Some(meta) => meta,
+                None => self.draw_answer(from),
+            },
             _ => self.draw_answer(from),
+        }
+    }
+
+    fn draw_subscribe(&mut self, from: Name) -> Request {
+        let (match_policy, topic) = match self.chance.one_in(4) {
+            true => self
+                .chance
+                .pick(&TOPICS.map(|(policy, uri)| (policy, uri.to_owned()))),
+            false => self.draw_pattern(),
+        };
+        let options = SubscribeOptions {
+            match_policy,
+            get_retained: self.chance.one_in(2),
+            nkey: self
+                .chance
+                .pick(&[None, None, Some("n1"), Some("n2"), Some("n3")])
+                .map(Box::from)
+                .into(),
+            acknowledged_delivery: false,
+            unsupported: None,
+        };
+        Request::Subscribe {
+            request: self.draw_id(from),
+            options,
+            topic,
         }
     }
 
@@ -381,6 +387,8 @@ fn limits(chance: &mut Chance) -> Limits {
     limits.subscriptions_max = chance.pick(&[3, 1_000]);
     limits.registrations_max = chance.pick(&[3, 1_000]);
     limits.testaments_max = chance.pick(&[2, 1_000]);
+    limits.definitions_max = chance.pick(&[1, 1_000]);
+    limits.realm_definitions_max = chance.pick(&[4, 1_000]);
     limits.calls_max = chance.pick(&[2, 1_000]);
     limits.call_timeout_ms_max = chance.pick(&[0, 100]);
     limits

@@ -34,17 +34,29 @@ impl Simulation {
             .then_some(Operation::Welcome { name })
     }
 
-    /// `None` where its id would make a part of a call of it.
-    pub(super) fn draw_meta(&mut self, from: Name) -> Option<Request> {
+    /// The next request's id; `None` where it would make a part of a call of the request.
+    fn free_request(&self, from: Name) -> Option<u64> {
         let request = self.model.member(from).request_last + 1;
         let mut calls = self.model.calls.iter();
         let is_taken = calls.any(|call| (call.caller, call.request) == (from, request))
             || self.model.member(from).unfinished.contains(&request);
-        if is_taken {
-            return None;
-        }
-        // What is true when an order is drawn may not be when an authorizer has answered.
-        let is_judged = self.model.member(from).authrole == ASKED;
+        (!is_taken).then_some(request)
+    }
+
+    /// What is true when an order is drawn may not be when an authorizer has answered.
+    fn is_judged(&self, from: Name) -> bool {
+        self.model.member(from).authrole == ASKED
+    }
+
+    pub(super) fn draw_reflection(&mut self, from: Name) -> Option<Request> {
+        let request = self.free_request(from).filter(|_| !self.is_judged(from))?;
+        let ask = self.draw_reflect(from);
+        Some(Request::Meta { request, ask })
+    }
+
+    pub(super) fn draw_meta(&mut self, from: Name) -> Option<Request> {
+        let request = self.free_request(from)?;
+        let is_judged = self.is_judged(from);
         let ask = match self.chance.below(20) {
             0 => Ask::CountSessions {
                 authroles: self.some_roles(),
@@ -197,12 +209,14 @@ impl Simulation {
 const ASKED: &str = "asked";
 
 /// Patterns that reach the meta events.
-pub(super) const TOPICS: [(MatchPolicy, &str); 8] = [
+pub(super) const TOPICS: [(MatchPolicy, &str); 10] = [
     (MatchPolicy::Exact, "wamp.session.on_join"),
     (MatchPolicy::Exact, "wamp.session.on_leave"),
     (MatchPolicy::Exact, "wamp.subscription.on_delete"),
     (MatchPolicy::Exact, "wamp.registration.on_create"),
     (MatchPolicy::Prefix, "wamp.registration."),
+    (MatchPolicy::Prefix, "wamp.reflect."),
+    (MatchPolicy::Exact, "wamp.reflect.on_undefine"),
     (MatchPolicy::Prefix, "wa"),
     (MatchPolicy::Wildcard, "wamp.subscription."),
     (MatchPolicy::Wildcard, "..on_leave"),

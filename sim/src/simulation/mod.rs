@@ -3,6 +3,7 @@
 mod draw;
 mod draw_calls;
 mod draw_meta;
+mod draw_reflect;
 mod recorder;
 
 use std::collections::{BTreeSet, HashMap};
