@@ -38,7 +38,7 @@ impl Broker {
         let began_here = context.sessions.find_id(SessionId(session)).is_some();
         let mut has_come = |publication| {
             let forwarded = self.forwarded.get_or_insert_with(Forwarded::new);
-            forwarded.is_known((session, publication))
+            forwarded.is_known(publication)
         };
         if !began_here && !publication.is_some_and(&mut has_come) {
             return false;
