@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pytest
 from rig import config
 from rig.broker import ALL
 from rig.nats import NatsServer
-from rig.router import Router
+from rig.router import Router, binary
 from rig.waiting import DEADLINE_S, await_true
 
 QUEUE = "kept"
@@ -228,3 +229,16 @@ def leader(servers: list[NatsServer]) -> NatsServer:
 def files(directory: Path) -> list[str]:
     """Return the names of the files beside a node's store."""
     return sorted(path.name for path in (directory / "amqp.store.replicated").iterdir())
+
+
+def crosstie(node: Router, *words: object) -> subprocess.CompletedProcess[str]:
+    """Say something to a node by the command line."""
+    command = [str(binary()), *map(str, words), "--cbdir", str(node.directory)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def told(node: Router, *words: object, code: int = 0) -> str:
+    """Say something to a node, and return what is said to that."""
+    done = crosstie(node, *words)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done.stdout if code == 0 or done.stdout else done.stderr

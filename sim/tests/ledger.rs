@@ -11,10 +11,11 @@ fn nothing_confirmed_is_lost_and_a_deposed_owner_confirms_nothing() {
     });
 }
 
-const EXPECTED: [&str; 11] = [
+const EXPECTED: [&str; 15] = [
     "Append",
     "Committed",
     "Deposed",
+    "Handed",
     "Owning",
     "Purge",
     "Read",
@@ -22,5 +23,8 @@ const EXPECTED: [&str; 11] = [
     "confirmed",
     "crash Claiming",
     "crash Owning",
+    "crash Recovering",
     "purged",
+    "recovered",
+    "unfinished",
 ];

@@ -20,6 +20,7 @@ macro_rules! complain {
     }};
 }
 
+mod amqp;
 mod analyze;
 mod backup;
 mod bench;
@@ -102,6 +103,7 @@ enum Command {
     Bindings(queues::BindingsArguments),
     Connections(queues::ConnectionsArguments),
     Backup(backup::BackupArguments),
+    Amqp(amqp::AmqpArguments),
     Sessions(queues::sessions::SessionsArguments),
     /// Several nodes of the same realms: make what they and their servers of NATS need, look at them, try it.
     #[command(subcommand)]
@@ -182,6 +184,7 @@ fn main() -> ExitCode {
         Command::Exchanges(arguments) => queues::exchanges(arguments),
         Command::Bindings(arguments) => queues::bindings(&arguments),
         Command::Connections(arguments) => queues::connections(arguments),
+        Command::Amqp(arguments) => amqp::run(arguments),
         Command::Backup(arguments) => backup::backup(arguments),
         Command::Sessions(arguments) => queues::sessions::run(arguments),
         Command::Cluster(command) => cluster::run(command),

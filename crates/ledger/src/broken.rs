@@ -22,6 +22,10 @@ pub enum Broken {
     Foreign,
     /// A field in it ends too late, or is none.
     Body,
+    /// It says what only a later version of this program knows.
+    Kind(u8),
+    /// It is being recovered, and that is not at its end.
+    Unfinished,
 }
 
 impl fmt::Display for Broken {
@@ -34,6 +38,13 @@ impl fmt::Display for Broken {
             Self::Shorter => f.write_str("what is behind it was acknowledged, and is not there"),
             Self::Foreign => f.write_str("it is of another log"),
             Self::Body => f.write_str("a field in it is none"),
+            Self::Kind(kind) => write!(
+                f,
+                "it is of a kind that this version does not know ({kind})"
+            ),
+            Self::Unfinished => {
+                f.write_str("it was being recovered, and that has not come to its end")
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ impl Ledger {
         // The last entry stays, whatever counts in it: an empty log would look like one whose entries are lost.
         let idle = live.idle_front(self.acknowledged.saturating_sub(1));
         match idle {
-            Some((to, bytes)) if bytes >= self.config.purge_bytes_min => self.purge(to),
+            Some((to, bytes)) if bytes >= self.config.purge_bytes_min => self.purge_idle(to),
             _ if !is_long => {}
             _ => {
                 let bytes_max = self.config.batch_bytes_max as u64;
@@ -26,7 +26,7 @@ impl Ledger {
                         self.append_batch(Kind::Kept, records, None);
                         self.keeping = Some(self.history.end.sequence);
                     }
-                    (true, Some((to, _))) => self.purge(to),
+                    (true, Some((to, _))) => self.purge_idle(to),
                     (true, None) => {}
                 }
             }
@@ -45,7 +45,10 @@ impl Ledger {
         self.purging = None;
     }
 
-    fn purge(&mut self, to: u64) {
+    fn purge_idle(&mut self, to: u64) {
+        if self.repeat_recovery(Sequence(to)) {
+            return;
+        }
         self.purging = Some(to);
         let to = Sequence(to);
         self.effects.push_back(Effect::Purge { to });

@@ -27,6 +27,10 @@ pub(crate) enum Kind {
     Fresh = 2,
     /// Records that were written before and still count, so that what is older can go.
     Kept = 3,
+    /// Its owner has written its last, and says who is to own the vhost: a [`crate::Handed`].
+    Handed = 4,
+    /// An operator has had the log taken, or written anew: a [`crate::Recovery`].
+    Recovered = 5,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,28 +86,36 @@ impl Head {
         else {
             return Err(Broken::Body);
         };
-        let kind = match reader.octet()? {
+        let kind = reader.octet()?;
+        let is_last = reader.octet()?;
+        reader.octet()?;
+        let numbers = [reader.long()?, reader.long()?, reader.long()?];
+        let [log, epoch, batch] = numbers;
+        let (in_batch, before) = (reader.short()?, reader.short()?);
+        let checksum = reader.short()?;
+        if checksum != self::checksum(covered, part) {
+            return Err(Broken::Checksum);
+        }
+        // As it was written: so a kind that is not known here is another version's.
+        let kind = match kind {
             1 => Kind::Owned,
             2 => Kind::Fresh,
             3 => Kind::Kept,
-            _ => return Err(Broken::Body),
+            4 => Kind::Handed,
+            5 => Kind::Recovered,
+            other => return Err(Broken::Kind(other)),
         };
-        let is_last = reader.flag()?;
-        reader.octet()?;
         let head = Self {
             kind,
-            is_last,
-            log: reader.long()?,
-            epoch: reader.long()?,
-            batch: reader.long()?,
-            part: reader.short()?,
-            before: reader.short()?,
-            checksum: reader.short()?,
+            is_last: Reader(&[is_last]).flag()?,
+            log,
+            epoch,
+            batch,
+            part: in_batch,
+            before,
+            checksum,
         };
-        match head.checksum == checksum(covered, part) {
-            true => Ok((head, part)),
-            false => Err(Broken::Checksum),
-        }
+        Ok((head, part))
     }
 }
 
@@ -113,7 +125,7 @@ impl Owner {
         let (head, part) = Head::open(entry)?;
         match head.kind {
             Kind::Owned => Ok(Some((head.epoch, Self::decode(part)?))),
-            Kind::Fresh | Kind::Kept => Ok(None),
+            Kind::Fresh | Kind::Kept | Kind::Handed | Kind::Recovered => Ok(None),
         }
     }
 

@@ -6,6 +6,7 @@ use crosstie_queues::{Record, Time};
 
 use crate::broken::Broken;
 use crate::entry::Owner;
+use crate::handed::Handed;
 use crate::history::Whole;
 use crate::ledger::{Ledger, Role, Sequence};
 
@@ -18,6 +19,10 @@ pub enum News {
     Owned(Owner),
     /// What happened, for the vhost to restore.
     Records(Vec<Record>),
+    /// Its owner writes no more, and says who is to own it.
+    Handed(Handed),
+    /// What counts is not what was read, but what [`Ledger::records`] says.
+    Recovered,
 }
 
 impl Ledger {
@@ -35,6 +40,8 @@ impl Ledger {
             None | Some(Whole::Kept) => News::Nothing,
             Some(Whole::Owned(owner)) => News::Owned(owner),
             Some(Whole::Fresh(records)) => News::Records(records),
+            Some(Whole::Handed(handed)) => News::Handed(handed),
+            Some(Whole::Recovered) => News::Recovered,
         })
     }
 
@@ -49,13 +56,18 @@ impl Ledger {
     /// A log that has numbers and no entries is [`Broken::Missing`]: no owner purges the last one.
     pub fn check_end(&self, last: Sequence, known: Option<(u64, Sequence)>) -> Result<(), Broken> {
         let end = &self.history.end;
-        if let Some((log, sequence)) = known {
+        if let Some((log, sequence)) = known
+            && (end.log == log || !self.replaces(log))
+        {
             if last < sequence {
                 return Err(Broken::Shorter);
             }
             if end.log != log {
                 return Err(Broken::Foreign);
             }
+        }
+        if self.history.is_unfinished() {
+            return Err(Broken::Unfinished);
         }
         match last.0.cmp(&end.sequence) {
             Ordering::Less => Err(Broken::Shorter),
@@ -67,10 +79,11 @@ impl Ledger {
     /// Wants to own the vhost: the log is read to its end, as far as is known. `log` names it, if it is
     /// empty, and is not 0.
     pub fn claim(&mut self, now: Time, owner: &Owner, log: u64) {
-        if self.role != Role::Following {
+        if self.role != Role::Following || self.history.is_unfinished() {
             return;
         }
         self.role = Role::Claiming;
+        self.history.handed = None;
         self.claimed_at = self.history.end.sequence;
         if self.history.end.log == 0 {
             self.history.end.log = log.max(1);

@@ -5,7 +5,9 @@ use std::mem;
 use crate::body;
 use crate::broken::Broken;
 use crate::entry::{Head, Kind, Owner};
+use crate::handed::Handed;
 use crate::live::Live;
+use crate::recovery::{Phase, Recovery};
 
 /// The end of a log, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,12 @@ pub(crate) struct History {
     pub end: End,
     pub owner: Option<Owner>,
     pub live: Live,
+    /// What an operator has had done to the log, and the entry that says so last.
+    pub recovery: Option<(Recovery, u64)>,
+    /// It began to be written anew, and that has not come to its end.
+    is_unfinished: bool,
+    /// Its owner has written its last.
+    pub handed: Option<Handed>,
     /// A batch of which only a part is there; it ends with the next one if its writer was deposed.
     partial: Option<Partial>,
     /// Octets of entries behind the last batch that is whole.
@@ -43,15 +51,22 @@ pub(crate) enum Whole {
     Owned(Owner),
     Fresh(Vec<crosstie_queues::Record>),
     Kept,
+    Handed(Handed),
+    /// What was read before may not count any more.
+    Recovered,
 }
 
 impl History {
     /// Takes the entry behind the last one, or the first that is there; what it completes.
     pub(crate) fn take(&mut self, sequence: u64, entry: &[u8]) -> Result<Option<Whole>, Broken> {
         let (head, part) = Head::open(entry)?;
-        let is_first = self.end.log == 0;
-        if !is_first {
-            self.check(sequence, &head)?;
+        let begins = Phase::of_entry(&head, part) == Some(Phase::Begins);
+        // What a recovery begins with follows on nothing: what is before it may be broken.
+        let is_first = self.end.log == 0 || begins;
+        match (self.end.log != 0, begins) {
+            (true, false) => self.check(sequence, &head, part)?,
+            (true, true) => self.check_place(sequence, &head)?,
+            (false, _) => {}
         }
         let body = match self.partial.take() {
             // Its writer was deposed, or this would go on with it.
@@ -65,7 +80,7 @@ impl History {
                 body
             }
             None if head.part > 0 => return Err(Broken::Chain),
-            Some(_) if head.kind != Kind::Owned => return Err(Broken::Chain),
+            Some(_) if !changes_hands(&head, part) => return Err(Broken::Chain),
             Some(_) | None => part.to_vec(),
         };
         self.end = End {
@@ -93,28 +108,52 @@ impl History {
         mem::take(&mut self.partial_bytes)
     }
 
+    /// A recovery has been written.
+    pub(crate) fn note_recovery(&mut self, phase: Phase, recovery: Recovery) {
+        match phase {
+            Phase::Begins => {
+                self.live = Live::default();
+                self.is_unfinished = true;
+            }
+            Phase::Ends => self.is_unfinished = false,
+            Phase::Whole | Phase::Again => {}
+        }
+        self.recovery = Some((recovery, self.end.sequence));
+    }
+
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
     /// Whether an entry follows the last one.
-    fn check(&self, sequence: u64, head: &Head) -> Result<(), Broken> {
-        let End {
-            checksum,
-            log,
-            epoch,
-            batch,
-            ..
-        } = self.end;
-        if head.log != log {
+    fn check(&self, sequence: u64, head: &Head, part: &[u8]) -> Result<(), Broken> {
+        let phase = Phase::of_entry(head, part);
+        if head.log != self.end.log && phase != Some(Phase::Whole) {
             return Err(Broken::Foreign);
         }
+        let is_next = head.batch.checked_sub(1) == Some(self.end.batch);
+        let is_of_epoch = match changes_hands(head, part) {
+            true => {
+                self.check_place(sequence, head)?;
+                true
+            }
+            false => head.epoch == self.end.epoch && self.handed.is_none(),
+        };
         if sequence.checked_sub(1) != Some(self.end.sequence) {
             return Err(Broken::Missing);
         }
-        let is_owned = head.kind == Kind::Owned;
-        let is_of_epoch = match is_owned {
-            true => head.epoch > epoch,
-            false => head.epoch == epoch,
-        };
-        let is_next = head.batch.checked_sub(1) == Some(batch);
-        match is_next && is_of_epoch && head.before == checksum {
+        match is_next && is_of_epoch && head.before == self.end.checksum {
+            true => Ok(()),
+            false => Err(Broken::Chain),
+        }
+    }
+
+    /// Whether an entry of another writer is behind the last one.
+    fn check_place(&self, sequence: u64, head: &Head) -> Result<(), Broken> {
+        if sequence.checked_sub(1) != Some(self.end.sequence) {
+            return Err(Broken::Missing);
+        }
+        match head.epoch > self.end.epoch {
             true => Ok(()),
             false => Err(Broken::Chain),
         }
@@ -128,7 +167,21 @@ impl History {
             Kind::Owned => {
                 let owner = Owner::decode(body)?;
                 self.owner = Some(owner.clone());
+                self.handed = None;
                 Whole::Owned(owner)
+            }
+            Kind::Handed => {
+                let handed = Handed::decode(body)?;
+                self.handed = Some(handed.clone());
+                Whole::Handed(handed)
+            }
+            Kind::Recovered => {
+                let (phase, recovery) = Recovery::decode(body)?;
+                if !matches!(phase, Phase::Again) {
+                    self.handed = None;
+                }
+                self.note_recovery(phase, recovery);
+                Whole::Recovered
             }
             Kind::Fresh | Kind::Kept => {
                 let mut records = Vec::new();
@@ -144,5 +197,17 @@ impl History {
         };
         self.live.end(head.batch, self.end.sequence, bytes);
         Ok(whole)
+    }
+}
+
+/// Whether an entry begins what somebody else writes.
+fn changes_hands(head: &Head, part: &[u8]) -> bool {
+    match head.kind {
+        Kind::Owned => head.part == 0,
+        Kind::Recovered => {
+            let phase = Phase::of_entry(head, part);
+            matches!(phase, Some(Phase::Whole | Phase::Begins))
+        }
+        _ => false,
     }
 }

@@ -22,6 +22,10 @@ pub enum Role {
     /// It has asked to own it.
     Claiming,
     Owning,
+    /// It has owned it, and writes its last.
+    Handing,
+    /// It writes what an operator has wanted to be there.
+    Recovering,
     /// It has owned or claimed it, and another one owns it; a new ledger follows on.
     Deposed,
 }
@@ -58,6 +62,8 @@ pub enum Effect {
     Owning,
     /// Everything that was submitted up to there will be found by whoever owns the vhost next.
     Committed(Position),
+    /// It has written its last: whoever it named may claim the vhost.
+    Handed,
     /// Another node owns it. Nothing is appended or committed any more.
     Deposed,
     /// What is in the log cannot be.

@@ -22,7 +22,7 @@ impl Ledger {
     /// Takes records that happened, up to and with `position`, in the journal's order. What is submitted at
     /// once is written in one batch.
     pub fn submit(&mut self, now: Time, records: Vec<Record>, position: Position) {
-        if self.role != Role::Owning {
+        if !matches!(self.role, Role::Owning | Role::Recovering) {
             return;
         }
         self.waiting.push_back((records, position));
@@ -53,6 +53,10 @@ impl Ledger {
             if kind == Kind::Owned && self.role == Role::Claiming {
                 self.role = Role::Owning;
                 self.effects.push_back(Effect::Owning);
+            }
+            if kind == Kind::Handed && self.pending.is_empty() {
+                self.role = Role::Deposed;
+                self.effects.push_back(Effect::Handed);
             }
             if let Some(position) = position {
                 self.effects.push_back(Effect::Committed(position));
@@ -161,10 +165,14 @@ impl Ledger {
                 self.sent += 1;
                 self.sent_at.get_or_insert(now);
             }
-            if self.sent == WINDOW || self.role != Role::Owning {
+            let writes = matches!(self.role, Role::Owning | Role::Recovering);
+            if self.sent == WINDOW || !writes {
                 return;
             }
             if !self.batch_waiting() {
+                if self.role == Role::Recovering {
+                    return;
+                }
                 let before = self.pending.len();
                 self.clean();
                 if self.pending.len() == before {
@@ -200,7 +208,7 @@ impl Ledger {
     }
 
     /// Makes a batch of what waits; whether anything did.
-    fn batch_waiting(&mut self) -> bool {
+    pub(crate) fn batch_waiting(&mut self) -> bool {
         let mut bytes = 0;
         let mut records = Vec::new();
         let mut reached = None;
@@ -222,7 +230,13 @@ impl Ledger {
             records.retain(|_| *lasting.next().unwrap_or(&true));
         }
         match (records.is_empty(), self.pending.back_mut()) {
-            (false, _) => self.append_batch(Kind::Fresh, records, Some(position)),
+            (false, _) => {
+                let kind = match self.role {
+                    Role::Recovering => Kind::Kept,
+                    _ => Kind::Fresh,
+                };
+                self.append_batch(kind, records, Some(position));
+            }
             // Nothing is left to be written; it is told in its turn all the same.
             (true, Some(last)) => last.position = Some(position),
             (true, None) => self.effects.push_back(Effect::Committed(position)),
@@ -231,7 +245,7 @@ impl Ledger {
     }
 
     /// Puts a batch's entries behind all that are there.
-    fn append(&mut self, kind: Kind, body: &[u8], position: Option<Position>) {
+    pub(crate) fn append(&mut self, kind: Kind, body: &[u8], position: Option<Position>) {
         let part_bytes_max = self.config.part_bytes_max;
         let parts = body.len().div_ceil(part_bytes_max).max(1);
         let mut bytes = self.history.partial_end();
@@ -269,7 +283,13 @@ impl Ledger {
     /// Somebody else's entry is where ours was to be.
     fn meet(&mut self, sequence: Sequence, entry: &[u8]) {
         let effect = match Head::open(entry) {
-            Ok((head, _)) if head.log != self.history.end.log && self.claimed_at > 0 => {
+            // An operator has had the log recovered meanwhile.
+            Ok((head, _)) if head.kind == Kind::Recovered => Effect::Deposed,
+            Ok((head, _))
+                if head.log != self.history.end.log
+                    && self.claimed_at > 0
+                    && self.role != Role::Recovering =>
+            {
                 Effect::Broken(sequence, Broken::Foreign)
             }
             // Of whoever deposed us, or won the race; or what was under way of the one before.

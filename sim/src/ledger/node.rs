@@ -9,7 +9,7 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
-use crosstie_ledger::{Config, Ledger};
+use crosstie_ledger::{Config, Ledger, Sequence};
 use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
 
 /// What the client was sent.
@@ -33,6 +33,8 @@ pub(super) struct Node {
     pub published: u64,
     /// What the log had when the node began was restored.
     pub is_shadow: bool,
+    /// It writes the log anew, behind that entry.
+    pub recovers_from: Option<Sequence>,
 }
 
 pub(super) const QUEUES: [&str; 3] = ["q0", "q1", "q2"];
@@ -50,6 +52,7 @@ impl Node {
             unconfirmed: BTreeMap::new(),
             published: 0,
             is_shadow: false,
+            recovers_from: None,
         }
     }
 

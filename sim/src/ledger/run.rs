@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use crosstie_ledger::{Broken, Config, Effect, News, Owner, Role, Sequence};
+use crosstie_ledger::{Broken, Config, Effect, Handed, News, Owner, Role, Sequence};
 use crosstie_queues::{Record, Time};
 
 use super::checks::{Ledgers, described};
@@ -14,7 +14,7 @@ use crate::{Chance, Failure};
 const NODES: usize = 3;
 
 /// Small, so that all of it happens in a short run.
-const CONFIG: Config = Config {
+pub(super) const CONFIG: Config = Config {
     part_bytes_max: 300,
     batch_bytes_max: 1500,
     log_bytes_min: 6000,
@@ -98,6 +98,9 @@ impl LedgerRun {
             if round % 100 == 50 && !self.has_owner() {
                 self.claim(0)?;
             }
+            if round % 100 == 99 && !self.has_owner() {
+                self.recover(0)?;
+            }
         }
         self.check_end()
     }
@@ -140,6 +143,12 @@ impl LedgerRun {
                 Ok(())
             }
             (1..6, Role::Following) => self.claim(place),
+            (6, Role::Following) => self.recover(place),
+            (87, Role::Owning) => {
+                let now = Time(self.now_ms);
+                self.nodes[place].ledger.hand_over(now, &Handed::default());
+                self.drain(place)
+            }
             (_, Role::Following) => self.follow(place, count),
             (_, Role::Owning) => self.use_vhost(place, choice),
             _ => Ok(()),
@@ -169,10 +178,17 @@ impl LedgerRun {
                 }
                 news => news.map_err(|broken| format!("node {place}: {broken}"))?,
             };
-            if let (News::Records(records), true) = (news, node.is_shadow) {
-                for record in records {
-                    node.vhost.restore(now, record);
+            match (news, node.is_shadow) {
+                (News::Records(records), true) => {
+                    for record in records {
+                        node.vhost.restore(now, record);
+                    }
                 }
+                (News::Recovered, true) => {
+                    self.restart(place);
+                    return Ok(());
+                }
+                _ => {}
             }
         }
         if is_end && !node.is_shadow {
@@ -184,8 +200,14 @@ impl LedgerRun {
     fn claim(&mut self, place: usize) -> Result<(), String> {
         self.follow(place, usize::MAX)?;
         let node = &mut self.nodes[place];
-        if !node.is_shadow {
-            return Ok(());
+        let end = node.ledger.check_end(Sequence(self.log.last), None);
+        match end {
+            Ok(()) if node.is_shadow => {}
+            Err(Broken::Unfinished) => {
+                self.kinds.insert("unfinished".to_owned());
+                return Ok(());
+            }
+            _ => return Ok(()),
         }
         let owner = Owner {
             node: format!("n{place}").into(),
@@ -194,6 +216,37 @@ impl LedgerRun {
         };
         node.ledger.claim(Time(self.now_ms), &owner, self.seed + 1);
         self.drain(place)
+    }
+
+    /// An operator has a log recovered at a node, whoever owns it.
+    fn recover(&mut self, place: usize) -> Result<(), String> {
+        self.follow(place, usize::MAX)?;
+        if self.nodes[place].ledger.role() != Role::Following {
+            return Ok(());
+        }
+        let (now, is_whole) = (Time(self.now_ms), self.chance.one_in(2));
+        let name = self.seed + 1 + self.incarnation;
+        self.incarnation += 1;
+        let node = &mut self.nodes[place];
+        super::recovering::begin(node, now, &self.log, (name, is_whole))?;
+        self.drain(place)
+    }
+
+    /// A recovery has come to its end: what was before it goes.
+    fn end_recovery(&mut self, place: usize) {
+        let node = &mut self.nodes[place];
+        let begun = node.recovers_from.take();
+        self.kinds.insert("recovered".to_owned());
+        if let Some(begun) = begun
+            && begun.0 > 0
+            && !(self.has_faults && self.chance.one_in(4))
+        {
+            let incarnation = self.nodes[place].incarnation;
+            let at = self.now_ms + 1 + self.chance.below(60) as u64;
+            let purge = Arrival::Purge(begun);
+            self.arrivals.push((at, place, incarnation, purge));
+        }
+        self.restart(place);
     }
 
     /// The client of an owner does something.
@@ -343,6 +396,9 @@ impl LedgerRun {
                 }
             }
             let Some(effect) = node.ledger.next_effect() else {
+                if node.ledger.role() == Role::Recovering && node.ledger.is_settled() {
+                    self.end_recovery(place);
+                }
                 return Ok(());
             };
             let name = format!("{effect:?}");
@@ -361,7 +417,7 @@ impl LedgerRun {
                 Effect::Committed(position) => {
                     node.vhost.handle_committed(position, &mut node.seen);
                 }
-                Effect::Deposed => self.restart(place),
+                Effect::Deposed | Effect::Handed => self.restart(place),
                 Effect::Broken(sequence, broken) => {
                     return Err(format!("node {place}, entry {sequence:?}: {broken}"));
                 }

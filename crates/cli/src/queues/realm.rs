@@ -131,6 +131,35 @@ impl ManagementRealm {
         one(brokers, &format!("has a vhost '{vhost}'"))
     }
 
+    /// The workers that speak AMQP, each with its replicated vhosts.
+    pub(crate) async fn replicated(&self) -> Result<Vec<(String, Vec<Json>)>, Refused> {
+        let mut found = Vec::new();
+        for Broker { worker, .. } in self.brokers().await? {
+            let procedure = format!("crossbar.worker.{worker}.get_amqp_replicated_vhosts");
+            let vhosts = self.call(&procedure, args![]).await?;
+            found.push((worker, vhosts.as_array().cloned().unwrap_or_default()));
+        }
+        Ok(found)
+    }
+
+    /// The one worker that has that vhost, which is replicated.
+    pub(crate) async fn worker_with_replicated(&self, vhost: &str) -> Result<String, Refused> {
+        let replicated = self.replicated().await?.into_iter();
+        let with = |(_, vhosts): &(String, Vec<Json>)| vhosts.iter().any(|v| v["name"] == vhost);
+        let brokers: Vec<_> = replicated
+            .filter(with)
+            .map(|(worker, _)| Broker {
+                worker,
+                vhosts: Vec::new(),
+            })
+            .collect();
+        if brokers.is_empty() && self.worker_with(vhost).await.is_ok() {
+            let why = format!("vhost '{vhost}' is not replicated");
+            return Err(Refused::Here(why));
+        }
+        one(brokers, &format!("has a vhost '{vhost}'"))
+    }
+
     /// The one worker that speaks AMQP.
     pub(crate) async fn only_worker(&self) -> Result<String, Refused> {
         one(self.brokers().await?, "speaks AMQP")

@@ -26,6 +26,8 @@ refusals! {
     invalid_argument "wamp.error.invalid_argument"
     invalid_configuration "crossbar.error.invalid_configuration"
     no_backup "crosstie.error.no_backup"
+    not_moved "crosstie.error.not_moved"
+    not_recovered "crosstie.error.not_recovered"
     no_such_object "crossbar.error.no_such_object"
     no_such_worker "crossbar.error.no_such_worker"
     not_running "crossbar.error.not_running"

@@ -25,7 +25,7 @@ use super::logins::Logins;
 use super::outbox::VhostOutbox;
 use super::peer::{About, Peer};
 use super::replicated::Whose;
-use super::replication::{Ownership, Replicated};
+use super::replication::{self, Ownership, Replicated};
 use super::shared::Shared;
 use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
@@ -72,12 +72,13 @@ impl Broker {
             amqp.import(&definitions);
         }
         let (store, restored) = open_store(&amqp, directory)?;
+        let held = replication::held(&restored);
         let clock = Clock::new();
         let now = clock.time(Instant::now());
         let mut vhosts = restore_vhosts(&amqp, now, restored);
         let mut skipped = definitions.skipped.clone();
         skipped.extend(import::define(&definitions, now, &mut vhosts));
-        let replicated = take_replicated(&amqp, &mut vhosts);
+        let replicated = replication::take(&amqp, &mut vhosts, &held);
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -408,28 +409,6 @@ fn restore_vhosts(
         vhost.restored(now, &mut outbox);
     }
     vhosts
-}
-
-/// Takes the vhosts out that survive their machine: what the store has of them is not theirs.
-fn take_replicated(
-    amqp: &model::Amqp,
-    vhosts: &mut BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
-) -> Vec<Arc<Replicated>> {
-    let mut found = Vec::new();
-    for vhost in &amqp.vhosts {
-        let Some(settings) = &vhost.replicated else {
-            continue;
-        };
-        let name: Arc<str> = vhost.name.as_str().into();
-        let local = vhosts.remove(&name);
-        if local.is_some_and(|local| local.memory_bytes() > 0) {
-            tracing::warn!(
-                "vhost '{name}': what the store has of it, from before it was replicated, stays there"
-            );
-        }
-        found.push(Arc::new(Replicated::new(name, settings.clone())));
-    }
-    found
 }
 
 /// Peers that are listed under one taking of their lock.

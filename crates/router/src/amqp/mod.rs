@@ -57,6 +57,8 @@ pub(crate) use status::{alarms, replicated_page, replicated_vhosts};
 
 pub use import::try_import;
 pub use operators::Operators;
+pub use replicated::{Means, Moved, Recovered};
 pub use status::{
-    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus,
+    ReplicatedStatus, VhostStatus,
 };

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crosstie_amqp::ReplyCode;
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
+use super::replicated::{Means, Move, Moved, Order, Recover, Recovered, Reply};
 use super::status::{
-    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus, VhostStatus,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus,
+    ReplicatedStatus, VhostStatus,
 };
 use super::vhost::SharedVhost;
 use crate::router_state::RouterState;
@@ -107,6 +110,53 @@ impl Operators {
                     .map_err(|error| error.to_string()),
             );
         });
+    }
+
+    /// The vhosts that survive their machine, by name.
+    pub fn replicated(&self) -> Vec<ReplicatedStatus> {
+        let replicated = self.broker.replicated().iter();
+        replicated.map(|found| found.status()).collect()
+    }
+
+    /// Has another node own a replicated vhost: that one, or whoever is ready, within that time. `on_done` is told what has
+    /// become of it, from the vhost's thread.
+    pub fn move_vhost(
+        &self,
+        vhost: &str,
+        to: Option<String>,
+        within: Duration,
+        on_done: impl FnOnce(Result<Moved, String>) + Send + 'static,
+    ) {
+        let reply = Reply::new(on_done);
+        self.order(vhost, Order::Move(Move { to, within, reply }));
+    }
+
+    /// Has the log of a replicated vhost recovered that nobody owns, or only says what would be done. `on_done` is told from
+    /// the vhost's thread.
+    pub fn recover_vhost(
+        &self,
+        vhost: &str,
+        means: Means,
+        is_meant: bool,
+        on_done: impl FnOnce(Result<Recovered, String>) + Send + 'static,
+    ) {
+        let reply = Reply::new(on_done);
+        let recover = Recover {
+            means,
+            is_meant,
+            reply,
+        };
+        self.order(vhost, Order::Recover(recover));
+    }
+
+    fn order(&self, vhost: &str, order: Order) {
+        match self.broker.replicated_of(vhost) {
+            Some(found) => found.order(order),
+            None if self.broker.has_vhost(vhost) => {
+                order.refuse(&format!("vhost '{vhost}' is not replicated"));
+            }
+            None => order.refuse(&format!("there is no vhost '{vhost}'")),
+        }
     }
 
     /// Does something that sends, and sends it.

@@ -9,17 +9,21 @@ use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_ledger::Ledger;
-use crosstie_queues::{Position, Vhost};
+use crosstie_queues::{Position, Record, Vhost};
+use crosstie_store::Restored;
 use crosstie_transport::Workers;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 
 use super::import;
 use super::limits::vhost_config;
 use super::outbox::VhostOutbox;
-use super::replicated::{self, Holder, Journal, Seen, Task, Whose};
+use super::peer::Peer;
+use super::replicated::{self, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Task, Whose};
 use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
+use super::status::ReplicatedStatus;
 use super::vhost::{Clock, Keeper, SharedVhost};
 use crate::router_state::{self, RouterState};
 
@@ -41,6 +45,11 @@ pub(crate) struct Replicated {
     splicing: OnceLock<Splicing>,
     /// The thread is to end.
     stopping: watch::Sender<bool>,
+    /// What the worker's store has of it, from before it was replicated.
+    held: Option<Held>,
+    /// What operators ask for, and who does it.
+    orders: mpsc::Sender<Order>,
+    obeying: Mutex<Option<mpsc::Receiver<Order>>>,
 }
 
 /// What it takes to make a term's vhost, and to end it.
@@ -57,7 +66,8 @@ struct Opening {
 }
 
 impl Replicated {
-    pub(crate) fn new(name: Arc<str>, settings: model::Replicated) -> Self {
+    pub(crate) fn new(name: Arc<str>, settings: model::Replicated, held: Option<Held>) -> Self {
+        let (orders, obeying) = mpsc::channel(ORDERS_MAX);
         let why = "no server of NATS has been reached yet".into();
         Self {
             name,
@@ -66,6 +76,9 @@ impl Replicated {
             seen: Arc::default(),
             splicing: OnceLock::new(),
             stopping: watch::Sender::new(false),
+            held,
+            orders,
+            obeying: Mutex::new(Some(obeying)),
         }
     }
 
@@ -94,6 +107,9 @@ impl Replicated {
             log: router_state::seed(),
             node_directory: directory.to_owned(),
             directory: directory.join(format!("{}.replicated", amqp.store)),
+            store: directory.join(&amqp.store),
+            held: self.held,
+            orders: self.obeying.lock().take(),
             waiting_bytes_max: amqp.limits.commit_bytes_max,
             seen: Arc::clone(&self.seen),
             stopping: self.stopping.subscribe(),
@@ -156,6 +172,33 @@ impl Replicated {
 
     pub(crate) fn seen(&self) -> Seen {
         self.seen.lock().clone()
+    }
+
+    /// As operators see it.
+    pub(super) fn status(&self) -> ReplicatedStatus {
+        let seen = self.seen();
+        let owner = match self.ownership() {
+            Ownership::Here(_) => Some("this node".to_owned()),
+            Ownership::NotHere(Whose::Elsewhere { node, .. }) => Some(node.to_string()),
+            Ownership::NotHere(Whose::Nobody { .. }) => None,
+        };
+        ReplicatedStatus {
+            name: self.name.to_string(),
+            role: seen.role.name(),
+            owner,
+            epoch: seen.epoch,
+            entries: seen.sequence,
+            alarm: seen.alarm,
+        }
+    }
+
+    /// Has the thread do something; it is refused where too much waits.
+    pub(crate) fn order(&self, order: Order) {
+        match self.orders.try_send(order) {
+            Ok(()) => {}
+            Err(TrySendError::Full(order)) => order.refuse("too much was asked of it already"),
+            Err(TrySendError::Closed(order)) => order.refuse("the node is ending"),
+        }
     }
 
     /// Has the thread end.
@@ -227,6 +270,28 @@ impl Holder for Opening {
         }
     }
 
+    fn hold(&self) {
+        if let Some(vhost) = self.replicated.here() {
+            self.act(|| vhost.judge_waiting(usize::MAX));
+        }
+    }
+
+    fn go_on(&self) {
+        if let Some(vhost) = self.replicated.here() {
+            self.act(|| vhost.let_go());
+        }
+    }
+
+    fn back_up(&self, path: &Path) -> Result<(), String> {
+        let ending = || "the node is ending".to_owned();
+        let broker = self.state.amqp().ok_or_else(ending)?;
+        let (done, made) = std::sync::mpsc::channel();
+        broker.shared.back_up(path.to_owned(), move |made| {
+            let _ = done.send(made.map(drop).map_err(|e| e.to_string()));
+        });
+        made.recv().map_err(|_| ending())?
+    }
+
     fn close(&self, why: &str) {
         let Some(vhost) = self.replicated.here() else {
             return;
@@ -248,6 +313,39 @@ impl Holder for Opening {
         let not_here = Ownership::NotHere(whose.clone());
         self.replicated.ownership.send_replace(not_here);
     }
+}
+
+/// What a store has of each vhost.
+pub(super) fn held(restored: &[Restored]) -> BTreeMap<Arc<str>, Held> {
+    let mut held = BTreeMap::<Arc<str>, Held>::new();
+    for found in restored {
+        let of = held.entry(Arc::clone(&found.vhost)).or_default();
+        match found.record {
+            Record::QueueDeclared { .. } => of.queues += 1,
+            Record::Enqueued { .. } => of.messages += 1,
+            _ => {}
+        }
+    }
+    held
+}
+
+/// Takes the vhosts out that survive their machine: what the store has of them is not theirs, unless somebody says so.
+pub(super) fn take(
+    amqp: &model::Amqp,
+    vhosts: &mut BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
+    held: &BTreeMap<Arc<str>, Held>,
+) -> Vec<Arc<Replicated>> {
+    let mut found = Vec::new();
+    for vhost in &amqp.vhosts {
+        let Some(settings) = &vhost.replicated else {
+            continue;
+        };
+        let name: Arc<str> = vhost.name.as_str().into();
+        vhosts.remove(&name);
+        let held = held.get(&name).copied();
+        found.push(Arc::new(Replicated::new(name, settings.clone(), held)));
+    }
+    found
 }
 
 /// The listeners for other nodes: one at each address that vhosts name.

@@ -26,6 +26,21 @@ pub struct VhostStatus {
     pub memory_bytes: usize,
 }
 
+/// A vhost that survives its machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplicatedStatus {
+    pub name: String,
+    /// What this node is to it: `detached`, `standby`, `claiming`, `owner`.
+    pub role: &'static str,
+    /// The node that has it, if one is known to.
+    pub owner: Option<String>,
+    pub epoch: u64,
+    /// The last entry of its log that the node knows.
+    pub entries: u64,
+    /// Why it is not opened here though nobody owns it, or not sure to be kept.
+    pub alarm: Option<String>,
+}
+
 /// A queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueStatus {

@@ -14,12 +14,12 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use super::router::router;
-use super::{Deferred, Procedure, date, later, now};
+use super::{Deferred, Procedure, date, later, now, replicated};
 use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 
-pub(super) static PROCEDURES: [Procedure; 11] = [
+pub(super) static PROCEDURES: [Procedure; 14] = [
     now("crossbar.worker..get_amqp_alarms", alarms),
     now("crossbar.worker..get_amqp_vhosts", vhosts),
     now("crossbar.worker..get_amqp_queues", queues),
@@ -31,6 +31,12 @@ pub(super) static PROCEDURES: [Procedure; 11] = [
     now("crossbar.worker..delete_amqp_exchange", delete_exchange),
     now("crossbar.worker..close_amqp_connection", close_connection),
     later("crossbar.worker..back_up_amqp_store", back_up),
+    now(
+        "crossbar.worker..get_amqp_replicated_vhosts",
+        replicated_vhosts,
+    ),
+    later("crossbar.worker..move_amqp_vhost", move_vhost),
+    later("crossbar.worker..recover_amqp_vhost", recover_vhost),
 ];
 
 /// How much of a list one answer holds at most.
@@ -167,6 +173,73 @@ fn back_up(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
             }
         };
         // The caller may have gone.
+        let _ = reply.send(answer);
+    });
+    Ok(())
+}
+
+fn replicated_vhosts(node: &mut Node, call: &Call) -> Answer {
+    let vhosts = amqp(node, call)?.replicated();
+    Ok(vhosts.iter().map(replicated::about).collect())
+}
+
+/// Answers when another node has the vhost, or none has taken it.
+fn move_vhost(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let asked = || {
+        let vhost: String = call.required(0, "vhost")?;
+        let to: Option<String> = call.optional(1, "to")?;
+        let within = replicated::timeout(call.optional(2, "timeout_ms")?)?;
+        Ok((amqp(node, call)?, vhost, to, within))
+    };
+    let (operators, vhost, to, within) = match asked() {
+        Ok(asked) => asked,
+        Err(error) => return Err((reply, error)),
+    };
+    let (worker, name) = (call.worker.clone(), vhost.clone());
+    operators.move_vhost(&vhost, to, within, move |moved| {
+        let answer = match moved {
+            Ok(moved) => {
+                info!("Router '{worker}': vhost '{name}' moved to {}", moved.to);
+                Ok(replicated::about_moved(&name, &moved))
+            }
+            Err(why) => {
+                warn!("Router '{worker}': vhost '{name}' is not moved: {why}");
+                Err(errors::not_moved(&format!("vhost '{name}': {why}")))
+            }
+        };
+        // The caller may have gone.
+        let _ = reply.send(answer);
+    });
+    Ok(())
+}
+
+/// Answers when the log is recovered; without `really` with what would be done.
+fn recover_vhost(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let asked = || {
+        let vhost: String = call.required(0, "vhost")?;
+        let from: String = call.required(1, "from")?;
+        let means = replicated::means(&from, call.optional(2, "store")?)?;
+        let is_meant: Option<bool> = call.optional(3, "really")?;
+        Ok((
+            amqp(node, call)?,
+            vhost,
+            means,
+            is_meant.unwrap_or_default(),
+        ))
+    };
+    let (operators, vhost, means, is_meant) = match asked() {
+        Ok(asked) => asked,
+        Err(error) => return Err((reply, error)),
+    };
+    let (worker, name) = (call.worker.clone(), vhost.clone());
+    operators.recover_vhost(&vhost, means, is_meant, move |recovered| {
+        let answer = match recovered {
+            Ok(recovered) => Ok(replicated::about_recovered(&name, &recovered)),
+            Err(why) => {
+                warn!("Router '{worker}': vhost '{name}' is not recovered: {why}");
+                Err(errors::not_recovered(&format!("vhost '{name}': {why}")))
+            }
+        };
         let _ = reply.send(answer);
     });
     Ok(())

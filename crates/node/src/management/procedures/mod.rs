@@ -4,6 +4,7 @@ mod amqp;
 mod components;
 mod host_monitor;
 mod node;
+mod replicated;
 mod router;
 mod sessions;
 mod workers;

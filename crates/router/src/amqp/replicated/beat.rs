@@ -1,5 +1,7 @@
 //! What nodes tell each other beside the log, as an object of JSON once and again.
 
+use std::time::Duration;
+
 use serde_json::{Value as Json, json};
 
 /// How a node is to a vhost.
@@ -11,6 +13,14 @@ pub(super) struct Beat {
     pub(super) is_owner: bool,
     /// It owned the vhost, and has ended: whoever may takes it over at once.
     pub(super) is_leaving: bool,
+    /// It would take the vhost over.
+    pub(super) is_ready: bool,
+    /// It has read the log along.
+    pub(super) is_warm: bool,
+    /// It has what the vhost held before it was replicated.
+    pub(super) is_holding: bool,
+    /// With `is_leaving`: who is to take it, and how long that one is given; everybody where it is nobody's name.
+    pub(super) handed: Option<(String, Duration)>,
     pub(super) epoch: u64,
     /// Which log it knows; 0: none.
     pub(super) log: u64,
@@ -24,18 +34,23 @@ impl Beat {
     pub(super) fn encode(&self) -> Vec<u8> {
         // JSON's numbers are not whole beyond 2^53.
         let number = |number: u64| format!("{number:016x}");
-        json!({
+        let mut beat = json!({
             "node": self.node,
             "incarnation": number(self.incarnation),
             "owner": self.is_owner,
             "leaving": self.is_leaving,
+            "ready": self.is_ready,
+            "warm": self.is_warm,
+            "holding": self.is_holding,
             "epoch": number(self.epoch),
             "log": number(self.log),
             "sequence": number(self.sequence),
             "address": self.address,
-        })
-        .to_string()
-        .into_bytes()
+        });
+        if let Some((to, within)) = &self.handed {
+            beat["handed"] = json!({"to": to, "within_ms": within.as_millis() as u64});
+        }
+        beat.to_string().into_bytes()
     }
 
     /// `None` where it is none.
@@ -46,11 +61,21 @@ impl Beat {
         let json: Json = serde_json::from_slice(payload).ok()?;
         let number = |key: &str| u64::from_str_radix(json[key].as_str()?, 16).ok();
         let word = |key: &str| json[key].as_str().map(str::to_owned);
+        let is_said = |key: &str| json[key].as_bool().unwrap_or_default();
+        let handed = &json["handed"];
+        let within = handed["within_ms"].as_u64().map(Duration::from_millis);
         Some(Self {
             node: word("node")?,
             incarnation: number("incarnation")?,
             is_owner: json["owner"].as_bool()?,
             is_leaving: json["leaving"].as_bool()?,
+            is_ready: is_said("ready"),
+            is_warm: is_said("warm"),
+            is_holding: is_said("holding"),
+            handed: handed["to"]
+                .as_str()
+                .map(str::to_owned)
+                .zip(within.map(|within| within.min(HANDED_MAX))),
             epoch: number("epoch")?,
             log: number("log")?,
             sequence: number("sequence")?,
@@ -58,6 +83,9 @@ impl Beat {
         })
     }
 }
+
+/// Nobody is waited for longer.
+pub(super) const HANDED_MAX: Duration = Duration::from_secs(600);
 
 /// Names and addresses are short.
 const BYTES_MAX: usize = 4096;
@@ -73,6 +101,10 @@ mod tests {
             incarnation: u64::MAX,
             is_owner: true,
             is_leaving: false,
+            is_ready: true,
+            is_warm: false,
+            is_holding: true,
+            handed: Some(("n2".to_owned(), Duration::from_secs(3))),
             epoch: 3,
             log: 1 << 60,
             sequence: 7,

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::{Append, Failed, Stream};
-use crosstie_ledger::{Broken, Effect, Owner, Sequence};
+use crosstie_ledger::{Broken, Effect, Owner, Role as LedgerRole, Sequence};
 
 use super::driver::{Driver, Obstacle};
 use super::seen::Role;
-use super::task::Whose;
+use super::task::{Held, Whose};
 use super::{log, monitor};
 
 /// How long a claim may take.
@@ -30,6 +30,17 @@ impl Driver {
         if epoch > seen && (seen > 0 || self.task.settings.is_standby_warm) {
             self.others.note_epoch(epoch);
             return Ok(false);
+        }
+        match self.ledger.records().next() {
+            None => self.check_held()?,
+            Some(_) if self.holds().is_some() => {
+                let vhost = &self.task.vhost;
+                tracing::warn!(
+                    "vhost '{vhost}': what the store has of it, from before it was replicated, stays \
+                     there: its log has something else"
+                );
+            }
+            Some(_) => {}
         }
         let owner = Owner {
             node: self.task.node.as_str().into(),
@@ -88,9 +99,27 @@ impl Driver {
         }
     }
 
-    async fn drive_claim(&mut self, stream: &Stream) -> Result<bool, Obstacle> {
+    /// Whether what the worker's store has of the vhost would be lost sight of by a log that begins.
+    pub(super) fn check_held(&self) -> Result<(), Obstacle> {
+        let Some(Held { queues, messages }) = self.holds() else {
+            return Ok(());
+        };
+        let vhost = &self.task.vhost;
+        Err(Obstacle::Alarm(format!(
+            "this node's store has {queues} queues and {messages} messages of it, from before it was replicated, \
+             and its log has nothing: `crosstie amqp recover {vhost} --from store` writes them into it, \
+             `--empty` begins without them"
+        )))
+    }
+
+    /// Writes what a claim or a recovery has to write; whether that is in the log.
+    pub(super) async fn drive_claim(&mut self, stream: &Stream) -> Result<bool, Obstacle> {
         loop {
             let Some(effect) = self.ledger.next_effect() else {
+                let is_recovering = self.ledger.role() == LedgerRole::Recovering;
+                if is_recovering && self.ledger.is_settled() {
+                    return Ok(true);
+                }
                 if let Some(due) = self.ledger.next_timeout() {
                     tokio::time::sleep_until(self.at(due)).await;
                 }
@@ -130,7 +159,7 @@ impl Driver {
                     return Err(Obstacle::Alarm(why));
                 }
                 Effect::Purge { .. } => self.ledger.handle_not_purged(),
-                Effect::Committed(_) => {}
+                Effect::Committed(_) | Effect::Handed => {}
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Each term has a file of its own, so that no former one is in the way of what the log says now; when all that was there
 //! at the term's beginning is in the new one, the former ones are deleted.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -127,8 +128,60 @@ fn file(directory: &Path, vhost: &str, epoch: u64) -> PathBuf {
     directory.join(format!("{}.{epoch}.store", escaped(vhost)))
 }
 
+/// The copies that there are: of one term, or of a former one too where the last is not known to be whole.
+pub(super) fn copies(directory: &Path, vhost: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let prefix = format!("{}.", escaped(vhost));
+    let of_vhost = |name: &str| {
+        let epoch = name.strip_prefix(&prefix)?.strip_suffix(".store")?;
+        epoch.parse::<u64>().ok()
+    };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        if let Some(epoch) = entry.file_name().to_str().and_then(of_vhost) {
+            found.push((epoch, entry.path()));
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// What a store has of a vhost, in an order that one takes.
+pub(super) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
+    if !path.exists() {
+        return Err(format!("{}: there is no such file", path.display()));
+    }
+    let opened = Store::open(StoreConfig {
+        path: path.to_owned(),
+        bytes_max: None,
+    });
+    let (_, restored) = opened.map_err(|e| e.to_string())?;
+    let mut others = BTreeSet::new();
+    let mut records = Vec::new();
+    for found in restored {
+        match *found.vhost == *vhost {
+            true => records.push(found.record),
+            false => drop(others.insert(found.vhost)),
+        }
+    }
+    if !records.is_empty() {
+        return Ok(records);
+    }
+    let others: Vec<_> = others.iter().map(|name| format!("'{name}'")).collect();
+    Err(match others.is_empty() {
+        true => format!("{}: there is nothing in it", path.display()),
+        false => format!(
+            "{}: there is nothing of vhost '{vhost}' in it, but of {}",
+            path.display(),
+            others.join(", ")
+        ),
+    })
+}
+
 /// Deletes a store with what SQLite and the store keep beside it.
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Ok(());
     };

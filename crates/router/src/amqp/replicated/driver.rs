@@ -13,9 +13,11 @@ use crosstie_queues::Time;
 use super::beat::Beat;
 use super::known::Known;
 use super::log::Names;
+use super::moving::Handing;
+use super::orders::{Order, Orders};
+use super::others::{Others, SILENCE_MAX};
 use super::seen::{Role, Seen};
-use super::standing_by::Others;
-use super::task::{Task, Whose};
+use super::task::{Held, Task, Whose};
 use super::term::{Opened, Term};
 use crate::outgoing::Outgoing;
 
@@ -29,6 +31,10 @@ pub(super) struct Driver {
     /// A term that is about to begin.
     pub(super) opening: Option<Opened>,
     pub(super) others: Others,
+    /// What operators ask for.
+    pub(super) orders: Orders,
+    /// Another node is to take the vhost.
+    pub(super) handing: Option<Handing>,
     pub(super) asking: Outgoing,
     /// What was said last of a log that does not answer.
     unanswered: Option<String>,
@@ -40,6 +46,17 @@ pub(super) struct Driver {
     servers: Vec<Server>,
     start: Instant,
     connection: Option<Connection>,
+}
+
+/// What a node says of itself.
+pub(super) enum Saying {
+    /// It waits for what is in its way.
+    Waiting,
+    /// It would take the vhost over.
+    StandingBy,
+    Owning,
+    /// It has owned the vhost, and who is to take it, and how long that one is given.
+    Leaving(Option<(String, Duration)>),
 }
 
 /// Why the node does not go on.
@@ -77,7 +94,8 @@ pub(crate) fn start(task: Task) -> Result<JoinHandle<()>, String> {
 }
 
 impl Driver {
-    fn new(task: Task) -> Result<Self, String> {
+    fn new(mut task: Task) -> Result<Self, String> {
+        let orders = Orders::taken(&mut task.orders);
         let settings = &task.settings;
         let named = |e: io::Error| format!("vhost '{}': {e}", task.vhost);
         let speaking = Speaking::read(
@@ -102,7 +120,9 @@ impl Driver {
             ledger: Ledger::new(Config::default()),
             term: None,
             opening: None,
-            others: Others::new(task.incarnation),
+            others: Others::new(&task.node, task.incarnation),
+            orders,
+            handing: None,
             unanswered: None,
             shown: None,
             shorter_since: None,
@@ -149,6 +169,7 @@ impl Driver {
                     }
                     if self.term.is_none() {
                         let why = format!("no NATS server is reached ({why})");
+                        self.refuse_orders(&why);
                         self.show(Whose::Nobody { why: why.into() });
                     }
                     tokio::time::sleep(DIAL_WAIT).await;
@@ -250,11 +271,67 @@ impl Driver {
             self.show(Whose::Nobody { why: why.into() });
         }
         let until = tokio::time::Instant::now() + OBSTACLE_WAIT;
-        self.beat(stream, false);
-        while let Ok(Some(message)) = tokio::time::timeout_at(until, beats.next()).await {
-            self.hear(&message.payload);
+        self.beat(stream, Saying::Waiting);
+        loop {
+            self.judge_handing();
+            tokio::select! {
+                Some(message) = beats.next() => self.hear(&message.payload),
+                Some(order) = self.orders.recv() => {
+                    if self.obey(stream, beats, order).await {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep_until(until) => return,
+            }
         }
-        tokio::time::sleep_until(until).await;
+    }
+
+    /// Does what an operator asks for who has found the vhost not owned here; whether the log is another one now.
+    pub(super) async fn obey(
+        &mut self,
+        stream: &Stream,
+        beats: &mut Subscription,
+        order: Order,
+    ) -> bool {
+        match order {
+            Order::Move(order) => {
+                order.reply.answer(Err(self.not_owned()));
+                false
+            }
+            Order::Recover(order) => {
+                self.listen(beats).await;
+                self.recover(stream, order).await
+            }
+        }
+    }
+
+    /// Listens for as long as it takes to know whether there is an owner now.
+    async fn listen(&mut self, beats: &mut Subscription) {
+        let begun = Instant::now();
+        while !self.others.has_heard_owner_since(begun) && self.others.silence() < SILENCE_MAX {
+            let rest = SILENCE_MAX.saturating_sub(self.others.silence());
+            if let Ok(Some(message)) = tokio::time::timeout(rest, beats.next()).await {
+                self.hear(&message.payload);
+            }
+        }
+    }
+
+    fn not_owned(&self) -> String {
+        match (self.others.owner(), &self.shown) {
+            (Some(owner), _) => format!("this node does not own it: node {} does", owner.node),
+            (None, Some(Whose::Nobody { why })) => format!("nobody owns it at present: {why}"),
+            (None, _) => "nobody owns it at present".to_owned(),
+        }
+    }
+
+    /// Nothing can be done for operators.
+    fn refuse_orders(&mut self, why: &str) {
+        if let Some(handing) = self.handing.take() {
+            handing.reply.answer(Err(why.to_owned()));
+        }
+        while let Some(order) = self.orders.next() {
+            order.refuse(why);
+        }
     }
 
     /// Forgets what was read.
@@ -291,22 +368,30 @@ impl Driver {
     }
 
     /// Tells other nodes how things are.
-    pub(super) fn beat(&self, stream: &Stream, is_leaving: bool) {
+    pub(super) fn beat(&self, stream: &Stream, saying: Saying) {
         let status = self.ledger.status();
-        self.say(stream, &status, self.term.is_some(), is_leaving);
+        self.say(stream, &status, saying);
     }
 
     /// The same, of a ledger that is elsewhere at present.
-    pub(super) fn say(&self, stream: &Stream, status: &Status, is_owner: bool, is_leaving: bool) {
+    pub(super) fn say(&self, stream: &Stream, status: &Status, saying: Saying) {
+        let settings = &self.task.settings;
         let beat = Beat {
             node: self.task.node.clone(),
             incarnation: self.task.incarnation,
-            is_owner,
-            is_leaving,
+            is_owner: matches!(saying, Saying::Owning | Saying::Leaving(_)),
+            is_leaving: matches!(saying, Saying::Leaving(_)),
+            is_ready: matches!(saying, Saying::StandingBy),
+            is_warm: settings.is_standby_warm,
+            is_holding: self.holds().is_some(),
+            handed: match saying {
+                Saying::Leaving(handed) => handed,
+                _ => None,
+            },
             epoch: status.epoch,
             log: self.known.log,
             sequence: self.known.sequence.max(status.sequence.0),
-            address: self.task.settings.address.clone().unwrap_or_default(),
+            address: settings.address.clone().unwrap_or_default(),
         };
         // Where there is no room it is said again soon.
         let _ = stream.connection.publish(&self.names.beat, &beat.encode());
@@ -327,6 +412,11 @@ impl Driver {
         }
     }
 
+    /// What the worker's store has of the vhost, from before it was replicated; of no interest to who knows its log.
+    pub(super) fn holds(&self) -> Option<Held> {
+        self.task.held.filter(|_| self.known.log == 0)
+    }
+
     fn link_deadline(&self) -> Option<Instant> {
         let lost = self.term.as_ref()?.link_lost?;
         Some(lost + LINK_GONE_MAX)
@@ -342,7 +432,7 @@ impl Driver {
                 let vhost = &self.task.vhost;
                 tracing::error!("vhost '{vhost}': not all could be written to its log");
             }
-            self.beat(&stream, true);
+            self.beat(&stream, Saying::Leaving(None));
             // It has left when something behind it is answered.
             let _ = tokio::time::timeout(DIAL_WAIT, stream.info()).await;
         }

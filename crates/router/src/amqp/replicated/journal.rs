@@ -67,6 +67,15 @@ impl Journal {
         self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Nothing more is taken, and what was is still to be written.
+    pub(super) fn seal(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_sealed(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
     /// Nothing more is taken.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);

@@ -78,6 +78,11 @@ impl Known {
         self.written = Some(Instant::now());
     }
 
+    /// What is known is in the file.
+    pub(super) fn is_written(&self) -> bool {
+        !self.is_new
+    }
+
     fn try_write(&self) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;

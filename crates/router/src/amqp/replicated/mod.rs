@@ -22,8 +22,12 @@ mod journal;
 mod known;
 mod log;
 mod monitor;
+mod moving;
+mod orders;
+mod others;
 mod owning;
 mod page;
+mod recovering;
 mod seen;
 mod standing_by;
 mod task;
@@ -31,6 +35,9 @@ mod term;
 
 pub(crate) use driver::start;
 pub(crate) use journal::Journal;
+pub(crate) use orders::{Move, ORDERS_MAX, Order, Recover, Reply};
 pub(crate) use page::page;
 pub(crate) use seen::{Role, Seen};
-pub(crate) use task::{Holder, Task, Whose, shown};
+pub(crate) use task::{Held, Holder, Task, Whose, shown};
+
+pub use orders::{Means, Moved, Recovered};

@@ -10,7 +10,7 @@ use crosstie_ledger::{Config, Effect, Ledger, Role as LedgerRole, Sequence};
 use crosstie_queues::{Position, Record, Time};
 
 use super::copy::Copy;
-use super::driver::Driver;
+use super::driver::{Driver, Saying};
 use super::journal::Journal;
 use super::log;
 use super::seen::Role;
@@ -35,6 +35,7 @@ impl Driver {
         let status = self.ledger.status();
         self.known.note(status.log, status.sequence.0);
         self.forget_shown();
+        self.others.settle();
         let ledger = std::mem::replace(&mut self.ledger, Ledger::new(Config::default()));
         let journal = Arc::new(Journal::new());
         let opening = Opening {
@@ -47,7 +48,7 @@ impl Driver {
         };
         self.opening = Some(tokio::task::spawn_blocking(move || opening.open(ledger)));
         let opened = loop {
-            self.say(stream, &status, true, false);
+            self.say(stream, &status, Saying::Owning);
             let Some(opening) = &mut self.opening else {
                 return;
             };
@@ -115,7 +116,7 @@ impl Driver {
             }
             if told.elapsed() >= BEAT_EVERY {
                 told = Instant::now();
-                self.beat(stream, false);
+                self.beat(stream, Saying::Owning);
                 self.note_ledger();
                 self.note_term();
             }
@@ -129,6 +130,11 @@ impl Driver {
             tokio::select! {
                 () = journal.wake.notified() => self.hand_over(),
                 Some(done) = term.done.recv() => self.finish(done),
+                Some(order) = self.orders.recv() => {
+                    if let Some(why) = self.obey_as_owner(stream, order).await {
+                        return why;
+                    }
+                }
                 heard = beats.next() => match heard {
                     Some(message) => self.hear(&message.payload),
                     None => pending().await,
@@ -160,6 +166,8 @@ impl Driver {
             }
             self.hand_over();
         }
+        // What was acknowledged last is confirmed.
+        let _ = self.act(stream);
     }
 
     /// Gives the ledger what was submitted. What comes together is one batch: an append costs as much for one record as
@@ -196,7 +204,7 @@ impl Driver {
     }
 
     /// Does what the ledger wants to be done; the error says why the term is over.
-    fn act(&mut self, stream: &Stream) -> Result<(), String> {
+    pub(super) fn act(&mut self, stream: &Stream) -> Result<(), String> {
         while let Some(effect) = self.ledger.next_effect() {
             let Some(term) = &mut self.term else {
                 return Ok(());
@@ -231,6 +239,7 @@ impl Driver {
                 }
                 Effect::Committed(position) => self.commit(position),
                 Effect::Owning => {}
+                Effect::Handed => term.is_handed = true,
                 Effect::Deposed => return Err("another node owns it".to_owned()),
                 Effect::Broken(Sequence(at), broken) => {
                     let why = format!("its log is broken at entry {at}: {broken}");
@@ -249,7 +258,11 @@ impl Driver {
         };
         term.progress = Instant::now();
         term.settle(position);
-        let waiting_bytes = term.journal.waiting_bytes();
+        let waiting_bytes = match term.is_held {
+            // Publishers are not to go on, however little waits.
+            true => usize::MAX,
+            false => term.journal.waiting_bytes(),
+        };
         self.task.holder.commit(position, waiting_bytes);
     }
 

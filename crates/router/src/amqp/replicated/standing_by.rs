@@ -6,29 +6,12 @@ use std::time::{Duration, Instant};
 
 use crosstie_jetstream::answer::StreamInfo;
 use crosstie_jetstream::{Failed, Stream, Subscription};
-use crosstie_ledger::{Broken, Sequence};
+use crosstie_ledger::{Broken, News, Sequence};
 
-use super::beat::Beat;
-use super::driver::{Driver, Obstacle};
+use super::driver::{Driver, Obstacle, Saying};
 use super::log;
+use super::others::SILENCE_MAX;
 use super::task::Whose;
-
-/// What is known of other nodes, by their beats.
-pub(super) struct Others {
-    owner: Option<(Beat, Instant)>,
-    /// Who knows a log, and which.
-    knowing: Option<(Beat, Instant)>,
-    /// Since when an owner would have been heard.
-    listening: Instant,
-    has_left: bool,
-    /// As the log says.
-    epoch: u64,
-    /// So that not all nodes claim at once.
-    delay: Duration,
-}
-
-/// An owner that has been silent for so long is one no more, as far as others know.
-const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// The node that owned the vhost last, and has begun anew, waits for another owner so long; so does who would make a log.
 const BEGIN_WAIT: Duration = Duration::from_millis(1500);
@@ -43,78 +26,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How long it may take servers to know what their leader knows.
 const BEHIND_MAX: u32 = 100;
-
-impl Others {
-    pub(super) fn new(incarnation: u64) -> Self {
-        Self {
-            owner: None,
-            knowing: None,
-            listening: Instant::now(),
-            has_left: false,
-            epoch: 0,
-            delay: Duration::from_millis(incarnation % 500),
-        }
-    }
-
-    /// A connection begins: what was not heard before it says nothing.
-    pub(super) fn attached(&mut self) {
-        self.listening = Instant::now();
-    }
-
-    pub(super) fn hear(&mut self, beat: Beat) {
-        let now = Instant::now();
-        // What one that is silent said of its epoch may not have been so.
-        let epoch = self.owner().map_or(0, |owner| owner.epoch);
-        if beat.log != 0 {
-            self.knowing = Some((beat.clone(), now));
-        }
-        if beat.is_owner && beat.epoch >= epoch {
-            self.has_left = beat.is_leaving;
-            self.owner = Some((beat, now));
-        }
-    }
-
-    /// The owner, if it has been heard of late.
-    pub(super) fn owner(&self) -> Option<&Beat> {
-        let (beat, at) = self.owner.as_ref()?;
-        let is_there = !beat.is_leaving && at.elapsed() < SILENCE_MAX;
-        is_there.then_some(beat)
-    }
-
-    /// Of the owner that was heard of last.
-    pub(super) fn epoch(&self) -> u64 {
-        let heard = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
-        heard.max(self.epoch)
-    }
-
-    /// The log names an owner that has not been heard.
-    pub(super) fn note_epoch(&mut self, epoch: u64) {
-        self.epoch = epoch;
-    }
-
-    pub(super) fn has_owner(&self) -> bool {
-        self.owner().is_some()
-    }
-
-    /// Who was the owner, and is silent.
-    fn silent(&self) -> Option<&Beat> {
-        self.owner.as_ref().map(|(beat, _)| beat)
-    }
-
-    /// Since when no owner has been heard.
-    fn silence(&self) -> Duration {
-        let heard = self.owner.as_ref().map(|(_, at)| *at);
-        heard
-            .map_or(self.listening, |at| at.max(self.listening))
-            .elapsed()
-    }
-
-    /// Another node that knows of a log.
-    fn knowing(&self) -> Option<&Beat> {
-        let (beat, at) = self.knowing.as_ref()?;
-        (at.elapsed() < SILENCE_MAX).then_some(beat)
-    }
-}
 
 impl Driver {
     /// Returns when the vhost is to be claimed.
@@ -134,12 +45,18 @@ impl Driver {
             if is_warm {
                 if let Some(owner) = self.others.owner() {
                     reads_to = reads_to.max(owner.sequence);
+                    let (read, log) = (self.ledger.status().log, owner.log);
+                    // It was recovered meanwhile, and is read from its front.
+                    if read != 0 && log != 0 && read != log {
+                        self.begin_anew();
+                        reads_to = self.examine(stream, beats).await?.last;
+                    }
                 }
                 self.read_to(stream, reads_to).await?;
             }
             if told.elapsed() >= BEAT_EVERY {
                 told = Instant::now();
-                self.beat(stream, false);
+                self.beat(stream, Saying::StandingBy);
             }
             if self.is_to_claim() {
                 if !is_warm {
@@ -149,10 +66,18 @@ impl Driver {
             }
             self.show_owner();
             self.note_ledger();
-            match tokio::time::timeout(TICK, beats.next()).await {
-                Ok(Some(message)) => self.hear(&message.payload),
-                Ok(None) => return Err(Obstacle::Unanswered(Failed::Full)),
-                Err(_) => {}
+            self.judge_handing();
+            tokio::select! {
+                heard = beats.next() => match heard {
+                    Some(message) => self.hear(&message.payload),
+                    None => return Err(Obstacle::Unanswered(Failed::Full)),
+                },
+                Some(order) = self.orders.recv() => {
+                    if self.obey(stream, beats, order).await && is_warm {
+                        reads_to = self.examine(stream, beats).await?.last;
+                    }
+                }
+                () = tokio::time::sleep(TICK) => {}
             }
         }
     }
@@ -160,13 +85,20 @@ impl Driver {
     /// Whether nobody seems to own the vhost.
     fn is_to_claim(&self) -> bool {
         let others = &self.others;
+        // It was handed to another node, which is given its time.
+        if self.handing.is_some() || others.is_held_for_another() {
+            return false;
+        }
+        if others.is_for_this() {
+            return true;
+        }
         let last = self.ledger.status().owner;
         let is_own = last.is_none_or(|owner| *owner.node == *self.task.node);
         let is_warm = self.task.settings.is_standby_warm;
         let wait = match () {
-            () if others.has_left => Duration::ZERO,
+            () if others.has_left() => Duration::ZERO,
             // Who has not read the log does not know whose it was.
-            () if is_own && is_warm && others.owner.is_none() => BEGIN_WAIT,
+            () if is_own && is_warm && !others.has_heard_owner() => BEGIN_WAIT,
             () => SILENCE_MAX,
         };
         let behind_others = if is_warm { Duration::ZERO } else { COLD_DELAY };
@@ -218,6 +150,7 @@ impl Driver {
         if self.known.log != 0 {
             return Err(missing("this node", self.known.sequence));
         }
+        self.check_held()?;
         // Others may know of one: that is lost, and not to begin.
         let begun = Instant::now();
         while begun.elapsed() < BEGIN_WAIT + self.others.delay {
@@ -228,6 +161,13 @@ impl Driver {
             }
             if let Some(knowing) = self.others.knowing() {
                 return Err(missing(&format!("node {}", knowing.node), knowing.sequence));
+            }
+            if let Some(holding) = self.others.holding() {
+                return Err(Obstacle::Alarm(format!(
+                    "it has no log yet, and node {} has what it held before it was replicated: \
+                     `crosstie amqp recover` there",
+                    holding.node
+                )));
             }
         }
         let config = self.names.config(replicas);
@@ -266,6 +206,11 @@ impl Driver {
             }
             for (sequence, entry) in entries {
                 match self.ledger.handle_entry(Sequence(sequence), &entry) {
+                    Ok(News::Handed(handed)) => self.others.note_handed(&handed.to),
+                    Ok(News::Owned(_)) => {
+                        let epoch = self.ledger.status().epoch;
+                        self.others.note_taken(epoch);
+                    }
                     Ok(_) => {}
                     // It was cleaned meanwhile, and is read from its front.
                     Err(Broken::Missing) if self.ledger.status().sequence.0 > 0 => {
@@ -279,13 +224,25 @@ impl Driver {
                     }
                 }
             }
-            let status = self.ledger.status();
-            if let Some((log, known)) = self.known.end()
-                && status.log == log
-                && status.sequence > known
-            {
-                self.known.note(log, status.sequence.0);
+            self.note_known();
+        }
+    }
+
+    /// Remembers how long the log is that was read, if it is the one that is known, or in its place.
+    fn note_known(&mut self) {
+        let status = self.ledger.status();
+        let Some((log, known)) = self.known.end() else {
+            return;
+        };
+        if self.ledger.replaces(log) {
+            let vhost = &self.task.vhost;
+            if let Some(recovery) = self.ledger.recovery() {
+                let (by, from) = (&recovery.by, &recovery.from);
+                tracing::warn!("vhost '{vhost}': its log was recovered by node {by}, from {from}");
             }
+            self.known.note(status.log, status.sequence.0);
+        } else if status.log == log && status.sequence > known {
+            self.known.note(log, status.sequence.0);
         }
     }
 

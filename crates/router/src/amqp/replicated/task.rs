@@ -1,15 +1,16 @@
 //! What a replicated vhost's thread is given, and whom it tells.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_config as model;
 use crosstie_ledger::Ledger;
 use crosstie_queues::Position;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::journal::Journal;
+use super::orders::Order;
 use super::seen::Seen;
 
 /// All that the thread has to know.
@@ -26,6 +27,12 @@ pub(crate) struct Task {
     pub(crate) node_directory: PathBuf,
     /// Of the files beside the store.
     pub(crate) directory: PathBuf,
+    /// The worker's own.
+    pub(crate) store: PathBuf,
+    /// What that has of the vhost.
+    pub(crate) held: Option<Held>,
+    /// What operators ask for.
+    pub(crate) orders: Option<mpsc::Receiver<Order>>,
     /// Bytes that may wait for the owner's copy.
     pub(crate) waiting_bytes_max: usize,
     pub(crate) seen: Arc<Mutex<Seen>>,
@@ -44,11 +51,27 @@ pub(crate) trait Holder: Send + Sync {
     /// The log acknowledges nothing: publishers are to wait.
     fn stall(&self);
 
+    /// The vhost is about to be another node's: publishers are not read.
+    fn hold(&self);
+
+    /// It is not, after all.
+    fn go_on(&self);
+
+    /// Copies the worker's own store to a file that must not be there. Waits for it.
+    fn back_up(&self, path: &Path) -> Result<(), String>;
+
     /// The node does not own the vhost any more: clients are sent away.
     fn close(&self, why: &str);
 
     /// Who has it instead.
     fn show(&self, whose: &Whose);
+}
+
+/// What a worker's store has of a vhost that was not replicated when it was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) queues: u64,
+    pub(crate) messages: u64,
 }
 
 /// Whose a vhost is that is not this node's.

@@ -26,6 +26,10 @@ pub(super) struct Term {
     pub(super) link_lost: Option<Instant>,
     /// What the log said last, where it takes nothing.
     pub(super) refusal: Option<String>,
+    /// Publishers are held back: the vhost is about to be another node's.
+    pub(super) is_held: bool,
+    /// The log has its last entry, which says so.
+    pub(super) is_handed: bool,
     pub(super) done: mpsc::UnboundedReceiver<Done>,
     pub(super) doing: mpsc::UnboundedSender<Done>,
 }
@@ -60,6 +64,8 @@ impl Term {
             progress: Instant::now(),
             link_lost: None,
             refusal: None,
+            is_held: false,
+            is_handed: false,
             done,
             doing,
         }

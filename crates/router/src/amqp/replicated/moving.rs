@@ -1,0 +1,168 @@
+//! A planned move: the owner writes its last, and another node takes the vhost over at once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_jetstream::Stream;
+use crosstie_ledger::Handed;
+
+use super::beat::HANDED_MAX;
+use super::driver::{Driver, Saying};
+use super::orders::{Move, Moved, Order, Reply};
+
+/// The vhost was handed over, and nobody has said yet that he has it.
+pub(super) struct Handing {
+    /// The one that was named.
+    to: String,
+    is_named: bool,
+    /// Of the term that ended with it.
+    epoch: u64,
+    asked: Instant,
+    within: Duration,
+    pub(super) reply: Reply<Moved>,
+}
+
+/// For what is under way; others would take an owner that says nothing for longer for lost.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
+impl Driver {
+    /// Does what an operator asks of the owner; why its term is over, if it is.
+    pub(super) async fn obey_as_owner(&mut self, stream: &Stream, order: Order) -> Option<String> {
+        match order {
+            Order::Move(order) => self.move_away(stream, order).await,
+            Order::Recover(order) => {
+                let why = "this node owns it: its log is whole, and in use".to_owned();
+                order.reply.answer(Err(why));
+                None
+            }
+        }
+    }
+
+    async fn move_away(&mut self, stream: &Stream, order: Move) -> Option<String> {
+        let asked = Instant::now();
+        let Move { to, within, reply } = order;
+        let own = self.task.node.as_str();
+        let is_own = |to: &str| to == own || own.split('/').next() == Some(to);
+        if to.as_deref().is_some_and(is_own) {
+            reply.answer(Err(format!("node {own} owns it already")));
+            return None;
+        }
+        let found = self.others.standing_by(to.as_deref());
+        let found = match found.map(|beat| beat.node.clone()) {
+            Ok(found) => found,
+            Err(why) => {
+                reply.answer(Err(why));
+                return None;
+            }
+        };
+        let within = within.min(HANDED_MAX);
+        if let Err(why) = self.write_last(stream, &found).await {
+            reply.answer(Err(why.to_owned()));
+            let is_over = self
+                .term
+                .as_ref()
+                .is_some_and(|term| term.journal.is_sealed());
+            return is_over.then(|| why.to_owned());
+        }
+        self.beat(stream, Saying::Leaving(Some((found.clone(), within))));
+        let epoch = self.ledger.status().epoch;
+        let why = format!("it is handed to node {found}");
+        self.handing = Some(Handing {
+            to: found,
+            is_named: to.is_some(),
+            epoch,
+            asked,
+            within,
+            reply,
+        });
+        Some(why)
+    }
+
+    /// Writes all that was submitted, and the term's last entry. While the log takes nothing the node goes on as
+    /// its owner; when something could not be taken any more it does not.
+    async fn write_last(&mut self, stream: &Stream, to: &str) -> Result<(), &'static str> {
+        let stalled = "its log acknowledges nothing: it stays here";
+        self.hold(true);
+        let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
+        if flushed.is_err() || !self.ledger.is_settled() {
+            self.hold(false);
+            return Err(stalled);
+        }
+        let Some(term) = &mut self.term else {
+            return Err("it is owned here no more");
+        };
+        let journal = Arc::clone(&term.journal);
+        journal.seal();
+        let lost = "its log has not taken the entry that hands it over: whoever is ready takes it";
+        self.beat(stream, Saying::Owning);
+        let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
+        let handed = Handed { to: to.into() };
+        let now = self.now();
+        if flushed.is_err() || !self.ledger.hand_over(now, &handed) {
+            return Err(lost);
+        }
+        self.beat(stream, Saying::Owning);
+        let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
+        let is_handed = self.term.as_ref().is_some_and(|term| term.is_handed);
+        match flushed.is_ok() && is_handed {
+            true => Ok(()),
+            false => Err(lost),
+        }
+    }
+
+    fn hold(&mut self, is_held: bool) {
+        let Some(term) = &mut self.term else {
+            return;
+        };
+        term.is_held = is_held;
+        match is_held {
+            true => self.task.holder.hold(),
+            false => self.task.holder.go_on(),
+        }
+    }
+
+    /// Says that another node has the vhost, or takes it back.
+    pub(super) fn judge_handing(&mut self) {
+        let Some(handing) = &self.handing else {
+            return;
+        };
+        let (asked, is_over) = (handing.asked, handing.asked.elapsed() >= handing.within);
+        let taker = self.others.owner();
+        let taker = taker.filter(|owner| owner.epoch > handing.epoch);
+        let taker = taker.map(|owner| owner.node.clone());
+        // The log may say so before its new owner does.
+        let status = self.ledger.status();
+        let logged = status.owner.filter(|_| status.epoch > handing.epoch);
+        let taker = taker.or_else(|| logged.map(|owner| owner.node.to_string()));
+        if taker.is_none() && !is_over {
+            return;
+        }
+        let Some(Handing {
+            to,
+            is_named,
+            within,
+            reply,
+            ..
+        }) = self.handing.take()
+        else {
+            return;
+        };
+        let s = within.as_secs_f64();
+        reply.answer(match taker {
+            Some(taker) if taker != to && is_named => Err(format!(
+                "node {to} has not taken it: node {taker} has it now"
+            )),
+            Some(taker) => Ok(Moved {
+                from: self.task.node.clone(),
+                to: taker,
+                taken: asked.elapsed(),
+            }),
+            None => {
+                self.others.take_back();
+                Err(format!(
+                    "node {to} has not taken it within {s} s: this node takes it back"
+                ))
+            }
+        });
+    }
+}

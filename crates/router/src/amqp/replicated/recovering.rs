@@ -1,0 +1,383 @@
+//! A log that an operator has recovered: what is left of it is looked at, and taken, or written anew.
+//!
+//! What is done is done behind the log's last entry, as any owner would write there: where somebody else writes meanwhile, nothing
+//! is. The log says afterwards whose place it has, so that nodes which knew that one take it (`crosstie_ledger::Recovery`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_jetstream::Stream;
+use crosstie_jetstream::answer::StreamInfo;
+use crosstie_ledger::{Config, Ledger, Recovery, Remains, Salvage, Salvaged, Sequence};
+use crosstie_nats::escaped;
+use crosstie_queues::{Position, Record};
+
+use super::copy;
+use super::driver::{Driver, Obstacle};
+use super::log;
+use super::orders::{Means, Recover, Recovered};
+use crate::router_state;
+
+/// What there is of a log.
+struct Survey {
+    /// None where the servers have no such stream.
+    info: Option<StreamInfo>,
+    /// It has followed as far as the log goes on without a break.
+    ledger: Ledger,
+    found: Salvaged,
+    records: Vec<Record>,
+    /// Why it is not opened.
+    wrong: Option<String>,
+    /// It could be followed to its end.
+    is_followed: bool,
+}
+
+/// How a log is recovered.
+enum Plan {
+    /// It is taken as it is.
+    Whole,
+    /// This is written into it, and nothing else counts.
+    Anew(Vec<Record>),
+}
+
+/// So long the log may take nothing.
+const WRITE_MAX: Duration = Duration::from_secs(30);
+
+/// About so much is written in one batch.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Servers are asked so often for entries that they should have.
+const TRIES: u32 = 40;
+const TRY_AGAIN: Duration = Duration::from_millis(50);
+
+impl Driver {
+    /// Does what can be done; whether the log is another one now.
+    pub(super) async fn recover(&mut self, stream: &Stream, order: Recover) -> bool {
+        let Recover {
+            means,
+            is_meant,
+            reply,
+        } = order;
+        let done = self.try_recover(stream, &means, is_meant).await;
+        self.begin_anew();
+        let is_done = done.as_ref().is_ok_and(|done| done.is_done);
+        reply.answer(done);
+        is_done
+    }
+
+    async fn try_recover(
+        &mut self,
+        stream: &Stream,
+        means: &Means,
+        is_meant: bool,
+    ) -> Result<Recovered, String> {
+        if let Some(owner) = self.others.owner() {
+            return Err(format!(
+                "node {} owns it: its log is whole, and in use",
+                owner.node
+            ));
+        }
+        let survey = self.survey(stream).await?;
+        self.judge(&survey, means)?;
+        let (from, plan) = self.plan(&survey, means).await?;
+        let mut recovered = Recovered {
+            wrong: survey.wrong.clone(),
+            known: self.known.sequence,
+            found: survey
+                .info
+                .as_ref()
+                .map_or((0, 0), |info| (info.first, info.last)),
+            unreadable: survey.found.unreadable,
+            from,
+            ..Recovered::default()
+        };
+        match &plan {
+            Plan::Whole => count(survey.ledger.records(), &mut recovered),
+            Plan::Anew(records) => count(records.iter().cloned(), &mut recovered),
+        }
+        if !is_meant {
+            return Ok(recovered);
+        }
+        self.write(stream, survey, plan, &recovered.from).await?;
+        recovered.is_done = true;
+        let (vhost, from) = (&self.task.vhost, &recovered.from);
+        tracing::warn!("vhost '{vhost}': its log is recovered, from {from}");
+        self.note(|seen| seen.alarm = None);
+        Ok(recovered)
+    }
+
+    /// Reads all that there is.
+    async fn survey(&self, stream: &Stream) -> Result<Survey, String> {
+        let info = stream.info().await.map_err(|failed| failed.to_string())?;
+        let unfit = info
+            .as_ref()
+            .and_then(|info| log::unfit(info, self.task.settings.replicas));
+        if let Some(why) = unfit {
+            return Err(why);
+        }
+        let last = info.as_ref().map_or(0, |info| info.last);
+        let is_empty = info.as_ref().is_none_or(|info| info.messages == 0);
+        let mut ledger = Ledger::new(Config::default());
+        let mut salvage = Salvage::default();
+        let (mut after, mut broken, mut tries) = (0, None, 0);
+        while after < last && !is_empty && tries < TRIES {
+            let read = log::read_some(stream, after).await;
+            let entries = read.map_err(|failed| format!("its log: {failed}"))?;
+            if entries.is_empty() {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            for (sequence, entry) in entries {
+                after = sequence;
+                salvage.take(Sequence(sequence), &entry);
+                if broken.is_none() {
+                    let read = ledger.handle_entry(Sequence(sequence), &entry);
+                    broken = read.err().map(|broken| (sequence, broken));
+                }
+            }
+        }
+        let (mut found, records) = salvage.finish();
+        found.unreadable += last - after;
+        let wrong = match (&info, broken) {
+            (None, _) if self.known.log == 0 => Some("there is none".to_owned()),
+            (None, _) => Some("the servers have none".to_owned()),
+            (_, Some((at, broken))) => Some(format!("it is broken at entry {at}: {broken}")),
+            _ => {
+                let checked = ledger.check_end(Sequence(last), self.known.end());
+                checked.err().map(|broken| match broken {
+                    crosstie_ledger::Broken::Shorter => "it is shorter than it was".to_owned(),
+                    crosstie_ledger::Broken::Foreign => "it is another one than it was".to_owned(),
+                    broken => format!("it is not whole: {broken}"),
+                })
+            }
+        };
+        let is_followed = broken.is_none() && ledger.status().sequence.0 == last;
+        Ok(Survey {
+            info,
+            ledger,
+            found,
+            records,
+            wrong,
+            is_followed,
+        })
+    }
+
+    /// Whether that is to be done to such a log.
+    fn judge(&self, survey: &Survey, means: &Means) -> Result<(), String> {
+        let Survey { found, ledger, .. } = survey;
+        let is_whole = survey.wrong.is_none();
+        let entries = found.entries;
+        if found.is_of_later {
+            return Err("a later version has written its log: start that one".to_owned());
+        }
+        match means {
+            Means::Log if entries == 0 => Err(
+                "nothing is left of its log: `--from store` writes what this node has kept of it into \
+                 one, `--empty` begins with nothing"
+                    .to_owned(),
+            ),
+            Means::Log if is_whole => Err(format!("its log is whole, with {entries} entries: nothing is missing")),
+            Means::Store(_) | Means::Nothing if is_whole && ledger.records().next().is_some() => Err(
+                format!("its log is whole, with {entries} entries: it is not written over"),
+            ),
+            Means::Nothing
+                if entries == 0
+                    && self.known.log == 0
+                    && self.task.held.is_none()
+                    && self.others.knowing().is_none() =>
+            {
+                Err("it has no log yet, and begins one by itself".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where what is to be in it is from, in words, and what it is.
+    async fn plan(&self, survey: &Survey, means: &Means) -> Result<(String, Plan), String> {
+        let path = match means {
+            Means::Log => {
+                let plan = match survey.is_followed && !survey.is_unfinished() {
+                    true => Plan::Whole,
+                    false => Plan::Anew(survey.records.clone()),
+                };
+                return Ok(("what is left of its log".to_owned(), plan));
+            }
+            Means::Nothing => return Ok(("nothing".to_owned(), Plan::Anew(Vec::new()))),
+            Means::Store(Some(path)) => path.clone(),
+            Means::Store(None) => self.kept()?,
+        };
+        let holder = Arc::clone(&self.task.holder);
+        let vhost = Arc::clone(&self.task.vhost);
+        let directory = self.task.directory.clone();
+        let beside = directory.join(format!("{}.taken", escaped(&vhost)));
+        let is_own = is_same(&path, &self.task.store);
+        let store = path.clone();
+        let read = move || {
+            if !is_own {
+                return copy::read(&store, &vhost);
+            }
+            // The worker has it open, and copies it.
+            let made = std::fs::create_dir_all(&directory).and_then(|()| copy::remove(&beside));
+            made.map_err(|e| format!("{}: {e}", beside.display()))?;
+            holder.back_up(&beside)?;
+            let records = copy::read(&beside, &vhost);
+            let _ = copy::remove(&beside);
+            records
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        let records = read.map_err(|e| e.to_string())??;
+        Ok((path.display().to_string(), Plan::Anew(records)))
+    }
+
+    /// The store that this node has of the vhost: its copy, or what the worker's own has from before.
+    fn kept(&self) -> Result<PathBuf, String> {
+        let copies = copy::copies(&self.task.directory, &self.task.vhost);
+        match &copies[..] {
+            [only] => Ok(only.clone()),
+            [] if self.task.held.is_some() => Ok(self.task.store.clone()),
+            [] => Err(
+                "this node has no copy of it: name a store by `--store`, or ask a node that has owned it"
+                    .to_owned(),
+            ),
+            several => {
+                let names: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
+                Err(format!(
+                    "the last copy here is not known to be whole: name one of {} by `--store`",
+                    names.join(", ")
+                ))
+            }
+        }
+    }
+
+    async fn write(
+        &mut self,
+        stream: &Stream,
+        survey: Survey,
+        plan: Plan,
+        from: &str,
+    ) -> Result<(), String> {
+        let name = router_state::seed().max(1);
+        let mut replaced: Vec<u64> = self.others.logs().collect();
+        replaced.extend(survey.found.logs.iter().copied());
+        replaced.push(self.known.log);
+        let recovery = Recovery {
+            by: self.task.node.as_str().into(),
+            from: from.into(),
+            replaced,
+        };
+        let now = self.now();
+        let Plan::Anew(records) = plan else {
+            self.ledger = survey.ledger;
+            self.ledger.recover_whole(now, recovery, name);
+            self.drive(stream).await?;
+            return self.keep_known(name);
+        };
+        let last = match &survey.info {
+            Some(info) => info.last,
+            None => {
+                let config = self.names.config(self.task.settings.replicas);
+                let made = stream.create(&config).await;
+                made.map_err(|failed| format!("its stream cannot be made: {failed}"))?
+                    .last
+            }
+        };
+        let remains = Remains {
+            last: Sequence(last),
+            epoch: survey.found.epoch.max(self.others.epoch()),
+        };
+        self.ledger = Ledger::recover_anew(Config::default(), now, recovery, name, remains);
+        self.drive(stream).await?;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for record in records {
+            bytes += match &record {
+                Record::Enqueued { message, .. } => message.content.memory_bytes(),
+                _ => 0,
+            };
+            batch.push(record);
+            if bytes >= BATCH_BYTES || batch.len() >= 10_000 {
+                let now = self.now();
+                self.ledger
+                    .submit(now, std::mem::take(&mut batch), Position(1));
+                bytes = 0;
+                self.drive(stream).await?;
+            }
+        }
+        let now = self.now();
+        self.ledger.submit(now, batch, Position(1));
+        self.ledger.recover_end(now);
+        self.drive(stream).await?;
+        self.keep_known(name)?;
+        if last > 0 {
+            self.purge(stream, last).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the ledger has to write.
+    async fn drive(&mut self, stream: &Stream) -> Result<(), String> {
+        let driven = tokio::time::timeout(WRITE_MAX, self.drive_claim(stream)).await;
+        match driven {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err("another node has written to its log meanwhile".to_owned()),
+            Ok(Err(Obstacle::Alarm(why))) => Err(why),
+            Ok(Err(Obstacle::Unanswered(failed))) => Err(format!("its log: {failed}")),
+            Err(_) => Err(format!(
+                "its log takes nothing for {} s",
+                WRITE_MAX.as_secs()
+            )),
+        }
+    }
+
+    /// What was in the log before is in nobody's way any more.
+    async fn purge(&self, stream: &Stream, last: u64) -> Result<(), String> {
+        let mut failed = String::new();
+        for _ in 0..3 {
+            match stream.purge(last).await {
+                Ok(()) => return Ok(()),
+                Err(why) => failed = why.to_string(),
+            }
+        }
+        Err(format!(
+            "it is written, and what was in the log before could not be purged: {failed}; do it again"
+        ))
+    }
+
+    /// This node knows the log as it is now.
+    fn keep_known(&mut self, name: u64) -> Result<(), String> {
+        self.known.note(name, self.ledger.status().sequence.0);
+        self.known.write();
+        match self.known.is_written() {
+            true => Ok(()),
+            false => {
+                Err("the log is recovered, and this node cannot write which one it is".to_owned())
+            }
+        }
+    }
+}
+
+impl Survey {
+    fn is_unfinished(&self) -> bool {
+        let last = self.ledger.status().sequence;
+        self.ledger.check_end(last, None).is_err()
+    }
+}
+
+fn count(records: impl Iterator<Item = Record>, recovered: &mut Recovered) {
+    for record in records {
+        match record {
+            Record::ExchangeDeclared { .. } => recovered.exchanges += 1,
+            Record::QueueDeclared { .. } => recovered.queues += 1,
+            Record::Bound { .. } => recovered.bindings += 1,
+            Record::Enqueued { .. } => recovered.messages += 1,
+            _ => {}
+        }
+    }
+}
+
+fn is_same(path: &Path, other: &Path) -> bool {
+    match (path.canonicalize(), other.canonicalize()) {
+        (Ok(path), Ok(other)) => path == other,
+        _ => path == other,
+    }
+}
