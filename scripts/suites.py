@@ -190,9 +190,9 @@ def of_wamp() -> list[Suite]:
         ),
         black_box(
             "ledger",
-            "vhosts of several nodes, whose journal servers of NATS keep: kills, pauses, lost logs",
+            "vhosts of several nodes, whose journal servers of NATS keep: kills, cuts, moves, lost logs",
             ["ledger"],
-            needs.nats,
+            *[needs.namespaces, needs.nats],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
