@@ -31,6 +31,7 @@ XCONN = CONFORMANCE / "xconn_client"
 XCONN_VENV = TARGET / "xconn-client/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
+NEXUS_CLIENT = TARGET / "nexus-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
 H2SPEC = TARGET / "h2spec/h2spec"
 NATS = TARGET / "nats-server"
@@ -207,12 +208,23 @@ def rust_client() -> str | None:
     return run("cargo", "build", "--manifest-path", manifest, "--target-dir", RUST_CLIENT)
 
 
-@functools.cache
-def go_client() -> str | None:
-    """The AMQP client in Go, with exactly the modules of its go.sum."""
+def go_program(folder: str, place: Path) -> str | None:
+    """A program in Go, with exactly the modules of its go.sum."""
     if not shutil.which("go") and (reason := packages("golang-go")):
         return reason
-    return run("go", "build", "-o", GO_CLIENT / "client", ".", cwd=CONFORMANCE / "go_client")
+    return run("go", "build", "-o", place / "client", ".", cwd=CONFORMANCE / folder)
+
+
+@functools.cache
+def go_client() -> str | None:
+    """The AMQP client in Go."""
+    return go_program("go_client", GO_CLIENT)
+
+
+@functools.cache
+def nexus_client() -> str | None:
+    """A program with nexus' client for Go, at the version that its go.mod names."""
+    return go_program("nexus_client", NEXUS_CLIENT)
 
 
 @functools.cache

@@ -163,9 +163,15 @@ def of_wamp() -> list[Suite]:
         ),
         black_box(
             "xconn",
-            "xconn's client by every method of authentication that it speaks",
+            "xconn's client: every method of authentication, every feature that it passes on",
             ["xconn_client"],
             needs.xconn_client,
+        ),
+        black_box(
+            "nexus",
+            "nexus' client for Go: what it speaks of the advanced profile, and options that it passes on",
+            ["nexus_client"],
+            needs.nexus_client,
         ),
         Suite(
             "websocket-testsuite",

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rig import config
 from rig.rawsocket import RawSocket
-from rig.router import ROOT
+from rig.router import ROOT, Router
 from rig.session import INVOCATION, YIELD
 from wamp.test_authentication import NOT_AUTHORIZED
 from wamp.test_logging_in import KNOWN, OTHER_KEY, PROCEDURE, node, start_thread  # noqa: F401
@@ -91,3 +92,18 @@ def test_by_a_procedure(log_in, node, start_thread, kind, method, authid, secret
 def test_anonymously(log_in, kind):
     told = log_in(kind, "open", "ws", "anonymous", "", "")
     assert (told["authrole"], told["authmethod"]) == ("anonymous", "anonymous")
+
+
+@pytest.mark.parametrize(("scheme", "serializer"), [("ws", "json"), ("rs", "cbor")])
+def test_every_feature_that_it_passes_on(tmp_path_factory, scheme, serializer):
+    """Sharded calls and events, retained events, history, testaments, timeouts, the meta API."""
+    store = {"type": "memory", "event-history": [{"uri": "com.history.topic", "limit": 100}]}
+    realm = {"name": "realm1", "roles": [config.role("anonymous")], "store": store}
+    settings = config.node([realm], [config.universal("tcp", config.tcp())])
+    running = Router(tmp_path_factory.mktemp("xconn"), config=settings)
+    host, port = running.address("tcp")
+    url = f"{scheme}://{host}:{port}" + ("/ws" if scheme == "ws" else "")
+    command = [PYTHON, Path(__file__).with_name("features.py"), serializer, url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    running.stop()
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
