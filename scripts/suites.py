@@ -169,7 +169,7 @@ def of_wamp() -> list[Suite]:
         ),
         black_box(
             "nexus",
-            "nexus' client for Go: what it speaks of the advanced profile, and options that it passes on",
+            "nexus' client for Go: what it speaks of the advanced profile, or passes on",
             ["nexus_client"],
             needs.nexus_client,
         ),
