@@ -17,7 +17,7 @@ from rig.relay import Relay
 from rig.router import Line, Router
 from rig.waiting import DEADLINE_S, await_true
 
-pytest_plugins = ["rig.hosting", "rig.brokers", "hostile.stage"]
+pytest_plugins = ["rig.hosting", "rig.brokers", "rig.machines", "hostile.stage"]
 
 DISCLOSED = "com.disclosed"
 FORBIDDEN = "com.forbidden"

@@ -196,7 +196,7 @@ def of_wamp() -> list[Suite]:
         ),
         black_box(
             "ledger",
-            "vhosts of several nodes, whose journal servers of NATS keep: kills, cuts, moves, lost logs",
+            "vhosts of several nodes, whose journal NATS keeps: kills, cuts, moves, lost logs",
             ["ledger"],
             *[needs.namespaces, needs.nats],
         ),

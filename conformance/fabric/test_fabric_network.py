@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from rig.nats import NatsServer, await_routes, jetstream
-from rig.network import Network, obstacle
+from rig.nats import jetstream
 from rig.router import Router
 from rig.session import GOODBYE, REGISTERED, UNREGISTERED
 from rig.waiting import await_true
 
 from fabric.load import moves_to_another_server, server_of
 from fabric.stage import Session, await_neighbours, node_config
-
-PORT, ROUTES = 4222, 6222
-
-
-@pytest.fixture
-def network() -> Iterator[Network]:
-    """Return three machines on a switch, or skip where there can be none."""
-    if why := obstacle():
-        pytest.skip(why)
-    made = Network(3)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def servers(network: Network, tmp_path: Path, request) -> Iterator[list[NatsServer]]:
-    """Start a server of NATS on each machine; a test may say more of each, by its name."""
-    more = getattr(request, "param", lambda _: "")
-
-    class There(NatsServer):
-        """One on another machine."""
-
-        def __init__(self, index: int):
-            self.host = network.address(index)
-            self.within = ("ip", "netns", "exec", network.namespace(index))
-            others = ", ".join(f'"nats://{network.address(n)}:{ROUTES}"' for n in range(3))
-            known = f'cluster {{ name: t, listen: "{self.host}:{ROUTES}", routes: [{others}] }}\n'
-            name = f"nats{index + 1}"
-            super().__init__(tmp_path, name, PORT, known, more(name))
-
-    with contextlib.ExitStack() as started:
-        servers = []
-        for index in range(3):
-            servers.append(There(index))
-            started.callback(servers[-1].close)
-        for server in servers:
-            await_routes(server, servers)
-        yield servers
 
 
 @pytest.fixture

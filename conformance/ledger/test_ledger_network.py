@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-
 import pika.exceptions
 import pytest
-from rig.nats import NatsServer, await_routes, jetstream
-from rig.network import Network, obstacle
+from rig.nats import jetstream
 from rig.waiting import await_true
 
 from ledger.stage import (
@@ -24,47 +19,12 @@ from ledger.stage import (
     told,
 )
 
-PORT, ROUTES = 4222, 6222
 # Servers elect who leads the stream, a node notices, and claims it.
 PATIENCE_S = 60.0
 
 
-@pytest.fixture
-def network() -> Iterator[Network]:
-    """Return three machines on a switch, or skip where there can be none."""
-    if why := obstacle():
-        pytest.skip(why)
-    made = Network(3)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def servers(network: Network, tmp_path: Path) -> Iterator[list[NatsServer]]:
-    """Start a server of NATS on each machine."""
-
-    class There(NatsServer):
-        """One on another machine."""
-
-        def __init__(self, index: int):
-            self.host = network.address(index)
-            self.within = ("ip", "netns", "exec", network.namespace(index))
-            others = ", ".join(f'"nats://{network.address(n)}:{ROUTES}"' for n in range(3))
-            known = f'cluster {{ name: t, listen: "{self.host}:{ROUTES}", routes: [{others}] }}\n'
-            name = f"nats{index + 1}"
-            super().__init__(tmp_path, name, PORT, known, jetstream(name))
-
-    with contextlib.ExitStack() as started:
-        servers = []
-        for index in range(3):
-            servers.append(There(index))
-            started.callback(servers[-1].close)
-        for server in servers:
-            await_routes(server, servers)
-        yield servers
-
-
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("servers", [jetstream], indirect=True)
 def test_an_owner_that_is_cut_off_from_the_many(network, servers, start):
     """It confirms nothing, and closes its clients at the latest when it hears the others again."""
     lone = start(servers, "node_a", nats={"urls": [servers[0].url]})
