@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_jetstream::{Append, Failed, Stream, Subscription};
+use crosstie_jetstream::{Append, Stream, Subscription};
 use crosstie_ledger::{Config, Effect, Ledger, Role as LedgerRole, Sequence};
 use crosstie_queues::{Position, Record, Time};
 
@@ -289,8 +289,8 @@ impl Driver {
                 Ok(Append::Refused) => self.ledger.handle_refused(now, after),
                 // Whether it is there is looked for when the ledger wants to know.
                 Err(failed) => {
-                    if let (Some(term), Failed::Refused(problem)) = (&mut self.term, &failed) {
-                        term.refusal = Some(format!("its log takes nothing: {problem}"));
+                    if let Some(term) = &mut self.term {
+                        term.refusal = Some(format!("its log takes nothing: {failed}"));
                     }
                     let vhost = &self.task.vhost;
                     tracing::debug!("vhost '{vhost}': an append was not answered: {failed}");
@@ -319,6 +319,7 @@ impl Driver {
         };
         if is_idle {
             term.progress = Instant::now();
+            term.refusal = None;
             return Ok(());
         }
         let stalled = term.progress.elapsed();

@@ -1,0 +1,160 @@
+"""Servers of NATS whose disks are full, or that may keep no more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from rig.nats import NatsServer, cluster, jetstream
+from rig.router import Router
+from rig.waiting import await_true
+
+from ledger.stage import PERSISTENT, QUEUE, await_owner, connect, declare, role
+
+# What a server needs before there is a message, with room for some of them or for many.
+SMALL, LARGE, ROOM = "5m", "12m", "64m"
+BODY = b"x" * 100_000
+ELECTION_S = 60.0
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str, str], Path]]:
+    """Mount a file system of that size, or have one be as large."""
+    if os.geteuid() != 0:
+        pytest.skip("file systems are mounted by root")
+    mounted: list[Path] = []
+
+    def disk(name: str, size: str) -> Path:
+        place = tmp_path / f"disk_{name}"
+        place.mkdir(exist_ok=True)
+        options = f"size={size},remount" if place in mounted else f"size={size}"
+        command = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no file system is mounted: {done.stderr.strip()}")
+        if place not in mounted:
+            mounted.append(place)
+        return place
+
+    yield disk
+    for place in mounted:
+        subprocess.run(["umount", "-l", str(place)], capture_output=True)
+
+
+def has_given_up(server: NatsServer) -> bool:
+    """Whether a server says that it keeps nothing any more."""
+    return "will be DISABLED" in server.log.read_text()
+
+
+def publish(node: Router, first: int, is_over: Callable[[int], bool]) -> int:
+    """Publish numbered messages, each when the one before it is confirmed; return the last one."""
+    number = first
+    with connect(node) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        while not is_over(number):
+            number += 1
+            channel.basic_publish("", QUEUE, f"{number} ".encode() + BODY, PERSISTENT)
+    return number
+
+
+def publish_until_blocked(node: Router, first: int, count: int) -> None:
+    """Publish so many messages at once, and then some, until the publisher is told to wait."""
+    connection = connect(node)
+    blocked: list[bool] = []
+    connection.add_on_connection_blocked_callback(lambda *_: blocked.append(True))
+    channel = connection.channel()
+    for number in range(first, first + count):
+        channel.basic_publish("", QUEUE, f"{number} ".encode() + BODY, PERSISTENT)
+
+    def is_blocked() -> bool:
+        channel.basic_publish("", QUEUE, b"0", PERSISTENT)
+        connection.process_data_events(0.1)
+        return bool(blocked)
+
+    await_true("its publisher is told to wait", is_blocked)
+
+
+def numbers(node: Router) -> list[int]:
+    """Take all messages."""
+    found = []
+    with connect(node) as connection:
+        channel = connection.channel()
+        while (got := channel.basic_get(QUEUE, auto_ack=True))[0] is not None:
+            found.append(int(got[2].split()[0]))
+    return [number for number in found if number]
+
+
+@pytest.mark.timeout(150)
+def test_disks_that_are_full(tmp_path, disk, start, request):
+    """One of three goes unnoticed; when all are, publishers wait, and nothing confirmed is lost."""
+    directory = tmp_path / "nats"
+    directory.mkdir()
+    sizes = {"nats1": SMALL, "nats2": LARGE, "nats3": LARGE}
+    places = {name: disk(name, size) for name, size in sizes.items()}
+
+    def each(name: str) -> str:
+        return jetstream(name).replace(f'"js-{name}"', f'"{places[name]}/js"')
+
+    servers = cluster(directory, 3, each=each)
+    for server in servers:
+        request.addfinalizer(server.close)
+    node = start(servers, "node_a")
+    assert await_owner([node], ELECTION_S) is node
+    declare(node)
+    reached = publish(node, 0, lambda _: has_given_up(servers[0]))
+    confirmed = publish(node, reached, lambda number: number >= reached + 5)
+    assert not any(has_given_up(server) for server in servers[1:])
+    publish_until_blocked(node, confirmed + 1, 90)
+    assert any(has_given_up(server) for server in servers[1:])
+    await_true("it is said", lambda: "its log takes nothing: " in node.page("/health"))
+    # Room is not enough for a server that has given up.
+    for name in sizes:
+        disk(name, ROOM)
+    for server in servers:
+        server.kill()
+    for server in servers:
+        server.start()
+    publish_again(node)
+    found = numbers(node)
+    assert found == sorted(found)
+    assert set(range(1, confirmed + 1)) <= set(found)
+
+
+def test_servers_that_may_keep_no_more(tmp_path, start, request):
+    """Appends are refused in the servers' words, until they may keep more."""
+    directory = tmp_path / "nats"
+    directory.mkdir()
+    bounded = jetstream("nats1").replace("max_file: 1GB", "max_file: 2MB")
+    (server,) = cluster(directory, 1, each=lambda _: bounded)
+    request.addfinalizer(server.close)
+    node = start([server], "node_a")
+    declare(await_owner([node]))
+    confirmed = publish(node, 0, lambda number: number >= 5)
+    publish_until_blocked(node, confirmed + 1, 30)
+    words = "its log takes nothing: insufficient"
+    await_true("it is said", lambda: words in node.page("/health"))
+    server.file.write_text(server.file.read_text().replace("max_file: 2MB", "max_file: 1GB"))
+    server.kill()
+    server.start()
+    publish_again(node)
+    found = numbers(node)
+    assert found == sorted(found)
+    assert set(range(1, confirmed + 1)) <= set(found)
+
+
+def publish_again(node: Router) -> None:
+    """Wait until the node owns the vhost, and its log takes something."""
+
+    def is_taken() -> bool:
+        try:
+            publish(node, -1, lambda number: number >= 0)
+        except (pika.exceptions.AMQPError, OSError):
+            return False
+        return role(node) == "owner"
+
+    await_true("it is taken", is_taken, ELECTION_S)
