@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crosstie_ledger::{Config, Effect, Ledger, Owner, Sequence, decode_body, encode_body};
+use crosstie_ledger::{
+    Config, Effect, Handed, Ledger, Owner, Recovery, Salvage, Sequence, decode_body, encode_body,
+};
 use crosstie_queues::{
     Destination, MessageContent, Position, QueueId, Record, StoredMessage, Time,
 };
@@ -11,6 +13,7 @@ use crosstie_queues::{
 /// records is the same when it is written and read again.
 pub fn batch(input: &[u8]) {
     let mut ledger = Ledger::new(Config::default());
+    let mut salvage = Salvage::default();
     let mut rest = input;
     let mut sequence = 0;
     while let Some((length, behind)) = rest.split_first_chunk::<2>() {
@@ -18,6 +21,7 @@ pub fn batch(input: &[u8]) {
         let (entry, behind) = behind.split_at(length);
         sequence += 1;
         let _ = ledger.handle_entry(Sequence(sequence), entry);
+        salvage.take(Sequence(sequence), entry);
         if let Ok(records) = decode_body(entry) {
             let again = encode_body(records.iter().map(|(record, _)| record), &|id| {
                 let deleted = |record: &Record| *record == Record::QueueDeleted { id };
@@ -32,6 +36,8 @@ pub fn batch(input: &[u8]) {
         rest = behind;
     }
     assert!(ledger.records().count() <= input.len());
+    let (found, left) = salvage.finish();
+    assert!(found.entries + found.unreadable == sequence && left.len() <= input.len());
 }
 
 /// The log of an owner with one of every record, and the same as bodies.
@@ -45,7 +51,19 @@ pub fn batch_seeds() -> Vec<Vec<u8>> {
         ledger.submit(now, vec![record], Position(position));
         drain(&mut ledger, &mut log);
     }
-    let mut seeds = vec![log];
+    // Handed over, and recovered as it is.
+    ledger.hand_over(now, &Handed::default());
+    drain(&mut ledger, &mut log);
+    let mut seeds = vec![log.clone()];
+    let recovery = Recovery {
+        by: "n".into(),
+        from: "log".into(),
+        replaced: vec![7],
+    };
+    let mut left = read(&log);
+    left.recover_whole(now, recovery, 2);
+    drain(&mut left, &mut log);
+    seeds.push(log);
     for count in [4, 6, 8, 10] {
         let records = records(queue);
         let body = encode_body(records.iter().take(count), &|_| Some("q".into()));
@@ -53,6 +71,20 @@ pub fn batch_seeds() -> Vec<Vec<u8>> {
         seeds.push([&length, &*body].concat());
     }
     seeds
+}
+
+/// A follower of all of it.
+fn read(log: &[u8]) -> Ledger {
+    let mut ledger = Ledger::new(Config::default());
+    let (mut rest, mut sequence) = (log, 0);
+    while let Some((length, behind)) = rest.split_first_chunk::<2>() {
+        let (entry, behind) = behind.split_at(usize::from(u16::from_be_bytes(*length)));
+        sequence += 1;
+        let read = ledger.handle_entry(Sequence(sequence), entry);
+        read.expect("what was written");
+        rest = behind;
+    }
+    ledger
 }
 
 fn drain(ledger: &mut Ledger, log: &mut Vec<u8>) {
