@@ -1,13 +1,15 @@
-"""`crosstie amqp recover`: a log that is not what it was is taken, or written anew."""
+"""`crosstie amqp recover` and `release`: logs that are not what they were, stores that fill one."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
+import subprocess
 
 import pytest
 from rig.nats import NatsServer
-from rig.router import Router
+from rig.router import Router, binary
 from rig.waiting import await_true
 
 from ledger.stage import (
@@ -200,3 +202,30 @@ def test_what_a_vhost_held_before_it_was_replicated(nats, start, tmp_path, is_ta
     second.stop()
     first = start(servers, "node_a")
     assert await_owner([first]) is first
+
+
+def test_a_vhost_that_is_replicated_no_more(nats, start, tmp_path):
+    """Its contents are put into the worker's store; the node does not start without that."""
+    servers = nats()
+    node = start(servers, "node_a")
+    publisher = filled(await_owner([node]))
+    directory, store = node.directory, node.directory / "amqp.store"
+    release = ["amqp", "release", "/", "--store", str(store)]
+    node.stop()
+    settings = node_config(servers)
+    del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
+    (directory / "config.json").write_text(json.dumps(settings))
+    command = [str(binary()), "start", "--config", "config.json"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "crosstie amqp release / --store amqp.store" in done.stderr + done.stdout
+    assert "cannot be used with" in told(node, *release, code=2)
+    done = subprocess.run([str(binary()), *release], capture_output=True, text=True, timeout=60)
+    assert f"1 queues with {publisher.confirmed} messages" in done.stdout, done.stderr
+    plain = Router(directory, config=settings)
+    try:
+        check(take_all([plain]), [publisher])
+        done = subprocess.run([str(binary()), *release], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2, "it runs"
+    finally:
+        plain.stop()

@@ -1,12 +1,14 @@
 //! `crosstie amqp`: the replicated vhosts of a running node. Who has them; have another node own one; have its log recovered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use crosstie_client::{Arguments, args};
-use serde_json::Value as Json;
+use crosstie_store::Replaced;
+use serde_json::{Value as Json, json};
 
 use crate::management::Place;
 use crate::queues::lists::{Column, Show, column};
@@ -14,7 +16,7 @@ use crate::queues::realm::{ManagementRealm, Refused};
 use crate::queues::table;
 use crate::wait_for;
 
-/// Replicated vhosts of a running node: list them, move one to another node, recover the log of one.
+/// Replicated vhosts: list them, move one to another node, recover the log of one, have one replicated no more.
 #[derive(Args)]
 pub(crate) struct AmqpArguments {
     #[command(subcommand)]
@@ -35,6 +37,7 @@ enum Action {
     List,
     Move(MoveArguments),
     Recover(RecoverArguments),
+    Release(ReleaseArguments),
 }
 
 /// Have another node own a vhost. Asked of the node that owns it.
@@ -88,6 +91,20 @@ enum From {
     Store,
 }
 
+/// Put a vhost that is to be replicated no more into a store, as the owner's copy has it. Of a node that does not run.
+///
+/// What the store had of the vhost goes; other vhosts are as they were. The node then starts with the vhost without `replicated`.
+#[derive(Args)]
+struct ReleaseArguments {
+    vhost: String,
+    /// The worker's store.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
+    store: PathBuf,
+    /// The copy, where it is not the only one beside the store.
+    #[arg(long, value_name = "FILE")]
+    copy: Option<PathBuf>,
+}
+
 static COLUMNS: [Column; 6] = [
     column("vhost", Show::Text("name")),
     column("this node", Show::Text("role")),
@@ -98,6 +115,9 @@ static COLUMNS: [Column; 6] = [
 ];
 
 pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
+    if let Action::Release(asked) = &arguments.action {
+        return release(asked, arguments.json);
+    }
     let url = arguments.place.management_url()?;
     let is_json = arguments.json;
     wait_for(async {
@@ -106,6 +126,8 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
             Action::List => list(&realm, is_json).await,
             Action::Move(asked) => move_vhost(&realm, asked, is_json).await,
             Action::Recover(asked) => recover(&realm, asked, is_json).await,
+            // That was done above, without a node.
+            Action::Release(_) => Ok(Ok((String::new(), ExitCode::SUCCESS))),
         };
         realm.leave().await;
         match told? {
@@ -195,6 +217,90 @@ async fn recover(realm: &ManagementRealm, asked: RecoverArguments, is_json: bool
         ExitCode::FAILURE
     };
     Ok(Ok((text, exit_code)))
+}
+
+fn release(asked: &ReleaseArguments, is_json: bool) -> anyhow::Result<ExitCode> {
+    let ReleaseArguments { vhost, store, copy } = asked;
+    let beside = Beside::of(store, vhost);
+    let copy = match copy {
+        Some(copy) => copy.clone(),
+        None => beside.only_copy()?,
+    };
+    let replaced = crosstie_store::replace(store, vhost, &copy)?;
+    beside.forget()?;
+    let (store, copy) = (store.display(), copy.display());
+    let Replaced {
+        queues,
+        messages,
+        queues_before,
+        messages_before,
+    } = replaced;
+    let text = match is_json {
+        true => json!({
+            "vhost": vhost,
+            "queues": queues,
+            "messages": messages,
+            "queues_before": queues_before,
+            "messages_before": messages_before,
+        })
+        .to_string(),
+        false => format!(
+            "Vhost '{vhost}' in {store}: {queues} queues with {messages} messages, from {copy}; before \
+             {queues_before} with {messages_before}"
+        ),
+    };
+    say!("{text}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a node keeps of a replicated vhost beside its worker's store.
+struct Beside {
+    directory: PathBuf,
+    word: String,
+}
+
+impl Beside {
+    fn of(store: &Path, vhost: &str) -> Self {
+        let mut directory = store.as_os_str().to_owned();
+        directory.push(".replicated");
+        Self {
+            directory: directory.into(),
+            word: crosstie_nats::escaped(vhost),
+        }
+    }
+
+    fn only_copy(&self) -> anyhow::Result<PathBuf> {
+        let place = self.directory.display();
+        let entries = fs::read_dir(&self.directory).with_context(|| format!("{place}"))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.with_context(|| format!("{place}"))?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let rest = name.and_then(|name| name.strip_prefix(&format!("{}.", self.word)));
+            let epoch = rest.and_then(|rest| rest.strip_suffix(".store"));
+            if epoch.is_some_and(|epoch| epoch.parse::<u64>().is_ok()) {
+                found.push(path);
+            }
+        }
+        match &found[..] {
+            [only] => Ok(only.clone()),
+            [] => bail!(
+                "there is no copy of the vhost in {place}: take that of the node that owned it last, by --copy"
+            ),
+            _ => bail!("there are several copies of the vhost in {place}: name one by --copy"),
+        }
+    }
+
+    /// The node knows no log any more.
+    fn forget(&self) -> anyhow::Result<()> {
+        let known = self.directory.join(format!("{}.known", self.word));
+        match fs::remove_file(&known) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(e).with_context(|| format!("{}", known.display()))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What there is of a log, and what becomes of it.

@@ -71,6 +71,7 @@ impl Broker {
             definitions = loaded.map_err(|e| e.to_string())?;
             amqp.import(&definitions);
         }
+        replication::check_released(&amqp, directory)?;
         let (store, restored) = open_store(&amqp, directory)?;
         let held = replication::held(&restored);
         let clock = Clock::new();

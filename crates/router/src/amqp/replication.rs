@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_ledger::Ledger;
+use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record, Vhost};
 use crosstie_store::Restored;
 use crosstie_transport::Workers;
@@ -313,6 +314,27 @@ impl Holder for Opening {
         let not_here = Ownership::NotHere(whose.clone());
         self.replicated.ownership.send_replace(not_here);
     }
+}
+
+/// Whether a vhost was replicated, and is not any more: the worker's store has not what is in its log.
+pub(super) fn check_released(amqp: &model::Amqp, directory: &Path) -> Result<(), String> {
+    let beside = directory.join(format!("{}.replicated", amqp.store));
+    let released = amqp
+        .vhosts
+        .iter()
+        .filter(|vhost| vhost.replicated.is_none());
+    for model::AmqpVhost { name, .. } in released {
+        let known = beside.join(format!("{}.known", escaped(name)));
+        if known.exists() {
+            let (known, store) = (known.display(), &amqp.store);
+            return Err(format!(
+                "vhost '{name}' was replicated ({known}), and what it has is in its log: \
+                 `crosstie amqp release {name} --store {store}` puts this node's copy of it into the store; \
+                 without that file it is as the store has it"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What a store has of each vhost.

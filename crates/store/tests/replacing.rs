@@ -1,0 +1,98 @@
+//! A vhost of one store in the place of what another one has of it.
+
+mod rig;
+
+use std::path::Path;
+
+use crosstie_queues::{Destination, Position, Record};
+use crosstie_store::{Batch, Replaced, Store, StoreConfig, replace};
+
+use rig::*;
+
+fn fill(path: &Path, vhosts: &[(&str, &[Record])]) {
+    let (mut store, _) = Store::open(StoreConfig {
+        path: path.to_owned(),
+        bytes_max: None,
+    })
+    .expect("a store");
+    let mut batch = Batch::default();
+    for (vhost, records) in vhosts {
+        batch.push(&(*vhost).into(), records.to_vec(), Position(1));
+    }
+    store.commit(&batch).expect("a commit");
+}
+
+fn to(queue: &str) -> Destination {
+    Destination::Queue(queue.into())
+}
+
+#[test]
+fn a_vhost_is_replaced_and_others_are_as_they_were() {
+    let (directory, beside) = (directory(), directory());
+    let (store, copy) = (path(&directory), beside.path().join("copy"));
+    let other = [queue(1, "other"), enqueued(1, 7)];
+    // Numbers of queues and places of messages are used on both sides.
+    let before = [
+        exchange("gone"),
+        queue(1, "gone"),
+        queue(2, "q"),
+        bound("gone", to("gone")),
+        bound("amq.topic", to("q")),
+        enqueued(1, 1),
+        enqueued(2, 1),
+    ];
+    let now = [
+        exchange("x"),
+        queue(1, "q"),
+        bound("x", to("q")),
+        enqueued(1, 1),
+        enqueued(1, 2),
+        enqueued(1, 3),
+    ];
+    fill(&store, &[("/", &before), ("other", &other)]);
+    fill(&copy, &[("/", &now)]);
+    let expected = Replaced {
+        queues: 1,
+        messages: 3,
+        queues_before: 2,
+        messages_before: 2,
+    };
+    let replaced = replace(&store, "/", &copy).expect("a store");
+    assert_eq!(replaced, expected);
+    let of = |vhost: &str| {
+        let kept = kept(&directory).into_iter();
+        let found = kept.filter(|(name, _)| name == vhost);
+        found.map(|(_, record)| record).collect::<Vec<_>>()
+    };
+    assert_eq!(of("/"), now);
+    assert_eq!(of("other"), other);
+    // Again it is the same; a vhost that the copy has not stays as it is, and so does one whose copy is not there.
+    let again = replace(&store, "/", &copy).expect("a store");
+    assert_eq!((again.queues_before, again.messages_before), (1, 3));
+    for (vhost, from) in [("other", &copy), ("/", &beside.path().join("none"))] {
+        let refused = replace(&store, vhost, from).expect_err("nothing is there");
+        assert!(refused.to_string().contains("looking for"), "{refused}");
+    }
+    assert_eq!((of("/"), of("other")), (now.to_vec(), other.to_vec()));
+}
+
+#[test]
+fn a_store_that_is_not_there_is_made() {
+    let (directory, beside) = (directory(), directory());
+    let copy = beside.path().join("copy");
+    fill(&copy, &[("/", &[queue(1, "q"), enqueued(1, 1)])]);
+    replace(&path(&directory), "/", &copy).expect("a store");
+    assert_eq!(kept(&directory), of_slash(&[queue(1, "q"), enqueued(1, 1)]));
+}
+
+#[test]
+fn nobody_may_have_it_open() {
+    let (directory, beside) = (directory(), directory());
+    let copy = beside.path().join("copy");
+    fill(&copy, &[("/", &[queue(1, "q")])]);
+    fill(&path(&directory), &[("/", &[queue(1, "q")])]);
+    let open = Store::open(config(&directory)).expect("a store");
+    replace(&path(&directory), "/", &copy).expect_err("it is open");
+    drop(open);
+    replace(&path(&directory), "/", &copy).expect("it is not");
+}
