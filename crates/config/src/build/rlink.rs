@@ -87,10 +87,13 @@ impl Builder<'_> {
     fn check_rlink_role(&mut self, object: View<'_>, link: &RLink, roles: &[Role]) {
         let role = quoted(&link.role);
         let message = match roles.iter().find(|role| role.name == link.role) {
-            Some(role) if role.authorizer.is_none() => return,
+            Some(role) if role.authorizer.is_none() && role.may_forward => return,
             // Every realm has it.
             None if link.role == Role::TRUSTED => return,
             None => format!("the realm has no role {role}"),
+            Some(found) if found.authorizer.is_none() => format!(
+                "the role {role} has \"forward_for\": false, and a link says for others all that it says"
+            ),
             Some(_) => format!(
                 "the role {role} has an authorizer, which is not asked for what a link says; give it permissions"
             ),
