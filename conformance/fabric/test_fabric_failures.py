@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import pytest
 from rig.nats import await_routes
 from rig.rawsocket import RawSocket
 from rig.router import ROOT, Router
-from rig.session import ABORT, ERROR, HELLO, PUBLISH, ROLES
+from rig.session import ABORT, CALL, ERROR, HELLO, PUBLISH, RESULT, ROLES
 from rig.waiting import await_true
 
 from fabric.stage import Session, await_neighbours, node_config
@@ -38,6 +39,61 @@ def test_a_node_that_is_killed_is_missed_by_nobody(nats, nodes, session) -> None
     # Subscriptions wait for it until it is suspected.
     await_event(publisher, subscriber, "com.b")
     await_neighbours([here, there], 1)
+
+
+def leave_behind(each: Session, topic: str, *args: object, **kwargs: object) -> None:
+    """Add a testament."""
+    each._request += 1
+    procedure = "wamp.session.add_testament"
+    each.peer.say(CALL, each._request, {}, procedure, [topic, list(args)], kwargs)
+    each.peer.hear(RESULT)
+
+
+def test_testaments_of_nodes_that_die_or_seem_to(nats, nodes, session) -> None:
+    here, there, doomed, stopped = nodes(4, nats())
+    watcher, far = session(here), session(there)
+    names = {watcher.subscribe(topic): topic for topic in ("com.gone", "com.marker")}
+    for topic in ("on_leave", "on_join"):
+        names[watcher.subscribe(f"wamp.session.{topic}")] = topic
+    far.subscribe("com.gone")
+    dead, asleep, flushed = session(doomed), session(stopped), session(doomed)
+    leave_behind(dead, "com.gone", "dead", 2)
+    leave_behind(dead, "com.gone", "dead", 1, scope="detached")
+    leave_behind(asleep, "com.gone", "asleep")
+    leave_behind(flushed, "com.gone", "flushed")
+    flushed.call("wamp.session.flush_testaments")
+    assert flushed.result()[3] == [1]
+
+    def told(count: int) -> list[tuple]:
+        heard = [watcher.event() for _ in range(count)]
+        return [(names[event[1]], *event[4]) for event in heard]
+
+    assert [what for what, *_ in told(3)] == ["on_join"] * 3
+    held = [node.metric("fabric_testaments") for node in (here, there, doomed, stopped)]
+    # Three of them, in two places each.
+    assert sum(held) == 6
+    doomed.kill()
+    stopped.signal(signal.SIGSTOP)
+    try:
+        ended = told(6)
+    finally:
+        stopped.signal(signal.SIGCONT)
+    left = {("on_leave", each.id) for each in (dead, asleep, flushed)}
+    assert set(ended[:3]) == left
+    gone = [each[1:] for each in ended[3:]]
+    assert sorted(gone) == [("asleep",), ("dead", 1), ("dead", 2)]
+    assert gone.index(("dead", 1)) < gone.index(("dead", 2))
+    assert sorted(far.event()[4] for _ in gone) == [list(each) for each in sorted(gone)]
+    # It only seemed to be dead: its session lives, and what it has left has been published.
+    [(what, details)] = told(1)
+    assert (what, details["session"]) == ("on_join", asleep.id)
+    await_neighbours([here, there, stopped])
+    asleep.close()
+    assert told(1) == [("on_leave", asleep.id)]
+    far.publish("com.marker")
+    assert told(1) == [("com.marker",)]
+    for node in (here, there, stopped):
+        assert node.metric("fabric_testaments") == 0
 
 
 def test_every_metric_is_in_the_documentation(nats, nodes) -> None:

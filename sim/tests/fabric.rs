@@ -1,17 +1,28 @@
 //! Plays many seeds of nodes on an engine, with faults and without.
 
-use crosstie_sim::fabric::{Asks, Calls, Run, Setting};
+use std::ops::RangeInclusive;
+
+use crosstie_sim::fabric::{Asks, Calls, Run, Setting, Wills};
 
 /// Nodes and servers.
 const WITHOUT_FAULTS: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)];
 const WITH_FAULTS: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 2), (4, 3)];
 
-/// Plays every seed in every setting; a run says how much crossed.
+/// Plays twenty seeds in every setting; a run says how much crossed.
 fn play(settings: &[(usize, usize)], faults: bool, run: impl Fn(u64, Setting) -> usize) {
+    play_seeds(1..=20, settings, faults, run);
+}
+
+fn play_seeds(
+    seeds: RangeInclusive<u64>,
+    settings: &[(usize, usize)],
+    faults: bool,
+    run: impl Fn(u64, Setting) -> usize,
+) {
     let only = std::env::var("SIM_SEED").ok();
     let only: Option<u64> = only.map(|seed| seed.parse().expect("a seed is a number"));
     let mut crossed = 0;
-    for seed in only.map_or(1..=20, |seed| seed..=seed) {
+    for seed in only.map_or(seeds, |seed| seed..=seed) {
         for (nodes, servers) in settings {
             let setting = Setting {
                 nodes: *nodes,
@@ -37,6 +48,10 @@ fn play_calls(seed: u64, setting: Setting) -> usize {
 
 fn play_asks(seed: u64, setting: Setting) -> usize {
     Asks::new(seed, setting).play(150)
+}
+
+fn play_wills(seed: u64, setting: Setting) -> usize {
+    Wills::new(seed, setting).play(180)
 }
 
 #[test]
@@ -67,4 +82,14 @@ fn without_faults_every_node_answers_for_all() {
 #[test]
 fn with_faults_every_question_is_answered_once() {
     play(&WITH_FAULTS, true, play_asks);
+}
+
+#[test]
+fn without_faults_testaments_reach_all() {
+    play_seeds(1..=8, &WITHOUT_FAULTS, false, play_wills);
+}
+
+#[test]
+fn with_faults_no_testament_comes_twice_and_none_is_lost_with_its_node() {
+    play_seeds(1..=8, &WITH_FAULTS, true, play_wills);
 }

@@ -106,9 +106,13 @@ pub enum Input<'f> {
 pub enum Change {
     Joined(NeighbourKey),
     Left(NeighbourKey),
-    /// A node has ended, or was not heard for too long; whether there was something between it and this one or not. It may
-    /// join again.
-    GivenUp(u64),
+    /// A node has ended in good order, or was not heard for too long: then it may join again.
+    GivenUp {
+        node: u64,
+        has_ended: bool,
+    },
+    /// It was not heard for so long that it is taken for dead, while this node could hear.
+    Dead(u64),
 }
 
 /// One node of a realm.
@@ -117,6 +121,8 @@ pub struct Member {
     options: Options,
     subjects: Subjects,
     state: State,
+    /// Since when it has a connection.
+    attached: Option<Time>,
     /// When the last hello was said, once the server knows what is wanted here.
     joined: Option<Time>,
     epoch: u32,
@@ -166,6 +172,7 @@ impl Member {
             version: options.versions.last,
             options,
             state: State::Detached,
+            attached: None,
             joined: None,
             epoch: 0,
             sequence: 0,
@@ -197,6 +204,7 @@ impl Member {
         self.epoch += 1;
         self.sequence = 0;
         self.state = State::Joining;
+        self.attached = Some(now);
         self.joined = None;
         server.clone_into(&mut self.server);
         self.frame_bytes_max = frame_bytes_max;
@@ -281,8 +289,14 @@ impl Member {
     pub fn handle_tick(&mut self, now: Time, engine: Option<&mut dyn Engine>) -> Ticked {
         for silent in self.neighbours.handle_tick(now) {
             self.end_pair(silent, Cause::Silent);
-            self.changes.push(Change::GivenUp(silent));
+            self.changes.push(Change::GivenUp {
+                node: silent,
+                has_ended: false,
+            });
         }
+        let since = self.attached.filter(|_| self.state == State::Attached);
+        let dead = self.neighbours.dead(now, since);
+        self.changes.extend(dead.into_iter().map(Change::Dead));
         self.choose_version();
         let (Some(engine), Some(ticked)) = (engine, self.ticked.replace(now)) else {
             self.ticked = None;

@@ -16,6 +16,9 @@ const SUSPECTED_MS: u64 = 3_000;
 /// Who does not answer what it is asked is not asked again for so long.
 const MUTE_MS: u64 = 60_000;
 
+/// Who has said nothing for so long, while it could have been heard, is dead.
+const DEAD_MS: u64 = 13_000;
+
 /// And is forgotten after so long.
 const FORGOTTEN_MS: u64 = 60_000;
 
@@ -32,12 +35,15 @@ pub(crate) struct Neighbour {
     /// It has said who it is.
     is_known: bool,
     pub(crate) is_suspected: bool,
+    is_dead: bool,
     /// Until when it is not asked, for it has not answered; and since when it has not.
     mute_until: Option<Time>,
     pub(crate) asked: Option<Time>,
     pub(crate) node: String,
     pub(crate) server: String,
     heard: Time,
+    /// Since when it has its present connection.
+    since: Time,
     epoch: u32,
     /// Of its last event.
     sequence: u64,
@@ -70,6 +76,11 @@ impl Neighbour {
     pub(crate) fn note_answer(&mut self) {
         self.mute_until = None;
         self.asked = None;
+    }
+
+    /// Whether it could have answered what it was asked so long ago.
+    pub(crate) fn could_answer(&self, now: Time, for_ms: u64) -> bool {
+        self.since.after_ms(for_ms) <= now
     }
 
     pub(crate) fn note_mute(&mut self, now: Time) {
@@ -114,11 +125,13 @@ impl Neighbours {
         let neighbour = entry.or_insert_with(|| Neighbour {
             is_known: false,
             is_suspected: false,
+            is_dead: false,
             mute_until: None,
             asked: None,
             node: String::new(),
             server: String::new(),
             heard: now,
+            since: now,
             epoch: head.epoch,
             sequence: 0,
             pair: Pair::default(),
@@ -128,9 +141,11 @@ impl Neighbours {
         });
         neighbour.heard = now;
         neighbour.is_suspected = false;
+        neighbour.is_dead = false;
         let is_anew = head.epoch > neighbour.epoch;
         if is_anew {
             neighbour.epoch = head.epoch;
+            neighbour.since = now;
             neighbour.sequence = 0;
             neighbour.note_answer();
         }
@@ -157,8 +172,10 @@ impl Neighbours {
 
     /// Suspects and forgets who has said nothing; those who are suspected from now on.
     pub(crate) fn handle_tick(&mut self, now: Time) -> Vec<u64> {
-        self.by_incarnation
-            .retain(|_, neighbour| neighbour.heard.after_ms(FORGOTTEN_MS) > now);
+        // Those that this node has not missed while it could hear are missed when it can again.
+        self.by_incarnation.retain(|_, neighbour| {
+            neighbour.heard.after_ms(FORGOTTEN_MS) > now || !neighbour.is_dead
+        });
         let mut suspected = Vec::new();
         for (incarnation, neighbour) in &mut self.by_incarnation {
             let is_silent = neighbour.heard.after_ms(SUSPECTED_MS) <= now;
@@ -169,6 +186,20 @@ impl Neighbours {
             neighbour.mute_until.take_if(|until| *until <= now);
         }
         suspected
+    }
+
+    /// Who is dead from now on, where this node could hear since then.
+    pub(crate) fn dead(&mut self, now: Time, since: Option<Time>) -> Vec<u64> {
+        let Some(since) = since else {
+            return Vec::new();
+        };
+        let all = self.by_incarnation.iter_mut();
+        let dead = all.filter_map(|(incarnation, neighbour)| {
+            let silent = neighbour.heard.max(since);
+            let is_dead = neighbour.is_suspected && silent.after_ms(DEAD_MS) <= now;
+            (is_dead && !std::mem::replace(&mut neighbour.is_dead, true)).then_some(*incarnation)
+        });
+        dead.collect()
     }
 
     /// Who was asked something and has not answered it for so long.

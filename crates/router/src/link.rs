@@ -1,5 +1,6 @@
 //! The member of the fabric that a realm is, and its connection.
 
+mod noting;
 mod strangers;
 
 use std::fmt;
@@ -37,6 +38,8 @@ pub(crate) struct Link {
     answers_partial: AtomicU64,
     /// What other nodes have, and had no room here.
     ends_unknown: AtomicU64,
+    /// Testaments that they handed over, and had no room here.
+    testaments_refused: AtomicU64,
     /// To who asks the bucket, where there is one; and its other end, until that is taken.
     wishes: Option<UnboundedSender<Wish>>,
     wished: Mutex<Option<UnboundedReceiver<Wish>>>,
@@ -91,6 +94,7 @@ pub(crate) struct Seen {
     pub(crate) offers_refused: u64,
     pub(crate) answers_partial: u64,
     pub(crate) ends_unknown: u64,
+    pub(crate) testaments_refused: u64,
     /// Claims that were refused, and granted.
     pub(crate) grants: [u64; 2],
 }
@@ -226,6 +230,7 @@ impl Link {
             offers_refused: AtomicU64::new(0),
             answers_partial: AtomicU64::new(0),
             ends_unknown: AtomicU64::new(0),
+            testaments_refused: AtomicU64::new(0),
             incarnation,
         }
     }
@@ -402,22 +407,6 @@ impl Link {
         self.is_alone.store(member.is_alone(), Ordering::SeqCst);
     }
 
-    pub(crate) fn note_overdelivered(&self, events: u64) {
-        self.overdelivered.fetch_add(events, Ordering::Relaxed);
-    }
-
-    pub(crate) fn note_offer_refused(&self) {
-        self.offers_refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn note_answer_partial(&self) {
-        self.answers_partial.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn note_end_unknown(&self) {
-        self.ends_unknown.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Waits until it is attached, so long at most; whether it is.
     pub(crate) fn await_attached(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
@@ -465,6 +454,7 @@ impl Link {
             offers_refused: self.offers_refused.load(Ordering::Relaxed),
             answers_partial: self.answers_partial.load(Ordering::Relaxed),
             ends_unknown: self.ends_unknown.load(Ordering::Relaxed),
+            testaments_refused: self.testaments_refused.load(Ordering::Relaxed),
             grants: self
                 .grants
                 .each_ref()

@@ -21,6 +21,7 @@ impl<H> Realm<H> {
             registrations_elsewhere: self.sessions.neighbours.offers(),
             questions: self.gatherings.len(),
             sessions_known: self.known.sessions(),
+            testaments_entrusted: self.entrusted.len(),
         }
     }
 }
@@ -55,4 +56,6 @@ pub struct RealmCounts {
     pub questions: usize,
     /// Sessions of other nodes whose end somebody here is told of.
     pub sessions_known: usize,
+    /// Testaments of other nodes' sessions.
+    pub testaments_entrusted: usize,
 }

@@ -22,7 +22,7 @@
 //! 7. Where the realm has others of its name on other nodes, [`Realm::join_fabric`] first. Then
 //!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
 //!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard;
-//!    [`Realm::give_up_neighbour`] when one has died.
+//!    [`Realm::give_up_neighbour`] when one is not heard any more, and [`Realm::handle_death`] when it must have died.
 //!
 //! 8. Where [`RealmConfig::is_stored`], [`Realm::handle_stored`] and [`Realm::handle_recalled`] for what was handed to
 //!    [`Outbox::acknowledge`] and [`Outbox::recall`]. Where [`RealmConfig::stores_retained`], [`Realm::restore_retained`]
@@ -53,10 +53,12 @@ mod decline;
 mod deliveries;
 mod detached;
 mod dispatch;
+mod entrusted;
 mod events;
 mod fault;
 mod features;
 mod forwarding;
+mod handed;
 mod identity;
 mod join_error;
 mod keys;

@@ -63,6 +63,7 @@ impl<H> Realm<H> {
         self.dealer.end_lease(now);
         self.sessions.neighbours.join(key);
         self.meet_known(key, out);
+        self.meet_holder(now, key, out);
         self.work(now, self.steps_at_once_max, out);
     }
 

@@ -103,6 +103,11 @@ pub trait Outbox<H> {
         Err("there is no store")
     }
 
+    /// Whether what is published to a topic stays on this node.
+    fn is_local(&self, _topic: &str) -> bool {
+        false
+    }
+
     /// The realm holds so many bytes more for its other nodes than before, or less.
     fn hold_across(&mut self, _delta: isize) {}
 }
@@ -148,6 +153,8 @@ pub enum Note {
     AnswerPartial,
     /// What another node has found no room here: nobody is told when it ends with its node.
     EndUnknown,
+    /// A testament that another node has handed over found no room here: it is not published if that node dies.
+    TestamentRefused,
     /// Somebody was refused something at a bound of its role.
     RoleLimit(RoleLimit),
 }

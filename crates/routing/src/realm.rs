@@ -11,6 +11,7 @@ use crate::broker::Broker;
 use crate::context::Context;
 use crate::dealer::{Dealer, calls_bytes};
 use crate::detached::Detached;
+use crate::entrusted::{Entrusted, Entrusting};
 use crate::events::MetaEvents;
 use crate::identity::SessionIndex;
 use crate::meta::{Gatherings, Killing, Known};
@@ -38,6 +39,8 @@ pub struct Realm<H> {
     pub(crate) gatherings: Gatherings,
     /// What other nodes have, for those who are told of its end.
     pub(crate) known: Known,
+    pub(crate) entrusted: Entrusted,
+    pub(crate) entrusting: Entrusting,
     pub(crate) steps: u32,
     pub(crate) detached: Detached,
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
@@ -68,6 +71,8 @@ impl<H> Realm<H> {
             killings: VecDeque::new(),
             gatherings: Gatherings::default(),
             known: Known::default(),
+            entrusted: Entrusted::default(),
+            entrusting: Entrusting::default(),
             reflection: Reflection::default(),
             steps: 0,
             detached: Detached::default(),
@@ -216,7 +221,7 @@ impl<H> Realm<H> {
             && self.without_calls.is_empty()
             && self.events.is_empty()
             && self.killings.is_empty()
-            && !self.known.has_ended()
+            && !self.has_backlog_of_nodes()
             && !self.dealer.has_stirred())
             || self.broker.may_enter()
             || self.dealer.has_backlog_across(&self.sessions)
@@ -267,7 +272,7 @@ impl<H> Realm<H> {
                 continue;
             }
             let Some(index) = self.without_calls.front().copied() else {
-                if self.tell_ended(left, out) || self.kill_some(now, left, out) {
+                if self.work_of_nodes(now, left, out) || self.kill_some(now, left, out) {
                     continue;
                 }
                 return;
@@ -276,8 +281,7 @@ impl<H> Realm<H> {
             if broker.leave(&mut context, index, left) || self.undefine_some(index, left, out) {
                 continue;
             }
-            let (broker, _, mut context) = self.split(now, out);
-            if !broker.publish_testaments(&mut context, index, left) {
+            if !self.publish_testaments(now, index, left, out) {
                 self.remove_left(index, out);
             }
         }
@@ -393,6 +397,7 @@ impl<H> Realm<H> {
         self.dealer.check_invariants(&self.sessions);
         self.reflection.check_invariants();
         self.known.check_invariants();
+        self.entrusted.check_invariants();
     }
 
     /// The role of that name; the one that every realm has is there from its first session on.

@@ -14,8 +14,11 @@ use crosstie_wamp::{Dict, Message, MessageType, PublicationId, Serializer, Value
 const TESTAMENT_BYTES: usize = 192;
 
 /// One message, to be published.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Testament {
+    pub(crate) id: PublicationId,
+    /// Other nodes have it, too, and publish it if this one dies.
+    pub(crate) is_entrusted: bool,
     serializer: Serializer,
     /// A PUBLISH whose request is the id of the publication.
     bytes: Box<[u8]>,
@@ -38,6 +41,8 @@ pub(crate) struct Testaments {
     bytes: usize,
     /// Its session has left, whose role is not forgotten before they are published.
     pub(crate) keeps_role: bool,
+    /// Other nodes have been told that they hold nothing more of it.
+    is_released: bool,
 }
 
 impl Scope {
@@ -70,6 +75,8 @@ impl Testament {
         codec::encode_value(&Value::List(message), serializer, &mut bytes)
             .map_err(|error| error.to_string())?;
         let testament = Self {
+            id,
+            is_entrusted: false,
             serializer,
             bytes: bytes.into(),
         };
@@ -102,12 +109,52 @@ impl Testaments {
         Some(testament)
     }
 
-    /// Takes away all of one scope; how many, and what they took in memory.
-    pub(crate) fn flush(&mut self, scope: Scope) -> (usize, usize) {
+    /// Takes away all of one scope; which they were, and what they took in memory.
+    pub(crate) fn flush(&mut self, scope: Scope) -> (Vec<u64>, usize) {
         let flushed = std::mem::take(self.of(scope));
         let bytes = flushed.iter().map(Testament::bytes).sum();
         self.bytes -= bytes;
-        (flushed.len(), bytes)
+        (flushed.iter().map(|flushed| flushed.id.0).collect(), bytes)
+    }
+
+    /// They are about to be published: those that other nodes have, the first time that this is asked.
+    pub(crate) fn release(&mut self) -> Vec<u64> {
+        if std::mem::replace(&mut self.is_released, true) {
+            return Vec::new();
+        }
+        let all = self.detached.iter().chain(&self.destroyed);
+        let entrusted = all.filter(|testament| testament.is_entrusted);
+        entrusted.map(|testament| testament.id.0).collect()
+    }
+
+    /// Takes one away; what it took in memory.
+    pub(crate) fn forget(&mut self, publication: u64) -> usize {
+        let mut forgotten = 0;
+        for of in [&mut self.detached, &mut self.destroyed] {
+            if let Some(place) = of.iter().position(|known| known.id.0 == publication) {
+                forgotten += of.remove(place).map_or(0, |testament| testament.bytes());
+            }
+        }
+        self.bytes -= forgotten;
+        forgotten
+    }
+
+    /// One of them, by its place among all.
+    pub(crate) fn nth(&mut self, place: usize) -> Option<(Scope, &mut Testament)> {
+        let detached = self.detached.len();
+        match place.checked_sub(detached) {
+            None => Some((Scope::Detached, self.detached.get_mut(place)?)),
+            Some(place) => Some((Scope::Destroyed, self.destroyed.get_mut(place)?)),
+        }
+    }
+
+    /// The place of the last one of a scope.
+    pub(crate) fn last_of(&self, scope: Scope) -> Option<usize> {
+        match scope {
+            Scope::Detached => self.detached.len().checked_sub(1),
+            Scope::Destroyed if self.destroyed.is_empty() => None,
+            Scope::Destroyed => self.len().checked_sub(1),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -54,6 +54,8 @@ pub(super) struct Cluster {
     pub(super) nodes: BTreeMap<NodeIndex, Node>,
     pub(super) bucket: Bucket,
     pub(super) now: Time,
+    /// A node that reaches no server for now.
+    pub(super) cut_off: Option<NodeIndex>,
     name_last: Name,
     request_last: u64,
 }
@@ -87,6 +89,7 @@ impl Cluster {
             nodes,
             bucket: Bucket::default(),
             now: Time(1_000_000),
+            cut_off: None,
             name_last: 0,
             request_last: 0,
         };
@@ -138,6 +141,15 @@ impl Cluster {
             node.member.detach();
             node.settle(self.now, None);
         }
+    }
+
+    /// A node is killed, and another one begins in its place.
+    pub(super) fn kill(&mut self, index: NodeIndex) {
+        self.servers.cut(index);
+        let (incarnation, seed) = (self.chance.number(), self.chance.number());
+        let kind = self.setting.kind(index, self.meta_api);
+        let node = Node::new(incarnation, seed, kind);
+        self.nodes.insert(index, node);
     }
 
     /// Something arrives somewhere: at this node. `None`: nothing was under way.

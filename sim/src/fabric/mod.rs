@@ -13,8 +13,10 @@ mod granting;
 mod node;
 mod play;
 mod run;
+mod wills;
 
 pub use asks::Asks;
 pub use calls::Calls;
 pub use cluster::Setting;
 pub use run::Run;
+pub use wills::Wills;

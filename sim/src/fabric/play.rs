@@ -7,7 +7,7 @@ use crosstie_wamp::Message;
 
 use super::cluster::{Cluster, Place, Setting};
 use super::engine::NodeIndex;
-use super::node::{Heard, Node};
+use super::node::Heard;
 use crate::Name;
 
 /// Of a tick. Without faults nothing takes so long that a node is given up.
@@ -120,7 +120,7 @@ pub(super) trait Play {
                 continue;
             }
             let cluster = self.cluster();
-            if is_cut && cluster.chance.one_in(3) {
+            if is_cut && cluster.cut_off != Some(index) && cluster.chance.one_in(3) {
                 let server = cluster.chance.below(servers);
                 cluster.servers.connect(index, server);
                 cluster.attach(index);
@@ -156,11 +156,7 @@ pub(super) trait Play {
             2 => cluster.bucket.cut(index),
             // It is killed, and another one begins in its place.
             _ => {
-                cluster.servers.cut(index);
-                let (incarnation, seed) = (cluster.chance.number(), cluster.chance.number());
-                let kind = cluster.setting.kind(index, cluster.meta_api);
-                let node = Node::new(incarnation, seed, kind);
-                cluster.nodes.insert(index, node);
+                cluster.kill(index);
                 self.lose(index);
             }
         }

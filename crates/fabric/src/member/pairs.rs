@@ -99,7 +99,10 @@ impl Member {
         self.version = version;
         for incarnation in refused {
             self.end_pair(incarnation, Cause::Version);
-            self.changes.push(Change::GivenUp(incarnation));
+            self.changes.push(Change::GivenUp {
+                node: incarnation,
+                has_ended: false,
+            });
         }
     }
 

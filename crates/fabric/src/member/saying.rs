@@ -62,6 +62,11 @@ impl Member {
             return;
         }
         for incarnation in mute {
+            // It was asked before it had its present connection, and has not heard that.
+            let found = self.neighbours.find(incarnation);
+            if found.is_some_and(|asked| !asked.could_answer(now, MUTE_AFTER_MS)) {
+                continue;
+            }
             self.end_pair(incarnation, Cause::Mute);
             if let Some(neighbour) = self.neighbours.find(incarnation) {
                 neighbour.note_mute(now);

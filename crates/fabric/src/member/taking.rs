@@ -48,7 +48,10 @@ impl Member {
             Kind::Hello | Kind::Heartbeat => self.take_presence(now, &frame, engine)?,
             Kind::Leave => {
                 self.end_pair(head.incarnation, Cause::Left);
-                self.changes.push(Change::GivenUp(head.incarnation));
+                self.changes.push(Change::GivenUp {
+                    node: head.incarnation,
+                    has_ended: true,
+                });
                 self.neighbours.leave(head.incarnation);
             }
             Kind::Pair => self.agree(&frame, engine)?,

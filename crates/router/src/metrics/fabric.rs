@@ -38,6 +38,8 @@ struct Families {
     answers_partial: Counters<2>,
     sessions_known: Gauges<2>,
     ends_unknown: Counters<2>,
+    testaments: Gauges<2>,
+    testaments_refused: Counters<2>,
     claims: Counters<3>,
     denied: Gauges<2>,
     denials: Counters<3>,
@@ -80,6 +82,7 @@ impl Families {
             (&self.registrations, held.registrations_elsewhere),
             (&self.questions, held.questions),
             (&self.sessions_known, held.sessions_known),
+            (&self.testaments, held.testaments_entrusted),
         ] {
             family.get_or_create(&of_link()).set(count as i64);
         }
@@ -113,6 +116,7 @@ impl Families {
             (&self.offers_refused, seen.offers_refused),
             (&self.answers_partial, seen.answers_partial),
             (&self.ends_unknown, seen.ends_unknown),
+            (&self.testaments_refused, seen.testaments_refused),
         ] {
             family.get_or_create(&of_link()).inc_by(count);
         }
@@ -184,6 +188,10 @@ impl Families {
         registry.register("fabric_sessions_known", help, self.sessions_known);
         let help = "What other nodes have and found no room here: its end is not told";
         registry.register("fabric_ends_unknown", help, self.ends_unknown);
+        let help = "Testaments of other nodes' sessions, to be published if their node dies";
+        registry.register("fabric_testaments", help, self.testaments);
+        let help = "Testaments of other nodes' sessions that found no room here";
+        registry.register("fabric_testaments_refused", help, self.testaments_refused);
         let help = "Claims of procedures for one callee, by outcome";
         registry.register("fabric_claims", help, self.claims);
         let help = "Registrations of other nodes that were not taken";

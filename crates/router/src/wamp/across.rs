@@ -188,7 +188,10 @@ fn change(now: Time, realm: &mut Realm<Peer>, changes: Vec<Change>, out: &mut dy
         match change {
             Change::Joined(key) => realm.join_neighbour(now, key, out),
             Change::Left(key) => realm.leave_neighbour(now, key, out),
-            Change::GivenUp(node) => realm.give_up_neighbour(now, node, out),
+            Change::GivenUp { node, has_ended } => {
+                realm.give_up_neighbour(now, (node, has_ended), out);
+            }
+            Change::Dead(node) => realm.handle_death(now, node, out),
         }
     }
 }

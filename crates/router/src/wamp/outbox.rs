@@ -152,6 +152,12 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
                 return;
             }
+            Note::TestamentRefused => {
+                if let Some(link) = self.link {
+                    link.note_testament_refused();
+                }
+                return;
+            }
             Note::EndUnknown => {
                 if let Some(link) = self.link {
                     link.note_end_unknown();
@@ -268,6 +274,12 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn cross(&mut self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Refused> {
         let link = self.link.ok_or(Refused::Gone)?;
         link.cross(to, crossing)
+    }
+
+    fn is_local(&self, topic: &str) -> bool {
+        let prefixes = self.link.map(|link| &link.settings.local_prefixes);
+        let mut prefixes = prefixes.into_iter().flatten();
+        prefixes.any(|prefix| topic.starts_with(&**prefix))
     }
 
     fn claim(&mut self, claim: u64, pattern: Pattern<'_>) {

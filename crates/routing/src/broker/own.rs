@@ -2,16 +2,19 @@
 //! publish, because it has come before.
 
 use crosstie_wamp::{
-    Message, Payload, PublicationId, PublishOptions, RequestId, Serializer, SessionId,
+    Disclosed, Message, Payload, PublicationId, PublishOptions, RequestId, Serializer, SessionId,
 };
 
 use super::forwarded::{self, Forwarded};
 use super::receivers::Filter;
 use super::retained::{Publication, Retained};
 use super::{Broker, permit_publish};
-use crate::context::Context;
+use crate::across;
+use crate::authz::Action;
+use crate::context::{Context, is_reserved};
 use crate::events::MetaEvent;
 use crate::fault::{Fault, error};
+use crate::handed::Handed;
 use crate::identity::SessionIndex;
 use crate::testaments::Testament;
 
@@ -113,11 +116,12 @@ impl Broker {
         Ok(disclosed)
     }
 
-    /// Publishes testaments of a session that has left, so many steps' worth; whether there were any.
+    /// Publishes testaments of a session that has left, so many steps' worth; whether there were any. Where other nodes may have
+    /// published what they were entrusted with, that is for this node's sessions alone.
     pub(crate) fn publish_testaments<H>(
         &mut self,
         context: &mut Context<'_, H>,
-        index: SessionIndex,
+        (index, is_doubtful): (SessionIndex, bool),
         steps_max: u32,
     ) -> bool {
         let end = context.steps.saturating_add(steps_max);
@@ -130,9 +134,51 @@ impl Broker {
             was_any = true;
             context.hold(index, -(testament.bytes() as isize));
             context.spend(STEPS_PER_TESTAMENT + (testament.bytes() / BYTES_PER_STEP) as u32);
-            self.publish_testament(context, index, &testament);
+            let crosses = !(is_doubtful && testament.is_entrusted);
+            self.publish_testament(context, (index, crosses), &testament);
         }
         was_any
+    }
+
+    /// Publishes what another node has handed to this one, as that one would have.
+    pub(crate) fn publish_handed<H>(&mut self, context: &mut Context<'_, H>, handed: &Handed) {
+        let Some(Message::Publish {
+            request,
+            options,
+            topic,
+            payload,
+        }) = handed.message()
+        else {
+            return;
+        };
+        let is_taken = context.check_uri(Action::Publish, &topic).is_ok() && !is_reserved(&topic);
+        let publisher = handed.publisher.as_ref();
+        let publication = across::Publication {
+            id: PublicationId(request.0),
+            publisher: publisher.map(|(session, who)| Disclosed {
+                session: *session,
+                authid: (&*who.authid).into(),
+                authrole: (&*who.authrole).into(),
+            }),
+            options: &options,
+            topic: &topic,
+            payload,
+        };
+        if !is_taken || context.out.publish_across(&publication).is_err() {
+            return;
+        }
+        if options.retain {
+            let kept = Publication {
+                id: publication.id,
+                publisher: None,
+                options: &options,
+                topic: &topic,
+                payload,
+            };
+            let publisher = handed.publisher.clone();
+            let _ = self.retained.keep_of(context, publisher, &kept);
+        }
+        self.publish_from_across(context, &publication);
     }
 
     /// Publishes one; what the session may not publish (any more) is dropped, as it would be without
@@ -140,7 +186,7 @@ impl Broker {
     fn publish_testament<H>(
         &mut self,
         context: &mut Context<'_, H>,
-        from: SessionIndex,
+        (from, crosses): (SessionIndex, bool),
         testament: &Testament,
     ) {
         let Ok(Message::Publish {
@@ -168,7 +214,8 @@ impl Broker {
             topic: &topic,
             payload,
         };
-        if self.across.is_some() && Self::publish_across(context, &publication).is_err() {
+        let crosses = crosses && self.across.is_some();
+        if crosses && Self::publish_across(context, &publication).is_err() {
             return;
         }
         if options.retain && self.retained.keep(context, &publication).is_err() {

@@ -72,6 +72,11 @@ impl Dealer {
         self.across = Some(Box::new(Across::new(locality)));
     }
 
+    /// What other nodes know this one by.
+    pub(crate) fn own_number(&self) -> u64 {
+        self.registrations.own
+    }
+
     /// Whether there is something to do about other nodes.
     #[inline]
     pub(crate) fn has_backlog_across<H>(&self, sessions: &crate::session::Sessions<H>) -> bool {

@@ -12,6 +12,7 @@ use crosstie_wamp::{CallOptions, Message, Payload, RequestId, Serializer, Value}
 
 use super::arguments::Arguments;
 use super::asked::SKIPPED;
+use super::entrusting::{TESTAMENTS, UNANSWERED};
 use super::gathered::{Asked, Asker, Gathering, ID_BYTES, Part};
 use super::knowing::LIST;
 use super::merging::{Merge, count};
@@ -122,6 +123,10 @@ impl<H> Realm<H> {
             serializer: Serializer::Cbor,
         };
         let mut skipped = 0;
+        if **procedure == *TESTAMENTS {
+            self.take_testaments(from, payload, out);
+            return self.settle(now, out);
+        }
         if **procedure == *LIST {
             let answer = self.list_for_node(now, payload, out);
             return self.answer_node(now, (from, *request), (answer, 0), out);
@@ -165,6 +170,10 @@ impl<H> Realm<H> {
             } => (request, Err(fault(error, payload))),
             _ => return,
         };
+        if request.0 == UNANSWERED {
+            // Nobody answers that but who does not know it.
+            return self.give_up_holder(from.incarnation, out);
+        }
         if self.known.asked.get(&request.0) == Some(&from) {
             self.known.asked.remove(&request.0);
             let page = answer.map(|(page, _)| page);

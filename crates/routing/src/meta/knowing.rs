@@ -81,11 +81,19 @@ impl<H> Realm<H> {
         self.known.asked.retain(|_, asked| *asked != node);
     }
 
-    /// Another node has died, or cannot be heard: whoever listens here is told of what it had, now or in the course of
-    /// [`Realm::work`].
-    pub fn give_up_neighbour(&mut self, now: Time, incarnation: u64, out: &mut dyn Outbox<H>) {
+    /// Another node has ended in good order, or is not heard: whoever listens here is told of what it had, now or in the course
+    /// of [`Realm::work`].
+    pub fn give_up_neighbour(
+        &mut self,
+        now: Time,
+        (incarnation, has_ended): (u64, bool),
+        out: &mut dyn Outbox<H>,
+    ) {
+        self.lose_holder(incarnation, has_ended, out);
         if self.known.is_wanted() {
             self.known.give_up(incarnation);
+        }
+        if self.has_backlog() {
             self.work(now, self.steps_at_once_max, out);
         }
     }

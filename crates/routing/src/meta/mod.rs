@@ -15,6 +15,7 @@
 mod arguments;
 mod asked;
 mod entries;
+mod entrusting;
 mod gathered;
 mod gathering;
 mod history;

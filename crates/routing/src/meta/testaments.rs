@@ -57,6 +57,9 @@ impl<H> Realm<H> {
         let rare = session.rare.get_or_insert_default();
         rare.testaments.add(scope, testament);
         context.hold(from, held as isize);
+        if !self.entrusting.holders.is_empty() {
+            self.entrust(now, from, scope, out);
+        }
         Ok(Value::from(id.0))
     }
 
@@ -72,10 +75,12 @@ impl<H> Realm<H> {
         let Some(rare) = &mut session.rare else {
             return Ok(Value::from(0));
         };
-        let (count, bytes) = rare.testaments.flush(scope);
+        let (flushed, bytes) = rare.testaments.flush(scope);
         session.tidy();
+        let id = session.id.0;
         out.hold(&session.handle, -(bytes as isize));
-        Ok(Value::from(count as u64))
+        self.release(id, &flushed, out);
+        Ok(Value::from(flushed.len() as u64))
     }
 }
 

@@ -83,6 +83,20 @@ impl Retained {
         context: &mut Context<'_, H>,
         publication: &Publication<'_>,
     ) -> Result<(), Fault> {
+        let publisher = publication.publisher.map(|index| {
+            let session = &context.sessions[index];
+            (session.id, session.identity.clone())
+        });
+        self.keep_of(context, publisher, publication)
+    }
+
+    /// The same of whomever that is, where it may be told.
+    pub(super) fn keep_of<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        publisher: Option<(SessionId, Identity)>,
+        publication: &Publication<'_>,
+    ) -> Result<(), Fault> {
         let config = context.config;
         let limits = &config.limits;
         let (receivers, bytes) = weigh(
@@ -96,10 +110,7 @@ impl Retained {
         let event = Event {
             number: self.number_last,
             publication: publication.id,
-            publisher: publication.publisher.map(|index| {
-                let session = &context.sessions[index];
-                (session.id, session.identity.clone())
-            }),
+            publisher,
             end: end(config, context.now, publication),
             receivers,
             passthru: publication.options.passthru.clone(),

@@ -53,7 +53,8 @@ impl Registrations {
                 }
             }
         } else if is_gone {
-            told = EndTold::NothingBegun;
+            // What ended before may be untold still.
+            told = untold.map_or(EndTold::NothingBegun, EndTold::No);
             if registration.across.is_none()
                 && let Some(session) = untold
             {

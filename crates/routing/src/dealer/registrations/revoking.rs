@@ -23,8 +23,9 @@ impl Registrations {
         key: RegistrationKey,
     ) -> Vec<SessionIndex> {
         let pending = self[key].pending().iter().map(|callee| callee.session);
+        let mut told = EndTold::NothingBegun;
         for session in pending.collect::<Vec<_>>() {
-            self.remove_quietly(context, session, key);
+            told = self.remove_quietly(context, session, key);
         }
         let registration = &mut self.slab[key.0 as usize];
         let none = Callees::new(registration.callees.policy());
@@ -48,10 +49,9 @@ impl Registrations {
             self.note_gone(context, key);
         }
         context.spend(callees.len() as u32);
-        let told = match callees.is_empty() {
-            true => EndTold::NothingBegun,
-            false => EndTold::Yes,
-        };
+        if !callees.is_empty() {
+            told = EndTold::Yes;
+        }
         self.tell_others(context, key, told);
         if self[key].across.is_none() {
             self.delete(key);

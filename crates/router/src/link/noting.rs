@@ -1,0 +1,27 @@
+//! What a link counts of what the realm says.
+
+use std::sync::atomic::Ordering;
+
+use super::Link;
+
+impl Link {
+    pub(crate) fn note_overdelivered(&self, events: u64) {
+        self.overdelivered.fetch_add(events, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_offer_refused(&self) {
+        self.offers_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_answer_partial(&self) {
+        self.answers_partial.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_testament_refused(&self) {
+        self.testaments_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_end_unknown(&self) {
+        self.ends_unknown.fetch_add(1, Ordering::Relaxed);
+    }
+}

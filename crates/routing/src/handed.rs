@@ -1,0 +1,103 @@
+//! A publication that one node hands to another, to be kept there: the PUBLISH that a client could have sent, with the
+//! publication's id as its request, and who published, where that may be told.
+
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{
+    Dict, Message, PublicationId, PublishOptions, RequestId, Serializer, SessionId, Value,
+};
+
+use crate::across::Publication;
+use crate::identity::Identity;
+
+/// What one takes in memory beside its bytes and names, roughly.
+const HANDED_BYTES: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Handed {
+    pub(crate) publisher: Option<(SessionId, Identity)>,
+    serializer: Serializer,
+    bytes: Box<[u8]>,
+}
+
+/// The members of a question that hands one over. Of its options those are said that matter to another node.
+pub(crate) fn write(publication: &Publication<'_>) -> Dict {
+    let options = publication.options;
+    let message = Message::Publish {
+        request: RequestId(publication.id.0),
+        options: PublishOptions {
+            receivers: options.receivers.clone(),
+            passthru: options.passthru.clone(),
+            retain: options.retain,
+            retain_ms: options.retain_ms,
+            ..PublishOptions::default()
+        },
+        topic: publication.topic.into(),
+        payload: publication.payload,
+    };
+    let mut bytes = Vec::new();
+    codec::encode_with(&message, &publication.payload, &mut bytes);
+    let serializer = publication.payload.serializer.index() as u64;
+    let mut members = vec![
+        ("serializer".to_owned(), Value::from(serializer)),
+        ("message".to_owned(), Value::Binary(bytes)),
+    ];
+    if let Some(who) = &publication.publisher {
+        members.extend([
+            ("publisher".to_owned(), Value::from(who.session.0)),
+            ("authid".to_owned(), Value::from(&*who.authid)),
+            ("authrole".to_owned(), Value::from(&*who.authrole)),
+        ]);
+    }
+    members
+}
+
+/// Reads one; `None` where it is malformed.
+pub(crate) fn read(given: &Value) -> Option<Handed> {
+    let number = |name: &str| given.get(name)?.as_u64();
+    let text = |name: &str| given.get(name)?.as_str();
+    let index = number("serializer")?;
+    let mut serializers = Serializer::ALL.into_iter();
+    let serializer = serializers.find(|known| known.index() as u64 == index)?;
+    let Value::Binary(bytes) = given.get("message")? else {
+        return None;
+    };
+    let publisher = number("publisher").map(|session| {
+        let identity = Identity {
+            authid: text("authid").unwrap_or_default().into(),
+            authrole: text("authrole").unwrap_or_default().into(),
+            authmethod: "".into(),
+            authprovider: "".into(),
+        };
+        (SessionId(session), identity)
+    });
+    let handed = Handed {
+        publisher,
+        serializer,
+        bytes: bytes.as_slice().into(),
+    };
+    handed.message().is_some().then_some(handed)
+}
+
+impl Handed {
+    /// The PUBLISH.
+    pub(crate) fn message(&self) -> Option<Message<'_>> {
+        let message = codec::decode(self.serializer, &self.bytes, &Limits::default());
+        message
+            .ok()
+            .filter(|message| matches!(message, Message::Publish { .. }))
+    }
+
+    pub(crate) fn id(&self) -> Option<PublicationId> {
+        match self.message()? {
+            Message::Publish { request, .. } => Some(PublicationId(request.0)),
+            _ => None,
+        }
+    }
+
+    /// What it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let publisher = self.publisher.as_ref();
+        let names = publisher.map_or(0, |(_, who)| who.authid.len() + who.authrole.len());
+        HANDED_BYTES + names + self.bytes.len()
+    }
+}

@@ -1,0 +1,422 @@
+//! A node entrusts its sessions' testaments to two others, the first of which publishes them if it dies.
+//!
+//! They are handed over when they are added, and all of them to a node that is new among the two, or that something was lost to.
+//! What is published or taken back is said at once, in order with everything else between both. A node that dies is one that has
+//! not been heard for so long that it may be taken for dead ([`Realm::handle_death`]). If it was only cut off, it is told what was
+//! published for it, as the first thing when both meet again, and forgets that. Until then it publishes what it had entrusted to
+//! its own sessions alone: so nobody is sent a testament twice.
+
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::{Dict, Message, Payload, Serializer, Value};
+
+use crate::across::{NeighbourKey, Publication};
+use crate::entrusted::{COPIES, REMEMBERED_MAX};
+use crate::handed;
+use crate::identity::SessionIndex;
+use crate::testaments::{Scope, Testament};
+use crate::{Note, Outbox, Realm, Time};
+
+/// What nodes say to each other of testaments; it is no procedure that a session could call, and has no answer.
+pub(super) const TESTAMENTS: &str = "crosstie.node.testaments";
+
+/// The number of what is said without an answer; no question is ever counted so far.
+pub(super) const UNANSWERED: u64 = crosstie_wamp::ID_MAX;
+
+/// So long after it has met others again a node waits for what was published for it.
+const DOUBTFUL_MS: u64 = 3_000;
+
+/// Publications that are named at a time.
+const NAMED_MAX: usize = 1_000;
+
+const PLACES_PER_STEP: usize = 8;
+const STEPS_PER_TESTAMENT: u32 = 20;
+
+impl<H> Realm<H> {
+    /// Another node is there.
+    pub(crate) fn meet_holder(&mut self, now: Time, node: NeighbourKey, out: &mut dyn Outbox<H>) {
+        let incarnation = node.incarnation;
+        self.tell_published(node, out);
+        let entrusting = &mut self.entrusting;
+        if entrusting.present.is_empty() && !entrusting.doubtful.is_empty() {
+            entrusting.doubtful_until = Some(now.after_ms(DOUBTFUL_MS));
+        }
+        entrusting.present.insert(incarnation);
+        if entrusting.holders.contains(&incarnation) {
+            return self.begin_handing(incarnation, out);
+        }
+        self.find_holders(out);
+        if !self.entrusting.holders.contains(&incarnation) {
+            // It may have been one before it was lost.
+            self.say_holders(incarnation, true, out);
+        }
+    }
+
+    /// A node is not heard any more, or has ended in good order.
+    pub(crate) fn lose_holder(&mut self, node: u64, has_ended: bool, out: &mut dyn Outbox<H>) {
+        let entrusting = &mut self.entrusting;
+        entrusting.present.remove(&node);
+        if has_ended {
+            // It publishes nothing more.
+            self.take_over(node, out);
+        }
+        let entrusting = &mut self.entrusting;
+        entrusting.unable.remove(&node);
+        entrusting.handing.retain(|(to, _)| *to != node);
+        let before = entrusting.holders.len();
+        entrusting.holders.retain(|holder| *holder != node);
+        if entrusting.holders.len() == before {
+            return;
+        }
+        if !has_ended {
+            entrusting.doubtful.insert(node);
+            if entrusting.doubtful.len() > REMEMBERED_MAX {
+                entrusting.doubtful.pop_first();
+            }
+        }
+        self.find_holders(out);
+    }
+
+    /// A node is taken for dead: what it has entrusted to this one is published, if no other node does that, now or in the
+    /// course of [`Realm::work`].
+    pub fn handle_death(&mut self, now: Time, node: u64, out: &mut dyn Outbox<H>) {
+        self.take_over(node, out);
+        if self.entrusted.is_any_due() {
+            self.work(now, self.steps_at_once_max, out);
+        }
+    }
+
+    /// Publishes testaments of a session that has left, so many steps' worth; whether there were any.
+    pub(crate) fn publish_testaments(
+        &mut self,
+        now: Time,
+        index: SessionIndex,
+        steps_max: u32,
+        out: &mut dyn Outbox<H>,
+    ) -> bool {
+        let is_doubtful = self.entrusting.is_doubtful(now);
+        let session = &mut self.sessions[index];
+        let (id, rare) = (session.id.0, session.rare.as_mut());
+        // Before they are published: a node that dies between both has published none of them twice.
+        let released = rare.map(|rare| rare.testaments.release());
+        self.release(id, &released.unwrap_or_default(), out);
+        let (broker, _, mut context) = self.split(now, out);
+        broker.publish_testaments(&mut context, (index, is_doubtful), steps_max)
+    }
+
+    /// Whether there is something to do about what other nodes had, or what this one has for them.
+    #[inline]
+    pub(crate) fn has_backlog_of_nodes(&self) -> bool {
+        self.known.has_ended() || self.entrusted.is_any_due() || !self.entrusting.handing.is_empty()
+    }
+
+    /// Does a part of it; whether there was anything.
+    pub(crate) fn work_of_nodes(
+        &mut self,
+        now: Time,
+        steps_max: u32,
+        out: &mut dyn Outbox<H>,
+    ) -> bool {
+        self.tell_ended(steps_max, out)
+            || self.publish_due(now, steps_max, out)
+            || self.hand_some(now, steps_max, out)
+    }
+
+    /// Publishes what is due, so many steps' worth; whether there was anything.
+    pub(crate) fn publish_due(
+        &mut self,
+        now: Time,
+        steps_max: u32,
+        out: &mut dyn Outbox<H>,
+    ) -> bool {
+        if !self.entrusted.is_any_due() {
+            return false;
+        }
+        let held = self.entrusted.bytes();
+        let end = self.steps.saturating_add(steps_max.max(1));
+        while self.steps < end
+            && let Some(handed) = self.entrusted.next_due()
+        {
+            self.steps = self.steps.saturating_add(STEPS_PER_TESTAMENT);
+            let (broker, _, mut context) = self.split(now, out);
+            broker.publish_handed(&mut context, &handed);
+        }
+        self.hold_entrusted(held, out);
+        true
+    }
+
+    /// Hands testaments to who has none yet, so many steps' worth; whether there was somebody.
+    pub(crate) fn hand_some(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
+        let Some((to, from)) = self.entrusting.handing.pop_front() else {
+            return false;
+        };
+        let places = self.sessions.places();
+        let end = from.saturating_add(steps_max.max(1) as usize * PLACES_PER_STEP);
+        let mut place = from;
+        let mut handed = 0;
+        while place < end.min(places) && handed < steps_max.div_ceil(STEPS_PER_TESTAMENT) {
+            let index = SessionIndex(place as u32);
+            place += 1;
+            let session = self.sessions.at(index.0 as usize);
+            let rare = session.and_then(|(_, session)| session.rare.as_ref());
+            let count = rare.map_or(0, |rare| rare.testaments.len());
+            for nth in 0..count {
+                handed += 1;
+                self.hand(now, to, index, nth, out);
+            }
+        }
+        let steps =
+            (place - from) / PLACES_PER_STEP + handed as usize * STEPS_PER_TESTAMENT as usize;
+        self.steps = self.steps.saturating_add(steps as u32 + 1);
+        if place < places {
+            self.entrusting.handing.push_back((to, place));
+        }
+        true
+    }
+
+    /// A session has one more, which is its last one.
+    pub(super) fn entrust(
+        &mut self,
+        now: Time,
+        from: SessionIndex,
+        scope: Scope,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let rare = self.sessions[from].rare.as_ref();
+        let Some(nth) = rare.and_then(|rare| rare.testaments.last_of(scope)) else {
+            return;
+        };
+        for to in self.entrusting.holders.clone() {
+            self.hand(now, to, from, nth, out);
+        }
+    }
+
+    /// They have been published, or taken back.
+    pub(crate) fn release(&mut self, session: u64, publications: &[u64], out: &mut dyn Outbox<H>) {
+        if publications.is_empty() {
+            return;
+        }
+        let ids = publications.iter().copied().map(Value::from);
+        let said = vec![
+            ("session".to_owned(), Value::from(session)),
+            ("release".to_owned(), Value::List(ids.collect())),
+        ];
+        for to in self.entrusting.holders.clone() {
+            self.say_to(to, said.clone(), out);
+        }
+    }
+
+    /// What a node has entrusted to this one is due, unless another one is to publish it.
+    fn take_over(&mut self, node: u64, out: &mut dyn Outbox<H>) {
+        let held = self.entrusted.bytes();
+        let present = &self.entrusting.present;
+        let lives = |node: u64| present.contains(&node);
+        let own = self.dealer.own_number();
+        self.entrusted.handle_death(node, own, lives);
+        self.hold_entrusted(held, out);
+    }
+
+    /// Another node says something of testaments.
+    pub(super) fn take_testaments(
+        &mut self,
+        from: NeighbourKey,
+        payload: &Payload<'_>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let said = codec::decode_value(payload.serializer, payload.kwargs, &Limits::default());
+        let Ok(said) = said else {
+            return;
+        };
+        let node = from.incarnation;
+        let number = |name: &str| said.get(name).and_then(Value::as_u64);
+        let numbers = |name: &str| match said.get(name) {
+            Some(Value::List(list)) => Some(list.iter().filter_map(Value::as_u64)),
+            _ => None,
+        };
+        let held = self.entrusted.bytes();
+        self.steps = self.steps.saturating_add(STEPS_PER_TESTAMENT);
+        if let Some(holders) = numbers("holders") {
+            let is_anew = number("anew") == Some(1);
+            self.entrusted.begin(node, holders.collect(), is_anew);
+        }
+        if let (Some(session), Some(scope)) = (number("session"), number("scope"))
+            && let Some(handed) = handed::read(&said)
+        {
+            let scope = match scope {
+                0 => Scope::Detached,
+                _ => Scope::Destroyed,
+            };
+            if !self.entrusted.keep(node, session, scope, handed) {
+                out.note(Note::TestamentRefused, 1);
+            }
+        }
+        if let (Some(session), Some(released)) = (number("session"), numbers("release")) {
+            for publication in released {
+                self.entrusted.release(node, session, publication);
+            }
+        }
+        self.hold_entrusted(held, out);
+        if let Some(published) = numbers("published") {
+            let published: Vec<_> = published.collect();
+            self.forget_published(&published, out);
+            if number("more").is_none() {
+                self.entrusting.doubtful.remove(&node);
+            }
+        }
+    }
+
+    /// A node answers that it does not know what testaments are.
+    pub(super) fn give_up_holder(&mut self, node: u64, out: &mut dyn Outbox<H>) {
+        let entrusting = &mut self.entrusting;
+        if !entrusting.present.contains(&node) || !entrusting.unable.insert(node) {
+            return;
+        }
+        entrusting.holders.retain(|holder| *holder != node);
+        entrusting.handing.retain(|(to, _)| *to != node);
+        self.find_holders(out);
+    }
+
+    /// Has two of the nodes that are there hold what is entrusted, and tells all of them who they are.
+    fn find_holders(&mut self, out: &mut dyn Outbox<H>) {
+        let entrusting = &mut self.entrusting;
+        let before = entrusting.holders.len();
+        let able = entrusting.present.difference(&entrusting.unable).copied();
+        let others: Vec<_> = able
+            .filter(|node| !entrusting.holders.contains(node))
+            .take(COPIES.saturating_sub(before))
+            .collect();
+        entrusting.holders.extend(&others);
+        for holder in self.entrusting.holders.clone() {
+            match others.contains(&holder) {
+                true => self.begin_handing(holder, out),
+                false => self.say_holders(holder, false, out),
+            }
+        }
+    }
+
+    fn begin_handing(&mut self, node: u64, out: &mut dyn Outbox<H>) {
+        self.say_holders(node, true, out);
+        self.entrusting.handing.retain(|(to, _)| *to != node);
+        self.entrusting.handing.push_back((node, 0));
+    }
+
+    fn say_holders(&mut self, to: u64, is_anew: bool, out: &mut dyn Outbox<H>) {
+        let holders = self.entrusting.holders.iter().copied().map(Value::from);
+        let said = vec![
+            ("holders".to_owned(), Value::List(holders.collect())),
+            ("anew".to_owned(), Value::from(u64::from(is_anew))),
+        ];
+        self.say_to(to, said, out);
+    }
+
+    /// Hands one testament over, as it would be published.
+    fn hand(
+        &mut self,
+        now: Time,
+        to: u64,
+        from: SessionIndex,
+        nth: usize,
+        out: &mut dyn Outbox<H>,
+    ) {
+        let Some(rare) = &mut self.sessions[from].rare else {
+            return;
+        };
+        let Some((scope, testament)) = rare.testaments.nth(nth) else {
+            return;
+        };
+        let testament = Testament::clone(testament);
+        let session = self.sessions[from].id.0;
+        let (broker, _, mut context) = self.split(now, out);
+        let Ok(Message::Publish {
+            request,
+            options,
+            topic,
+            payload,
+        }) = testament.message()
+        else {
+            return;
+        };
+        let judged = broker.judge_testament(&mut context, from, &options, &topic, payload);
+        let (Ok(is_disclosed), false) = (judged, context.out.is_local(&topic)) else {
+            return;
+        };
+        let levelled = context.levelled(from, &options, &topic);
+        let publication = Publication {
+            id: crosstie_wamp::PublicationId(request.0),
+            publisher: is_disclosed.then(|| context.sessions[from].disclosed()),
+            options: levelled.as_deref().unwrap_or(&options),
+            topic: &topic,
+            payload,
+        };
+        let mut said = handed::write(&publication);
+        let rare = self.sessions[from].rare.as_mut();
+        if let Some((_, testament)) = rare.and_then(|rare| rare.testaments.nth(nth)) {
+            testament.is_entrusted = true;
+        }
+        let scope = u64::from(scope != Scope::Detached);
+        said.push(("session".to_owned(), Value::from(session)));
+        said.push(("scope".to_owned(), Value::from(scope)));
+        self.say_to(to, said, out);
+    }
+
+    /// Tells a node that is back what was published for it; where that was nothing, too: it waits for that.
+    fn tell_published(&mut self, node: NeighbourKey, out: &mut dyn Outbox<H>) {
+        let published = self.entrusted.published(node.incarnation);
+        let pairs: Vec<_> = published.map(|p| [p.session, p.publication]).collect();
+        let mut parts: Vec<_> = pairs.chunks(NAMED_MAX).collect();
+        if parts.is_empty() {
+            parts.push(&[]);
+        }
+        let last = parts.len() - 1;
+        for (place, part) in parts.into_iter().enumerate() {
+            let numbers = part.iter().flatten().copied().map(Value::from);
+            let mut said = vec![("published".to_owned(), Value::List(numbers.collect()))];
+            if place < last {
+                said.push(("more".to_owned(), Value::from(1)));
+            }
+            self.say_node(node, said, out);
+        }
+    }
+
+    /// This node was taken for dead: what was published for it is not published again.
+    fn forget_published(&mut self, published: &[u64], out: &mut dyn Outbox<H>) {
+        let (pairs, _) = published.as_chunks::<2>();
+        for [session, publication] in pairs {
+            // Others may have been handed it meanwhile.
+            self.release(*session, &[*publication], out);
+            let found = self.sessions.find_id(crosstie_wamp::SessionId(*session));
+            let Some(index) = found else { continue };
+            let session = &mut self.sessions[index];
+            let Some(rare) = &mut session.rare else {
+                continue;
+            };
+            let bytes = rare.testaments.forget(*publication);
+            session.tidy();
+            out.hold(&session.handle, -(bytes as isize));
+        }
+    }
+
+    fn say_to(&mut self, to: u64, said: Dict, out: &mut dyn Outbox<H>) {
+        let neighbours = &self.sessions.neighbours;
+        let mut there = neighbours.there().map(|index| neighbours[index].key);
+        let found = there.find(|key| key.incarnation == to);
+        drop(there);
+        if let Some(node) = found {
+            self.say_node(node, said, out);
+        }
+    }
+
+    fn say_node(&mut self, node: NeighbourKey, said: Dict, out: &mut dyn Outbox<H>) {
+        let mut bytes = Vec::new();
+        if codec::encode_value(&Value::Dict(said), Serializer::Cbor, &mut bytes).is_ok() {
+            // What does not reach it ends what is between both, and is said anew.
+            self.send_question(node, UNANSWERED, (TESTAMENTS, &bytes), out);
+        }
+    }
+
+    fn hold_entrusted(&self, before: usize, out: &mut dyn Outbox<H>) {
+        let delta = self.entrusted.bytes() as isize - before as isize;
+        if delta != 0 {
+            out.hold_across(delta);
+        }
+    }
+}
