@@ -125,7 +125,7 @@ fn one(member: &mut Member, subject: &str, bytes: &[u8]) {
         said_again(&frame, &came);
     }
     let taken = member.handle_message(Time(2), (subject, bytes), &mut Nowhere);
-    if let Ok(Some(Input::Event(came))) = taken {
+    if let Ok(Some(Input::Event(_, came))) = taken {
         // What was taken can be said again, and is the same.
         let publication = came.publication().expect("it is an event");
         let head = Frame::decode(bytes).expect("it was one").head;
