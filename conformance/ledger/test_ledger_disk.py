@@ -13,7 +13,7 @@ from rig.nats import NatsServer, cluster, jetstream
 from rig.router import Router
 from rig.waiting import await_true
 
-from ledger.stage import PERSISTENT, QUEUE, await_owner, connect, declare, role
+from ledger.stage import PERSISTENT, QUEUE, await_owner, connect, declare, role, told
 
 # What a server needs before there is a message, with room for some of them or for many.
 SMALL, LARGE, ROOM = "5m", "12m", "64m"
@@ -138,11 +138,17 @@ def test_servers_that_may_keep_no_more(tmp_path, start, request):
     publish_until_blocked(node, confirmed + 1, 30)
     words = "its log takes nothing: insufficient"
     await_true("it is said", lambda: words in node.page("/health"))
+    # Nor can it be moved then.
+    second = start([server], "node_b")
+    stays = "its log acknowledges nothing: it stays here"
+    await_true("it is not moved", lambda: stays in told(node, "amqp", "move", "/", code=1))
+    assert role(node) == "owner"
     server.file.write_text(server.file.read_text().replace("max_file: 2MB", "max_file: 1GB"))
     server.kill()
     server.start()
-    publish_again(node)
-    found = numbers(node)
+    owner = await_owner([node, second])
+    publish_again(owner)
+    found = numbers(owner)
     assert found == sorted(found)
     assert set(range(1, confirmed + 1)) <= set(found)
 
