@@ -24,6 +24,8 @@ QUEUE = "kept"
 STREAM = "A1_=2F"
 ERRORS = (pika.exceptions.AMQPError, OSError)
 Done = TypeVar("Done")
+# What a node says that need not wait for a silent owner.
+ENDED = "has no connection to NATS any more"
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 

@@ -6,25 +6,26 @@ from pathlib import Path
 
 from rig import certificates
 from rig.router import Router
+from rig.waiting import await_true
 
-from ledger.stage import refusal, survives_its_owner
+from ledger.stage import ENDED, await_owner, refusal, role, survives_its_owner
 
 # A pair for these tests alone.
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
 PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
 
 PUBLISH = [
-    *["A1.=2F.log", "A1.=2F.own", "A1.=2F.beat"],
+    *["A1.=2F.log", "A1.=2F.own", "A1.=2F.beat", "A1.=2F.term.*"],
     *["$JS.API.STREAM.INFO.A1_=2F", "$JS.API.STREAM.CREATE.A1_=2F"],
     *["$JS.API.STREAM.PURGE.A1_=2F", "$JS.API.DIRECT.GET.A1_=2F"],
 ]
-SUBSCRIBE = ["A1.=2F.beat", "_INBOX.>"]
+SUBSCRIBE = ["A1.=2F.beat", "A1.=2F.term.*", "_INBOX.>"]
 
 
-def account(publish: list[str]) -> str:
+def account(publish: list[str], subscribe: list[str] = SUBSCRIBE) -> str:
     """Return a vhost's account with one user."""
     allowed = ", ".join(f'"{subject}"' for subject in publish)
-    wanted = ", ".join(f'"{subject}"' for subject in SUBSCRIBE)
+    wanted = ", ".join(f'"{subject}"' for subject in subscribe)
     return (
         "accounts { vhost { jetstream: enabled, users: [{ "
         f"nkey: {PUBLIC}, permissions: {{ publish: [{allowed}], subscribe: [{wanted}] }}"
@@ -53,12 +54,27 @@ def test_a_user_needs_what_the_manual_says(nats, start, tmp_path: Path) -> None:
     servers = nats(more=account(PUBLISH) + tls(tmp_path))
     link = access(tmp_path, servers[0].port)
     nodes = [start(servers, name, nats=link) for name in ("node_a", "node_b")]
-    survives_its_owner(nodes, Router.stop)
+    survives_its_owner(nodes, Router.kill)
+    assert any(ENDED in line.text for node in nodes for line in node.log)
+
+
+def test_an_owner_that_may_not_be_asked_is_missed_later(nats, start, tmp_path: Path) -> None:
+    """As one of before the subject: nobody concludes from silence there that it has ended."""
+    servers = nats(more=account(PUBLISH, SUBSCRIBE[::2]) + tls(tmp_path))
+    link = access(tmp_path, servers[0].port)
+    nodes = [start(servers, name, nats=link) for name in ("node_a", "node_b")]
+    owner = await_owner(nodes)
+    owner.await_log(lambda line: "may not subscribe to what its owner is asked on" in line.text)
+    (other,) = (node for node in nodes if node is not owner)
+    await_true("it stands by", lambda: role(other) == "standby")
+    owner.kill()
+    assert await_owner([other]) is other
+    assert not any(ENDED in line.text for line in other.log)
 
 
 def test_what_is_denied_is_said(nats, start, tmp_path: Path) -> None:
     """A user who may not ask for the stream is told what NATS says."""
-    servers = nats(more=account(PUBLISH[:3]) + tls(tmp_path))
+    servers = nats(more=account(PUBLISH[:4]) + tls(tmp_path))
     node = start(servers, "node_a", nats=access(tmp_path, servers[0].port))
     node.await_log(lambda line: "on NATS server" in line.text)
     node.await_log(lambda line: "Permissions Violation" in line.text)

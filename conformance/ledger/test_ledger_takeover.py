@@ -10,6 +10,7 @@ from rig.nats import NatsServer
 from rig.waiting import await_true
 
 from ledger.stage import (
+    ENDED,
     Publisher,
     at_owner,
     await_end,
@@ -45,6 +46,7 @@ def test_confirmed_messages_survive_their_owner(nats, start):
             publisher.await_more(30)
             publisher.stop()
         assert await_owner([other]) is other
+        assert any(ENDED in line.text for line in other.log)
         assert other.metric("ledger_takeovers_total") >= 1
         # Who was killed stands by when it is there again, and then the other one is killed.
         back = start(servers, owner.directory.name)
@@ -116,6 +118,26 @@ def test_an_owner_without_servers_sends_its_clients_away(nats, start):
     publisher.await_more(20)
     publisher.stop()
     check(take_all(nodes), [publisher])
+
+
+def test_an_owner_between_two_servers_stays_the_owner(nats, start):
+    """Its server is killed: it goes to another one, and nobody claims the vhost."""
+    servers = nats(3)
+    nodes = [start(servers, "node_a"), start(servers, "node_b")]
+    owner = await_owner(nodes, ELECTION_S)
+    declare(owner)
+    publisher = Publisher([owner], 1)
+    publisher.await_more(20)
+    (said,) = [line.text for line in owner.log if "on NATS server" in line.text]
+    name = said.split("'")[-2]
+    at = len(owner.log)
+    next(server for server in servers if server.name == name).kill()
+    owner.await_log(lambda line: "on NATS server" in line.text, at)
+    publisher.await_more(20, ELECTION_S)
+    publisher.stop()
+    assert await_owner(nodes) is owner
+    assert [node.metric("ledger_takeovers_total") for node in nodes].count(0) == 1
+    check(take_all([owner]), [publisher])
 
 
 def test_confirmed_messages_survive_a_server(nats, start):

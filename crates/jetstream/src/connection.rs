@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crosstie_nats::{encode, is_pattern, is_subject};
@@ -35,6 +35,7 @@ impl Connection {
             }),
             wake: Notify::new(),
             denied: Mutex::default(),
+            tidings: AtomicU64::new(0),
             end: watch::Sender::new(None),
         });
         Self {
@@ -80,7 +81,7 @@ impl Connection {
         if !is_subject(subject) {
             return Err(Failed::Subject);
         }
-        self.receive(bytes_max, false, |key, out| {
+        self.receive(bytes_max, "", |key, out| {
             let reply = format!("{}.{key}", self.shared().inbox);
             encode::request((subject, &reply), fields, payload, out);
         })
@@ -91,7 +92,7 @@ impl Connection {
         if !is_pattern(pattern) {
             return Err(Failed::Subject);
         }
-        self.receive(bytes_max, true, |key, out| {
+        self.receive(bytes_max, pattern, |key, out| {
             encode::subscribe(pattern, key, out);
         })
     }
@@ -117,6 +118,12 @@ impl Connection {
         self.shared().denied.lock().clone()
     }
 
+    /// How often the server has told anew of itself and its cluster: it does where servers come and go. What two clients of
+    /// different servers know of each other may be wrong then, for a moment.
+    pub fn tidings(&self) -> u64 {
+        self.shared().tidings.load(Ordering::Relaxed)
+    }
+
     pub fn has_ended(&self) -> bool {
         self.shared().end.borrow().is_some()
     }
@@ -124,15 +131,18 @@ impl Connection {
     fn receive(
         &self,
         bytes_max: usize,
-        is_servers: bool,
+        pattern: &str,
         write: impl FnOnce(u64, &mut Vec<u8>),
     ) -> Result<Subscription, Failed> {
         let (sender, queue) = mpsc::unbounded_channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let is_denied = Arc::new(AtomicBool::new(false));
         let receiver = Receiver {
             queue: sender,
             waiting_bytes: Arc::clone(&waiting_bytes),
             bytes_max,
+            pattern: pattern.to_owned(),
+            is_denied: Arc::clone(&is_denied),
         };
         let key = self.shared().say(|state| {
             state.last_key += 1;
@@ -144,9 +154,10 @@ impl Connection {
         Ok(Subscription {
             held: Arc::clone(&self.held),
             key,
-            is_servers,
+            is_servers: !pattern.is_empty(),
             queue,
             waiting_bytes,
+            is_denied,
         })
     }
 }

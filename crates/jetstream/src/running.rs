@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crosstie_nats::{Decoded, Denial, Limits, Operation, decode, encode};
@@ -143,11 +144,19 @@ fn handle(operation: Operation<'_>, shared: &Shared, error: &mut Option<String>)
             shared.wake.notify_one();
         }
         // Whoever asked is not answered; after other errors the server ends the connection.
-        Operation::Error(text) if Denial::read(text).is_some() => {
+        Operation::Error(text) if let Some(denial) = Denial::read(text) => {
             *shared.denied.lock() = Some(text.to_owned());
+            if let Denial::Subscribe(pattern) = denial {
+                let state = shared.state.lock();
+                let denied = state.receivers.values().filter(|r| r.pattern == pattern);
+                denied.for_each(|r| r.is_denied.store(true, Ordering::Relaxed));
+            }
         }
         Operation::Error(text) => *error = Some(text.to_owned()),
-        Operation::Info(_) | Operation::Ok | Operation::Pong => {}
+        Operation::Info(_) => {
+            shared.tidings.fetch_add(1, Ordering::Relaxed);
+        }
+        Operation::Ok | Operation::Pong => {}
     }
 }
 

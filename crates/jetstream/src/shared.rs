@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crosstie_nats::encode;
 use parking_lot::Mutex;
@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) wake: Notify,
     /// What the server let the user not do last, in its words.
     pub(crate) denied: Mutex<Option<String>>,
+    /// How often the server has told of itself and its cluster anew.
+    pub(crate) tidings: AtomicU64,
     /// Why it has ended.
     pub(crate) end: watch::Sender<Option<String>>,
 }
@@ -40,6 +42,9 @@ pub(crate) struct Receiver {
     pub(crate) waiting_bytes: Arc<AtomicUsize>,
     /// More than that are not kept: the subscription ends.
     pub(crate) bytes_max: usize,
+    /// What is subscribed to; empty where answers come.
+    pub(crate) pattern: String,
+    pub(crate) is_denied: Arc<AtomicBool>,
 }
 
 /// Ends the connection's task when nobody has it any more.

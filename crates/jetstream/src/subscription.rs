@@ -1,7 +1,7 @@
 //! What comes under a subscription, or as answers to a question.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ pub struct Subscription {
     pub(crate) is_servers: bool,
     pub(crate) queue: mpsc::UnboundedReceiver<Message>,
     pub(crate) waiting_bytes: Arc<AtomicUsize>,
+    pub(crate) is_denied: Arc<AtomicBool>,
 }
 
 impl Subscription {
@@ -32,6 +33,12 @@ impl Subscription {
     /// The same, and `None` where none came in time.
     pub async fn next_within(&mut self, time: Duration) -> Option<Message> {
         tokio::time::timeout(time, self.next()).await.ok().flatten()
+    }
+
+    /// The server has said that the user may not have it: nothing will come. It has where something that was asked later is
+    /// answered.
+    pub fn is_denied(&self) -> bool {
+        self.is_denied.load(Ordering::Relaxed)
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Beat {
     pub(super) log: u64,
     /// Of the last entry that it knows to be there.
     pub(super) sequence: u64,
+    /// The owner is subscribed to what its term is asked on.
+    pub(super) answers: bool,
     /// Where other nodes reach it.
     pub(super) address: String,
 }
@@ -46,6 +48,7 @@ impl Beat {
             "log": number(self.log),
             "sequence": number(self.sequence),
             "address": self.address,
+            "answers": self.answers,
         });
         if let Some((to, within)) = &self.handed {
             beat["handed"] = json!({"to": to, "within_ms": within.as_millis() as u64});
@@ -80,6 +83,8 @@ impl Beat {
             log: number("log")?,
             sequence: number("sequence")?,
             address: word("address")?,
+            // A node of before does not say so.
+            answers: json["answers"].as_bool() == Some(true),
         })
     }
 }
@@ -108,9 +113,13 @@ mod tests {
             epoch: 3,
             log: 1 << 60,
             sequence: 7,
+            answers: true,
             address: "10.0.0.1:25672".to_owned(),
         };
-        assert_eq!(Beat::decode(&beat.encode()), Some(beat));
+        assert_eq!(Beat::decode(&beat.encode()), Some(beat.clone()));
+        let encoded = String::from_utf8(beat.encode()).expect("it is JSON");
+        let older = Beat::decode(encoded.replace("answers", "unknown").as_bytes());
+        assert_eq!(older.map(|beat| beat.answers), Some(false));
         for wrong in [
             &b""[..],
             b"{}",

@@ -391,6 +391,7 @@ impl Driver {
             epoch: status.epoch,
             log: self.known.log,
             sequence: self.known.sequence.max(status.sequence.0),
+            answers: self.term.as_ref().is_some_and(|term| term.answers),
             address: settings.address.clone().unwrap_or_default(),
         };
         // Where there is no room it is said again soon.
@@ -406,7 +407,8 @@ impl Driver {
             let now = self.now();
             self.ledger.handle_rival(now, beat.epoch);
         }
-        self.others.hear(beat);
+        let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
+        self.others.hear(beat, tidings);
         if self.term.is_none() {
             self.show_owner();
         }

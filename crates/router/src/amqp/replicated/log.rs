@@ -14,6 +14,8 @@ pub(super) struct Names {
     pub(super) log: String,
     pub(super) own: String,
     pub(super) beat: String,
+    /// Before a term's number.
+    term: String,
 }
 
 /// Entries that are read at once.
@@ -32,7 +34,13 @@ impl Names {
             log: format!("A1.{word}.log"),
             own: format!("A1.{word}.own"),
             beat: format!("A1.{word}.beat"),
+            term: format!("A1.{word}.term"),
         }
+    }
+
+    /// Where the owner of that epoch, and nobody else, is asked whether it is there.
+    pub(super) fn term(&self, epoch: u64) -> String {
+        format!("{}.{epoch:016x}", self.term)
     }
 
     pub(super) fn stream(&self, connection: &Connection) -> Stream {
@@ -53,6 +61,14 @@ impl Names {
             Ok(Some(_)) => &self.own,
             _ => &self.log,
         }
+    }
+}
+
+/// A stream, if it is what a vhost's log has to be; why it is not.
+pub(super) fn fit(info: StreamInfo, replicas: u8) -> Result<StreamInfo, String> {
+    match unfit(&info, replicas) {
+        Some(why) => Err(why),
+        None => Ok(info),
     }
 }
 

@@ -27,9 +27,11 @@ mod orders;
 mod others;
 mod owning;
 mod page;
+mod questions;
 mod recovering;
 mod seen;
 mod standing_by;
+mod suspicion;
 mod task;
 mod term;
 

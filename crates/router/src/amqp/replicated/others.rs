@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::beat::Beat;
+use super::suspicion::Suspicion;
 
 /// What is known of other nodes.
 pub(super) struct Others {
@@ -13,6 +14,9 @@ pub(super) struct Others {
     /// Since when an owner would have been heard.
     listening: Instant,
     has_left: bool,
+    suspicion: Suspicion,
+    /// What the server has told of its cluster.
+    tidings: u64,
     /// Its owner has handed the vhost over, and to whom.
     handed: Option<(Handed, Instant)>,
     /// The same, as the log says: somebody else may have it since.
@@ -37,6 +41,9 @@ enum Handed {
 /// An owner that has been silent for so long is one no more, as far as others know.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(3);
 
+/// Those who ask the owner follow each other by a part of their delays: they would claim together.
+const ASK_DELAY_PART: u32 = 4;
+
 /// Nodes that are known at once; who speaks when there are as many is not one that a vhost is moved to.
 const NODES_MAX: usize = 64;
 
@@ -50,6 +57,8 @@ impl Others {
             heard: BTreeMap::new(),
             listening: Instant::now(),
             has_left: false,
+            suspicion: Suspicion::default(),
+            tidings: 0,
             handed: None,
             logged: None,
             epoch: 0,
@@ -61,10 +70,19 @@ impl Others {
     /// A connection begins: what was not heard before it says nothing.
     pub(super) fn attached(&mut self) {
         self.listening = Instant::now();
+        self.suspicion = Suspicion::default();
     }
 
-    pub(super) fn hear(&mut self, beat: Beat) {
+    /// It is listened for an owner anew, by the same connection.
+    pub(super) fn begin_anew(&mut self) {
+        self.listening = Instant::now();
+        self.suspicion.begin_anew();
+    }
+
+    /// Another node has said how things are there, since the server has told so much of its cluster.
+    pub(super) fn hear(&mut self, beat: Beat, tidings: u64) {
         let now = Instant::now();
+        self.tidings = tidings;
         self.heard.retain(|_, (_, at)| at.elapsed() < SILENCE_MAX);
         if self.heard.len() < NODES_MAX || self.heard.contains_key(&beat.node) {
             self.heard.insert(beat.node.clone(), (beat.clone(), now));
@@ -86,6 +104,9 @@ impl Others {
             if !beat.is_leaving {
                 self.logged = None;
             }
+            // Who leaves is asked no more, and its connection goes.
+            let answers = beat.answers && !beat.is_leaving;
+            self.suspicion.hear(answers, tidings);
             self.owner = Some((beat, now));
         }
     }
@@ -93,7 +114,7 @@ impl Others {
     /// The owner, if it has been heard of late.
     pub(super) fn owner(&self) -> Option<&Beat> {
         let (beat, at) = self.owner.as_ref()?;
-        let is_there = !beat.is_leaving && at.elapsed() < SILENCE_MAX;
+        let is_there = !beat.is_leaving && !self.has_ended() && at.elapsed() < SILENCE_MAX;
         is_there.then_some(beat)
     }
 
@@ -189,6 +210,26 @@ impl Others {
             .elapsed()
     }
 
+    /// NATS knows that the owner which was heard last is not there.
+    pub(super) fn has_ended(&self) -> bool {
+        self.suspicion.has_ended(self.tidings)
+    }
+
+    /// The epoch of an owner that is to be asked whether it is there.
+    pub(super) fn next_question(&mut self, tidings: u64) -> Option<u64> {
+        self.tidings = tidings;
+        let (silence, delay) = (self.silence(), self.delay / ASK_DELAY_PART);
+        let silence = silence.saturating_sub(delay);
+        let (owner, _) = self.owner.as_ref()?;
+        let is_asked = self.suspicion.ask(Instant::now(), silence, tidings);
+        is_asked.then_some(owner.epoch)
+    }
+
+    /// NATS has answered that it is not.
+    pub(super) fn handle_nobody(&mut self) {
+        self.suspicion.handle_nobody();
+    }
+
     /// Another node that knows of a log.
     pub(super) fn knowing(&self) -> Option<&Beat> {
         self.there().find(|beat| beat.log != 0)
@@ -263,6 +304,7 @@ mod tests {
             epoch: 0,
             log: 0,
             sequence: 0,
+            answers: false,
             address: String::new(),
         }
     }
@@ -283,15 +325,15 @@ mod tests {
             is_warm: false,
             ..beat("a/worker1")
         };
-        others.hear(cold);
+        others.hear(cold, 0);
         assert_eq!(found(&others, None), "a/worker1");
-        others.hear(beat("b/worker1"));
-        others.hear(beat("b/worker2"));
+        others.hear(beat("b/worker1"), 0);
+        others.hear(beat("b/worker2"), 0);
         let broken = Beat {
             is_ready: false,
             ..beat("c/worker1")
         };
-        others.hear(broken);
+        others.hear(broken, 0);
         for (wanted, expected) in [
             (None, "b/worker1"),
             (Some("a"), "a/worker1"),
@@ -309,7 +351,7 @@ mod tests {
             assert_eq!(found(&others, wanted), expected);
         }
         for number in 0..2 * NODES_MAX {
-            others.hear(beat(&format!("n{number}")));
+            others.hear(beat(&format!("n{number}")), 0);
         }
         assert_eq!(others.there().count(), NODES_MAX);
     }
@@ -326,7 +368,7 @@ mod tests {
         };
         let heard = |to: &str| {
             let mut others = Others::new("own", 0);
-            others.hear(handed(to));
+            others.hear(handed(to), 0);
             (others.is_for_this(), others.is_held_for_another())
         };
         assert_eq!(heard("own"), (true, false));
@@ -346,21 +388,27 @@ mod tests {
             epoch: 4,
             ..beat("b")
         };
-        others.hear(owner);
+        others.hear(owner, 0);
         assert!(!others.is_for_this() && !others.has_left());
-        others.hear(handed("own"));
-        others.hear(Beat {
-            epoch: 5,
-            ..handed("own")
-        });
+        others.hear(handed("own"), 0);
+        others.hear(
+            Beat {
+                epoch: 5,
+                ..handed("own")
+            },
+            0,
+        );
         others.note_taken(5);
         assert!(others.is_for_this(), "it was read late");
         others.note_taken(6);
         assert!(!others.is_for_this());
-        others.hear(Beat {
-            epoch: 5,
-            ..handed("own")
-        });
+        others.hear(
+            Beat {
+                epoch: 5,
+                ..handed("own")
+            },
+            0,
+        );
         assert!(!others.is_for_this());
     }
 }

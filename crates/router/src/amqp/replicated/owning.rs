@@ -13,6 +13,7 @@ use super::copy::Copy;
 use super::driver::{Driver, Saying};
 use super::journal::Journal;
 use super::log;
+use super::questions::Questions;
 use super::seen::Role;
 use super::standing_by::BEAT_EVERY;
 use super::task::Holder;
@@ -23,6 +24,9 @@ const STALL_BEGINS: Duration = Duration::from_secs(2);
 
 /// And after that the clients are sent away: an election takes 4 to 9 s.
 const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// Whoever asks often is not answered as often.
+const ANSWER_EVERY: Duration = Duration::from_millis(100);
 
 /// About so much is handed to the ledger at once, for one batch.
 const BATCH_BYTES: usize = 1 << 20;
@@ -107,6 +111,8 @@ impl Driver {
     pub(super) async fn own(&mut self, stream: &Stream, beats: &mut Subscription) -> String {
         self.note(|seen| seen.role = Role::Owner);
         let mut told = Instant::now() - BEAT_EVERY;
+        let subject = self.names.term(self.ledger.status().epoch);
+        let mut questions = Questions::begin(&stream.connection, subject, &self.task.vhost);
         loop {
             if let Err(why) = self.act(stream) {
                 return why;
@@ -116,9 +122,7 @@ impl Driver {
             }
             if told.elapsed() >= BEAT_EVERY {
                 told = Instant::now();
-                self.beat(stream, Saying::Owning);
-                self.note_ledger();
-                self.note_term();
+                self.tell(stream, questions.are_heard());
             }
             let due = self.ledger.next_timeout().map(|due| self.at(due));
             let beat_due = (told + BEAT_EVERY).into();
@@ -139,12 +143,25 @@ impl Driver {
                     Some(message) => self.hear(&message.payload),
                     None => pending().await,
                 },
+                is_new = questions.next() => if is_new || told.elapsed() >= ANSWER_EVERY {
+                    told -= BEAT_EVERY;
+                },
                 () = tokio::time::sleep_until(due) => {
                     let now = self.now();
                     self.ledger.handle_timeout(now);
                 }
             }
         }
+    }
+
+    /// Tells other nodes, and operators, how things are.
+    fn tell(&mut self, stream: &Stream, answers: bool) {
+        if let Some(term) = &mut self.term {
+            term.answers = answers;
+        }
+        self.beat(stream, Saying::Owning);
+        self.note_ledger();
+        self.note_term();
     }
 
     /// Waits until all that was submitted is in the log.

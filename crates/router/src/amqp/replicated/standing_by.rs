@@ -1,6 +1,7 @@
 //! While another node owns the vhost: its beats are listened to, its log is read along, and when it is silent the
 //! vhost is to be claimed.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long it may take servers to know what their leader knows.
 const BEHIND_MAX: u32 = 100;
 
+/// Of an answer that nobody is there.
+const ANSWER_BYTES_MAX: usize = 4096;
+
 impl Driver {
     /// Returns when the vhost is to be claimed.
     pub(super) async fn stand_by(
@@ -34,13 +38,16 @@ impl Driver {
         stream: &Stream,
         beats: &mut Subscription,
     ) -> Result<(), Obstacle> {
-        self.others.attached();
+        self.others.begin_anew();
         let is_warm = self.task.settings.is_standby_warm;
-        let mut reads_to = match is_warm {
-            true => self.examine(stream, beats).await?.last,
-            false => 0,
-        };
+        let mut reads_to = 0;
+        if is_warm {
+            reads_to = self.examine(stream, beats).await?.last;
+            self.read_to(stream, reads_to).await?;
+            self.ask_for_owner(stream);
+        }
         let mut told = Instant::now() - BEAT_EVERY;
+        let mut question = None;
         loop {
             if is_warm {
                 if let Some(owner) = self.others.owner() {
@@ -59,6 +66,7 @@ impl Driver {
                 self.beat(stream, Saying::StandingBy);
             }
             if self.is_to_claim() {
+                self.tell_ended();
                 if !is_warm {
                     self.examine(stream, beats).await?;
                 }
@@ -66,6 +74,13 @@ impl Driver {
             }
             self.show_owner();
             self.note_ledger();
+            if let Some(epoch) = self.others.next_question(stream.connection.tidings()) {
+                let subject = self.names.term(epoch);
+                let asked = stream
+                    .connection
+                    .ask_many(&subject, &[], b"", ANSWER_BYTES_MAX);
+                question = asked.ok();
+            }
             self.judge_handing();
             tokio::select! {
                 heard = beats.next() => match heard {
@@ -78,7 +93,29 @@ impl Driver {
                     }
                 }
                 () = tokio::time::sleep(TICK) => {}
+                is_nobody = is_nobody(&mut question) => {
+                    question = None;
+                    if is_nobody {
+                        self.others.handle_nobody();
+                    }
+                }
             }
+        }
+    }
+
+    /// Who the log names says at once that it is there; there may be nobody.
+    fn ask_for_owner(&self, stream: &Stream) {
+        let owner = self.names.term(self.ledger.status().epoch);
+        let _ = stream.connection.publish(&owner, b"");
+    }
+
+    /// Says why the vhost is claimed, where that is not for an owner's silence.
+    fn tell_ended(&self) {
+        if let (Some(owner), true) = (self.others.silent(), self.others.has_ended()) {
+            let (vhost, node) = (&self.task.vhost, &owner.node);
+            tracing::info!(
+                "vhost '{vhost}': its owner, node {node}, has no connection to NATS any more"
+            );
         }
     }
 
@@ -96,7 +133,7 @@ impl Driver {
         let is_own = last.is_none_or(|owner| *owner.node == *self.task.node);
         let is_warm = self.task.settings.is_standby_warm;
         let wait = match () {
-            () if others.has_left() => Duration::ZERO,
+            () if others.has_left() || others.has_ended() => Duration::ZERO,
             // Who has not read the log does not know whose it was.
             () if is_own && is_warm && !others.has_heard_owner() => BEGIN_WAIT,
             () => SILENCE_MAX,
@@ -113,7 +150,11 @@ impl Driver {
                 address: owner.address.as_str().into(),
             },
             (None, Some(silent)) => {
-                let why = format!("its owner, node {}, is silent", silent.node);
+                let how = match self.others.has_ended() {
+                    true => "has ended",
+                    false => "is silent",
+                };
+                let why = format!("its owner, node {}, {how}", silent.node);
                 Whose::Nobody { why: why.into() }
             }
             (None, None) => {
@@ -136,10 +177,7 @@ impl Driver {
     ) -> Result<StreamInfo, Obstacle> {
         let replicas = self.task.settings.replicas;
         if let Some(info) = stream.info().await.map_err(Obstacle::Unanswered)? {
-            return match log::unfit(&info, replicas) {
-                Some(why) => Err(Obstacle::Alarm(why)),
-                None => Ok(info),
-            };
+            return log::fit(info, replicas).map_err(Obstacle::Alarm);
         }
         let missing = |who: &str, sequence: u64| {
             Obstacle::Alarm(format!(
@@ -151,24 +189,11 @@ impl Driver {
             return Err(missing("this node", self.known.sequence));
         }
         self.check_held()?;
-        // Others may know of one: that is lost, and not to begin.
-        let begun = Instant::now();
-        while begun.elapsed() < BEGIN_WAIT + self.others.delay {
-            match tokio::time::timeout(TICK, beats.next()).await {
-                Ok(Some(message)) => self.hear(&message.payload),
-                Ok(None) => return Err(Obstacle::Unanswered(Failed::Full)),
-                Err(_) => {}
-            }
-            if let Some(knowing) = self.others.knowing() {
-                return Err(missing(&format!("node {}", knowing.node), knowing.sequence));
-            }
-            if let Some(holding) = self.others.holding() {
-                return Err(Obstacle::Alarm(format!(
-                    "it has no log yet, and node {} has what it held before it was replicated: \
-                     `crosstie amqp recover` there",
-                    holding.node
-                )));
-            }
+        if let Some(info) = self.await_others(stream, beats).await? {
+            return log::fit(info, replicas).map_err(Obstacle::Alarm);
+        }
+        if let Some(knowing) = self.others.knowing() {
+            return Err(missing(&format!("node {}", knowing.node), knowing.sequence));
         }
         let config = self.names.config(replicas);
         let made = stream
@@ -183,6 +208,36 @@ impl Driver {
         let vhost = Arc::clone(&self.task.vhost);
         tracing::info!("vhost '{vhost}': its log begins, stream '{}'", stream.name);
         Ok(made)
+    }
+
+    /// Others may know of a log: then it is lost, and not to begin, or has just been made.
+    async fn await_others(
+        &mut self,
+        stream: &Stream,
+        beats: &mut Subscription,
+    ) -> Result<Option<StreamInfo>, Obstacle> {
+        let begun = Instant::now();
+        while begun.elapsed() < BEGIN_WAIT + self.others.delay {
+            match tokio::time::timeout(TICK, beats.next()).await {
+                Ok(Some(message)) => self.hear(&message.payload),
+                Ok(None) => return Err(Obstacle::Unanswered(Failed::Full)),
+                Err(_) => {}
+            }
+            if let Some(holding) = self.others.holding() {
+                return Err(Obstacle::Alarm(format!(
+                    "it has no log yet, and node {} has what it held before it was replicated: \
+                     `crosstie amqp recover` there",
+                    holding.node
+                )));
+            }
+            // The server that was asked first may not have known of it yet.
+            if self.others.knowing().is_some()
+                && let Some(info) = stream.info().await.map_err(Obstacle::Unanswered)?
+            {
+                return Ok(Some(info));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads the log up to that entry.
@@ -261,3 +316,17 @@ impl Driver {
         });
     }
 }
+
+/// Whether NATS says that nobody is there to answer; others than NATS do not say anything.
+async fn is_nobody(question: &mut Option<Subscription>) -> bool {
+    match question {
+        Some(question) => match question.next().await {
+            Some(answer) => answer.status() == Some(NO_RESPONDERS),
+            None => false,
+        },
+        None => pending().await,
+    }
+}
+
+/// The status of what nobody is there to answer.
+const NO_RESPONDERS: u16 = 503;

@@ -30,6 +30,8 @@ pub(super) struct Term {
     pub(super) is_held: bool,
     /// The log has its last entry, which says so.
     pub(super) is_handed: bool,
+    /// Other nodes can ask whether it is there.
+    pub(super) answers: bool,
     pub(super) done: mpsc::UnboundedReceiver<Done>,
     pub(super) doing: mpsc::UnboundedSender<Done>,
 }
@@ -66,6 +68,7 @@ impl Term {
             refusal: None,
             is_held: false,
             is_handed: false,
+            answers: false,
             done,
             doing,
         }
