@@ -53,6 +53,7 @@ def made(tmp_path: Path) -> tuple[Path, list[int]]:
     for server, route in zip(ports[:3], ports[3:], strict=True):
         arguments += ["--server", f"localhost:{server}", "--route-port", route]
     arguments += ["--certificate", tmp_path / "server.pem", "--key", tmp_path / "server.key"]
+    arguments += ["--single", "strict"]
     done = cluster(*arguments, "--authority", tmp_path / "ca.pem")
     assert done.returncode == 0, done.stderr
     return tmp_path / "cluster", ports[:3]
@@ -74,6 +75,11 @@ def test_what_is_made_works(made, session, request) -> None:
     for realm in REALMS:
         callee, caller, other = (session(node, realm) for node in found)
         callee.register("com.a")
+        # One callee for all nodes, which a majority of the servers has granted.
+        assert callee.not_registered("com.a") == "wamp.error.procedure_already_exists"
+        assert other.not_registered("com.a") == "wamp.error.procedure_already_exists"
+        granted = here.metric("fabric_claims_total", outcome="granted", realm=realm)
+        assert granted == 1
         other.subscribe("com.b")
         caller.call("com.a")
         callee.answer(callee.invocation(), realm)
@@ -114,6 +120,7 @@ def test_keys_are_their_owners_and_nothing_is_overwritten(made) -> None:
         (["--server", "host"], "--server host: expected HOST:PORT"),
         (["--realm", "a b"], "--realm a b: expected letters"),
         (["--node", "x", "--node", "x"], "--node x: that name is taken"),
+        (["--server", "n1:4222", "--single", "strict"], "expected three servers"),
         (["--server", "n1:4222", "--route-port", "4222"], "port 4222 of n1 is taken twice"),
         (["--server", "n1:4222", "--route-port", "1", "--route-port", "2"], "one for each"),
         (["--certificate", "/dev/null"], "--key"),

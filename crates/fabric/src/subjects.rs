@@ -47,6 +47,12 @@ impl Subjects {
         format!("{root}k.>")
     }
 
+    /// The bucket's name.
+    pub fn bucket(&self) -> String {
+        let root = self.all.strip_suffix(".c").unwrap_or(&self.all);
+        root.replace('.', "_")
+    }
+
     /// Who has that; `None` where it is too long.
     pub fn of_claim(&self, pattern: Pattern<'_>) -> Option<String> {
         let root = self.all.strip_suffix('c').unwrap_or(&self.all);

@@ -5,13 +5,31 @@ use crosstie_nats::escaped;
 
 use super::nats_server::Account;
 
-pub(super) fn account(realm: &str) -> Account {
-    let every = Subjects::new(realm).every();
+/// In the configuration's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Single {
+    #[default]
+    Fast,
+    /// By a majority of the servers.
+    Strict,
+}
+
+/// As docs/fabric.md says what a node needs; more where procedures are granted strictly.
+pub(super) fn account(realm: &str, single: Single) -> Account {
+    let subjects = Subjects::new(realm);
+    let every = subjects.every();
+    let (mut publish, mut subscribe) = (vec![every.clone()], vec![every]);
+    if single == Single::Strict {
+        let bucket = subjects.bucket();
+        let asked = ["STREAM.CREATE", "STREAM.MSG.GET"];
+        publish.extend(asked.map(|what| format!("$JS.API.{what}.{bucket}")));
+        subscribe.push("_INBOX.>".to_owned());
+    }
     Account {
         name: realm.to_owned(),
-        publish: vec![every.clone()],
-        subscribe: vec![every],
-        has_streams: false,
+        publish,
+        subscribe,
+        has_streams: single == Single::Strict,
         users: Vec::new(),
     }
 }
@@ -26,7 +44,11 @@ pub(super) fn vhost_account(vhost: &str) -> Account {
     Account {
         name: format!("vhost-{word}"),
         publish,
-        subscribe: vec![format!("A1.{word}.beat"), "_INBOX.>".to_owned()],
+        subscribe: vec![
+            format!("A1.{word}.beat"),
+            format!("A1.{word}.term.*"),
+            "_INBOX.>".to_owned(),
+        ],
         has_streams: true,
         users: Vec::new(),
     }

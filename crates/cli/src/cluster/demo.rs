@@ -12,6 +12,7 @@ use crosstie_client::{Arguments as Values, Client, InvocationPolicy, RegisterOpt
 use crosstie_node::process::{EXEC_CHILD, find_program};
 use serde_json::json;
 
+use super::accounts::Single;
 use super::init::make;
 use super::pages::Pages;
 use super::plan::{Plan, Server};
@@ -121,6 +122,7 @@ async fn show(nats_server: &Path) -> anyhow::Result<()> {
         servers,
         nodes: Vec::new(),
         realms: vec![REALM.to_owned()],
+        single: Single::Fast,
         vhosts: Vec::new(),
         tls: None,
         config: None,

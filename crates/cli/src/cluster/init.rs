@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 use crosstie_config::{self as config, Failure, Format};
 use serde_json::Value as Json;
 
+use super::accounts::Single;
 use super::plan::{File, Plan, Server, TlsFiles};
 
 /// Make the configurations of servers of NATS, with an account for each realm and a key for each node,
@@ -25,6 +26,9 @@ pub(crate) struct Arguments {
     /// A realm that is on all nodes; may be repeated.
     #[arg(long = "realm", value_name = "NAME", default_value = "realm1")]
     realms: Vec<String>,
+    /// How procedures of these realms are granted that have one callee; `strict`: by a majority of the servers.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    single: Single,
     /// An AMQP vhost that survives its machine, in the nodes' configuration too; may be repeated.
     #[arg(long = "vhost", value_name = "NAME")]
     vhosts: Vec<String>,
@@ -140,6 +144,7 @@ impl Arguments {
             servers,
             nodes: self.nodes,
             realms: self.realms,
+            single: self.single,
             vhosts: self.vhosts,
             tls,
             config,

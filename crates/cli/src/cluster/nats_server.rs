@@ -44,8 +44,8 @@ pub(super) struct Listens<'l> {
     pub(super) clients: &'l str,
     /// For other servers.
     pub(super) routes: &'l str,
-    /// For who asks how it does, where it keeps streams.
-    pub(super) monitoring: &'l str,
+    /// For who asks how it does.
+    pub(super) monitoring: Option<&'l str>,
 }
 
 pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> String {
@@ -71,18 +71,7 @@ pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> 
     if let Some(tls) = cluster.tls {
         let _ = write!(text, "\ntls {}", files(tls));
     }
-    if cluster.accounts.iter().any(|account| account.has_streams) {
-        let scheme = if cluster.tls.is_some() {
-            "https"
-        } else {
-            "http"
-        };
-        let _ = write!(
-            text,
-            "\n# Streams, of which nothing is acknowledged that is not on the disk; nodes ask whether that is so.\n\
-             jetstream {{ store_dir: \"jetstream\", sync_interval: always }}\n{scheme}: \"{monitoring}\"\n"
-        );
-    }
+    text += &streams(*monitoring, cluster);
     let _ = write!(
         text,
         "\ncluster {{\n  name: \"crosstie\"\n  listen: \"{routes}\"\n"
@@ -116,6 +105,26 @@ pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> 
         text += "    ]\n  }\n";
     }
     text += "}\n";
+    text
+}
+
+/// That a server keeps streams, where an account has some, and who may ask it how.
+fn streams(monitoring: Option<&str>, cluster: &Cluster<'_>) -> String {
+    let mut text = String::new();
+    if cluster.accounts.iter().any(|account| account.has_streams) {
+        text += "\n# Streams, of which nothing is acknowledged that is not on the disk.\n\
+             jetstream { store_dir: \"jetstream\", sync_interval: always }\n";
+    }
+    if let Some(monitoring) = monitoring {
+        let scheme = match cluster.tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        let _ = write!(
+            text,
+            "# Nodes ask whether that is so.\n{scheme}: \"{monitoring}\"\n"
+        );
+    }
     text
 }
 

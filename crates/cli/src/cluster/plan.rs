@@ -8,7 +8,7 @@ use crosstie_nats::nkey;
 use crosstie_node::directory::NodeKey;
 use serde_json::{Value as Json, json};
 
-use super::accounts::{account, credentials, vhost_account, vhost_credentials};
+use super::accounts::{Single, account, credentials, vhost_account, vhost_credentials};
 use super::joining::{REALMS, VHOSTS, put_into};
 use super::nats_server::{Account, Cluster, Listens, Tls, User, text};
 
@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) servers: Vec<Server>,
     pub(super) nodes: Vec<String>,
     pub(super) realms: Vec<String>,
+    /// How these realms' procedures are granted that have one callee.
+    pub(super) single: Single,
     /// AMQP vhosts that survive their machine.
     pub(super) vhosts: Vec<String>,
     /// Of all servers, or of each one.
@@ -131,9 +133,14 @@ impl Plan {
         }
         ensure!(!self.servers.is_empty(), "--server: expected at least one");
         // Fewer that know each other agree on nothing when one is gone, or never do.
+        let has_majority = self.servers.len() >= 3;
         ensure!(
-            self.vhosts.is_empty() || self.servers.len() >= 3,
+            self.vhosts.is_empty() || has_majority,
             "--vhost: expected three servers at least (--server)"
+        );
+        ensure!(
+            self.single == Single::Fast || has_majority,
+            "--single strict: expected three servers at least (--server)"
         );
         let mut seen = std::collections::BTreeSet::new();
         for vhost in &self.vhosts {
@@ -141,10 +148,7 @@ impl Plan {
         }
         let mut ports = std::collections::BTreeSet::new();
         for server in &self.servers {
-            let monitoring = match self.vhosts.is_empty() {
-                true => None,
-                false => Some(server.monitoring_port()?),
-            };
+            let monitoring = self.monitoring_port(server)?;
             for port in [server.port, server.route_port]
                 .into_iter()
                 .chain(monitoring)
@@ -156,11 +160,19 @@ impl Plan {
         Ok(())
     }
 
+    /// Where a server says how it does, if nodes ask that: those of a vhost do.
+    fn monitoring_port(&self, server: &Server) -> anyhow::Result<Option<u16>> {
+        match self.vhosts.is_empty() {
+            true => Ok(None),
+            false => server.monitoring_port().map(Some),
+        }
+    }
+
     /// All files, with new keys in them.
     pub(super) fn files(&self) -> anyhow::Result<Vec<File>> {
         let mut files = Vec::new();
         let realms = self.realms.iter();
-        let realms = realms.map(|realm| (credentials(realm), account(realm)));
+        let realms = realms.map(|realm| (credentials(realm), account(realm, self.single)));
         let vhosts = self.vhosts.iter();
         let vhosts = vhosts.map(|vhost| (vhost_credentials(vhost), vhost_account(vhost)));
         let (keys, mut accounts): (Vec<_>, Vec<_>) = realms.chain(vhosts).unzip();
@@ -216,7 +228,7 @@ impl Plan {
                     &Listens {
                         clients: &at(server.port),
                         routes: &at(server.route_port),
-                        monitoring: &at(server.monitoring_port().unwrap_or_default()),
+                        monitoring: self.monitoring_port(server)?.map(at).as_deref(),
                     },
                     &cluster,
                 ),
@@ -272,7 +284,12 @@ impl Plan {
     }
 
     fn fabric(&self, realm: &str) -> Json {
-        json!({ "nats": self.nats(&credentials(realm)) })
+        let mut fabric = json!({ "nats": self.nats(&credentials(realm)) });
+        if self.single == Single::Strict {
+            fabric["single"] = "strict".into();
+            fabric["single_replicas"] = 3.into();
+        }
+        fabric
     }
 
     /// What a node has of a vhost that survives its machine.
@@ -339,6 +356,7 @@ mod tests {
                 .collect(),
             nodes: vec!["node1".to_owned(), "node2".to_owned()],
             realms: vec!["com.example".to_owned()],
+            single: Single::Fast,
             vhosts: vec!["/".to_owned()],
             tls: None,
             config,
@@ -411,7 +429,12 @@ mod tests {
         check(|p| p.realms.push("com.example".to_owned()), "taken");
         check(|p| p.vhosts.push("/".to_owned()), "taken");
         check(|p| p.servers[0].port = 65_000, "monitoring");
-        check(|p| p.servers.truncate(2), "three servers");
+        check(|p| p.servers.truncate(2), "--vhost: expected three servers");
+        let strict_on_two = |p: &mut Plan| {
+            (p.vhosts, p.single) = (Vec::new(), Single::Strict);
+            p.servers.truncate(2);
+        };
+        check(strict_on_two, "--single strict: expected three servers");
         check(|p| p.nodes.push("nats1".to_owned()), "taken");
         check(|p| p.nodes.push("../up".to_owned()), "letters");
         check(|p| p.servers[1].route_port = 4222, "taken twice");
@@ -439,5 +462,25 @@ mod tests {
         assert!(texts[1].contains("$JS.API.STREAM.INFO.A1_=2F"));
         assert!(texts[1].contains("http: \"127.0.0.1:8223\""));
         assert!(texts[0].contains("W1.com=2Eexample.>"));
+        assert!(!texts[0].contains("W1_com=2Eexample"));
+    }
+
+    #[test]
+    fn what_is_granted_strictly_has_streams_and_no_monitoring() {
+        let plan = Plan {
+            single: Single::Strict,
+            vhosts: Vec::new(),
+            ..plan(None)
+        };
+        let files = plan.files().expect("they can be made");
+        let named = |name: &str| {
+            let found = files.iter().find(|file| file.path == Path::new(name));
+            &*found.unwrap_or_else(|| panic!("there is no {name}")).text
+        };
+        let server = named("nats2/nats.conf");
+        assert!(server.contains("jetstream: enabled") && !server.contains("http"));
+        assert!(server.contains("$JS.API.STREAM.MSG.GET.W1_com=2Eexample"));
+        let node: Json = serde_json::from_str(named("node1/fabric.json")).expect("it is JSON");
+        assert_eq!(node["realms"][0]["fabric"]["single"], "strict");
     }
 }

@@ -117,8 +117,7 @@ impl Keeper {
     /// Serves by a connection until it ends, or the lease does; why.
     async fn serve(&mut self, connection: Connection) -> Failed {
         let granted = self.subjects.granted();
-        let name = granted.trim_end_matches(".k.>").replace('.', "_");
-        let mut register = Register::new(connection.clone(), &name);
+        let mut register = Register::new(connection.clone(), &self.subjects.bucket());
         register.wait(ANSWER_TIME);
         let replicas = self.link.settings.strict_replicas.unwrap_or(1);
         let created = self.refusing(register.create(&granted, replicas)).await;
