@@ -62,6 +62,18 @@ def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, ses
     assert set(refused[:-1]) == {"wamp.error.network_failure"}
 
 
+def test_what_is_claimed_without_a_server_waits_for_one(nats, nodes, session) -> None:
+    (server,) = nats(1, each=jetstream)
+    (node,) = nodes(1, [server], single="strict", single_replicas=1)
+    holder = session(node)
+    holder.register("com.single")
+    server.kill()
+    node.await_log(lambda line: "no NATS server is reached" in line.text)
+    holder.tell_register("com.waiting")
+    server.start()
+    assert holder.peer.hear_any()[0] == REGISTERED
+
+
 @pytest.mark.timeout(120)
 def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, session) -> None:
     servers = nats(3, each=jetstream)

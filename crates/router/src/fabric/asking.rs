@@ -22,17 +22,28 @@ pub(super) struct Lease {
 pub(super) struct Asked {
     pub(super) key: String,
     pub(super) claim: Option<u64>,
+    /// When that was wished.
+    pub(super) since: Instant,
 }
 
 impl From<Wish> for Asked {
     fn from(wish: Wish) -> Self {
         match wish {
-            Wish::Claim(claim, key) => Self {
-                key,
-                claim: Some(claim),
-            },
-            Wish::GiveUp(key) => Self { key, claim: None },
+            Wish::Claim(claim, key) => Self::now(key, Some(claim)),
+            Wish::GiveUp(key) => Self::now(key, None),
         }
+    }
+}
+
+impl Asked {
+    pub(super) fn now(key: String, claim: Option<u64>) -> Self {
+        let since = Instant::now();
+        Self { key, claim, since }
+    }
+
+    /// When a claim is refused that nobody has answered.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.claim.map(|_| self.since + CLAIM_TIME)
     }
 }
 
@@ -52,7 +63,7 @@ const ASKED_MAX: usize = 64;
 pub(super) struct Asking {
     tasks: JoinSet<(String, Result<bool, Failed>)>,
     /// Those of the tasks.
-    open: BTreeMap<String, Option<u64>>,
+    open: BTreeMap<String, (Option<u64>, Instant)>,
     line: VecDeque<Asked>,
 }
 
@@ -68,13 +79,13 @@ impl Asking {
                 .line
                 .pop_front_if(|next| !self.open.contains_key(&next.key))
         {
-            let Asked { key, claim } = asked;
-            self.open.insert(key.clone(), claim);
+            let Asked { key, claim, since } = asked;
+            self.open.insert(key.clone(), (claim, since));
             let (register, lease) = (register.clone(), lease.name.clone());
             let subjects = subjects.clone();
             self.tasks.spawn(async move {
                 let done = match claim {
-                    Some(_) => claimed(&register, &subjects, &key, &lease).await,
+                    Some(_) => claimed(&register, &subjects, &key, (&lease, since)).await,
                     None => given_up(&register, &key, &lease).await,
                 };
                 (key, done)
@@ -85,15 +96,15 @@ impl Asking {
     /// What has been done.
     pub(super) async fn next(&mut self) -> Option<(Asked, Result<bool, Failed>)> {
         let (key, done) = self.tasks.join_next().await?.ok()?;
-        let claim = self.open.remove(&key)?;
-        Some((Asked { key, claim }, done))
+        let (claim, since) = self.open.remove(&key)?;
+        Some((Asked { key, claim, since }, done))
     }
 
     /// All that has not been done.
     pub(super) fn take_all(mut self) -> impl Iterator<Item = Asked> {
         self.tasks.abort_all();
         let open = self.open.into_iter();
-        let open = open.map(|(key, claim)| Asked { key, claim });
+        let open = open.map(|(key, (claim, since))| Asked { key, claim, since });
         open.chain(self.line)
     }
 }
@@ -103,7 +114,7 @@ async fn claimed(
     register: &Register,
     subjects: &Subjects,
     key: &str,
-    lease: &str,
+    (lease, since): (&str, Instant),
 ) -> Result<bool, Failed> {
     let begun = Instant::now();
     // A name that is too long has no key.
@@ -111,12 +122,12 @@ async fn claimed(
         return Ok(false);
     }
     loop {
-        let (tried, until) = match try_claim(register, subjects, key, lease).await {
+        let (tried, is_over) = match try_claim(register, subjects, key, lease).await {
             Ok(true) => return Ok(true),
-            Ok(false) => (Ok(false), HAD_TIME),
-            Err(failed) => (Err(failed), CLAIM_TIME),
+            Ok(false) => (Ok(false), begun.elapsed() > HAD_TIME),
+            Err(failed) => (Err(failed), since.elapsed() > CLAIM_TIME),
         };
-        if begun.elapsed() > until {
+        if is_over {
             return tried;
         }
         time::sleep(AGAIN).await;

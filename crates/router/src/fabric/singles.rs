@@ -5,7 +5,8 @@
 //! there any more may have it. The node itself takes its lease for over 15 seconds after it last asked for a renewal that was
 //! done: before anybody else finds that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,6 +44,7 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
         lease: None,
         leases: 0,
         given_up: BTreeSet::new(),
+        held: VecDeque::new(),
         is_told: false,
     };
     let urls = &link.settings.urls;
@@ -55,7 +57,7 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
             port: url.port,
             is_tls: url.is_tls,
         };
-        let why = match keeper.refusing(Connection::dial(&server, asking)).await {
+        let why = match keeper.holding(Connection::dial(&server, asking)).await {
             Ok(connection) => keeper.serve(connection).await.to_string(),
             Err(why) => why,
         };
@@ -67,7 +69,7 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
             let realm = &link.realm;
             tracing::warn!("Realm '{realm}': JetStream grants no procedures for one callee: {why}");
         }
-        keeper.refusing(time::sleep(ROUND)).await;
+        keeper.holding(time::sleep(ROUND)).await;
     }
 }
 
@@ -81,21 +83,36 @@ struct Keeper {
     leases: u64,
     /// Keys that are to be nobody's, had under the present lease.
     given_up: BTreeSet<String>,
+    /// What waits for a connection, in its order: claims of registrations that the realm has, and what it gave up.
+    held: VecDeque<Asked>,
     /// That nothing is granted was said.
     is_told: bool,
 }
 
 impl Keeper {
-    /// Refuses what is claimed while something else is waited for.
-    async fn refusing<T>(&mut self, other: impl Future<Output = T>) -> T {
+    /// Holds what is claimed while something else is waited for, and refuses what has been for too long: servers elect a new
+    /// leader within seconds, and a connection is soon replaced.
+    async fn holding<T>(&mut self, other: impl Future<Output = T>) -> T {
         let mut other = pin!(other);
         loop {
+            let due = self.held.iter().filter_map(Asked::deadline).min();
             tokio::select! {
                 done = &mut other => return done,
                 wish = self.wished.recv() => match wish {
-                    Some(wish) => self.refuse(wish.into()),
+                    Some(wish) => self.held.push_back(wish.into()),
                     None => return other.await,
                 },
+                () = until(due) => self.refuse_late(),
+            }
+        }
+    }
+
+    fn refuse_late(&mut self) {
+        let now = Instant::now();
+        for asked in std::mem::take(&mut self.held) {
+            match asked.deadline() {
+                Some(deadline) if deadline <= now => self.refuse(asked),
+                _ => self.held.push_back(asked),
             }
         }
     }
@@ -120,16 +137,18 @@ impl Keeper {
         let mut register = Register::new(connection.clone(), &self.subjects.bucket());
         register.wait(ANSWER_TIME);
         let replicas = self.link.settings.strict_replicas.unwrap_or(1);
-        let created = self.refusing(register.create(&granted, replicas)).await;
+        let created = self.holding(register.create(&granted, replicas)).await;
         if let Err(failed) = created {
             return failed;
         }
         let mut asking = Asking::default();
+        for asked in std::mem::take(&mut self.held) {
+            self.given_up.remove(&asked.key);
+            asking.add(asked);
+        }
         let failed = self.serve_asking(&connection, &register, &mut asking);
         let failed = failed.await;
-        for asked in asking.take_all() {
-            self.refuse(asked);
-        }
+        self.held.extend(asking.take_all());
         failed
     }
 
@@ -148,7 +167,7 @@ impl Keeper {
                         return failed;
                     }
                     for key in std::mem::take(&mut self.given_up) {
-                        asking.add(Asked { key, claim: None });
+                        asking.add(Asked::now(key, None));
                     }
                 }
                 why = connection.ended() => return Failed::Ended(why),
@@ -226,6 +245,13 @@ impl Keeper {
             name,
             sequence: 0,
         }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => time::sleep_until(due.into()).await,
+        None => pending().await,
     }
 }
 
