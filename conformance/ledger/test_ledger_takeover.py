@@ -70,6 +70,10 @@ def test_an_owner_that_stops_hands_over(nats, start):
     publisher.await_more(20)
     publisher.stop()
     await_true("it stands by", lambda: role(second) == "standby")
+    # What it has read along is on its memory's account: some 160 bytes a message, and the message.
+    await_true(
+        "it has read along", lambda: second.metric("amqp_memory_bytes") > 200 * publisher.confirmed
+    )
     first.stop()
     assert await_owner([second]) is second
     check(take_all([second]), [publisher])

@@ -190,8 +190,8 @@ static AMQP_LIMITS: Table = Table {
         key(
             "memory_bytes_max",
             integer(1 << 20, 1 << 44),
-            "Bytes of messages in memory. Beyond them connections that publish are told \
-             `connection.blocked` and not read from until there is room.",
+            "Bytes of messages in memory, and of what the logs of replicated vhosts take there. \
+             Beyond them connections that publish are told `connection.blocked` and not read from until there is room.",
         )
         .fallback(Fallback::Integer(1 << 30)),
         key(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -64,6 +65,8 @@ struct Opening {
     /// Where a vhost's backlog is worked at.
     serving: Handle,
     state: Arc<RouterState>,
+    /// For the log.
+    held_bytes: AtomicUsize,
 }
 
 impl Replicated {
@@ -99,6 +102,7 @@ impl Replicated {
             keeper: workers.keeper_handle(),
             serving: workers.serving_handle(),
             state: Arc::clone(state),
+            held_bytes: AtomicUsize::new(0),
         };
         replicated::start(Task {
             vhost: Arc::clone(&self.name),
@@ -310,9 +314,24 @@ impl Holder for Opening {
         });
     }
 
+    fn note_memory(&self, bytes: usize) {
+        if let Some(broker) = self.state.amqp() {
+            let flow = &broker.shared.flow;
+            let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
+            flow.memory_changed(before, bytes);
+            self.act(|| flow.judge_memory());
+        }
+    }
+
     fn show(&self, whose: &Whose) {
         let not_here = Ownership::NotHere(whose.clone());
         self.replicated.ownership.send_replace(not_here);
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.note_memory(0);
     }
 }
 

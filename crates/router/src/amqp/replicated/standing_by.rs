@@ -306,6 +306,14 @@ impl Driver {
         let status = self.ledger.status();
         let end = self.others.owner().map_or(0, |owner| owner.sequence);
         let memory_bytes = self.ledger.memory_bytes() as u64;
+        // Who owns the vhost has its messages there.
+        let of_messages = match self.term {
+            Some(_) => 0,
+            None => status.live_bytes,
+        };
+        self.task
+            .holder
+            .note_memory((memory_bytes + of_messages) as usize);
         self.note(|seen| {
             seen.epoch = status.epoch;
             seen.sequence = status.sequence.0;

@@ -63,6 +63,9 @@ pub(crate) trait Holder: Send + Sync {
     /// The node does not own the vhost any more: clients are sent away.
     fn close(&self, why: &str);
 
+    /// So many bytes are in memory for the log, beside what a vhost that is open has itself.
+    fn note_memory(&self, bytes: usize);
+
     /// Who has it instead.
     fn show(&self, whose: &Whose);
 }
