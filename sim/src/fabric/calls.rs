@@ -119,21 +119,17 @@ impl Calls {
     }
 
     fn join(&mut self) {
-        let cluster = &mut self.cluster;
-        let index = cluster.chance.below(cluster.setting.nodes);
-        let name = cluster.name();
-        let Some(node) = cluster.nodes.get_mut(&index) else {
-            return;
-        };
         // Some are told that a registration is revoked by GOODBYE.
-        let is_told = cluster.chance.one_in(2);
+        let is_told = self.cluster.chance.one_in(2);
         let features: ClientFeatures = ClientFeature::ALL
             .into_iter()
             .filter(|feature| is_told || *feature != ClientFeature::CalleeRegistrationRevocation)
             .collect();
-        let key = node.join(cluster.now, name, features);
+        let Some((name, place)) = self.cluster.join(features) else {
+            return;
+        };
         let session = Session {
-            place: Place { node: index, key },
+            place,
             registering: BTreeMap::new(),
             ending: BTreeMap::new(),
             registered: BTreeMap::new(),

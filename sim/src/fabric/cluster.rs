@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crosstie_fabric::Versions;
-use crosstie_routing::{SessionKey, Time};
+use crosstie_routing::{ClientFeatures, SessionKey, Time};
 use crosstie_wamp::{Message, RequestId};
 
 use super::engine::{NodeIndex, Servers};
@@ -109,6 +109,14 @@ impl Cluster {
         RequestId(self.request_last)
     }
 
+    /// Somebody joins one of the nodes.
+    pub(super) fn join(&mut self, features: ClientFeatures) -> Option<(Name, Place)> {
+        let index = self.chance.below(self.setting.nodes);
+        let name = self.name();
+        let key = self.nodes.get_mut(&index)?.join(self.now, name, features);
+        Some((name, Place { node: index, key }))
+    }
+
     /// A session says something.
     pub(super) fn handle(&mut self, place: Place, message: &Message<'_>) {
         let client = self.servers.clients.get_mut(&place.node);
@@ -122,6 +130,14 @@ impl Cluster {
         if let Some(node) = self.nodes.get_mut(&place.node) {
             node.leave(self.now, client, place.key);
         }
+    }
+
+    /// Every node has found every other one.
+    pub(super) fn is_whole(&self) -> bool {
+        let others = self.setting.nodes - 1;
+        self.nodes
+            .values()
+            .all(|node| node.member.pairs() == others)
     }
 
     pub(super) fn attach(&mut self, index: NodeIndex) {

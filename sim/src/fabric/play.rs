@@ -14,6 +14,15 @@ use crate::Name;
 const TICK_MS: u64 = 100;
 const TICK_WITHOUT_FAULTS_MS: u64 = 10;
 
+/// In so many ticks silent servers and nodes are given up, and others found.
+const QUIET_TICKS: usize = 80;
+
+/// A node that did not answer while things failed is not asked again for a minute.
+const MUTE_TICKS: usize = 650;
+
+/// What all nodes tell each other when they have found each other comes within these.
+const FOUND_TICKS: usize = 20;
+
 /// A session as itself sees it.
 pub(super) trait Present {
     fn place(&self) -> Place;
@@ -131,9 +140,17 @@ pub(super) trait Play {
     /// Lets everything arrive, and everybody find each other.
     fn quiet(&mut self) {
         self.cluster().bucket.reach_all();
-        for _ in 0..80 {
+        let mut found = 0;
+        for tick in 0..MUTE_TICKS {
             while self.step() {}
             self.tick();
+            found = match self.cluster().is_whole() {
+                true => found + 1,
+                false => 0,
+            };
+            if tick >= QUIET_TICKS && found >= FOUND_TICKS {
+                break;
+            }
         }
         while self.step() {}
     }

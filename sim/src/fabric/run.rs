@@ -95,15 +95,9 @@ impl Run {
     }
 
     fn join(&mut self) {
-        let cluster = &mut self.cluster;
-        let index = cluster.chance.below(cluster.setting.nodes);
-        let name = cluster.name();
-        let Some(node) = cluster.nodes.get_mut(&index) else {
-            return;
-        };
-        let key = node.join(cluster.now, name, ClientFeatures::default());
-        let session = Session::at(Place { node: index, key });
-        self.sessions.insert(name, session);
+        if let Some((name, place)) = self.cluster.join(ClientFeatures::default()) {
+            self.sessions.insert(name, Session::at(place));
+        }
     }
 
     fn subscribe(&mut self) {
