@@ -1,4 +1,4 @@
-"""Kills and stops nodes and servers in turn, under numbered messages, for as long as wanted.
+"""Kills and stops nodes and servers, and moves a vhost, in turn, under numbered messages.
 
 `make chaos` runs it for minutes, `make test` for seconds; `SECONDS=3600 make chaos` for an hour.
 Each fault is ended, and waited for until messages are confirmed again, before the next one begins.
@@ -26,6 +26,7 @@ from ledger.stage import (
     at_owner,
     await_owner,
     check,
+    crosstie,
     declare,
     leader,
     node_config,
@@ -76,6 +77,11 @@ class Chaos:
         self.nodes[place].signal(signal.SIGCONT)
         self.await_all("stop_owner", begun)
 
+    def move(self) -> None:
+        """Have another node own the vhost; whether one is ready depends on what was before."""
+        done = crosstie(self.nodes[self.owner()], "amqp", "move", "/")
+        self.await_all("move" if done.returncode == 0 else "move, refused")
+
     def kill_leader(self) -> None:
         """Kill the server that leads the stream, and start it again."""
         server = leader(self.servers)
@@ -110,7 +116,7 @@ class Chaos:
         """Go on for so long, each fault once at least; then look whether all is there."""
         faults: list[Callable[[], None]] = [
             *[self.kill_owner, self.stop_leader, self.kill_leader, self.kill_follower],
-            self.stop_owner,
+            *[self.stop_owner, self.move],
         ]
         begun = time.monotonic()
         while time.monotonic() - begun < seconds:
