@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from rig.session import CALL, ERROR, PUBLISH
+from rig.waiting import await_true
+
+from fabric.stage import await_neighbours, node_config
 
 BARRIERS = 150
 
@@ -117,3 +120,49 @@ def test_what_is_too_long_for_nats_reaches_nobody(nats, nodes, session) -> None:
         )
     publisher.publish("com.b", 2)
     assert (near.event()[4], far.event()[4]) == ([2], [2])
+
+
+def test_what_is_retained_anywhere_is_got_everywhere(nats, start, session) -> None:
+    (server,) = nats()
+    here, there = (start(node_config([server.url])) for _ in range(2))
+    await_neighbours([here, there])
+    publisher, far = session(here), session(there)
+    # Nobody has subscribed anywhere, or somebody on the other node.
+    far.subscribe("com.b")
+    publisher.publish("com.a", "old", retain=True)
+    publisher.publish("com.a", 1, retain=True)
+    publisher.publish("com.a", "nobody's", retain=True, eligible_authid=["nobody"])
+    publisher.publish("com.b", 2, retain=True)
+    assert far.event()[4] == [2]
+    publisher.publish("com.c", "gone", retain=True)
+    far.publish("com.c", retain=True, retain_ms=0)
+    far.publish("com.d", 4, retain=True)
+
+    def await_retained(node, count: int) -> None:
+        await_true(
+            f"{count} are retained",
+            lambda: node.metric("realm_retained_events", realm="realm1") == count,
+        )
+
+    for node in (here, there):
+        await_retained(node, 4)
+    # One that begins late has them, too; and they outlive the node that they were published on.
+    late = start(node_config([server.url]))
+    await_neighbours([here, there, late])
+    await_retained(late, 4)
+    here.kill()
+    for node in (there, late):
+        subscriber = session(node)
+        subscriber.subscribe("com.", match="prefix", get_retained=True)
+        events = [subscriber.event() for _ in range(3)]
+        assert [(e[3]["topic"], e[4]) for e in events] == [
+            ("com.a", [1]),
+            ("com.b", [2]),
+            ("com.d", [4]),
+        ]
+        assert all(event[3]["retained"] for event in events)
+        assert node.metric("fabric_retained_refused_total") == 0
+    # What is taken away on one is gone on the other.
+    session(late).publish("com.d", retain=True, retain_ms=0)
+    for node in (there, late):
+        await_retained(node, 3)

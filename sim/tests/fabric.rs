@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crosstie_sim::fabric::{Asks, Calls, Run, Setting, Wills};
+use crosstie_sim::fabric::{Asks, Calls, Keeps, Run, Setting, Wills};
 
 /// Nodes and servers.
 const WITHOUT_FAULTS: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)];
@@ -50,6 +50,10 @@ fn play_asks(seed: u64, setting: Setting) -> usize {
     Asks::new(seed, setting).play(150)
 }
 
+fn play_keeps(seed: u64, setting: Setting) -> usize {
+    Keeps::new(seed, setting).play(4)
+}
+
 fn play_wills(seed: u64, setting: Setting) -> usize {
     Wills::new(seed, setting).play(180)
 }
@@ -92,4 +96,14 @@ fn without_faults_testaments_reach_all() {
 #[test]
 fn with_faults_no_testament_comes_twice_and_none_is_lost_with_its_node() {
     play_seeds(1..=8, &WITH_FAULTS, true, play_wills);
+}
+
+#[test]
+fn without_faults_all_nodes_retain_the_same() {
+    play_seeds(1..=4, &WITHOUT_FAULTS, false, play_keeps);
+}
+
+#[test]
+fn with_faults_all_nodes_come_to_retain_the_same() {
+    play_seeds(1..=4, &WITH_FAULTS, true, play_keeps);
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crosstie_routing::Publication;
+use crosstie_routing::{Publication, RetainedAs};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Disclosed, Message, PublicationId, PublishOptions, RequestId, SessionId};
 
@@ -18,6 +18,7 @@ pub struct Event<'f> {
     pub publisher: Option<Disclosed<'f>>,
     /// A PUBLISH.
     pub message: Message<'f>,
+    pub retained: Option<RetainedAs>,
 }
 
 impl Event<'_> {
@@ -38,6 +39,7 @@ impl Event<'_> {
             options,
             topic,
             payload: *payload,
+            retained: self.retained,
         })
     }
 }
@@ -47,6 +49,11 @@ pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
     head.write(out);
     if let Some(publisher) = &publication.publisher {
         put_disclosed(publisher, out);
+    }
+    if let Some(retained) = &publication.retained {
+        let numbers = [Some(retained.number), retained.ends_us];
+        let numbers = numbers.into_iter().flatten().flat_map(u64::to_be_bytes);
+        fields::put(Field::Retained, &numbers.collect::<Vec<_>>(), out);
     }
     fields::end(out);
     let options = publication.options;
@@ -68,9 +75,18 @@ pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
 pub fn read<'f>(frame: &Frame<'f>) -> Result<Event<'f>, Refusal> {
     let fields = &frame.fields;
     let publisher = disclosed(fields)?;
+    let mut numbers = fields.numbers(Field::Retained);
+    let retained = numbers.next().map(|number| RetainedAs {
+        number,
+        ends_us: numbers.next(),
+    });
     let decoded = codec::decode(frame.head.serializer, frame.rest, &Limits::default());
     match decoded {
-        Ok(message @ Message::Publish { .. }) => Ok(Event { publisher, message }),
+        Ok(message @ Message::Publish { .. }) => Ok(Event {
+            publisher,
+            message,
+            retained,
+        }),
         _ => Err(Refusal::Event),
     }
 }

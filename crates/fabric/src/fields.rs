@@ -40,6 +40,8 @@ pub(crate) enum Field {
     Strangers = 17,
     /// Of a registration that is withdrawn, where nobody was told of its end: the session that served it last, or 0.
     Untold = 18,
+    /// Of an event that is retained: its number, and when it ends if it does by itself.
+    Retained = 19,
 }
 
 const LENGTH_BYTES: usize = 4;

@@ -83,6 +83,7 @@ fn publication<'m>(options: &'m PublishOptions, topic: &'m str) -> Publication<'
             args: b"[1]",
             kwargs: b"{\"a\":2}",
         },
+        retained: None,
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Link {
     ends_unknown: AtomicU64,
     /// Testaments that they handed over, and had no room here.
     testaments_refused: AtomicU64,
+    /// Events that they retain, and that were not taken.
+    retained_refused: AtomicU64,
     /// To who asks the bucket, where there is one; and its other end, until that is taken.
     wishes: Option<UnboundedSender<Wish>>,
     wished: Mutex<Option<UnboundedReceiver<Wish>>>,
@@ -95,6 +97,7 @@ pub(crate) struct Seen {
     pub(crate) answers_partial: u64,
     pub(crate) ends_unknown: u64,
     pub(crate) testaments_refused: u64,
+    pub(crate) retained_refused: u64,
     /// Claims that were refused, and granted.
     pub(crate) grants: [u64; 2],
 }
@@ -231,6 +234,7 @@ impl Link {
             answers_partial: AtomicU64::new(0),
             ends_unknown: AtomicU64::new(0),
             testaments_refused: AtomicU64::new(0),
+            retained_refused: AtomicU64::new(0),
             incarnation,
         }
     }
@@ -455,6 +459,7 @@ impl Link {
             answers_partial: self.answers_partial.load(Ordering::Relaxed),
             ends_unknown: self.ends_unknown.load(Ordering::Relaxed),
             testaments_refused: self.testaments_refused.load(Ordering::Relaxed),
+            retained_refused: self.retained_refused.load(Ordering::Relaxed),
             grants: self
                 .grants
                 .each_ref()

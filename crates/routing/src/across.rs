@@ -15,6 +15,17 @@ pub struct Publication<'m> {
     pub options: &'m PublishOptions,
     pub topic: &'m str,
     pub payload: Payload<'m>,
+    /// How it is retained on all nodes, where it is.
+    pub retained: Option<RetainedAs>,
+}
+
+/// How an event is retained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetainedAs {
+    /// Of two events that cannot be beside each other the one with the higher number stays.
+    pub number: u64,
+    /// When it ends by itself, in microseconds since 1970.
+    pub ends_us: Option<u64>,
 }
 
 /// What a subscription is about.

@@ -3,7 +3,8 @@
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    Dict, Message, PublicationId, PublishOptions, RequestId, Serializer, SessionId, Value,
+    CallOptions, Dict, ID_MAX, Message, Payload, PublicationId, PublishOptions, RequestId,
+    Serializer, SessionId, Value,
 };
 
 use crate::across::Publication;
@@ -18,6 +19,43 @@ pub(crate) struct Handed {
     serializer: Serializer,
     bytes: Box<[u8]>,
 }
+
+/// What nodes say to each other of retained events; it is no procedure that a session could call, and has no answer.
+pub(crate) const RETAINED: &str = "crosstie.node.retained";
+
+/// The number of what is said without an answer; no question is ever counted so far.
+pub(crate) const UNANSWERED: u64 = ID_MAX;
+
+/// What is said to another node, as the arguments by name of a question.
+pub(crate) fn said(members: Dict) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Only numbers that are none have no form in a serializer, and here are none of them.
+    let written = codec::encode_value(&Value::Dict(members), Serializer::Cbor, &mut bytes);
+    debug_assert!(written.is_ok(), "a value has no form");
+    bytes
+}
+
+/// A question that has no answer.
+pub(crate) fn unanswered<'s>(procedure: &'s str, said: &'s [u8]) -> Message<'s> {
+    question(UNANSWERED, procedure, said)
+}
+
+/// A question under a number.
+pub(crate) fn question<'s>(number: u64, procedure: &'s str, said: &'s [u8]) -> Message<'s> {
+    Message::Call {
+        request: RequestId(number),
+        options: CallOptions::default(),
+        procedure: procedure.into(),
+        payload: Payload {
+            serializer: Serializer::Cbor,
+            args: NOTHING,
+            kwargs: said,
+        },
+    }
+}
+
+/// An empty list in CBOR.
+const NOTHING: &[u8] = &[0x80];
 
 /// The members of a question that hands one over. Of its options those are said that matter to another node.
 pub(crate) fn write(publication: &Publication<'_>) -> Dict {

@@ -91,7 +91,7 @@ mod wildcard;
 
 pub use across::{
     Called, Crossing, EndTold, Locality, NeighbourKey, Offer, Pattern, Position, Publication,
-    Uncrossed,
+    RetainedAs, Uncrossed,
 };
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,

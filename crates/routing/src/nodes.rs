@@ -16,7 +16,7 @@ impl<H> Realm<H> {
     /// `own` is what they know this node by.
     pub fn join_fabric(&mut self, own: u64, locality: Locality, out: &mut dyn Outbox<H>) {
         let scope = hash(&self.config.name);
-        self.broker.join_fabric(scope, out);
+        self.broker.join_fabric(own, scope, out);
         self.dealer.join_fabric(own, scope, locality);
         self.reflection.has_nodes = true;
         if self.config.meta_api {
@@ -64,6 +64,7 @@ impl<H> Realm<H> {
         self.sessions.neighbours.join(key);
         self.meet_known(key, out);
         self.meet_holder(now, key, out);
+        self.meet_retained(key, out);
         self.work(now, self.steps_at_once_max, out);
     }
 

@@ -155,6 +155,8 @@ pub enum Note {
     EndUnknown,
     /// A testament that another node has handed over found no room here: it is not published if that node dies.
     TestamentRefused,
+    /// An event that another node retains was not taken: it is malformed, too long, or of a time that is yet to come.
+    RetainedRefused,
     /// Somebody was refused something at a bound of its role.
     RoleLimit(RoleLimit),
 }

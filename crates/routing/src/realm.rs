@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crosstie_wamp::{Message, SessionId};
 
+use crate::across::NeighbourKey;
 use crate::authz::{RoleIndex, Roles};
 use crate::broker::Broker;
 use crate::context::Context;
@@ -41,6 +42,8 @@ pub struct Realm<H> {
     pub(crate) known: Known,
     pub(crate) entrusted: Entrusted,
     pub(crate) entrusting: Entrusting,
+    /// Nodes that are told of all retained events, and behind which topic they are told of more.
+    pub(crate) sharing: VecDeque<(NeighbourKey, Option<String>)>,
     pub(crate) steps: u32,
     pub(crate) detached: Detached,
     /// Sessions that have left and still hold something. The last one is the first: what it holds is
@@ -73,6 +76,7 @@ impl<H> Realm<H> {
             known: Known::default(),
             entrusted: Entrusted::default(),
             entrusting: Entrusting::default(),
+            sharing: VecDeque::new(),
             reflection: Reflection::default(),
             steps: 0,
             detached: Detached::default(),

@@ -24,4 +24,8 @@ impl Link {
     pub(crate) fn note_end_unknown(&self) {
         self.ends_unknown.fetch_add(1, Ordering::Relaxed);
     }
+
+    pub(crate) fn note_retained_refused(&self) {
+        self.retained_refused.fetch_add(1, Ordering::Relaxed);
+    }
 }

@@ -40,6 +40,7 @@ struct Families {
     ends_unknown: Counters<2>,
     testaments: Gauges<2>,
     testaments_refused: Counters<2>,
+    retained_refused: Counters<2>,
     claims: Counters<3>,
     denied: Gauges<2>,
     denials: Counters<3>,
@@ -117,6 +118,7 @@ impl Families {
             (&self.answers_partial, seen.answers_partial),
             (&self.ends_unknown, seen.ends_unknown),
             (&self.testaments_refused, seen.testaments_refused),
+            (&self.retained_refused, seen.retained_refused),
         ] {
             family.get_or_create(&of_link()).inc_by(count);
         }
@@ -192,6 +194,8 @@ impl Families {
         registry.register("fabric_testaments", help, self.testaments);
         let help = "Testaments of other nodes' sessions that found no room here";
         registry.register("fabric_testaments_refused", help, self.testaments_refused);
+        let help = "Events that other nodes retain and that were not taken";
+        registry.register("fabric_retained_refused", help, self.retained_refused);
         let help = "Claims of procedures for one callee, by outcome";
         registry.register("fabric_claims", help, self.claims);
         let help = "Registrations of other nodes that were not taken";

@@ -152,6 +152,12 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
                 return;
             }
+            Note::RetainedRefused => {
+                if let Some(link) = self.link {
+                    link.note_retained_refused();
+                }
+                return;
+            }
             Note::TestamentRefused => {
                 if let Some(link) = self.link {
                     link.note_testament_refused();

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use crosstie_wamp::{EventDetails, MatchPolicy, Message, MessageType, RequestId, SubscriptionId};
+use crosstie_wamp::{
+    Disclosed, EventDetails, MatchPolicy, Message, MessageType, RequestId, SubscriptionId,
+};
 
 use super::receivers::Filter;
 use super::retained::{self, Retained};
@@ -22,7 +24,8 @@ use crate::sharding::shared_id;
 const STEPS_PER_REQUEST: u32 = 10;
 
 impl Broker {
-    pub(crate) fn join_fabric<H>(&mut self, scope: u64, out: &mut dyn Outbox<H>) {
+    pub(crate) fn join_fabric<H>(&mut self, own: u64, scope: u64, out: &mut dyn Outbox<H>) {
+        self.retained.join_fabric(own);
         self.across = Some(Box::new(Across {
             scope,
             ..Across::default()
@@ -237,6 +240,7 @@ impl Broker {
     #[cold]
     #[inline(never)]
     pub(super) fn publish_across<H>(
+        &mut self,
         context: &mut Context<'_, H>,
         publication: &retained::Publication<'_>,
     ) -> Result<(), Fault> {
@@ -249,6 +253,9 @@ impl Broker {
         if options.retain {
             Retained::check(context, options, topic, payload)?;
         }
+        let retained = options
+            .retain
+            .then(|| self.retained.begin(context, publication));
         let sessions = &*context.sessions;
         let crossing = Publication {
             id: publication.id,
@@ -256,6 +263,7 @@ impl Broker {
             options,
             topic,
             payload,
+            retained,
         };
         context.out.publish_across(&crossing).map_err(uncrossed)
     }
@@ -267,6 +275,12 @@ impl Broker {
         publication: &Publication<'_>,
     ) -> bool {
         let Publication { topic, options, .. } = publication;
+        if let Some(retained) = publication.retained {
+            let publisher = publication.publisher.as_ref();
+            let publisher = publisher.map(|who| (who.session, told(who)));
+            self.retained
+                .take_in(context, publisher, publication, retained);
+        }
         let exact = self.by_topic.exact(topic);
         self.matched.clear();
         self.by_topic
@@ -296,15 +310,10 @@ impl Broker {
                 topic: publication.topic,
                 payload: publication.payload,
             };
-            let publisher = publication.publisher.as_ref().map(|who| {
-                let identity = Identity {
-                    authid: (*who.authid).into(),
-                    authrole: (*who.authrole).into(),
-                    authmethod: "".into(),
-                    authprovider: "".into(),
-                };
-                (who.session, identity)
-            });
+            let publisher = publication
+                .publisher
+                .as_ref()
+                .map(|who| (who.session, told(who)));
             self.keep_of(context, publisher, log, &kept);
         }
         let is_exact = subscription.match_policy == MatchPolicy::Exact;
@@ -349,6 +358,16 @@ impl Subscription {
             match_policy: self.match_policy,
             topic: &self.topic,
         })
+    }
+}
+
+/// What is told of somebody on another node.
+fn told(who: &Disclosed<'_>) -> Identity {
+    Identity {
+        authid: (*who.authid).into(),
+        authrole: (*who.authrole).into(),
+        authmethod: "".into(),
+        authprovider: "".into(),
     }
 }
 

@@ -228,7 +228,7 @@ impl Broker {
             payload,
         };
         if self.across.is_some()
-            && let Err(fault) = Self::publish_across(context, &publication)
+            && let Err(fault) = self.publish_across(context, &publication)
         {
             if options.acknowledge {
                 context.refuse(from, MessageType::Publish, request, &fault);

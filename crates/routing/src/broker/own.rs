@@ -85,7 +85,7 @@ impl Broker {
         };
         if crosses {
             // It is nobody's publication that could be refused.
-            let _ = Self::publish_across(context, &publication);
+            let _ = self.publish_across(context, &publication);
         }
         for key in exact.iter().chain(&self.matched) {
             self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
@@ -163,18 +163,24 @@ impl Broker {
             options: &options,
             topic: &topic,
             payload,
+            retained: None,
         };
-        if !is_taken || context.out.publish_across(&publication).is_err() {
+        let kept = Publication {
+            id: publication.id,
+            publisher: None,
+            options: &options,
+            topic: &topic,
+            payload,
+        };
+        let retained = options.retain.then(|| self.retained.begin(context, &kept));
+        let crossing = across::Publication {
+            retained,
+            ..publication.clone()
+        };
+        if !is_taken || context.out.publish_across(&crossing).is_err() {
             return;
         }
         if options.retain {
-            let kept = Publication {
-                id: publication.id,
-                publisher: None,
-                options: &options,
-                topic: &topic,
-                payload,
-            };
             let publisher = handed.publisher.clone();
             let _ = self.retained.keep_of(context, publisher, &kept);
         }
@@ -215,7 +221,7 @@ impl Broker {
             payload,
         };
         let crosses = crosses && self.across.is_some();
-        if crosses && Self::publish_across(context, &publication).is_err() {
+        if crosses && self.publish_across(context, &publication).is_err() {
             return;
         }
         if options.retain && self.retained.keep(context, &publication).is_err() {

@@ -7,20 +7,17 @@
 //! its own sessions alone: so nobody is sent a testament twice.
 
 use crosstie_wamp::codec::{self, Limits};
-use crosstie_wamp::{Dict, Message, Payload, Serializer, Value};
+use crosstie_wamp::{Dict, Message, Payload, Value};
 
 use crate::across::{NeighbourKey, Publication};
 use crate::entrusted::{COPIES, REMEMBERED_MAX};
-use crate::handed;
+use crate::handed::{self, UNANSWERED};
 use crate::identity::SessionIndex;
 use crate::testaments::{Scope, Testament};
 use crate::{Note, Outbox, Realm, Time};
 
 /// What nodes say to each other of testaments; it is no procedure that a session could call, and has no answer.
 pub(super) const TESTAMENTS: &str = "crosstie.node.testaments";
-
-/// The number of what is said without an answer; no question is ever counted so far.
-pub(super) const UNANSWERED: u64 = crosstie_wamp::ID_MAX;
 
 /// So long after it has met others again a node waits for what was published for it.
 const DOUBTFUL_MS: u64 = 3_000;
@@ -106,7 +103,10 @@ impl<H> Realm<H> {
     /// Whether there is something to do about what other nodes had, or what this one has for them.
     #[inline]
     pub(crate) fn has_backlog_of_nodes(&self) -> bool {
-        self.known.has_ended() || self.entrusted.is_any_due() || !self.entrusting.handing.is_empty()
+        self.known.has_ended()
+            || self.entrusted.is_any_due()
+            || !self.entrusting.handing.is_empty()
+            || !self.sharing.is_empty()
     }
 
     /// Does a part of it; whether there was anything.
@@ -119,6 +119,7 @@ impl<H> Realm<H> {
         self.tell_ended(steps_max, out)
             || self.publish_due(now, steps_max, out)
             || self.hand_some(now, steps_max, out)
+            || self.share_some(steps_max, out)
     }
 
     /// Publishes what is due, so many steps' worth; whether there was anything.
@@ -346,6 +347,7 @@ impl<H> Realm<H> {
             options: levelled.as_deref().unwrap_or(&options),
             topic: &topic,
             payload,
+            retained: None,
         };
         let mut said = handed::write(&publication);
         let rare = self.sessions[from].rare.as_mut();
@@ -406,11 +408,9 @@ impl<H> Realm<H> {
     }
 
     fn say_node(&mut self, node: NeighbourKey, said: Dict, out: &mut dyn Outbox<H>) {
-        let mut bytes = Vec::new();
-        if codec::encode_value(&Value::Dict(said), Serializer::Cbor, &mut bytes).is_ok() {
-            // What does not reach it ends what is between both, and is said anew.
-            self.send_question(node, UNANSWERED, (TESTAMENTS, &bytes), out);
-        }
+        // What does not reach it ends what is between both, and is said anew.
+        let said = handed::said(said);
+        self.send_question(node, UNANSWERED, (TESTAMENTS, &said), out);
     }
 
     fn hold_entrusted(&self, before: usize, out: &mut dyn Outbox<H>) {

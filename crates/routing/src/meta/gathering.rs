@@ -8,17 +8,18 @@ use std::collections::VecDeque;
 use std::mem;
 
 use crosstie_wamp::codec::{self, Limits};
-use crosstie_wamp::{CallOptions, Message, Payload, RequestId, Serializer, Value};
+use crosstie_wamp::{Message, Payload, Serializer, Value};
 
 use super::arguments::Arguments;
 use super::asked::SKIPPED;
-use super::entrusting::{TESTAMENTS, UNANSWERED};
+use super::entrusting::TESTAMENTS;
 use super::gathered::{Asked, Asker, Gathering, ID_BYTES, Part};
 use super::knowing::LIST;
 use super::merging::{Merge, count};
 use super::{Answer, Procedure, find, is_always_there};
 use crate::across::{Crossing, NeighbourKey};
 use crate::fault::{Fault, error};
+use crate::handed::{self, RETAINED, UNANSWERED};
 use crate::identity::SessionIndex;
 use crate::{Note, Outbox, Realm, Time};
 
@@ -123,6 +124,9 @@ impl<H> Realm<H> {
             serializer: Serializer::Cbor,
         };
         let mut skipped = 0;
+        if **procedure == *RETAINED {
+            return self.take_retained(now, from, payload, out);
+        }
         if **procedure == *TESTAMENTS {
             self.take_testaments(from, payload, out);
             return self.settle(now, out);
@@ -288,16 +292,7 @@ impl<H> Realm<H> {
         out: &mut dyn Outbox<H>,
     ) -> bool {
         self.steps = self.steps.saturating_add(STEPS_PER_QUESTION);
-        let question = Message::Call {
-            request: RequestId(number),
-            options: CallOptions::default(),
-            procedure: procedure.into(),
-            payload: Payload {
-                serializer: Serializer::Cbor,
-                args: NOTHING,
-                kwargs: named,
-            },
-        };
+        let question = handed::question(number, procedure, named);
         out.cross(node, &Crossing::Question(&question)).is_ok()
     }
 
@@ -321,9 +316,6 @@ impl<H> Realm<H> {
         self.answer_meta(now, asked, answer, out);
     }
 }
-
-/// An empty list in CBOR.
-const NOTHING: &[u8] = &[0x80];
 
 fn no_such() -> Fault {
     Fault::new(

@@ -26,6 +26,7 @@ mod merging;
 mod publishing;
 mod reflection;
 mod sessions;
+mod sharing;
 mod testaments;
 
 pub(crate) use self::entries::Entries;

@@ -6,6 +6,7 @@
 //! publishers and end with the realm, or when their publisher or the realm's configuration says. All of them
 //! together are bounded, and the oldest go first.
 
+mod shared;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,9 @@ use crosstie_wamp::{
     Receivers, Serializer, SessionId, SubscriptionId,
 };
 
+use self::shared::mixed;
 use super::receivers::whitelist;
+use crate::across::RetainedAs;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
@@ -55,6 +58,15 @@ pub(crate) struct Retained {
     bytes: usize,
     /// The numbers of those that are not there any more, for a store to forget.
     forgotten: Vec<u64>,
+    /// Where there are other nodes: what is this one's own in numbers.
+    node_bits: Option<u64>,
+    /// How the event that is published now is retained.
+    begun: Option<(PublicationId, RetainedAs)>,
+    /// Where there are other nodes: the last event of a topic, by its number, where it has ended; and these topics by number.
+    ended: BTreeMap<Arc<str>, (u64, PublicationId)>,
+    ended_by_age: BTreeMap<u64, Arc<str>>,
+    /// Of all events that are for other nodes, too.
+    digest: u64,
 }
 
 /// A retained event.
@@ -74,6 +86,8 @@ struct Event {
     args_bytes: usize,
     /// What it counts for against the bounds.
     bytes: usize,
+    /// Other nodes have it, too.
+    is_shared: bool,
 }
 
 impl Retained {
@@ -98,17 +112,19 @@ impl Retained {
         publication: &Publication<'_>,
     ) -> Result<(), Fault> {
         let config = context.config;
-        let limits = &config.limits;
         let (receivers, bytes) = weigh(
             context,
             publication.options,
             publication.topic,
             publication.payload,
         )?;
-        self.number_last += 1;
+        let begun = self.begun.take().filter(|(id, _)| *id == publication.id);
+        let number = begun.map_or_else(|| self.next_number(context), |(_, begun)| begun.number);
+        self.number_last = self.number_last.max(number);
+        let is_shared = self.node_bits.is_some() && !context.out.is_local(publication.topic);
         let payload = publication.payload;
         let event = Event {
-            number: self.number_last,
+            number,
             publication: publication.id,
             publisher,
             end: end(config, context.now, publication),
@@ -118,9 +134,26 @@ impl Retained {
             payload: [payload.args, payload.kwargs].concat().into(),
             args_bytes: payload.args.len(),
             bytes,
+            is_shared,
         };
-        self.store(context, publication, &event);
-        self.insert(publication.topic, event);
+        let epoch_us = context.events.epoch_us();
+        let is_told = is_shared && context.sessions.neighbours.is_any_there();
+        let said = is_told.then(|| Self::written(publication.topic, &event, epoch_us));
+        self.put(context, publication.topic, event);
+        if let Some(Some(said)) = said {
+            Self::share(context, said);
+        }
+        Ok(())
+    }
+
+    /// Puts an event in its place, and has a store keep it, unless a newer one is there.
+    fn put<H>(&mut self, context: &mut Context<'_, H>, topic: &str, event: Event) {
+        if self.is_obsolete(topic, &event) {
+            return;
+        }
+        let limits = &context.config.limits;
+        self.store(context, topic, &event);
+        self.insert(topic, event);
         // Each that comes may see two off; what is left of many waits for turns of its own.
         self.end_some(context.now, ENDED_WITH_EACH_MAX);
         let evicted = self.make_room(limits.retained_events_max, limits.retained_bytes_max);
@@ -128,7 +161,6 @@ impl Retained {
         if evicted > 0 {
             context.out.note(Note::RetainedEvicted, evicted);
         }
-        Ok(())
     }
 
     /// Whether such a publication would be kept.
@@ -194,6 +226,7 @@ impl Retained {
                 self.by_end.pop_first();
                 continue;
             };
+            self.note_ended(number, &topic);
             self.take_out(number, &topic);
             ended += 1;
         }
@@ -228,29 +261,48 @@ impl Retained {
             .filter(move |(topic, _)| policy != MatchPolicy::Wildcard || fits(pattern, topic))
     }
 
+    /// Whether there is a newer event in its place.
+    fn is_obsolete(&self, topic: &str, event: &Event) -> bool {
+        let ended = self.ended.get(topic);
+        if ended.is_some_and(|(number, _)| *number > event.number) {
+            return true;
+        }
+        let newer = self.topics.get(topic).into_iter().flatten();
+        let mut newer = newer.filter(|known| known.number > event.number);
+        newer.any(|known| known.receivers.is_none() || known.receivers == event.receivers)
+    }
+
+    /// Puts an event in the place of those that it makes obsolete.
     fn insert(&mut self, topic: &str, event: Event) {
         let mut obsolete = Vec::new();
+        if !self.ended.is_empty() && event.receivers.is_none() {
+            self.forget_ended(topic);
+        }
         let topic = match self.topics.get_key_value(topic) {
             Some((topic, _)) => Arc::clone(topic),
             None => topic.into(),
         };
-        let events = self.topics.entry(Arc::clone(&topic)).or_default();
+        self.bytes += event.bytes;
+        self.digest ^= mixed(&event);
+        self.by_age.insert(event.number, Arc::clone(&topic));
+        self.by_end.extend(event.end.map(|end| (end, event.number)));
+        let events = self.topics.entry(topic).or_default();
+        let place = events.partition_point(|known| known.number < event.number);
         if event.receivers.is_none() {
-            // Everybody may receive this one, and it is newer than all others.
-            obsolete.append(events);
+            // Everybody may receive this one, and it is newer than those before it.
+            obsolete.extend(events.drain(..place));
+            events.insert(0, event);
         } else {
-            let same = events.iter().position(|e| e.receivers == event.receivers);
+            events.insert(place, event);
+            let same = |e: &Event| e.receivers == events[place].receivers;
+            let same = events[..place].iter().position(same);
             obsolete.extend(same.map(|place| events.remove(place)));
             let is_listed = |e: &Event| e.receivers.is_some();
-            if events.iter().filter(|e| is_listed(e)).count() >= LISTED_MAX {
+            if events.iter().filter(|e| is_listed(e)).count() > LISTED_MAX {
                 let oldest = events.iter().position(is_listed);
                 obsolete.extend(oldest.map(|place| events.remove(place)));
             }
         }
-        self.bytes += event.bytes;
-        self.by_age.insert(event.number, topic);
-        self.by_end.extend(event.end.map(|end| (end, event.number)));
-        events.push(event);
         for event in obsolete {
             self.forget(&event);
         }
@@ -290,6 +342,7 @@ impl Retained {
         self.by_age.remove(&event.number);
         self.forgotten.push(event.number);
         self.bytes -= event.bytes;
+        self.digest ^= mixed(event);
         if let Some(end) = event.end {
             self.by_end.remove(&(end, event.number));
         }

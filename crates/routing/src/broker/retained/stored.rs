@@ -1,18 +1,13 @@
 //! Retained events that a store has beside the realm: what it is told, and what it tells when the realm begins.
 
-use super::{Event, Publication, Retained};
+use super::{Event, Retained};
 use crate::context::Context;
 use crate::recorded::{Recorded, RetainedEvent};
 use crate::{Outbox, Realm, Time};
 
 impl Retained {
     /// Has the store keep what was kept as the last one.
-    pub(super) fn store<H>(
-        &self,
-        context: &mut Context<'_, H>,
-        publication: &Publication<'_>,
-        event: &Event,
-    ) {
+    pub(super) fn store<H>(&self, context: &mut Context<'_, H>, topic: &str, event: &Event) {
         if !context.config.stores_retained {
             return;
         }
@@ -24,7 +19,7 @@ impl Retained {
                 publication: event.publication,
                 unix_us: context.unix_us(),
                 publisher: event.publisher.clone(),
-                topic: publication.topic.into(),
+                topic: topic.into(),
                 receivers: event.receivers.clone(),
                 passthru: event.passthru.clone(),
                 serializer: event.serializer,
@@ -69,6 +64,7 @@ impl Retained {
             payload: event.payload,
             args_bytes: event.args_bytes,
             bytes,
+            is_shared: self.node_bits.is_some() && !context.out.is_local(&topic),
         };
         self.insert(&topic, event);
     }
