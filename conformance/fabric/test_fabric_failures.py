@@ -144,6 +144,9 @@ def test_without_nats_a_node_serves_its_own_sessions(nats, nodes, session) -> No
     server.kill()
     for node in (here, there):
         await_attached(node, False)
+    code, why = here.health()
+    assert code == 200
+    assert "no NATS server is reached, it is alone" in why
     publisher.publish("com.a", "alone")
     assert near.event()[4] == ["alone"]
     await_event(publisher, session(here), "com.b")
@@ -162,6 +165,9 @@ def test_without_nats_a_node_may_refuse(nats, nodes, session) -> None:
     far.subscribe("com.a")
     server.kill()
     await_attached(here, False)
+    code, why = here.health()
+    assert code == 503
+    assert "Realm 'realm1' of router 'worker1': no NATS server is reached, nobody is let in" in why
     publisher.peer.say(PUBLISH, 1, {"acknowledge": True}, "com.a", [1])
     assert publisher.peer.hear(ERROR)[4] == "wamp.error.network_failure"
     late = RawSocket.tcp(here.address("tcp")).shake_hands()

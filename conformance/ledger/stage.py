@@ -92,8 +92,9 @@ def at_owner(
 
 
 def await_alarm(node: Router, text: str) -> None:
-    """Wait until a node says why it does not open its vhost."""
-    await_true(f"the alarm: {text}", lambda: text in node.page("/health"))
+    """Wait until a node says why it does not open its vhost, and that it is not ready."""
+    await_true(f"the alarm: {text}", lambda: text in node.health()[1])
+    assert node.health()[0] == 503
     assert role(node) != "owner"
 
 

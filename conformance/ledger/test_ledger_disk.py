@@ -111,7 +111,7 @@ def test_disks_that_are_full(tmp_path, disk, start, request):
     assert not any(has_given_up(server) for server in servers[1:])
     publish_until_blocked(node, confirmed + 1, 90)
     assert any(has_given_up(server) for server in servers[1:])
-    await_true("it is said", lambda: "its log takes nothing: " in node.page("/health"))
+    await_true("it is said", lambda: "its log takes nothing: " in node.health()[1])
     # Room is not enough for a server that has given up.
     for name in sizes:
         disk(name, ROOM)
@@ -137,7 +137,7 @@ def test_servers_that_may_keep_no_more(tmp_path, start, request):
     confirmed = publish(node, 0, lambda number: number >= 5)
     publish_until_blocked(node, confirmed + 1, 30)
     words = "its log takes nothing: insufficient"
-    await_true("it is said", lambda: words in node.page("/health"))
+    await_true("it is said", lambda: words in node.health()[1])
     # Nor can it be moved then.
     second = start([server], "node_b")
     stays = "its log acknowledges nothing: it stays here"

@@ -181,7 +181,7 @@ def test_what_a_vhost_held_before_it_was_replicated(nats, start, tmp_path, is_ta
     plain.stop()
     first = start(servers, "node_a")
     await_alarm(first, "1 queues and 5 messages of it, from before it was replicated")
-    assert "crosstie amqp recover / --from store" in first.page("/health")
+    assert "crosstie amqp recover / --from store" in first.health()[1]
     # Another node does not begin without them.
     second = start(servers, "node_b")
     await_alarm(second, "node node_a/worker1 has what it held before it was replicated")

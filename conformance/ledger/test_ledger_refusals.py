@@ -91,7 +91,7 @@ def test_what_strangers_say_is_not_believed(nats, start):
         connection.channel().basic_publish("", QUEUE, b"1 1", PERSISTENT)
     await_true(
         "nobody opens it",
-        lambda: all("its log is broken at entry" in node.page("/health") for node in nodes),
+        lambda: all("its log is broken at entry" in node.health()[1] for node in nodes),
     )
 
 

@@ -74,6 +74,7 @@ def test_an_owner_that_stops_hands_over(nats, start):
     await_true(
         "it has read along", lambda: second.metric("amqp_memory_bytes") > 200 * publisher.confirmed
     )
+    assert second.health() == (200, "ok\n")
     first.stop()
     assert await_owner([second]) is second
     check(take_all([second]), [publisher])
@@ -118,6 +119,9 @@ def test_an_owner_without_servers_sends_its_clients_away(nats, start):
             await_end(idle)
         assert closed.value.reply_code == 320
     await_true("it says so", lambda: "no NATS server is reached" in refusal(owner))
+    (code, why) = owner.health()
+    assert code == 503
+    assert "is on no node that is known: no NATS server is reached" in why
     servers[0].start()
     publisher.await_more(20)
     publisher.stop()

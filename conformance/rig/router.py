@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -154,6 +155,15 @@ class Router:
         """Return the body of an HTTP page of a transport, as it is now."""
         host, port = self.address(transport)
         return fresh(urllib.request.Request(f"http://{host}:{port}{path}"))[1]
+
+    def health(self, transport: str = "tcp") -> tuple[int, str]:
+        """Return whether the node is ready, as 200 or 503, and what it says of that."""
+        host, port = self.address(transport)
+        try:
+            with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=DEADLINE_S) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process."""

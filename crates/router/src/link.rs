@@ -2,6 +2,7 @@
 
 mod noting;
 mod strangers;
+mod wrong;
 
 use std::fmt;
 use std::sync::Arc;

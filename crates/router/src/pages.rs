@@ -19,9 +19,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::amqp::{self, Alarm};
+use crate::amqp::{self, Alarm, Ownership, Whose};
 use crate::counters::{Counter, counters};
-use crate::link::Seen;
 use crate::listen::Listening;
 use crate::markup::escaped;
 use crate::metrics::{Form, metrics};
@@ -116,7 +115,10 @@ pub(crate) fn respond(listening: &Listening, request: &Request<Incoming>) -> Res
             StatusCode::SERVICE_UNAVAILABLE,
             "shutting down\n".to_owned(),
         ),
-        Page::Health => health(&listening.routers.lock().clone()),
+        Page::Health => {
+            let (status, body) = health(&listening.routers.lock().clone());
+            text(status, body)
+        }
         Page::Metrics => {
             let accept = request.headers().get(ACCEPT);
             let form = Form::accepted(accept.and_then(|accept| accept.to_str().ok()));
@@ -181,28 +183,52 @@ fn processor_time() -> Duration {
     )
 }
 
-/// Neither full memory nor a low disk is a reason to take a node out of service: consumers are
-/// served, and make room.
-fn health(routers: &[Arc<RouterState>]) -> Response<Full<Bytes>> {
-    let alarms = amqp::alarms(routers);
-    let is_degraded = alarms
-        .iter()
-        .any(|(_, alarm)| matches!(alarm, Alarm::StoreFailing { .. }));
-    let (status, mut body) = match is_degraded {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "degraded\n".to_owned()),
-        false => (StatusCode::OK, "ok\n".to_owned()),
-    };
-    for (router, alarm) in alarms {
-        let _ = writeln!(body, "AMQP of router '{router}': {alarm}");
+/// Whether the node is ready for clients: 503 where some would be let in whom nothing can be done for, as what is to survive
+/// cannot be kept, a vhost is open nowhere, or a realm lets nobody in. Neither full memory nor a low disk is a reason to take a
+/// node out of service: consumers are served, and make room. Nor is a realm that is alone and serves its own sessions.
+fn health(routers: &[Arc<RouterState>]) -> (StatusCode, String) {
+    let mut wrong = String::new();
+    let mut is_ready = true;
+    for (router, alarm) in amqp::alarms(routers) {
+        is_ready &= !matches!(alarm, Alarm::StoreFailing { .. });
+        let _ = writeln!(wrong, "AMQP of router '{router}': {alarm}");
     }
-    for (router, realm) in realms(routers) {
-        let seen = realm.link.as_ref().map(|link| link.seen());
-        for wrong in seen.as_ref().map(fabric_wrong).unwrap_or_default() {
-            let (router, realm) = (&router.id, realm.name());
-            let _ = writeln!(body, "Realm '{realm}' of router '{router}': {wrong}");
+    for (router, vhost) in amqp::replicated_vhosts(routers) {
+        let seen = vhost.seen();
+        match vhost.ownership() {
+            Ownership::Here(_) => is_ready &= !seen.is_log_refusing,
+            Ownership::NotHere(Whose::Elsewhere { .. }) => {}
+            Ownership::NotHere(Whose::Nobody { why }) => {
+                is_ready = false;
+                // Where there is an alarm it has said so.
+                if seen.alarm.is_none() {
+                    let name = &vhost.name;
+                    let _ = writeln!(
+                        wrong,
+                        "AMQP of router '{router}': replicated vhost '{name}' is on no node that is known: {why}"
+                    );
+                }
+            }
         }
     }
-    text(status, body)
+    for (router, realm) in realms(routers) {
+        let Some(link) = &realm.link else {
+            continue;
+        };
+        let (router, realm) = (&router.id, realm.name());
+        let (is_open, all) = link.seen().judge(link.settings.is_refused_detached);
+        is_ready &= is_open;
+        for wrong_there in all {
+            let _ = writeln!(wrong, "Realm '{realm}' of router '{router}': {wrong_there}");
+        }
+    }
+    match is_ready {
+        true => (StatusCode::OK, format!("ok\n{wrong}")),
+        false => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("degraded\n{wrong}"),
+        ),
+    }
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
@@ -385,7 +411,7 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
                 escaped(&seen.why)
             ),
         };
-        let wrong = escaped(&fabric_wrong(&seen).join("; "));
+        let wrong = escaped(&seen.wrong().join("; "));
         let nodes: Vec<_> = seen.nodes.iter().map(|node| escaped(node)).collect();
         let _ = write!(
             rows,
@@ -402,25 +428,6 @@ fn fabric_status(routers: &[Arc<RouterState>]) -> String {
         false => format!(
             "<h2>Other nodes</h2><div><table><tr><th>router<th>realm<th>state<th>nodes<th>their registrations<th>open calls{rows}</table></div>"
         ),
-    }
-}
-
-/// What NATS does not let a node do, and whom it does not understand.
-fn fabric_wrong(seen: &Seen) -> Vec<String> {
-    let strangers = seen.strangers.iter().map(|(node, theirs)| {
-        let own = seen.versions;
-        format!("node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}")
-    });
-    fabric_denied(seen).into_iter().chain(strangers).collect()
-}
-
-fn fabric_denied(seen: &Seen) -> Option<String> {
-    match (seen.is_denied, seen.interests_denied) {
-        (true, _) => Some("NATS denies what every node of the realm needs".to_owned()),
-        (false, 0) => None,
-        (false, count) => Some(format!(
-            "NATS denies {count} of the subjects that are subscribed to"
-        )),
     }
 }
 

@@ -52,7 +52,8 @@ pub(crate) use broker::Broker;
 pub(crate) use conversation::{AmqpEndpoint, Conversation};
 pub(crate) use metrics::register as register_metrics;
 pub(crate) use peer::Peer;
-pub(crate) use replication::cluster_listeners;
+pub(crate) use replicated::Whose;
+pub(crate) use replication::{Ownership, cluster_listeners};
 pub(crate) use status::{alarms, replicated_page, replicated_vhosts};
 
 pub use import::try_import;

@@ -362,6 +362,7 @@ impl Driver {
             seen.waiting_bytes = waiting_bytes;
             seen.resynchronizations = status.resynchronizations;
             let no_copy = no_copy.then(|| "this node's copy of it is not written".to_owned());
+            seen.is_log_refusing = term.refusal.is_some();
             seen.alarm = term.refusal.clone().or(no_copy);
         });
     }

@@ -30,6 +30,8 @@ pub(crate) struct Seen {
     /// All appends together, in microseconds.
     pub(crate) append_us: u64,
     pub(crate) resynchronizations: u64,
+    /// This node owns it, and its log takes nothing.
+    pub(crate) is_log_refusing: bool,
     /// Terms that this node has begun.
     pub(crate) takeovers: u64,
     /// Why the node does not own the vhost though nobody else does, or why it is not sure to be kept.

@@ -1,0 +1,42 @@
+//! What operators are told that is wrong with a realm of several nodes.
+
+use crosstie_fabric::State;
+
+use super::Seen;
+
+impl Seen {
+    /// Whether the realm lets sessions in, and what is wrong.
+    pub(crate) fn judge(&self, is_refused_detached: bool) -> (bool, Vec<String>) {
+        let mut wrong = self.wrong();
+        if self.state != State::Detached {
+            return (true, wrong);
+        }
+        let what = match is_refused_detached {
+            true => "nobody is let in",
+            false => "it is alone",
+        };
+        wrong.push(format!("no NATS server is reached, {what} ({})", self.why));
+        (!is_refused_detached, wrong)
+    }
+
+    /// What NATS does not let a node do, and whom it does not understand.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        let strangers = self.strangers.iter().map(|(node, theirs)| {
+            let own = self.versions;
+            format!(
+                "node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}"
+            )
+        });
+        self.denied().into_iter().chain(strangers).collect()
+    }
+
+    fn denied(&self) -> Option<String> {
+        match (self.is_denied, self.interests_denied) {
+            (true, _) => Some("NATS denies what every node of the realm needs".to_owned()),
+            (false, 0) => None,
+            (false, count) => Some(format!(
+                "NATS denies {count} of the subjects that are subscribed to"
+            )),
+        }
+    }
+}
