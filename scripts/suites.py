@@ -223,7 +223,7 @@ def of_amqp() -> list[Suite]:
             "oslo",
             "oslo.messaging's own functional tests over Crosstie; our instruments and it",
             ["oslo_messaging"],
-            *[needs.rabbitmq, needs.oslo_messaging],
+            *[needs.rabbitmq, needs.oslo_messaging, needs.nats],
         ),
         black_box(
             "rlinks",
