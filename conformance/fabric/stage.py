@@ -32,6 +32,7 @@ from rig.waiting import await_true
 
 FEATURES = (
     "call_canceling",
+    "call_reroute",
     "call_timeout",
     "progressive_call_results",
     "progressive_call_invocations",

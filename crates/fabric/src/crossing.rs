@@ -3,10 +3,12 @@
 //! A call, what continues or ends it, and its results are the messages that clients and routers send each other, with
 //! their arguments as the bytes they came in; they are checked by the code that checks clients' messages.
 
-use crosstie_routing::{Called, Crossing, EndTold, Offer, Pattern};
+use crosstie_routing::{
+    Called, Crossing, EndTold, Journey, LISTED_MAX, Listed, Offer, Pattern, Resource, Stretch,
+};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    Disclosed, InvocationPolicy, MatchPolicy, Message, MessageType, Payload, Serializer, SessionId,
+    InvocationPolicy, MatchPolicy, Message, MessageType, Payload, Serializer, SessionId,
 };
 
 use crate::event;
@@ -18,8 +20,8 @@ use crate::{Frame, Head, Kind, Refusal};
 pub struct Came<'f> {
     kind: Kind,
     registration: Option<Pattern<'f>>,
-    caller: Option<Disclosed<'f>>,
-    tried: Vec<u64>,
+    journey: Option<Box<Journey<'f>>>,
+    listed: Vec<Listed>,
     message: Option<Message<'f>>,
     policy: Option<InvocationPolicy>,
     part: [u64; 4],
@@ -36,8 +38,7 @@ impl Came<'_> {
         let called = || {
             Some(Called {
                 registration: self.registration?,
-                caller: self.caller.clone(),
-                tried: &self.tried,
+                journey: self.journey.as_deref()?,
                 message: self.message.as_ref()?,
             })
         };
@@ -57,6 +58,7 @@ impl Came<'_> {
                     claim,
                     first,
                     last,
+                    listed: &self.listed,
                 })
             }
             Kind::Withdraw => Crossing::Withdraw(self.registration?, self.told),
@@ -106,13 +108,7 @@ pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>)
     let message = match crossing {
         Crossing::Call(called) | Crossing::Bounce(called) => {
             put_pattern(called.registration, out);
-            if let Some(caller) = &called.caller {
-                event::put_disclosed(caller, out);
-            }
-            if !called.tried.is_empty() {
-                let tried = called.tried.iter().flat_map(|node| node.to_be_bytes());
-                fields::put(Field::Tried, &tried.collect::<Vec<_>>(), out);
-            }
+            put_journey(called.journey, out);
             Some(called.message)
         }
         Crossing::Continue(message)
@@ -136,6 +132,12 @@ pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>)
                 .flat_map(|number| number.to_be_bytes())
                 .collect();
             fields::put(Field::Part, &part, out);
+            let listed = offer.listed.iter();
+            put_numbers(
+                Field::Listed,
+                listed.flat_map(|callee| [callee.number, callee.shard]),
+                out,
+            );
             None
         }
         Crossing::Withdraw(pattern, told) => {
@@ -174,8 +176,8 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
     let mut came = Came {
         kind,
         registration: None,
-        caller: None,
-        tried: Vec::new(),
+        journey: None,
+        listed: Vec::new(),
         message: None,
         policy: None,
         part: [0; 4],
@@ -185,8 +187,7 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
     match kind {
         Kind::Call | Kind::Bounce => {
             came.registration = Some(pattern(fields)?);
-            came.caller = event::disclosed(fields)?;
-            came.tried = fields.numbers(Field::Tried).take(TRIED_MAX).collect();
+            came.journey = Some(Box::new(journey(fields)?));
         }
         Kind::Offer => {
             came.registration = Some(pattern(fields)?);
@@ -196,6 +197,10 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
             for (number, found) in came.part.iter_mut().zip(numbers) {
                 *number = found;
             }
+            let listed: Vec<_> = fields.numbers(Field::Listed).take(2 * LISTED_MAX).collect();
+            let (listed, _) = listed.as_chunks::<2>();
+            let of = |[number, shard]: [u64; 2]| Listed { number, shard };
+            came.listed = listed.iter().copied().map(of).collect();
         }
         Kind::Withdraw | Kind::Revoke => {
             came.registration = Some(pattern(fields)?);
@@ -259,6 +264,59 @@ fn pattern<'f>(fields: &Fields<'f>) -> Result<Pattern<'f>, Refusal> {
         match_policy: match_policy.ok_or(Refusal::Field)?,
         topic: fields.text(Field::Procedure)?,
     })
+}
+
+fn put_journey(journey: &Journey<'_>, out: &mut Vec<u8>) {
+    if let Some(caller) = &journey.caller {
+        event::put_disclosed(caller, out);
+    }
+    put_numbers(Field::Tried, journey.tried.iter().copied(), out);
+    put_numbers(Field::Gone, journey.gone.iter().copied(), out);
+    if let Some(stretch) = journey.stretch {
+        let resource = stretch.resource.map(|of| [of.rkey, of.shard]);
+        let bounds = [stretch.low, stretch.high].into_iter();
+        put_numbers(
+            Field::Stretch,
+            bounds.chain(resource.into_iter().flatten()),
+            out,
+        );
+    }
+    let met = [
+        u64::from(journey.asked),
+        u64::from(journey.is_busy),
+        u64::from(journey.waits),
+    ];
+    if met != [0; 3] {
+        put_numbers(Field::Met, met.into_iter(), out);
+    }
+}
+
+fn journey<'f>(fields: &Fields<'f>) -> Result<Journey<'f>, Refusal> {
+    let mut stretch = fields.numbers(Field::Stretch);
+    let mut met = fields.numbers(Field::Met);
+    let bounds = stretch.next().zip(stretch.next());
+    let resource = stretch.next().zip(stretch.next());
+    Ok(Journey {
+        caller: event::disclosed(fields)?,
+        tried: fields.numbers(Field::Tried).take(TRIED_MAX).collect(),
+        gone: fields.numbers(Field::Gone).take(TRIED_MAX).collect(),
+        stretch: bounds.map(|(low, high)| Stretch {
+            low,
+            high,
+            resource: resource.map(|(rkey, shard)| Resource { rkey, shard }),
+        }),
+        asked: u32::try_from(met.next().unwrap_or(0)).unwrap_or(u32::MAX),
+        is_busy: met.next() == Some(1),
+        waits: met.next() == Some(1),
+    })
+}
+
+/// A list of numbers, if there are any.
+fn put_numbers(field: Field, numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
+    let octets: Vec<_> = numbers.flat_map(u64::to_be_bytes).collect();
+    if !octets.is_empty() {
+        fields::put(field, &octets, out);
+    }
 }
 
 /// Where something stands among all of its kind.

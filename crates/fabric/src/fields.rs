@@ -42,6 +42,14 @@ pub(crate) enum Field {
     Untold = 18,
     /// Of an event that is retained: its number, and when it ends if it does by itself.
     Retained = 19,
+    /// Of a call: the lowest and the highest callee that it is for, and of a shard a resource and what has it.
+    Stretch = 20,
+    /// Of a call: callees that have been asked, whether some are busy, whether it waits.
+    Met = 21,
+    /// Of a node's part: numbers and shards of callees.
+    Listed = 22,
+    /// Of a call: shards whose callees have gone.
+    Gone = 23,
 }
 
 const LENGTH_BYTES: usize = 4;

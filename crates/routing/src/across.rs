@@ -1,5 +1,7 @@
 //! What a realm shares with others of its name on other nodes: events, and what it wants to be sent.
 
+use std::borrow::Cow;
+
 use crosstie_wamp::{
     Disclosed, InvocationPolicy, MatchPolicy, Message, Payload, PublicationId, PublishOptions,
     SessionId,
@@ -83,7 +85,7 @@ pub enum Crossing<'m> {
     Result(&'m Message<'m>),
     /// An ERROR for a CALL.
     Error(&'m Message<'m>),
-    /// No callee has been invoked, and none can be: the call as it came.
+    /// No callee serves it: the call as it came, with what it has met.
     Bounce(Called<'m>),
     /// The sender's callees of a procedure or pattern.
     Offer(Offer<'m>),
@@ -116,11 +118,75 @@ pub enum EndTold {
 pub struct Called<'m> {
     /// The registration that was found for it.
     pub registration: Pattern<'m>,
-    pub caller: Option<Disclosed<'m>>,
-    /// Nodes that could not serve it.
-    pub tried: &'m [u64],
+    pub journey: &'m Journey<'m>,
     /// A CALL.
     pub message: &'m Message<'m>,
+}
+
+/// What goes with a call from node to node, and back where it is not served there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journey<'m> {
+    pub caller: Option<Disclosed<'m>>,
+    /// Nodes that could not serve it, the last one last.
+    pub tried: Cow<'m, [u64]>,
+    /// Which callees of the node it is for; all, where there is none.
+    pub stretch: Option<Stretch>,
+    /// Shards whose callees have gone meanwhile.
+    pub gone: Cow<'m, [u64]>,
+    /// Callees that have had the next one asked.
+    pub asked: u32,
+    /// Some callee would have taken it that serves as many calls as it takes at a time.
+    pub is_busy: bool,
+    /// It is to wait for a callee of the node.
+    pub waits: bool,
+}
+
+/// The callees between two numbers, with these; of one shard, where there is a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub low: u64,
+    pub high: u64,
+    pub resource: Option<Resource>,
+}
+
+/// The hash of a resource's key, and the shard that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    pub rkey: u64,
+    pub shard: u64,
+}
+
+/// A callee as other nodes know it: its number, which says when it came, and its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    pub number: u64,
+    pub shard: u64,
+}
+
+/// Callees of a registration that one node lists to others: the first ones, or of `last` the last ones.
+pub const LISTED_MAX: usize = 256;
+
+impl Journey<'_> {
+    pub(crate) fn into_owned(self) -> Journey<'static> {
+        let owned = |who: Disclosed<'_>| Disclosed {
+            session: who.session,
+            authid: who.authid.into_owned().into(),
+            authrole: who.authrole.into_owned().into(),
+        };
+        Journey {
+            caller: self.caller.map(owned),
+            tried: self.tried.into_owned().into(),
+            gone: self.gone.into_owned().into(),
+            ..self
+        }
+    }
+
+    /// What it takes in memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let caller = self.caller.as_ref();
+        let names = caller.map_or(0, |who| who.authid.len() + who.authrole.len());
+        size_of::<Self>() + names + size_of_val(&*self.tried) + size_of_val(&*self.gone)
+    }
 }
 
 /// A node's part in a registration.
@@ -135,4 +201,6 @@ pub struct Offer<'m> {
     /// The same of the first and the last callee that it has.
     pub first: u64,
     pub last: u64,
+    /// So many of them as are listed, in the order of their numbers.
+    pub listed: &'m [Listed],
 }

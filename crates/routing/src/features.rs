@@ -208,7 +208,7 @@ const BROKER_FEATURES: [&str; 8] = [
     "subscriber_blackwhite_listing",
 ];
 
-const DEALER_FEATURES: [&str; 13] = [
+const DEALER_FEATURES: [&str; 14] = [
     "call_canceling",
     "call_reroute",
     "call_timeout",
@@ -220,6 +220,7 @@ const DEALER_FEATURES: [&str; 13] = [
     "progressive_call_invocations",
     "progressive_call_results",
     "registration_revocation",
+    "sharded_registration",
     "shared_registration",
     "x_least_busy",
 ];
@@ -231,7 +232,7 @@ const BROKER_FEATURES_ALONE: [&str; 3] = [
     "shareded_subscriptions",
     ACKNOWLEDGED_EVENT_DELIVERY,
 ];
-const DEALER_FEATURES_ALONE: [&str; 2] = ["sharded_registration", "x_sticky"];
+const DEALER_FEATURES_ALONE: [&str; 1] = ["x_sticky"];
 
 const ACKNOWLEDGED_EVENT_DELIVERY: &str = "x_acknowledged_event_delivery";
 

@@ -90,8 +90,8 @@ mod weight;
 mod wildcard;
 
 pub use across::{
-    Called, Crossing, EndTold, Locality, NeighbourKey, Offer, Pattern, Position, Publication,
-    RetainedAs, Uncrossed,
+    Called, Crossing, EndTold, Journey, LISTED_MAX, Listed, Locality, NeighbourKey, Offer, Pattern,
+    Position, Publication, Resource, RetainedAs, Stretch, Uncrossed,
 };
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,

@@ -9,23 +9,47 @@ use crosstie_fabric::Kind;
 use crosstie_routing::{ClientFeature, ClientFeatures};
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, InvocationPolicy, MatchPolicy, Message, MessageType,
-    Payload, RegisterOptions, RegistrationId, RequestId, Serializer, YieldOptions,
+    Payload, RegisterOptions, RegistrationId, RequestId, Runmode, Serializer, YieldOptions,
 };
 
 use super::cluster::{Cluster, Place, Setting};
-use super::node::{Heard, Node};
+use super::node::{Heard, Node, QUEUED};
 use super::play::{Play, Present};
 use crate::Name;
 
 /// Procedures, how they match and are shared.
-const PROCEDURES: [(MatchPolicy, &str, InvocationPolicy, &str); 6] = [
+const PROCEDURES: [(MatchPolicy, &str, InvocationPolicy, &str); 9] = [
     (MatchPolicy::Exact, "s", InvocationPolicy::Single, "s"),
     (MatchPolicy::Exact, "t", InvocationPolicy::RoundRobin, "t"),
     (MatchPolicy::Exact, "f", InvocationPolicy::First, "f"),
     (MatchPolicy::Exact, "l", InvocationPolicy::Last, "l"),
     (MatchPolicy::Exact, "b", InvocationPolicy::LeastBusy, "b"),
     (MatchPolicy::Prefix, "p.", InvocationPolicy::Random, "p.x"),
+    // Callees that serve one call at a time; calls of the first of both wait for them.
+    (
+        MatchPolicy::Exact,
+        QUEUED,
+        InvocationPolicy::RoundRobin,
+        QUEUED,
+    ),
+    (MatchPolicy::Exact, "c", InvocationPolicy::First, "c"),
+    // Calls for one shard.
+    (
+        MatchPolicy::Exact,
+        SHARDED,
+        InvocationPolicy::Random,
+        SHARDED,
+    ),
 ];
+
+const SHARDED: &str = "h";
+const KEYS: [&str; 3] = ["k1", "k2", "k3"];
+
+/// With faults one takes 8 seconds.
+const MINUTE_OF_QUIETS: usize = 9;
+
+/// Callees of one call that say that they are not available.
+const ASKED_MAX: usize = 8;
 
 const TIMEOUT_MS: u64 = 700;
 
@@ -35,7 +59,13 @@ pub struct Calls {
     /// Each call has a number that goes with it; those that were cancelled without their callee being told.
     skipped: BTreeSet<u64>,
     answered_across: usize,
+    /// How often the callees of each procedure have been others, or may have.
+    changes: [u64; PROCEDURES.len()],
+    /// Whom calls were given to in order: by procedure, its changes, the key of a shard, and how many were asked before.
+    given: BTreeMap<Given, Name>,
 }
+
+type Given = (usize, u64, Option<&'static str>, usize);
 
 /// A session as itself sees it.
 pub(super) struct Session {
@@ -61,6 +91,13 @@ struct Call {
     holders: Vec<(Name, RequestId)>,
     is_cancelled: bool,
     has_timeout: bool,
+    /// The changes when it was made, and the resource that it is about.
+    since: u64,
+    rkey: Option<&'static str>,
+    /// Who was invoked for it, having registered since that request.
+    asked: Vec<(Name, Option<RequestId>)>,
+    /// Somebody has answered in part, and answers whole.
+    is_begun: bool,
 }
 
 struct Invocation {
@@ -76,6 +113,8 @@ impl Calls {
             sessions: BTreeMap::new(),
             skipped: BTreeSet::new(),
             answered_across: 0,
+            changes: [0; PROCEDURES.len()],
+            given: BTreeMap::new(),
         }
     }
 
@@ -102,6 +141,14 @@ impl Calls {
             }
         }
         self.quiet();
+        // Who has not answered for too long is asked again a minute later.
+        for _ in 0..MINUTE_OF_QUIETS {
+            let mut nodes = self.cluster.nodes.values();
+            if nodes.all(|node| node.member.suspected() == 0) {
+                break;
+            }
+            self.quiet();
+        }
         self.check_quiet();
         self.check_directories();
         for name in self.sessions.keys().copied().collect::<Vec<_>>() {
@@ -111,6 +158,7 @@ impl Calls {
         for node in self.cluster.nodes.values() {
             let counts = node.realm.counts();
             assert_eq!(counts.calls + counts.calls_across, 0, "a call stays");
+            assert_eq!(counts.kept_bytes, 0, "what is kept of one stays");
             assert_eq!(counts.registrations + counts.registrations_elsewhere, 0);
             assert!(node.held >= 0 && !node.realm.has_backlog());
             assert!(node.realm.next_timeout().is_none());
@@ -147,14 +195,22 @@ impl Calls {
         let place = self.cluster.chance.below(PROCEDURES.len());
         let (match_policy, procedure, invoke, _) = PROCEDURES[place];
         let request = self.cluster.request();
-        let options = RegisterOptions {
+        let mut options = RegisterOptions {
             match_policy,
             invoke,
+            concurrency: u32::from(is_bounded(place)),
             ..RegisterOptions::default()
         };
+        // Some are of the same shard.
+        if procedure == SHARDED
+            && let nkey @ ("n1" | "n2") = &*format!("n{}", name % 3)
+        {
+            options.nkey = Some(nkey.into()).into();
+        }
         if let Some(session) = self.sessions.get_mut(&name) {
             session.registering.insert(request, place);
         }
+        self.changes[place] += 1;
         self.say(
             name,
             &Message::Register {
@@ -177,7 +233,9 @@ impl Calls {
         let Some(registration) = self.cluster.chance.pick_any(&ids) else {
             return;
         };
-        session.registered.remove(&registration);
+        if let Some((place, _)) = session.registered.remove(&registration) {
+            self.changes[place] += 1;
+        }
         session.ending.insert(request, registration);
         self.say(
             name,
@@ -197,6 +255,7 @@ impl Calls {
         let request = self.cluster.request();
         let number = request.0;
         let has_timeout = self.cluster.chance.one_in(8);
+        let rkey = (procedure == SHARDED).then(|| self.cluster.chance.pick(&KEYS));
         let mut holders = Vec::new();
         for (name, session) in &self.sessions {
             let of_it = session.registered.values();
@@ -210,20 +269,30 @@ impl Calls {
             holders,
             is_cancelled: false,
             has_timeout,
+            since: self.changes[place],
+            rkey,
+            asked: Vec::new(),
+            is_begun: false,
         };
         if let Some(session) = self.sessions.get_mut(&name) {
             session.calls.insert(request, call);
         }
         let args = format!("[{number}]");
+        let mut options = CallOptions {
+            receive_progress: true,
+            timeout_ms: if has_timeout { TIMEOUT_MS } else { 0 },
+            ..CallOptions::default()
+        };
+        if let Some(rkey) = rkey {
+            let sharding = options.sharding.get_or_insert_default();
+            sharding.rkey = Some(rkey.into());
+            sharding.runmode = Some(Runmode::Partition);
+        }
         self.say(
             name,
             &Message::Call {
                 request,
-                options: CallOptions {
-                    receive_progress: true,
-                    timeout_ms: if has_timeout { TIMEOUT_MS } else { 0 },
-                    ..CallOptions::default()
-                },
+                options,
                 procedure: procedure.into(),
                 payload: payload(&args),
             },
@@ -247,6 +316,7 @@ impl Calls {
             return;
         };
         invocation.progress += 1;
+        let number = invocation.number;
         // A result is the call's number, with how much has come of it.
         let args = format!("[{}]", invocation.number * 1_000 + invocation.progress);
         if !progress {
@@ -260,14 +330,22 @@ impl Calls {
             },
             payload: payload(&args),
         };
-        let fails = !progress && self.cluster.chance.one_in(4);
+        let fails = !progress && self.cluster.chance.one_in(2);
+        let is_unavailable = self.cluster.chance.one_in(2);
+        let error = match is_unavailable {
+            true => "wamp.error.unavailable",
+            false => "e.failed",
+        };
         let error = Message::Error {
             request_type: MessageType::Invocation,
             request,
             details: Vec::new(),
-            error: "e.failed".into(),
+            error: error.into(),
             payload: Payload::EMPTY,
         };
+        if progress && let Some(call) = self.call_of(number) {
+            call.is_begun = true;
+        }
         self.say(name, if fails { &error } else { &message });
     }
 
@@ -292,6 +370,12 @@ impl Calls {
         }
         let options = CancelOptions { mode };
         self.say(name, &Message::Cancel { request, options });
+    }
+
+    fn call_of(&mut self, number: u64) -> Option<&mut Call> {
+        let all = self.sessions.values_mut();
+        let mut calls = all.flat_map(|session| session.calls.values_mut());
+        calls.find(|call| call.number == number)
     }
 
     fn caller(&self, number: u64) -> Option<Name> {
@@ -327,6 +411,19 @@ impl Play for Calls {
     fn judge(&mut self, name: Name, heard: Heard) {
         self.judge_heard(name, heard);
     }
+
+    fn leave(&mut self, name: Name) {
+        self.changes.iter_mut().for_each(|changes| *changes += 1);
+        if let Some(session) = self.sessions.remove(&name) {
+            self.cluster.leave(session.place);
+            self.hear(session.place.node);
+        }
+    }
+}
+
+/// Whether callees serve one call at a time.
+fn is_bounded(place: usize) -> bool {
+    [QUEUED, "c"].contains(&PROCEDURES[place].1)
 }
 
 fn payload(args: &str) -> Payload<'_> {

@@ -6,12 +6,13 @@ use crosstie_fabric::{
     Change, Detached, Engine, Input, Member, Options, Refusal, Ticked, Versions, pack,
 };
 use crosstie_routing::{
-    ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox, Pattern,
-    Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
+    CallQueue, ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox,
+    Pattern, Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
 };
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
-    Message, MessageType, Payload, PublicationId, RegistrationId, RequestId, SubscriptionId, Value,
+    MatchPolicy, Message, MessageType, Payload, PublicationId, RegistrationId, RequestId,
+    SubscriptionId, Value,
 };
 
 use super::engine::{Client, Told};
@@ -66,6 +67,9 @@ pub(super) enum Wish {
     Claim(u64, Key),
     GiveUp(Key),
 }
+
+/// Calls of this procedure wait for a callee that is free.
+pub(super) const QUEUED: &str = "q";
 
 /// A procedure, and how it matches.
 pub(super) type Key = (&'static str, String);
@@ -204,8 +208,14 @@ impl Out<'_> {
 
 impl Node {
     pub(super) fn new(incarnation: u64, seed: u64, kind: Kind) -> Self {
+        let queue = CallQueue {
+            uri: QUEUED.to_owned(),
+            match_policy: MatchPolicy::Exact,
+            calls_max: 3,
+        };
         let config = RealmConfig {
             meta_api: kind.meta_api,
+            call_queues: vec![queue],
             ..RealmConfig::open("r")
         };
         let mut node = Self {

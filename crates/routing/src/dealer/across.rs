@@ -270,6 +270,9 @@ impl Dealer {
         index: NeighbourIndex,
         count_max: usize,
     ) {
+        if self.leave_waiting(context, index, count_max) {
+            return;
+        }
         let neighbour = &context.sessions.neighbours[index];
         let (made, served) = (
             last_of(&neighbour.calls, count_max),

@@ -181,7 +181,7 @@ impl Dealer {
             options,
             procedure,
             disclosed,
-            stranger: None,
+            journey: None,
             payload,
             since: context.now,
             tried: &[],

@@ -128,24 +128,13 @@ impl Callees {
         }
     }
 
-    /// Says which shard a session serves; `None` is one of its own.
-    pub(super) fn set_node_key(&mut self, session: SessionIndex, node_key: Option<u64>) {
-        if node_key.is_none() && self.node_keys.is_empty() {
-            return;
-        }
-        let of_session = |callee: &&Callee| callee.session == session;
-        let Some(number) = self
-            .list
-            .iter()
-            .find(of_session)
-            .map(|callee| callee.number)
-        else {
-            return;
-        };
-        match node_key {
+    /// Says which shard a callee serves, which may be pending; `None` is one of its own. Whether it was another one before.
+    pub(super) fn set_node_key(&mut self, number: u64, node_key: Option<u64>) -> bool {
+        let before = match node_key {
             Some(node_key) => self.node_keys.insert(number, node_key),
             None => self.node_keys.remove(&number),
         };
+        before != node_key
     }
 
     /// The shard that a callee serves: its own, or that of all callees with its node key.
@@ -202,6 +191,15 @@ impl Callees {
         self.policy
     }
 
+    /// The first ones, so many, or the last ones.
+    pub(super) fn some(&self, callees_max: usize, are_last: bool) -> &[Callee] {
+        let callees = self.list.len();
+        match are_last {
+            false => &self.list[..callees.min(callees_max)],
+            true => &self.list[callees.saturating_sub(callees_max)..],
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
@@ -244,6 +242,10 @@ impl Callees {
     #[cold]
     pub(super) fn all_busy(&self) -> Fault {
         let len = self.list.len();
+        if len == 0 {
+            let text = "maximum concurrency of all callees of all nodes reached";
+            return Fault::new(error::MAX_CONCURRENCY_REACHED, text);
+        }
         let concurrency = self.list[(self.turn + len - 1) % len].concurrency;
         let whose = match self.policy {
             InvocationPolicy::Single => "callee/endpoint reached (on non-shared/single",
@@ -268,13 +270,14 @@ impl Callees {
     }
 
     /// Asserts what the fields promise each other; `slots` are the places that open calls take.
-    pub(super) fn check_invariants(&self, slots: impl Iterator<Item = u64>) {
+    pub(super) fn check_invariants(&self, slots: impl Iterator<Item = u64>, pending: &[Callee]) {
         let slots: Vec<u64> = slots.collect();
         assert!(self.turn <= self.list.len());
         assert!(self.policy != InvocationPolicy::Single || self.list.len() <= 1);
         assert!(self.list.is_sorted_by_key(|callee| callee.number));
+        let is_pending = |number: u64| pending.iter().any(|callee| callee.number == number);
         let mut keyed = self.node_keys.keys();
-        assert!(keyed.all(|number| self.place_of(*number).is_some()));
+        assert!(keyed.all(|number| self.place_of(*number).is_some() || is_pending(*number)));
         let busy = self.list.iter().filter(|callee| !callee.is_free());
         assert_eq!(busy.count(), self.busy);
         for callee in &self.list {

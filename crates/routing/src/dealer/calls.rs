@@ -11,7 +11,6 @@ use slab::Slab;
 use super::callees::Slot;
 use super::kept::{Kept, Rerouting};
 use crate::Time;
-use crate::identity::SessionIndex;
 use crate::keys::CallKey;
 use crate::party::Party;
 use crate::random::Random;
@@ -249,10 +248,10 @@ impl Calls {
     }
 
     /// What is kept of calls that another callee may be asked about, and for whom.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (SessionIndex, &Kept)> {
+    pub(super) fn kept(&self) -> impl Iterator<Item = (Party, &Kept)> {
         self.slab.iter().filter_map(|(_, call)| {
             let rerouting = call.rare.as_deref()?.rerouting.as_ref()?;
-            Some((call.caller.session()?, &*rerouting.kept))
+            Some((call.caller, &*rerouting.kept))
         })
     }
 

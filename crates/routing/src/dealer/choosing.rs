@@ -5,7 +5,6 @@ use crosstie_wamp::InvocationPolicy;
 use super::Dealer;
 use super::parts::{Elsewhere, is_conflict};
 use super::picking::pending;
-use crate::across::Locality;
 use crate::context::Context;
 use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
@@ -27,7 +26,7 @@ impl Dealer {
         tried: &[u64],
     ) -> Option<Chosen> {
         let own = self.registrations.own;
-        let prefers_own = (self.across.as_deref()).is_some_and(|a| a.locality == Locality::Prefer);
+        let prefers_own = self.prefers_own();
         let registration = &mut self.registrations[key];
         let here = match may_be_here {
             true => registration.callees.len() as u64,
@@ -56,10 +55,9 @@ impl Dealer {
         let mut there = parts.elsewhere.iter().filter(is_left);
         match policy {
             InvocationPolicy::Single | InvocationPolicy::First => {
-                let part = there.min_by_key(|part| (part.first, part.incarnation));
-                let is_here = first.is_some_and(|first| {
-                    part.is_none_or(|part| (first, own) < (part.first, part.incarnation))
-                });
+                let part = there.next();
+                let is_here =
+                    first.is_some_and(|first| part.is_none_or(|part| (first, own) < part.place()));
                 chosen(is_here, part)
             }
             InvocationPolicy::Last => {
@@ -71,15 +69,18 @@ impl Dealer {
             }
             // Of another node's callees it is known what this node gave them.
             InvocationPolicy::LeastBusy => {
-                let own = registration.callees.iter().take(here as usize);
-                let least = own.map(|callee| pending(callee, context.sessions)).min();
+                let callees = registration.callees.iter().take(here as usize);
+                let least = callees
+                    .map(|callee| pending(callee, context.sessions))
+                    .min();
                 let served = |part: &&Elsewhere| {
                     let served = neighbours[part.node].invocations.len();
-                    (served / (part.callees.max(1) as usize), part.incarnation)
+                    (served / (part.callees.max(1) as usize), part.place())
                 };
                 let part = there.min_by_key(served);
-                let is_here =
-                    least.is_some_and(|least| part.is_none_or(|part| least <= served(&part).0));
+                let is_here = least.zip(first).is_some_and(|(least, first)| {
+                    part.is_none_or(|part| (least, (first, own)) < served(&part))
+                });
                 chosen(is_here, part)
             }
             // No node of such a realm has any.
@@ -93,23 +94,26 @@ impl Dealer {
                 if all == 0 {
                     return None;
                 }
-                let place = match policy {
+                let mut place = match policy {
                     InvocationPolicy::Random => context.random.below(all as usize) as u64,
-                    _ => {
-                        parts.turn = parts.turn.wrapping_add(1);
-                        parts.turn % all
+                    _ => parts.turn % all,
+                };
+                parts.turn = parts.turn.wrapping_add(1);
+                // Node by node, in the order of their first callees.
+                let mut here = first.map(|first| ((first, own), here));
+                for part in there {
+                    if let Some((_, callees)) = here.take_if(|(first, _)| *first < part.place()) {
+                        if place < callees {
+                            return Some(Chosen::Here);
+                        }
+                        place -= callees;
                     }
-                };
-                let Some(mut place) = place.checked_sub(here) else {
-                    return Some(Chosen::Here);
-                };
-                let part = there.find(|part| {
-                    let callees = u64::from(part.callees);
-                    let is_in = place < callees;
-                    place = place.saturating_sub(callees);
-                    is_in
-                });
-                chosen(false, part)
+                    if place < u64::from(part.callees) {
+                        return Some(Chosen::Node(part.node));
+                    }
+                    place -= u64::from(part.callees);
+                }
+                chosen(here.is_some(), None)
             }
         }
     }

@@ -1,94 +1,38 @@
 //! Calls between nodes: which node's callees take one, and what both nodes say of it.
 
 use crosstie_wamp::{
-    CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RequestId,
-    ResultDetails, Seldom,
+    CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RegistrationId,
+    RequestId, ResultDetails, Seldom,
 };
 
 use super::Dealer;
 use super::answer::untold;
 use super::calls::{Call, Progressive, Rare, calls_bytes};
-use super::choosing::Chosen;
+use super::course::Course;
 use super::end::interrupt;
-use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
+use super::new_call::disclosed;
 use super::placing::{bounded, left};
-use super::strict::unclaimed;
 use crate::Refused;
-use crate::across::{Called, Crossing};
-use crate::context::{Context, none_left};
+use crate::across::{Called, Crossing, Journey};
+use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::keys::{CallKey, RegistrationKey};
-use crate::party::{NeighbourIndex, Party};
-
-/// Nodes that one call is sent to at most.
-const NODES_TRIED_MAX: usize = 3;
+use crate::party::NeighbourIndex;
 
 /// Who keeps the time of a call is another node: this one ends it so much later.
 const GUARD_MS: u64 = 1_000;
 
 impl Dealer {
-    /// Offers a call to callees of this node and of others, as the policy says; to none of those that were tried.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn place_anywhere<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        key: RegistrationKey,
-        new: NewCall<'_>,
-        tried: &[u64],
-    ) -> Placed {
-        let new = &new;
-        let mut tried = tried.to_vec();
-        let mut here = None;
-        // A node's own callees are its last word to another node: nothing goes through two.
-        let is_ours = new.from.session().is_some();
-        loop {
-            let may_be_here = here.is_none();
-            match self.choose(context, key, may_be_here, &tried) {
-                Some(Chosen::Here) if self.is_lease_over(context.now, key) => {
-                    return Placed::Failed(unclaimed());
-                }
-                Some(Chosen::Here) => match self.place_here(context, key, new) {
-                    Placed::Left if !self.registrations.holds(key) => return Placed::Left,
-                    placed @ (Placed::Busy | Placed::Left) => here = Some(placed),
-                    placed => return placed,
-                },
-                Some(Chosen::Node(node)) if is_ours && tried.len() < NODES_TRIED_MAX => {
-                    match self.call_across(context, key, node, new, &tried) {
-                        Ok(()) => return Placed::Invoked,
-                        Err(Refused::TooLong) => return Placed::Failed(too_long("other node")),
-                        Err(Refused::Unrepresentable(reason)) => {
-                            return Placed::Failed(unrepresentable(reason));
-                        }
-                        Err(Refused::Full | Refused::Gone) => {
-                            let neighbour = &context.sessions.neighbours[node];
-                            tried.push(neighbour.key.incarnation);
-                        }
-                    }
-                }
-                _ => break,
-            }
-        }
-        if let Some(Placed::Busy) = here {
-            return Placed::Busy;
-        }
-        let procedure = new.procedure;
-        Placed::Failed(Fault::new(
-            error::NO_AVAILABLE_CALLEE,
-            format!("{procedure} is registered, but no node's callee takes the call now"),
-        ))
-    }
-
     /// Gives a call to another node.
-    fn call_across<H>(
+    pub(super) fn call_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
         key: RegistrationKey,
         node: NeighbourIndex,
-        new: &NewCall<'_>,
-        tried: &[u64],
+        course: &Course<'_>,
     ) -> Result<(), Refused> {
         let registration = &self.registrations[key];
+        let new = &course.new;
         let options = new.options;
         let unit = context.config.call_timeout_unit;
         let number = context.sessions.neighbours[node].invocation_last + 1;
@@ -110,13 +54,17 @@ impl Dealer {
         if neighbour.closing {
             return Err(Refused::Gone);
         }
-        let crossing = Crossing::Call(Called {
-            registration: registration.pattern(),
+        let journey = Journey {
             caller: match new.disclosed {
-                true => disclosed(context.sessions, new.from, new.stranger),
+                true => disclosed(context.sessions, new.from, None),
                 false => None,
             },
-            tried,
+            asked: u32::try_from(course.asked()).unwrap_or(u32::MAX),
+            ..course.journey.clone()
+        };
+        let crossing = Crossing::Call(Called {
+            registration: registration.pattern(),
+            journey: &journey,
             message: &message,
         });
         context.out.cross(neighbour.key, &crossing)?;
@@ -124,15 +72,7 @@ impl Dealer {
         call.receive_progress = options.receive_progress;
         call.timeout_ms = guarded(context, options);
         if options.progress {
-            let progressive = Progressive {
-                registration: registration.id,
-                procedure: None,
-                disclosed: false,
-                stranger: None,
-                timeout_ms: 0,
-                receive_progress: options.receive_progress,
-                passthru: options.passthru.clone(),
-            };
+            let progressive = progressive(registration.id, options);
             context.hold(new.from, progressive.bytes());
             call.rare = Some(Box::new(Rare {
                 slot: None,
@@ -170,9 +110,7 @@ impl Dealer {
                 }
             }
             Crossing::Cancel(Message::Cancel { request, options }) => {
-                if let Some(key) = self.calls.of_caller(from.into(), *request) {
-                    self.cancelled_across(context, key, options.mode);
-                }
+                self.cancelled_across(context, (from, *request), options.mode);
             }
             Crossing::Result(Message::Result {
                 request,
@@ -219,145 +157,16 @@ impl Dealer {
         }
     }
 
-    /// A call of another node's session, for callees of this one.
-    fn called_across<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        from: NeighbourIndex,
-        called: &Called<'_>,
-    ) {
-        let Message::Call {
-            request,
-            options,
-            procedure,
-            payload,
-        } = called.message
-        else {
-            return;
-        };
-        let caller = Party::from(from);
-        if self.calls.of_caller(caller, *request).is_some() {
-            return;
-        }
-        let has = context.sessions.neighbours[from].calls.len();
-        let realm_max = context.config.limits.realm_calls_max;
-        if !context.may_have_more(has, self.calls(), realm_max) {
-            let fault = none_left(error::REALM_CALLS_MAX, "open calls", realm_max);
-            return context.refuse(caller, MessageType::Call, *request, &fault);
-        }
-        let new = NewCall {
-            from: caller,
-            request: *request,
-            options,
-            procedure,
-            disclosed: called.caller.is_some(),
-            stranger: called.caller.as_ref(),
-            payload: *payload,
-            since: context.now,
-            tried: &[],
-        };
-        let pattern = called.registration;
-        let key = self
-            .registrations
-            .value(pattern.match_policy, pattern.topic)
-            .filter(|key| !self.registrations[*key].callees.is_empty());
-        let placed = key.map(|key| match self.is_lease_over(context.now, key) {
-            true => Placed::Failed(unclaimed()),
-            false => self.place_here(context, key, &new),
-        });
-        match placed {
-            Some(Placed::Invoked) => {}
-            Some(Placed::Failed(fault)) => {
-                context.refuse(caller, MessageType::Call, *request, &fault);
-            }
-            Some(Placed::Busy | Placed::Left) | None => {
-                let _ = context.cross(caller, &Crossing::Bounce(called.clone()));
-            }
-        }
-    }
-
-    /// Another node had nobody for a call: one more is tried. What was found before may be gone.
-    fn bounced<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        from: NeighbourIndex,
-        called: &Called<'_>,
-    ) {
-        let Message::Call {
-            request,
-            options,
-            procedure,
-            payload,
-        } = called.message
-        else {
-            return;
-        };
-        let Some(key) = self.calls.of_callee(from.into(), *request) else {
-            return;
-        };
-        if self.calls[key].rare.is_some() || options.progress || self.calls[key].interrupted {
-            let fault = match self.calls[key].interrupted {
-                true => Fault::new(error::CANCELED, "the caller cancelled the call"),
-                // Further parts may have gone the same way.
-                false => Fault::new(
-                    error::NO_AVAILABLE_CALLEE,
-                    "the callee's node could not take the call",
-                ),
-            };
-            let call = self.end(context, key);
-            return context.refuse(call.caller, MessageType::Call, call.request, &fault);
-        }
-        let call = self.calls.remove(key, context.sessions);
-        let incarnation = context.sessions.neighbours[from].key.incarnation;
-        let tried: Vec<_> = called.tried.iter().copied().chain([incarnation]).collect();
-        let new = NewCall {
-            from: call.caller,
-            request: call.request,
-            options,
-            procedure,
-            disclosed: called.caller.is_some(),
-            stranger: None,
-            payload: *payload,
-            since: context.now,
-            tried: &[],
-        };
-        if let Err(fault) = self.place_again(context, &new, &tried) {
-            context.refuse(call.caller, MessageType::Call, call.request, &fault);
-        }
-    }
-
-    fn place_again<H>(
-        &mut self,
-        context: &mut Context<'_, H>,
-        new: &NewCall<'_>,
-        tried: &[u64],
-    ) -> Result<(), Fault> {
-        loop {
-            let exact = self.registrations.exact(new.procedure);
-            let best = exact.or_else(|| {
-                self.registrations
-                    .best_pattern(new.procedure, context.steps)
-            });
-            let Some(key) = best else {
-                let text = format!("no callee registered for procedure <{}>", new.procedure);
-                return Err(Fault::new(error::NO_SUCH_PROCEDURE, text));
-            };
-            match self.place_anywhere(context, key, *new, tried) {
-                Placed::Invoked => return Ok(()),
-                Placed::Failed(fault) => return Err(fault),
-                Placed::Busy => return self.wait(context, key, *new),
-                Placed::Left => {}
-            }
-        }
-    }
-
     /// The other node has ended a call already, unless it waits for how this one ends it.
     fn cancelled_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
-        key: CallKey,
+        (from, request): (NeighbourIndex, RequestId),
         mode: CancelMode,
     ) {
+        let Some(key) = self.calls.of_caller(from.into(), request) else {
+            return self.cancelled_waiting(context, (from, request), mode);
+        };
         let call = &self.calls[key];
         let (caller, request) = (call.caller, call.request);
         if mode == CancelMode::Kill {
@@ -372,6 +181,25 @@ impl Dealer {
         let call = self.end(context, key);
         if mode == CancelMode::KillNoWait && !call.interrupted {
             interrupt(context, &call, mode, error::CANCELED);
+        }
+    }
+
+    /// The same of one that waits here.
+    fn cancelled_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        (from, request): (NeighbourIndex, RequestId),
+        mode: CancelMode,
+    ) {
+        let Some(key) = self.waiting_call(from, request) else {
+            return;
+        };
+        let fault = Fault::new(error::CANCELED, "the caller cancelled the call");
+        match mode {
+            CancelMode::Kill => self.end_waiting(context, key, &fault),
+            CancelMode::KillNoWait | CancelMode::Skip => {
+                self.forget_waiting(context, key);
+            }
         }
     }
 
@@ -403,6 +231,19 @@ impl Dealer {
         if let Some(fault) = untold(context.answer(caller, &result)) {
             context.refuse(caller, MessageType::Call, request, &fault);
         }
+    }
+}
+
+/// What is kept here of a progressive call that another node's callee serves.
+fn progressive(registration: RegistrationId, options: &CallOptions) -> Progressive {
+    Progressive {
+        registration,
+        procedure: None,
+        disclosed: false,
+        stranger: None,
+        timeout_ms: 0,
+        receive_progress: options.receive_progress,
+        passthru: options.passthru.clone(),
     }
 }
 

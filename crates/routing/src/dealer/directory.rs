@@ -10,7 +10,7 @@ use super::callees::Callee;
 use super::parts::{Elsewhere, Parts, is_conflict};
 use super::registrations::{Registration, Registrations, tell_revoked};
 use crate::ClientFeature;
-use crate::across::{Crossing, EndTold, Offer, Pattern};
+use crate::across::{Crossing, EndTold, LISTED_MAX, Listed, Offer, Pattern};
 use crate::authz::Action;
 use crate::context::{Context, is_own_procedure};
 use crate::events::REGISTRATION;
@@ -61,19 +61,30 @@ impl Registration {
         }
     }
 
-    /// What other nodes are told of it.
-    fn offer(&self) -> Option<Offer<'_>> {
-        let numbers = || {
-            let own = self.callees.iter().chain(self.pending());
-            own.map(|callee| callee.number)
+    /// What other nodes are told of it, with the list that it lends.
+    fn offer<'o>(&'o self, listed: &'o mut Vec<Listed>) -> Option<Offer<'o>> {
+        let own = self.callees.iter().chain(self.pending());
+        let of = |callee: &Callee| Listed {
+            number: callee.number,
+            shard: self.callees.shard_of(callee),
+        };
+        listed.clear();
+        listed.extend(own.map(of));
+        listed.sort_unstable();
+        let callees = listed.len();
+        let (first, last) = (listed.first()?.number, listed.last()?.number);
+        match self.callees.policy() {
+            InvocationPolicy::Last => listed.drain(..callees.saturating_sub(LISTED_MAX)),
+            _ => listed.drain(callees.min(LISTED_MAX)..),
         };
         Some(Offer {
             registration: self.pattern(),
             policy: self.callees.policy(),
-            callees: numbers().count() as u32,
+            callees: callees as u32,
             claim: self.claim,
-            first: numbers().min()?,
-            last: numbers().max()?,
+            first,
+            last,
+            listed,
         })
     }
 
@@ -101,8 +112,9 @@ impl Registrations {
     fn tell_all<H>(&self, context: &mut Context<'_, H>, key: RegistrationKey, told: EndTold) {
         let registration = &self[key];
         let pattern = registration.pattern();
+        let mut listed = Vec::new();
         let said = registration
-            .offer()
+            .offer(&mut listed)
             .map_or(Crossing::Withdraw(pattern, told), Crossing::Offer);
         let there: Vec<_> = context.sessions.neighbours.there().collect();
         for neighbour in there {
@@ -120,11 +132,13 @@ impl Registrations {
         count_max: usize,
     ) -> Option<u32> {
         let mut count = 0;
+        let mut listed = Vec::new();
         for place in from..self.places() {
             if count == count_max {
                 return Some(place);
             }
-            let Some(offer) = self.at(place).and_then(Registration::offer) else {
+            let registration = self.at(place);
+            let Some(offer) = registration.and_then(|known| known.offer(&mut listed)) else {
                 continue;
             };
             count += 1;
@@ -166,13 +180,20 @@ impl Registrations {
             context.out.note(crate::Note::OfferRefused, 1);
             return Vec::new();
         }
+        let mut listed = offer.listed.to_vec();
+        listed.truncate(LISTED_MAX);
+        listed.retain(|callee| (offer.first..=offer.last).contains(&callee.number));
+        listed.sort_unstable();
+        listed.dedup_by_key(|callee| callee.number);
         self.note_number(offer.claim.max(offer.last));
         let key = known
             .unwrap_or_else(|| self.create(context.now, match_policy, offer.policy, procedure));
         let registration = &mut self[key];
         let parts = registration.across.get_or_insert_default();
         parts.is_told = false;
-        parts.put(Elsewhere {
+        let list_bytes = |listed: &[Listed]| size_of_val(listed) as isize;
+        let more = list_bytes(&listed);
+        let before = parts.put(Elsewhere {
             node,
             incarnation,
             policy: offer.policy,
@@ -180,7 +201,10 @@ impl Registrations {
             claim: offer.claim,
             first: offer.first,
             last: offer.last,
+            listed: listed.into(),
         });
+        let before = before.map_or(0, |part| list_bytes(&part.listed));
+        context.out.hold_across(more - before);
         if is_new {
             context.sessions.neighbours[node].offers.insert(key);
             context.out.hold_across(part_bytes(procedure));
@@ -251,9 +275,11 @@ impl Registrations {
             return;
         }
         let registration = &mut self[key];
-        let bytes = part_bytes(&registration.procedure);
-        if let Some(parts) = &mut registration.across {
-            parts.elsewhere.retain(|part| part.node != node);
+        let mut bytes = part_bytes(&registration.procedure);
+        if let Some(parts) = &mut registration.across
+            && let Some(place) = parts.elsewhere.iter().position(|part| part.node == node)
+        {
+            bytes += size_of_val(&*parts.elsewhere.remove(place).listed) as isize;
         }
         registration.tidy();
         if !registration.is_own() && registration.across.is_none() {

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::CallKey;
+use crate::party::Party;
 
 impl Dealer {
     /// CANCEL. One for a call that is not open is ignored: its RESULT was on the way.
@@ -87,12 +88,7 @@ impl Dealer {
         steps_max: u32,
     ) -> bool {
         let count_max = steps_max.div_ceil(STEPS_PER_CALL) as usize;
-        let waiting: Vec<_> = self.waiting.of_caller(index).take(count_max).collect();
-        for key in &waiting {
-            self.forget_waiting(context, *key);
-        }
-        if !waiting.is_empty() {
-            context.spend(waiting.len() as u32 * STEPS_PER_CALL);
+        if self.leave_waiting(context, index, count_max) {
             return true;
         }
         let mut made = last_of(&context.sessions[index].calls, count_max);
@@ -123,6 +119,22 @@ impl Dealer {
             return true;
         }
         self.registrations.leave(context, index, steps_max)
+    }
+
+    /// Forgets so many calls of somebody who has left that wait; whether there were any.
+    pub(super) fn leave_waiting<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        caller: impl Into<Party>,
+        count_max: usize,
+    ) -> bool {
+        let waiting = self.waiting.of_caller(caller.into());
+        let waiting: Vec<_> = waiting.take(count_max).collect();
+        for key in &waiting {
+            self.forget_waiting(context, *key);
+        }
+        context.spend(waiting.len() as u32 * STEPS_PER_CALL);
+        !waiting.is_empty()
     }
 
     /// Ends a call with an ERROR to its caller, and tells the callee not to go on.

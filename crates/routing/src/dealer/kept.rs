@@ -6,7 +6,7 @@ use crosstie_wamp::{CallOptions, Payload, RegistrationId, RequestId, Serializer,
 
 use super::new_call::NewCall;
 use crate::Time;
-use crate::identity::SessionIndex;
+use crate::across::Journey;
 use crate::party::Party;
 use crate::weight::dict_bytes;
 
@@ -19,6 +19,7 @@ pub(super) struct Kept {
     options: CallOptions,
     pub(super) procedure: Box<str>,
     disclosed: bool,
+    journey: Option<Box<Journey<'static>>>,
     serializer: Serializer,
     /// Arguments, then keyword arguments.
     payload: Box<[u8]>,
@@ -42,12 +43,12 @@ pub(super) struct Rerouting {
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
     bytes: usize,
-    of_callers: BTreeMap<SessionIndex, usize>,
+    of_callers: BTreeMap<Party, usize>,
 }
 
 impl Keeping {
     /// Keeps a CALL.
-    pub(super) fn keep(&mut self, from: SessionIndex, new: &NewCall<'_>) -> Box<Kept> {
+    pub(super) fn keep(&mut self, from: Party, new: &NewCall<'_>) -> Box<Kept> {
         let kept = Box::new(Kept::new(new));
         self.bytes += kept.bytes;
         *self.of_callers.entry(from).or_default() += kept.bytes;
@@ -55,7 +56,7 @@ impl Keeping {
     }
 
     /// A caller's CALL is kept no more.
-    pub(super) fn release(&mut self, caller: SessionIndex, kept: &Kept) {
+    pub(super) fn release(&mut self, caller: Party, kept: &Kept) {
         self.bytes -= kept.bytes;
         if let Some(bytes) = self.of_callers.get_mut(&caller) {
             *bytes -= kept.bytes;
@@ -66,7 +67,7 @@ impl Keeping {
     }
 
     /// Those of one caller's.
-    pub(super) fn bytes_of(&self, caller: SessionIndex) -> usize {
+    pub(super) fn bytes_of(&self, caller: Party) -> usize {
         self.of_callers.get(&caller).copied().unwrap_or(0)
     }
 
@@ -75,8 +76,8 @@ impl Keeping {
     }
 
     /// Asserts that it is the sum of what is kept for each caller.
-    pub(super) fn check_invariants<'k>(&self, all: impl Iterator<Item = (SessionIndex, &'k Kept)>) {
-        let mut of_callers: BTreeMap<SessionIndex, usize> = BTreeMap::new();
+    pub(super) fn check_invariants<'k>(&self, all: impl Iterator<Item = (Party, &'k Kept)>) {
+        let mut of_callers: BTreeMap<Party, usize> = BTreeMap::new();
         for (caller, kept) in all {
             *of_callers.entry(caller).or_default() += kept.bytes;
         }
@@ -92,6 +93,7 @@ impl Kept {
             options: new.options.clone(),
             procedure: new.procedure.into(),
             disclosed: new.disclosed,
+            journey: (new.journey).map(|journey| Box::new(journey.clone().into_owned())),
             serializer: payload.serializer,
             payload: [payload.args, payload.kwargs].concat().into(),
             args_bytes: payload.args.len(),
@@ -109,7 +111,7 @@ impl Kept {
             options: &self.options,
             procedure: &self.procedure,
             disclosed: self.disclosed,
-            stranger: None,
+            journey: self.journey.as_deref(),
             payload: Payload {
                 serializer: self.serializer,
                 args,
@@ -125,5 +127,6 @@ impl Kept {
 pub(super) fn weight(new: &NewCall<'_>) -> usize {
     let passthru = new.options.passthru.as_deref().map_or(0, dict_bytes);
     let sharding = new.options.sharding.as_deref().map_or(0, Sharding::bytes);
-    KEPT_BYTES + new.procedure.len() + passthru + sharding + new.payload.len()
+    let journey = new.journey.map_or(0, Journey::bytes);
+    KEPT_BYTES + new.procedure.len() + passthru + sharding + journey + new.payload.len()
 }

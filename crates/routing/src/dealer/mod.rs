@@ -7,6 +7,8 @@
 //!                │      │                    calls.rs           what is open between whom
 //!                └─► waiting.rs              kept.rs            CALLs that are kept whole
 //!                                            rerouting.rs       … for the next callee
+//!                                            anywhere.rs        on other nodes: in turn, or in_order.rs
+//!                                            bouncing.rs        … and calls that come back
 //!   CANCEL, time, someone left ──► end.rs
 //!                │
 //!  RESULT ◄── answer.rs ◄── YIELD, ERROR
@@ -17,14 +19,18 @@
 
 mod across;
 mod answer;
+mod anywhere;
+mod bouncing;
 mod call;
 mod callees;
 mod calls;
 mod choosing;
+mod course;
 mod crossing;
 mod directory;
 mod end;
 mod entries;
+mod in_order;
 mod kept;
 mod new_call;
 mod partition;

@@ -3,9 +3,13 @@
 use crosstie_wamp::{CallOptions, Disclosed, Payload, RequestId};
 
 use crate::Time;
+use crate::across::Journey;
 use crate::fault::{Fault, error};
 use crate::party::Party;
 use crate::session::Sessions;
+
+/// Callees of a shared registration that one CALL is offered to, when queues are full.
+pub(super) const CALLEES_TRIED_MAX: usize = 8;
 
 /// A CALL that opens a call.
 #[derive(Clone, Copy)]
@@ -15,13 +19,26 @@ pub(super) struct NewCall<'m> {
     pub(super) options: &'m CallOptions,
     pub(super) procedure: &'m str,
     pub(super) disclosed: bool,
-    /// Who calls, where that is a session of another node and disclosed.
-    pub(super) stranger: Option<&'m Disclosed<'m>>,
+    /// What it has met on other nodes, and who calls from there.
+    pub(super) journey: Option<&'m Journey<'m>>,
     pub(super) payload: Payload<'m>,
     /// When it came: the time of one that has waited counts from then.
     pub(super) since: Time,
     /// The numbers of callees that it was given to, and that had another one asked.
     pub(super) tried: &'m [u64],
+}
+
+impl<'m> NewCall<'m> {
+    /// Who calls, where that is a session of another node and disclosed.
+    pub(super) fn stranger(&self) -> Option<&'m Disclosed<'m>> {
+        self.journey.and_then(|journey| journey.caller.as_ref())
+    }
+
+    /// How many callees have had the next one asked.
+    pub(super) fn asked(&self) -> usize {
+        let before = self.journey.map_or(0, |journey| journey.asked as usize);
+        before + self.tried.len()
+    }
 }
 
 /// What became of a call that was to be given to a callee.

@@ -8,8 +8,8 @@
 use crosstie_wamp::{InvocationPolicy, Runmode, Sharding};
 
 use super::Dealer;
-use super::new_call::{NewCall, Placed};
-use super::placing::{CALLEES_TRIED_MAX, no_room};
+use super::new_call::{CALLEES_TRIED_MAX, NewCall, Placed};
+use super::placing::no_room;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;
@@ -40,10 +40,6 @@ impl Dealer {
                 refuse(error::OPTION_NOT_ALLOWED, text)
             }
             (_, None) => refuse(error::INVALID_ARGUMENT, "a partitioned call has no rkey"),
-            _ if self.registrations.has_nodes() => {
-                let text = "rkey is not served in a realm of several nodes";
-                refuse(error::OPTION_NOT_ALLOWED, text)
-            }
             (Some(Runmode::Partition), Some(_)) => Ok(true),
             (None, Some(_)) => match self.registrations[key].policy() {
                 InvocationPolicy::Sticky => Ok(false),
@@ -66,7 +62,11 @@ impl Dealer {
         new: NewCall<'_>,
     ) -> Result<bool, Fault> {
         let rkey = partition(new.options).unwrap_or_default();
-        match self.place_in_shard(context, key, new, rkey) {
+        let placed = match self.registrations[key].across.is_none() {
+            true => self.place_in_shard(context, key, new, rkey),
+            false => self.place_anywhere(context, key, new),
+        };
+        match placed {
             Placed::Invoked => Ok(true),
             Placed::Left => Ok(false),
             Placed::Busy => Err(self.registrations[key].callees.all_busy()),

@@ -3,12 +3,13 @@
 use crosstie_wamp::{InvocationPolicy, SessionId};
 
 use super::callees::Callee;
+use crate::across::Listed;
 use crate::party::NeighbourIndex;
 
 /// Beside the callees of this node; there only where there is anything of it.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// In the order of their nodes' incarnations.
+    /// In the order of their first callees.
     pub(super) elsewhere: Vec<Elsewhere>,
     /// Callees that have not been told REGISTERED, in the order of their numbers: they serve nothing.
     pub(super) pending: Vec<Callee>,
@@ -23,7 +24,7 @@ pub(super) struct Parts {
 }
 
 /// Another node's part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Elsewhere {
     pub(super) node: NeighbourIndex,
     pub(super) incarnation: u64,
@@ -32,6 +33,15 @@ pub(super) struct Elsewhere {
     pub(super) claim: u64,
     pub(super) first: u64,
     pub(super) last: u64,
+    /// In the order of their numbers.
+    pub(super) listed: Box<[Listed]>,
+}
+
+impl Elsewhere {
+    /// Where its callees are among those of all nodes.
+    pub(super) fn place(&self) -> (u64, u64) {
+        (self.first, self.incarnation)
+    }
 }
 
 impl Parts {
@@ -39,17 +49,15 @@ impl Parts {
         self.elsewhere.is_empty() && self.pending.is_empty() && !self.is_leased
     }
 
-    /// Writes a node's part anew; whether it had none.
-    pub(super) fn put(&mut self, part: Elsewhere) -> bool {
-        let incarnation = |part: &Elsewhere| (part.incarnation, part.node);
-        let place = self
-            .elsewhere
-            .binary_search_by_key(&incarnation(&part), incarnation);
-        match place {
-            Ok(place) => self.elsewhere[place] = part,
-            Err(place) => self.elsewhere.insert(place, part),
-        }
-        place.is_err()
+    /// Writes a node's part anew; the one before.
+    pub(super) fn put(&mut self, part: Elsewhere) -> Option<Elsewhere> {
+        let mut parts = self.elsewhere.iter();
+        let before = parts.position(|known| known.node == part.node);
+        let before = before.map(|place| self.elsewhere.remove(place));
+        let is_before = |known: &Elsewhere| known.place() < part.place();
+        let place = self.elsewhere.partition_point(is_before);
+        self.elsewhere.insert(place, part);
+        before
     }
 
     /// The part that the others yield to.

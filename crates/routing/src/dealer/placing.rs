@@ -5,7 +5,7 @@ use crosstie_wamp::{CallOptions, Disclosed, InvocationDetails, MatchPolicy, Mess
 use super::Dealer;
 use super::callees::{Callee, Callees, Slot, Turns};
 use super::calls::{Call, Progressive, Rare, calls_bytes};
-use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
+use super::new_call::{CALLEES_TRIED_MAX, NewCall, Placed, disclosed, too_long, unrepresentable};
 use super::picking::pick;
 use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
@@ -14,9 +14,6 @@ use crate::keys::RegistrationKey;
 use crate::lent::Lent;
 use crate::sharding::partition;
 use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
-
-/// Callees of a shared registration that one CALL is offered to, when queues are full.
-pub(super) const CALLEES_TRIED_MAX: usize = 8;
 
 impl Dealer {
     /// Offers a call to the callees of a registration, in their order. Nearly always the first one takes it: what
@@ -30,7 +27,7 @@ impl Dealer {
     ) -> Placed {
         match self.registrations[registration].across.is_none() {
             true => self.place_among_own(context, registration, new),
-            false => self.place_anywhere(context, registration, *new, &[]),
+            false => self.place_anywhere(context, registration, *new),
         }
     }
 
@@ -186,7 +183,7 @@ impl Dealer {
             details: InvocationDetails {
                 procedure: is_pattern.then(|| new.procedure.into()),
                 caller: match new.disclosed {
-                    true => disclosed(context.sessions, new.from, new.stranger),
+                    true => disclosed(context.sessions, new.from, new.stranger()),
                     false => None,
                 },
                 timeout_ms: forwarded,
@@ -241,7 +238,7 @@ impl Dealer {
             registration: registration.id,
             procedure: is_pattern.then(|| new.procedure.into()),
             disclosed: new.disclosed,
-            stranger: new.stranger.map(|who| Box::new(owned(who))),
+            stranger: new.stranger().map(|who| Box::new(owned(who))),
             timeout_ms,
             receive_progress,
             passthru: new.options.passthru.clone(),

@@ -220,10 +220,16 @@ impl Registrations {
                     .push(callee),
                 None => self.let_in(context, key, callee),
             }
-            self.tell_others(context, key, EndTold::Yes);
         }
         let node_key = options.nkey.as_deref().map(hash);
-        self[key].callees.set_node_key(from, node_key);
+        let number = self[key].number_of(from).unwrap_or(callee.number);
+        let is_moved = self[key].callees.set_node_key(number, node_key);
+        if !is_again || is_moved {
+            self.tell_others(context, key, EndTold::Yes);
+        }
+        // That it is another shard's from now on, others know when it is told so.
+        let is_said = is_moved && context.sessions.neighbours.is_any_there();
+        let waits = waits.or_else(|| is_said.then_some(number));
         Ok(Entered { id, waits })
     }
 
@@ -390,7 +396,7 @@ impl Registrations {
             let slots = calls.slots().filter(of_this);
             registration
                 .callees
-                .check_invariants(slots.map(|slot| slot.callee));
+                .check_invariants(slots.map(|slot| slot.callee), registration.pending());
             for callee in registration.callees.iter() {
                 assert!(sessions[callee.session].registrations.contains(&key));
             }

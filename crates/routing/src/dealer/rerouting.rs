@@ -2,15 +2,16 @@
 //! profile, "Call Re-Routing").
 //!
 //! The CALL is kept for as long as its callee may say so: that callee has announced `call_reroute`, and shares the
-//! registration. A callee is asked once, and so many of them at most. What cannot be kept is given to one callee alone.
+//! registration. A callee is asked once, and so many of them at most, on whatever nodes. What cannot be kept is given to one
+//! callee alone.
 
 use crosstie_wamp::{MessageType, RegistrationId};
 
 use super::Dealer;
 use super::callees::Callee;
 use super::kept::Rerouting;
-use super::new_call::{NewCall, Placed};
-use super::placing::{CALLEES_TRIED_MAX, bounded};
+use super::new_call::{CALLEES_TRIED_MAX, NewCall, Placed};
+use super::placing::bounded;
 use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};
@@ -26,17 +27,17 @@ impl Dealer {
         new: NewCall<'_>,
     ) -> Option<Rerouting> {
         let registration = &self.registrations[key];
-        let is_last = new.tried.len() + 1 >= registration.callees.len().min(CALLEES_TRIED_MAX);
+        let elsewhere = registration.elsewhere().iter();
+        let elsewhere: usize = elsewhere.map(|part| part.callees as usize).sum();
+        let callees = registration.callees.len() + elsewhere;
+        let is_last = new.asked() + 1 >= callees.min(CALLEES_TRIED_MAX);
         // Its parts would have to be kept with it.
         if !callee.may_reroute || is_last || new.options.progress {
             return None;
         }
-        let registration = registration.id;
-        // A call of another node is given to one callee alone.
-        let from = new.from.session()?;
         Some(Rerouting {
-            registration,
-            kept: self.keep(context, from, &new).ok()?,
+            registration: registration.id,
+            kept: self.keep(context, new.from, &new).ok()?,
             tried: [new.tried, &[callee.number]].concat(),
         })
     }
@@ -86,10 +87,11 @@ impl Dealer {
             let text = "no callee was available before the call's time was over";
             return Err(Fault::new(error::TIMEOUT, text));
         }
-        let Some(key) = self.registrations.of_id(registration) else {
-            return Err(none_available());
-        };
-        match self.place_kept(context, key, &new) {
+        if new.from.session().is_none() {
+            let key = self.registrations.of_id(registration);
+            return self.place_for_neighbour(context, key, &new, true);
+        }
+        match self.place_further(context, registration, new) {
             Placed::Invoked => Ok(()),
             Placed::Busy | Placed::Left => Err(none_available()),
             Placed::Failed(fault) => Err(fault),
@@ -111,7 +113,7 @@ impl Dealer {
     }
 }
 
-fn none_available() -> Fault {
+pub(super) fn none_available() -> Fault {
     let text = "no callee of the procedure is available for this call";
     Fault::new(error::NO_AVAILABLE_CALLEE, text)
 }

@@ -10,7 +10,6 @@ use super::placing::bounded;
 use super::waiting::{WaitingCall, WaitingKey};
 use crate::context::{Context, none_left};
 use crate::fault::{Fault, error};
-use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
 use crate::party::Party;
 
@@ -39,14 +38,14 @@ impl Dealer {
     }
 
     /// Who calls, if the call may wait.
-    fn may_wait(&self, key: RegistrationKey, new: &NewCall<'_>) -> Result<SessionIndex, Fault> {
+    fn may_wait(&self, key: RegistrationKey, new: &NewCall<'_>) -> Result<Party, Fault> {
         let registration = &self.registrations[key];
         let calls_max = registration.calls_wait_max as usize;
         let mut fault = registration.callees.all_busy();
-        // Another node's caller waits there, or nowhere.
-        let Some(from) = new.from.session().filter(|_| calls_max > 0) else {
+        let from = new.from;
+        if calls_max == 0 {
             return Err(fault);
-        };
+        }
         // Its further parts would have to wait with it.
         if new.options.progress {
             fault.text = format!("{}, and a progressive call does not wait", fault.text).into();
@@ -104,6 +103,8 @@ impl Dealer {
         self.release_kept(context, call.caller, &call.kept);
         let new = call.kept.as_new(call.caller, call.request);
         let outcome = match key {
+            // Its node finds who else serves it.
+            _ if new.from.session().is_none() => self.place_for_neighbour(context, key, &new, true),
             Some(key) => self.start(context, key, new, &call),
             None => self.start_elsewhere(context, new, &call),
         };
@@ -185,7 +186,7 @@ impl Dealer {
     pub(super) fn keep<H>(
         &mut self,
         context: &mut Context<'_, H>,
-        from: SessionIndex,
+        from: Party,
         new: &NewCall<'_>,
     ) -> Result<Box<Kept>, Fault> {
         let limits = &context.config.limits;
@@ -214,10 +215,7 @@ impl Dealer {
         caller: impl Into<Party>,
         kept: &Kept,
     ) {
-        // What is kept is of this node's sessions.
-        let Some(caller) = caller.into().session() else {
-            return;
-        };
+        let caller = caller.into();
         self.keeping.release(caller, kept);
         context.hold(caller, -(kept.bytes as isize));
     }
@@ -226,21 +224,21 @@ impl Dealer {
     #[inline]
     pub(super) fn waiting_call(
         &self,
-        caller: SessionIndex,
+        caller: impl Into<Party>,
         request: RequestId,
     ) -> Option<WaitingKey> {
         if self.waiting.is_empty() {
             return None;
         }
-        self.waiting.of_request(caller, request)
+        self.waiting.of_request(caller.into(), request)
     }
 
-    /// How many calls of a session wait.
+    /// How many calls of a session or another node wait.
     #[inline]
-    pub(crate) fn waiting_of(&self, caller: SessionIndex) -> usize {
+    pub(crate) fn waiting_of(&self, caller: impl Into<Party>) -> usize {
         if self.waiting.is_empty() {
             return 0;
         }
-        self.waiting.calls_of(caller)
+        self.waiting.calls_of(caller.into())
     }
 }

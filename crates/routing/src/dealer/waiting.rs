@@ -11,7 +11,7 @@ use crosstie_wamp::{RegistrationId, RequestId};
 
 use super::kept::Kept;
 use crate::Time;
-use crate::identity::SessionIndex;
+use crate::party::Party;
 
 /// Counted up over all calls that ever waited, so that it tells who came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ pub(super) struct WaitingKey(u64);
 /// A call without a callee yet.
 #[derive(Debug)]
 pub(super) struct WaitingCall {
-    pub(super) caller: SessionIndex,
+    pub(super) caller: Party,
     pub(super) request: RequestId,
     pub(super) registration: RegistrationId,
     pub(super) kept: Box<Kept>,
@@ -31,7 +31,7 @@ pub(super) struct WaitingCall {
 
 impl WaitingCall {
     pub(super) fn new(
-        caller: SessionIndex,
+        caller: Party,
         request: RequestId,
         registration: RegistrationId,
         kept: Box<Kept>,
@@ -58,7 +58,7 @@ impl WaitingCall {
 struct Queue {
     /// By rounds.
     calls: BTreeSet<(u64, WaitingKey)>,
-    callers: BTreeMap<SessionIndex, Share>,
+    callers: BTreeMap<Party, Share>,
     /// The round of the call that was taken last.
     round: u64,
 }
@@ -73,9 +73,9 @@ struct Share {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     calls: BTreeMap<WaitingKey, WaitingCall>,
-    by_request: BTreeMap<(SessionIndex, RequestId), WaitingKey>,
+    by_request: BTreeMap<(Party, RequestId), WaitingKey>,
     /// How many of each caller, in all queues.
-    of_callers: BTreeMap<SessionIndex, usize>,
+    of_callers: BTreeMap<Party, usize>,
     deadlines: BTreeSet<(Time, WaitingKey)>,
     /// None is empty. A registration may have ended: its calls then look for another one.
     queues: BTreeMap<RegistrationId, Queue>,
@@ -170,7 +170,7 @@ impl Waiting {
     pub(super) fn has_room(
         &self,
         registration: RegistrationId,
-        caller: SessionIndex,
+        caller: Party,
         calls_max: usize,
     ) -> bool {
         let Some(queue) = self.queues.get(&registration) else {
@@ -183,23 +183,16 @@ impl Waiting {
         all < calls_max - calls_max / 4 || (all < calls_max && has < calls_max / callers)
     }
 
-    pub(super) fn of_request(
-        &self,
-        caller: SessionIndex,
-        request: RequestId,
-    ) -> Option<WaitingKey> {
+    pub(super) fn of_request(&self, caller: Party, request: RequestId) -> Option<WaitingKey> {
         self.by_request.get(&(caller, request)).copied()
     }
 
-    pub(super) fn calls_of(&self, caller: SessionIndex) -> usize {
+    pub(super) fn calls_of(&self, caller: Party) -> usize {
         self.of_callers.get(&caller).copied().unwrap_or(0)
     }
 
     /// A caller's calls, in the order of their ids.
-    pub(super) fn of_caller(
-        &self,
-        caller: SessionIndex,
-    ) -> impl Iterator<Item = WaitingKey> + use<'_> {
+    pub(super) fn of_caller(&self, caller: Party) -> impl Iterator<Item = WaitingKey> + use<'_> {
         let all = (caller, RequestId(0))..=(caller, RequestId(u64::MAX));
         self.by_request.range(all).map(|(_, key)| *key)
     }
@@ -215,7 +208,7 @@ impl Waiting {
     }
 
     /// What is kept of all of them, and for whom.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (SessionIndex, &Kept)> {
+    pub(super) fn kept(&self) -> impl Iterator<Item = (Party, &Kept)> {
         self.calls.values().map(|call| (call.caller, &*call.kept))
     }
 

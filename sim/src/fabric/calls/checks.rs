@@ -1,22 +1,32 @@
 //! What may be said of a call, and what must hold in the end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crosstie_wamp::InvocationPolicy;
 
-use super::{Call, Calls, PROCEDURES, Session};
+use super::{ASKED_MAX, Call, Calls, PROCEDURES, Session, is_bounded};
 use crate::Name;
-use crate::fabric::node::Node;
+use crate::fabric::node::{Node, QUEUED};
 
 impl Calls {
     pub(super) fn judge_error(&self, call: &Call, error: &str) {
-        let lasting = call.holders.iter().any(|(name, since)| {
-            let session = self.sessions.get(name);
-            session.is_some_and(|session| session.registered.values().any(|(_, s)| s == since))
-        });
+        let lasting = self.lasting(call).next().is_some();
+        let is_shard = call.rkey.is_some();
+        // Everybody who is there all the time has been asked, or as many as may be.
+        let all_asked = is_shard
+            || is_bounded(call.place)
+            || call.is_begun
+            || call.asked.len() >= ASKED_MAX
+            || self
+                .lasting(call)
+                .all(|holder| call.asked.iter().any(|(name, _)| *name == holder));
         let may_be = match error {
             "e.failed" => true,
+            "wamp.error.no_available_callee" if !call.asked.is_empty() && all_asked => true,
+            "crossbar.error.max_concurrency_reached" => is_bounded(call.place),
             "wamp.error.canceled" => true,
+            // Who was asked to stop has stopped.
+            "wamp.error.unavailable" => call.is_cancelled,
             "wamp.error.timeout" => call.has_timeout,
             "wamp.error.no_such_procedure" | "wamp.error.no_available_callee" => {
                 !lasting || self.cluster.setting.faults
@@ -31,6 +41,15 @@ impl Calls {
             may_be,
             "call {number} of {procedure}: {error}, cancelled: {is_cancelled}"
         );
+    }
+
+    /// Who has served a call's procedure since it was made.
+    fn lasting<'c>(&'c self, call: &'c Call) -> impl Iterator<Item = Name> + 'c {
+        let lasting = call.holders.iter().filter(|(name, since)| {
+            let session = self.sessions.get(name);
+            session.is_some_and(|session| session.registered.values().any(|(_, s)| s == since))
+        });
+        lasting.map(|(name, _)| *name)
     }
 
     /// A procedure that is nobody else's.
@@ -73,19 +92,24 @@ impl Calls {
     /// All calls that are left open are served by somebody, and the other way round.
     pub(super) fn check_quiet(&self) {
         let calls = self.sessions.values().flat_map(|s| s.calls.values());
-        let calls: BTreeSet<_> = calls.map(|call| call.number).collect();
+        let calls: BTreeMap<_, _> = calls.map(|call| (call.number, call.place)).collect();
         let served = self.sessions.values().flat_map(|s| s.invocations.values());
         let served: BTreeSet<_> = served
             .filter(|invocation| !invocation.is_interrupted)
             .map(|invocation| invocation.number)
             .collect();
-        for number in &calls {
+        for (number, place) in &calls {
             let all = self.sessions.values().flat_map(|s| s.invocations.values());
             let mut all = all.map(|invocation| invocation.number);
-            assert!(all.any(|other| other == *number), "{number} is nobody's");
+            // A call waits for somebody.
+            let mut registered = self.sessions.values().flat_map(|s| s.registered.values());
+            let waits =
+                PROCEDURES[*place].1 == QUEUED && registered.any(|(known, _)| known == place);
+            let is_served = all.any(|other| other == *number);
+            assert!(is_served || waits, "{number} is nobody's");
         }
         for number in &served {
-            let is_open = calls.contains(number) || self.skipped.contains(number);
+            let is_open = calls.contains_key(number) || self.skipped.contains(number);
             assert!(is_open, "{number} is served for nobody");
         }
         for session in self.sessions.values() {

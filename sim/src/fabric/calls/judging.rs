@@ -2,9 +2,9 @@
 
 use crosstie_wamp::{InvocationPolicy, MessageType, RequestId};
 
-use super::{Calls, Invocation, PROCEDURES};
+use super::{ASKED_MAX, Calls, Invocation, PROCEDURES, SHARDED};
 use crate::Name;
-use crate::fabric::node::Heard;
+use crate::fabric::node::{Heard, QUEUED};
 
 impl Calls {
     /// Judges what a session was told.
@@ -18,6 +18,7 @@ impl Calls {
                 let place = place.expect("it asked for that, once");
                 let since = session.registered.get(&id).map_or(request, |known| known.1);
                 session.registered.insert(id, (place, since));
+                self.changes[place] += 1;
                 let is_single = PROCEDURES[place].2 == InvocationPolicy::Single;
                 match (self.cluster.setting.faults, self.cluster.setting.strict) {
                     _ if !is_single => {}
@@ -28,6 +29,7 @@ impl Calls {
             }
             Heard::Unregistered(request) => {
                 session.ending.remove(&request).expect("it asked for that");
+                self.changes.iter_mut().for_each(|changes| *changes += 1);
             }
             Heard::Revoked(id) => {
                 assert!(self.cluster.setting.faults, "nobody loses a registration");
@@ -85,10 +87,48 @@ impl Calls {
         };
         let known = session.invocations.insert(request, invocation);
         assert!(known.is_none(), "an invocation comes once");
-        if let Some(caller) = caller {
-            let last = session.last.insert(caller, number);
+        let last = caller.map(|caller| (caller, session.last.insert(caller, number)));
+        let may_be_late = self.judge_given(name, number);
+        if let Some((_, last)) = last {
             let is_ordered = last < Some(number);
-            assert!(is_ordered || bounced > 0, "a caller's calls are in order");
+            let may_be = is_ordered || bounced > 0 || may_be_late;
+            assert!(may_be, "a caller's calls are in order");
         }
+    }
+
+    /// A call is given to whom others of its kind are, wherever they were made, and to each once; whether somebody was asked
+    /// before, or it may have waited.
+    fn judge_given(&mut self, name: Name, number: u64) -> bool {
+        let faults = self.cluster.setting.faults;
+        let Some(place) = self.call_of(number).map(|call| call.place) else {
+            return false;
+        };
+        // Who registers anew may be asked anew.
+        let session = self.sessions.get(&name);
+        let mut registered = session.into_iter().flat_map(|s| s.registered.values());
+        let its = registered.find(|(known, _)| *known == place);
+        let asked = (name, its.map(|(_, since)| *since));
+        let Some(call) = self.call_of(number) else {
+            return false;
+        };
+        assert!(
+            !call.asked.contains(&asked),
+            "{asked:?} is asked twice for {place}"
+        );
+        call.asked.push(asked);
+        let (place, since, rkey, asked) = (call.place, call.since, call.rkey, call.asked.len());
+        assert!(asked <= ASKED_MAX, "call {number} goes round");
+        let is_ordered = matches!(PROCEDURES[place].1, "f" | "l" | SHARDED);
+        // Until REGISTERED comes nodes may differ about what shard a callee is of that has it already.
+        let mut registering = self.sessions.values().flat_map(|s| s.registering.values());
+        let is_known = !registering.any(|known| *known == place);
+        if !faults && is_ordered && is_known && self.changes[place] == since {
+            let given = self
+                .given
+                .entry((place, since, rkey, asked))
+                .or_insert(name);
+            assert_eq!(*given, name, "call {number}, {rkey:?}, asked {asked}");
+        }
+        asked > 1 || PROCEDURES[place].1 == QUEUED
     }
 }

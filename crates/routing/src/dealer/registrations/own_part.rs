@@ -35,19 +35,16 @@ impl Registrations {
             .entered(&REGISTRATION, session, &registration.entry(), is_created);
     }
 
-    /// A callee that is a caller's own, or a shard's, would have to be the same for all nodes, and of another node's callees
-    /// this one knows no more than how many there are.
+    /// A callee that is a caller's own would have to be the same for all nodes, and a node does not know whom another one's
+    /// callers were given.
     pub(super) fn check_sharing(&self, options: &RegisterOptions) -> Result<(), Fault> {
         if let Some(nkey) = options.nkey.as_deref() {
             check_key("nkey", nkey)?;
         }
-        let option = match options.invoke {
-            _ if !self.has_nodes() => return Ok(()),
-            _ if options.nkey.is_some() => "nkey",
-            InvocationPolicy::Sticky => "invoke \"x_sticky\"",
-            _ => return Ok(()),
-        };
-        let text = format!("{option} is not served in a realm of several nodes");
+        if options.invoke != InvocationPolicy::Sticky || !self.has_nodes() {
+            return Ok(());
+        }
+        let text = "invoke \"x_sticky\" is not served in a realm of several nodes";
         Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
     }
 
@@ -184,16 +181,26 @@ impl Registration {
         None
     }
 
+    /// The number of a session's part.
+    pub(super) fn number_of(&self, session: SessionIndex) -> Option<u64> {
+        let mut all = self.callees.iter().chain(self.pending());
+        let found = all.find(|callee| callee.session == session);
+        found.map(|callee| callee.number)
+    }
+
     /// Forgets that a session is to serve it; whether it was.
     pub(super) fn forget_pending(&mut self, session: SessionIndex) -> bool {
         let Some(parts) = &mut self.across else {
             return false;
         };
-        let before = parts.pending.len();
-        parts.pending.retain(|callee| callee.session != session);
-        let was_pending = parts.pending.len() < before;
+        let of_session = |callee: &Callee| callee.session == session;
+        let Some(place) = parts.pending.iter().position(of_session) else {
+            return false;
+        };
+        let callee = parts.pending.remove(place);
+        self.callees.set_node_key(callee.number, None);
         self.tidy();
-        was_pending
+        true
     }
 }
 
