@@ -52,6 +52,10 @@ impl<H> Realm<H> {
     pub(crate) fn lose_holder(&mut self, node: u64, has_ended: bool, out: &mut dyn Outbox<H>) {
         let entrusting = &mut self.entrusting;
         entrusting.present.remove(&node);
+        if entrusting.present.is_empty() {
+            // It may not have been told yet, and waits for that anew when it meets others again.
+            entrusting.doubtful_until = None;
+        }
         if has_ended {
             // It publishes nothing more.
             self.take_over(node, out);
