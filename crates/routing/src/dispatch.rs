@@ -53,13 +53,15 @@ impl<H> Realm<H> {
                 options,
                 payload,
             } => {
+                let said;
+                let mut options = options;
                 if let Some(attributes) = options.passthru.as_deref() {
                     let needed = ClientFeature::CalleePayloadPassthruMode;
                     context.check_passthru(from, needed, message, attributes)?;
-                    if let Some(said) = context.said_in_result(from, options) {
-                        return dealer.handle_yield(context, from, *request, &said, *payload);
-                    }
+                    said = context.said_in_result(from, options);
+                    options = said.as_deref().unwrap_or(options);
                 }
+                // In one place, so that it is compiled in line.
                 return dealer.handle_yield(context, from, *request, options, *payload);
             }
             Message::Publish {

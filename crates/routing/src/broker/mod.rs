@@ -39,7 +39,7 @@ use crate::authz::Action;
 use crate::context::{Context, is_reserved, reserved_uri};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
-use crate::lent::Lent;
+use crate::lent;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
@@ -342,7 +342,7 @@ impl Broker {
             }
         };
         let sessions = &*context.sessions;
-        let event = Lent::new(Message::Event {
+        let event = Message::Event {
             subscription: subscription.id,
             publication: publication.id,
             details: EventDetails {
@@ -355,7 +355,7 @@ impl Broker {
                 passthru: options.passthru.clone(),
             },
             payload: publication.payload,
-        });
+        };
         let subscribers = &subscription.subscribers;
         *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
         let reached = |index: SessionIndex| {
@@ -367,7 +367,7 @@ impl Broker {
             None => {
                 let reached = subscribers.iter().copied().filter_map(reached);
                 let mut handles = reached.map(|(_, session)| &session.handle);
-                context.out.publish(event.message(), &mut handles);
+                context.out.publish(&event, &mut handles);
             }
             Some(filter) => {
                 let shard = subscription.shard_for(filter.resource, sessions);
@@ -376,10 +376,10 @@ impl Broker {
                 let mut handles = reached
                     .filter(|(index, session)| filter.admits(*index, session))
                     .map(|(_, session)| &session.handle);
-                context.out.publish(event.message(), &mut handles);
+                context.out.publish(&event, &mut handles);
             }
         }
-        event.end(options.passthru.is_some());
+        lent::end(event, options.passthru.is_some());
     }
 
     /// Takes away subscriptions of a session that has left, so many steps' worth; whether there were

@@ -14,7 +14,6 @@ use crate::context::Context;
 use crate::fault::{Fault, error as uris};
 use crate::identity::SessionIndex;
 use crate::keys::CallKey;
-use crate::lent::Lent;
 use crate::{Refused, Violation};
 
 impl Dealer {
@@ -40,7 +39,7 @@ impl Dealer {
         if call.rare.is_some() {
             self.end_rare(context, &call, true);
         }
-        let result = Lent::new(Message::Result {
+        let result = Message::Result {
             request: call.request,
             details: ResultDetails {
                 progress: false,
@@ -48,11 +47,10 @@ impl Dealer {
                 passthru: options.passthru.clone(),
             },
             payload,
-        });
-        if let Err(refused) = context.answer(call.caller, result.message()) {
+        };
+        if let Err(refused) = context.answer(call.caller, &result) {
             refuse_result(context, &call, refused);
         }
-        result.end(call.discloses_callee || options.passthru.is_some());
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
 use crate::keys::RegistrationKey;
-use crate::lent::Lent;
+use crate::lent;
 use crate::sharding::partition;
 use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
 
@@ -177,7 +177,7 @@ impl Dealer {
         } else {
             (unit.milliseconds(options.timeout_ms), 0)
         };
-        let message = Lent::new(Message::Invocation {
+        let message = Message::Invocation {
             request: invocation,
             registration: registration.id,
             details: InvocationDetails {
@@ -192,10 +192,10 @@ impl Dealer {
                 passthru: options.passthru.clone(),
             },
             payload: new.payload,
-        });
+        };
         let receiver = &context.sessions[callee.session];
-        let sent = deliver(context.out, receiver, message.message());
-        message.end(options.passthru.is_some());
+        let sent = deliver(context.out, receiver, &message);
+        lent::end(message, options.passthru.is_some());
         sent.map_err(Uninvoked::Refused)?;
 
         context.sessions[callee.session].invocation_last = invocation.0;
