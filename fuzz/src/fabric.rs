@@ -216,6 +216,7 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
                 args,
                 kwargs: b"",
             },
+            retained: None,
         };
         let _ = member.publish(&publication, Some(&mut kept));
     }
