@@ -388,11 +388,14 @@ def test_the_last_who_asks_gets_it(opened, other):
     assert late.message()[0] == EVENT
 
 
-def test_who_has_gone_while_it_waited_misses_nothing(opened, other):
+def test_who_has_gone_while_it_waited_misses_nothing(router, opened, other):
     session = opened().join()
     topic = f"com.gone.n{session.id}"
     session.subscribe(topic)
+    before = router.metric("connections_closed_total")
     Waiting(session).abandon()
+    # What is written to a connection that has gone is lost until that is seen.
+    await_true("it is gone", lambda: router.metric("connections_closed_total") > before)
     waiting = Waiting(session)
     other.publish(topic, 1)
     while not (answer := waiting.result()).body:
