@@ -69,9 +69,12 @@ def test_testaments_of_nodes_that_die_or_seem_to(nats, nodes, session) -> None:
         return [(names[event[1]], *event[4]) for event in heard]
 
     assert [what for what, *_ in told(3)] == ["on_join"] * 3
-    held = [node.metric("fabric_testaments") for node in (here, there, doomed, stopped)]
     # Three of them, in two places each.
-    assert sum(held) == 6
+    all_nodes = (here, there, doomed, stopped)
+    await_true(
+        "they are held",
+        lambda: sum(node.metric("fabric_testaments") for node in all_nodes) == 6,
+    )
     doomed.kill()
     stopped.signal(signal.SIGSTOP)
     try:
