@@ -46,12 +46,17 @@ def node(tmp_path_factory) -> Iterator[Router]:
     running.stop()
 
 
-# Each on both transports, and each serializer on one.
-@pytest.mark.parametrize(("scheme", "serializer"), [("ws", "json"), ("tcp", "msgpack")])
-@pytest.mark.parametrize("what", DONE)
+# Each on both transports, and each serializer on one; but this client does not read bytes in JSON.
+PLAYED = [
+    (what, scheme, serializer)
+    for what in DONE
+    for scheme, serializer in (("ws", "json"), ("tcp", "msgpack"))
+    if (what, serializer) != ("passthru", "json")
+]
+
+
+@pytest.mark.parametrize(("what", "scheme", "serializer"), PLAYED)
 def test_the_client_for_go(node: Router, what: str, scheme: str, serializer: str) -> None:
-    if (what, serializer) == ("passthru", "json"):
-        pytest.skip("this client does not read bytes in JSON")
     host, port = node.address("tcp")
     url = f"{scheme}://{host}:{port}/{'ws' if scheme == 'ws' else ''}"
     command = [CLIENT, what, serializer, url]
