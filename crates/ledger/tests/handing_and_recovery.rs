@@ -1,35 +1,19 @@
 //! A log that its owner hands over, and one that an operator has recovered.
 
+mod support;
+
 use std::sync::Arc;
 
-use crosstie_amqp::{Properties, TableBuf};
+use crosstie_amqp::TableBuf;
 use crosstie_ledger::{
-    Broken, Config, Effect, Handed, Ledger, News, Owner, Recovery, Remains, Role, Salvage,
-    Salvaged, Sequence,
+    Broken, Effect, Handed, Ledger, News, Recovery, Remains, Role, Salvage, Salvaged, Sequence,
 };
-use crosstie_queues::{MessageContent, Position, QueueId, Record, StoredMessage, Time};
+use crosstie_queues::{Position, QueueId, Record};
+
+use support::{CONFIG, NOW, enqueued, owner};
 
 /// A log with the numbers of its entries.
 type Log = Vec<(u64, Arc<[u8]>)>;
-
-const NOW: Time = Time(1000);
-
-const CONFIG: Config = Config {
-    part_bytes_max: 100,
-    batch_bytes_max: 1000,
-    log_bytes_min: 4000,
-    purge_bytes_min: 1000,
-    acknowledgement_ms: 2000,
-    retry_ms: 1000,
-};
-
-fn owner(node: &str) -> Owner {
-    Owner {
-        node: node.into(),
-        address: "10.0.0.1:5672".into(),
-        incarnation: 7,
-    }
-}
 
 fn declared() -> Record {
     Record::QueueDeclared {
@@ -37,20 +21,6 @@ fn declared() -> Record {
         name: "q".into(),
         auto_delete: false,
         arguments: TableBuf::new(),
-    }
-}
-
-fn enqueued(place: i64, body_bytes: usize) -> Record {
-    let body = vec![b'x'; body_bytes];
-    let content = MessageContent::new("", "q", Properties::EMPTY.bytes(), &body);
-    Record::Enqueued {
-        queue: QueueId(1),
-        place,
-        message: StoredMessage {
-            content: Arc::new(content),
-            expires_at: None,
-            deliveries: 0,
-        },
     }
 }
 

@@ -1,46 +1,16 @@
 //! A ledger beside a log that does as it is told.
 
+mod support;
+
 use std::mem;
 use std::sync::Arc;
 
-use crosstie_amqp::Properties;
-use crosstie_ledger::{Broken, Config, Effect, Ledger, News, Owner, Role, Sequence};
-use crosstie_queues::{MessageContent, Position, QueueId, Record, StoredMessage, Time};
+use crosstie_ledger::{Broken, Effect, Ledger, News, Owner, Role, Sequence};
+use crosstie_queues::{Position, QueueId, Record, Time};
+
+use support::{CONFIG, NOW, enqueued, owner};
 
 type Entry = Arc<[u8]>;
-
-const NOW: Time = Time(1000);
-
-const CONFIG: Config = Config {
-    part_bytes_max: 100,
-    batch_bytes_max: 1000,
-    log_bytes_min: 4000,
-    purge_bytes_min: 1000,
-    acknowledgement_ms: 2000,
-    retry_ms: 1000,
-};
-
-fn owner(node: &str) -> Owner {
-    Owner {
-        node: node.into(),
-        address: "10.0.0.1:5672".into(),
-        incarnation: 7,
-    }
-}
-
-fn enqueued(place: i64, body_bytes: usize) -> Record {
-    let properties = Properties::EMPTY.bytes();
-    let body = vec![b'x'; body_bytes];
-    Record::Enqueued {
-        queue: QueueId(1),
-        place,
-        message: StoredMessage {
-            content: Arc::new(MessageContent::new("", "q", properties, &body)),
-            expires_at: None,
-            deliveries: 0,
-        },
-    }
-}
 
 fn dequeued(place: i64) -> Record {
     Record::Dequeued {

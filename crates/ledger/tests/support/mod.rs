@@ -1,0 +1,40 @@
+//! What the tests of a ledger begin with.
+
+use std::sync::Arc;
+
+use crosstie_amqp::Properties;
+use crosstie_ledger::{Config, Owner};
+use crosstie_queues::{MessageContent, QueueId, Record, StoredMessage, Time};
+
+pub(crate) const NOW: Time = Time(1000);
+
+pub(crate) const CONFIG: Config = Config {
+    part_bytes_max: 100,
+    batch_bytes_max: 1000,
+    log_bytes_min: 4000,
+    purge_bytes_min: 1000,
+    acknowledgement_ms: 2000,
+    retry_ms: 1000,
+};
+
+pub(crate) fn owner(node: &str) -> Owner {
+    Owner {
+        node: node.into(),
+        address: "10.0.0.1:5672".into(),
+        incarnation: 7,
+    }
+}
+
+pub(crate) fn enqueued(place: i64, body_bytes: usize) -> Record {
+    let body = vec![b'x'; body_bytes];
+    let content = MessageContent::new("", "q", Properties::EMPTY.bytes(), &body);
+    Record::Enqueued {
+        queue: QueueId(1),
+        place,
+        message: StoredMessage {
+            content: Arc::new(content),
+            expires_at: None,
+            deliveries: 0,
+        },
+    }
+}
