@@ -1,10 +1,9 @@
 //! Calls that another node has sent for this one's callees, and those that come back because nobody served them there.
 
-use crosstie_wamp::{CallOptions, MatchPolicy, Message, MessageType, Seldom};
+use crosstie_wamp::{MatchPolicy, Message, MessageType};
 
 use super::Dealer;
 use super::new_call::{NewCall, Placed};
-use super::placing::left;
 use super::strict::unclaimed;
 use crate::across::{Called, Crossing, Journey, Pattern};
 use crate::context::{Context, none_left};
@@ -104,21 +103,7 @@ impl Dealer {
 
     /// Gives a call back to its caller's node.
     fn bounce<H>(context: &mut Context<'_, H>, new: &NewCall<'_>, is_busy: bool) {
-        let options = new.options;
-        let unit = context.config.call_timeout_unit;
-        let message = Message::Call {
-            request: new.request,
-            options: CallOptions {
-                timeout_ms: left(options.timeout_ms, unit, context.now, new.since),
-                receive_progress: options.receive_progress,
-                progress: options.progress,
-                disclose_me: None,
-                passthru: options.passthru.clone(),
-                sharding: Seldom::NONE,
-            },
-            procedure: new.procedure.into(),
-            payload: new.payload,
-        };
+        let message = new.crossing(new.request, context.config.call_timeout_unit, context.now);
         let mut journey = new.journey.cloned().unwrap_or_default();
         journey.asked = u32::try_from(new.asked()).unwrap_or(u32::MAX);
         journey.is_busy |= is_busy;

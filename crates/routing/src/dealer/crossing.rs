@@ -2,7 +2,7 @@
 
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RegistrationId,
-    RequestId, ResultDetails, Seldom,
+    RequestId, ResultDetails,
 };
 
 use super::Dealer;
@@ -11,7 +11,7 @@ use super::calls::{Call, Progressive, Rare, calls_bytes};
 use super::course::Course;
 use super::end::interrupt;
 use super::new_call::disclosed;
-use super::placing::{bounded, left};
+use super::placing::bounded;
 use crate::Refused;
 use crate::across::{Called, Crossing, Journey};
 use crate::context::Context;
@@ -34,22 +34,9 @@ impl Dealer {
         let registration = &self.registrations[key];
         let new = &course.new;
         let options = new.options;
-        let unit = context.config.call_timeout_unit;
         let number = context.sessions.neighbours[node].invocation_last + 1;
         let invocation = RequestId(number);
-        let message = Message::Call {
-            request: invocation,
-            options: CallOptions {
-                timeout_ms: left(options.timeout_ms, unit, context.now, new.since),
-                receive_progress: options.receive_progress,
-                progress: options.progress,
-                disclose_me: None,
-                passthru: options.passthru.clone(),
-                sharding: Seldom::NONE,
-            },
-            procedure: new.procedure.into(),
-            payload: new.payload,
-        };
+        let message = new.crossing(invocation, context.config.call_timeout_unit, context.now);
         let neighbour = &context.sessions.neighbours[node];
         if neighbour.closing {
             return Err(Refused::Gone);

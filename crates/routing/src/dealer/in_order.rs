@@ -136,8 +136,20 @@ impl Dealer {
         if self.is_last_first(key, stretch.resource) {
             found.reverse();
         }
+        self.offer_in_turn(context, key, new, &found)
+    }
+
+    /// Offers a call to callees with these numbers, one after the other. `Busy` where those that are there serve as many as they take,
+    /// `Left` where none of them is there that could serve it.
+    pub(super) fn offer_in_turn<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        key: RegistrationKey,
+        new: &NewCall<'_>,
+        numbers: &[u64],
+    ) -> Placed {
         let (mut tried, mut is_busy) = (0, false);
-        for number in found {
+        for &number in numbers {
             let callees = &self.registrations[key].callees;
             let Some(place) = callees.place_of(number) else {
                 continue;

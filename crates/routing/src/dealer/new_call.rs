@@ -1,12 +1,14 @@
 //! A CALL that opens a call, and what becomes of it.
 
-use crosstie_wamp::{CallOptions, Disclosed, Payload, RequestId};
+use crosstie_wamp::{CallOptions, Disclosed, Message, Payload, RequestId, Seldom};
 
-use crate::Time;
 use crate::across::Journey;
 use crate::fault::{Fault, error};
 use crate::party::Party;
 use crate::session::Sessions;
+use crate::{CallTimeoutUnit, Time};
+
+use super::placing::left;
 
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
 pub(super) const CALLEES_TRIED_MAX: usize = 8;
@@ -32,6 +34,29 @@ impl<'m> NewCall<'m> {
     /// Who calls, where that is a session of another node and disclosed.
     pub(super) fn stranger(&self) -> Option<&'m Disclosed<'m>> {
         self.journey.and_then(|journey| journey.caller.as_ref())
+    }
+
+    /// The CALL that crosses to another node under this number.
+    pub(super) fn crossing(
+        &self,
+        request: RequestId,
+        unit: CallTimeoutUnit,
+        now: Time,
+    ) -> Message<'m> {
+        let options = self.options;
+        Message::Call {
+            request,
+            options: CallOptions {
+                timeout_ms: left(options.timeout_ms, unit, now, self.since),
+                receive_progress: options.receive_progress,
+                progress: options.progress,
+                disclose_me: None,
+                passthru: options.passthru.clone(),
+                sharding: Seldom::NONE,
+            },
+            procedure: self.procedure.into(),
+            payload: self.payload,
+        }
     }
 
     /// How many callees have had the next one asked.

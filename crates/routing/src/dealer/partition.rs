@@ -8,7 +8,8 @@
 use crosstie_wamp::{InvocationPolicy, Runmode, Sharding};
 
 use super::Dealer;
-use super::new_call::{CALLEES_TRIED_MAX, NewCall, Placed};
+use super::callees::Callee;
+use super::new_call::{NewCall, Placed};
 use super::placing::no_room;
 use crate::context::Context;
 use crate::fault::{Fault, error};
@@ -92,37 +93,19 @@ impl Dealer {
             return Placed::Left;
         };
         let shard = callees.shard_of(&callees[first]);
-        let (mut tried, mut is_busy) = (0, false);
-        for place in first..callees.len() {
-            let callees = &self.registrations[key].callees;
-            let callee = callees[place];
-            if callees.shard_of(&callee) != shard
-                || context.sessions[callee.session].closing
-                || new.tried.contains(&callee.number)
-            {
-                continue;
-            }
-            if !callee.is_free() {
-                is_busy = true;
-                continue;
-            }
-            match self.invoke(context, key, callee, &new) {
-                Ok(()) => {
-                    self.registrations.invoked(key, place);
-                    return Placed::Invoked;
-                }
-                Err(uninvoked) => match uninvoked.fault() {
-                    None => tried += 1,
-                    Some(fault) => return Placed::Failed(fault),
-                },
-            }
-            if tried == CALLEES_TRIED_MAX {
-                break;
-            }
-        }
-        match is_busy && tried == 0 {
-            true => Placed::Busy,
-            false => Placed::Failed(no_room(new.procedure)),
+        let may_serve = |callee: &&Callee| {
+            callees.shard_of(callee) == shard
+                && !sessions[callee.session].closing
+                && !new.tried.contains(&callee.number)
+        };
+        let from_first = callees.iter().skip(first);
+        let found: Vec<_> = from_first
+            .filter(may_serve)
+            .map(|callee| callee.number)
+            .collect();
+        match self.offer_in_turn(context, key, &new, &found) {
+            Placed::Left => Placed::Failed(no_room(new.procedure)),
+            placed => placed,
         }
     }
 }
