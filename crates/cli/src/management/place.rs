@@ -47,9 +47,9 @@ impl Place {
         };
         let place = directory.display();
         match occupant(&directory)? {
-            Some(found) => found
-                .management
-                .with_context(|| format!("the node in '{place}' has no management realm")),
+            Some(found) => found.management.with_context(|| {
+                format!("the node in '{place}' has no management realm, or is still starting")
+            }),
             None => beside.with_context(|| format!("no node runs in '{place}'")),
         }
     }
