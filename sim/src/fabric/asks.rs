@@ -217,13 +217,8 @@ impl Play for Asks {
         &mut self.sessions
     }
 
-    /// Anybody but the watchers.
-    fn somebody(&mut self) -> Option<Name> {
-        let names = self.sessions.keys().copied();
-        let names: Vec<_> = names
-            .filter(|name| !self.watchers.contains_key(name))
-            .collect();
-        self.cluster.chance.pick_any(&names)
+    fn only_listens(&self, name: Name) -> bool {
+        self.watchers.contains_key(&name)
     }
 
     fn judge(&mut self, name: Name, heard: Heard) {

@@ -112,6 +112,14 @@ impl Cluster {
     /// Somebody joins one of the nodes.
     pub(super) fn join(&mut self, features: ClientFeatures) -> Option<(Name, Place)> {
         let index = self.chance.below(self.setting.nodes);
+        self.join_at(index, features)
+    }
+
+    pub(super) fn join_at(
+        &mut self,
+        index: NodeIndex,
+        features: ClientFeatures,
+    ) -> Option<(Name, Place)> {
         let name = self.name();
         let key = self.nodes.get_mut(&index)?.join(self.now, name, features);
         Some((name, Place { node: index, key }))

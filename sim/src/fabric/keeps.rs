@@ -137,12 +137,9 @@ impl Keeps {
     }
 
     fn enter(&mut self, index: NodeIndex) -> Option<Name> {
-        let cluster = &mut self.cluster;
-        let name = cluster.name();
-        let node = cluster.nodes.get_mut(&index)?;
-        let key = node.join(cluster.now, name, ClientFeatures::default());
+        let (name, place) = self.cluster.join_at(index, ClientFeatures::default())?;
         let session = Session {
-            place: Place { node: index, key },
+            place,
             subscribed: Vec::new(),
             retained: Vec::new(),
         };

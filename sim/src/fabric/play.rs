@@ -41,9 +41,18 @@ pub(super) trait Play {
     /// A session was told of sessions, registrations or subscriptions, by an event of that topic.
     fn learn(&mut self, _name: Name, _topic: &str, _ids: &[u64]) {}
 
-    /// One of those that may say something.
+    /// Whether a session only listens.
+    fn only_listens(&self, _name: Name) -> bool {
+        false
+    }
+
+    /// One of those that say something.
     fn somebody(&mut self) -> Option<Name> {
         let names: Vec<_> = self.sessions().keys().copied().collect();
+        let names: Vec<_> = names
+            .into_iter()
+            .filter(|name| !self.only_listens(*name))
+            .collect();
         self.cluster().chance.pick_any(&names)
     }
 

@@ -167,12 +167,9 @@ impl Wills {
     }
 
     fn enter(&mut self, index: NodeIndex) -> Option<Name> {
-        let cluster = &mut self.cluster;
-        let name = cluster.name();
-        let node = cluster.nodes.get_mut(&index)?;
-        let key = node.join(cluster.now, name, ClientFeatures::default());
+        let (name, place) = self.cluster.join_at(index, ClientFeatures::default())?;
         let session = Session {
-            place: Place { node: index, key },
+            place,
             adding: BTreeSet::new(),
             added: Vec::new(),
         };
@@ -282,13 +279,8 @@ impl Play for Wills {
         &mut self.sessions
     }
 
-    /// Anybody but those who listen.
-    fn somebody(&mut self) -> Option<Name> {
-        let names = self.sessions.keys().copied();
-        let names: Vec<_> = names
-            .filter(|name| !self.listeners.contains_key(name))
-            .collect();
-        self.cluster.chance.pick_any(&names)
+    fn only_listens(&self, name: Name) -> bool {
+        self.listeners.contains_key(&name)
     }
 
     fn judge(&mut self, name: Name, heard: Heard) {
