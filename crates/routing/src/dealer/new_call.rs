@@ -8,8 +8,6 @@ use crate::party::Party;
 use crate::session::Sessions;
 use crate::{CallTimeoutUnit, Time};
 
-use super::placing::left;
-
 /// Callees of a shared registration that one CALL is offered to, when queues are full.
 pub(super) const CALLEES_TRIED_MAX: usize = 8;
 
@@ -47,7 +45,7 @@ impl<'m> NewCall<'m> {
         Message::Call {
             request,
             options: CallOptions {
-                timeout_ms: left(options.timeout_ms, unit, now, self.since),
+                timeout_ms: self.timeout_left(unit, now),
                 receive_progress: options.receive_progress,
                 progress: options.progress,
                 disclose_me: None,
@@ -57,6 +55,17 @@ impl<'m> NewCall<'m> {
             procedure: self.procedure.into(),
             payload: self.payload,
         }
+    }
+
+    /// What is left of a time that a callee keeps itself, in the unit that it was given in.
+    pub(super) fn timeout_left(&self, unit: CallTimeoutUnit, now: Time) -> u64 {
+        let timeout = self.options.timeout_ms;
+        let waited_ms = (now.0 - self.since.0) / 1_000;
+        if timeout == 0 || waited_ms == 0 {
+            return timeout;
+        }
+        let waited = waited_ms / unit.milliseconds(1);
+        timeout.saturating_sub(waited).max(1)
     }
 
     /// How many callees have had the next one asked.

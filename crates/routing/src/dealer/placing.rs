@@ -13,7 +13,7 @@ use crate::features::is_passthru;
 use crate::keys::RegistrationKey;
 use crate::lent;
 use crate::sharding::partition;
-use crate::{CallTimeoutUnit, ClientFeature, ClientFeatures, Refused, Time};
+use crate::{ClientFeature, ClientFeatures, Refused};
 
 impl Dealer {
     /// Offers a call to the callees of a registration, in their order. Nearly always the first one takes it: what
@@ -173,7 +173,7 @@ impl Dealer {
             callee.forward_timeout && features.has(ClientFeature::CalleeCallTimeout);
         let unit = context.config.call_timeout_unit;
         let (timeout_ms, forwarded) = if forwards_timeout {
-            (0, left(options.timeout_ms, unit, context.now, new.since))
+            (0, new.timeout_left(unit, context.now))
         } else {
             (unit.milliseconds(options.timeout_ms), 0)
         };
@@ -286,16 +286,6 @@ pub(super) fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
         (asked, 0) => asked,
         (asked, bound) => asked.min(bound),
     }
-}
-
-/// What is left of a time that a callee keeps itself, in the unit that it was given in.
-pub(super) fn left(timeout: u64, unit: CallTimeoutUnit, now: Time, since: Time) -> u64 {
-    let waited_ms = (now.0 - since.0) / 1_000;
-    if timeout == 0 || waited_ms == 0 {
-        return timeout;
-    }
-    let waited = waited_ms / unit.milliseconds(1);
-    timeout.saturating_sub(waited).max(1)
 }
 
 /// Whether a callee supports what a call asks of it.
