@@ -52,10 +52,14 @@ def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
     new = start(servers, "node_b")
     await_alarm(new, "its log is missing: node node_a/worker")
     for each in (node, new):
-        with pytest.raises(pika.exceptions.AMQPConnectionError, match="is on no node at present"):
-            connect(each)
-        assert each.metric("ledger_alarm") == 1
-        each.stop()
+        assert_on_no_node(each)
+    node.stop()
+    # The second has its knowledge from the first, which has gone, and looks again and again.
+    with servers[0].client() as client:
+        client.subscribe("A1.=2F.beat")
+        await_true("it has looked again", lambda: beats(client) >= 3)
+    assert_on_no_node(new)
+    new.stop()
     # The owner's own copy is an ordinary store.
     copy = next(name for name in files(node.directory) if name.endswith(".store"))
     settings = node_config(servers)
@@ -67,6 +71,19 @@ def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
         check(take_all([plain]), [publisher])
     finally:
         plain.stop()
+
+
+def assert_on_no_node(node) -> None:
+    """It lets nobody in, and shows why."""
+    with pytest.raises(pika.exceptions.AMQPConnectionError, match="is on no node at present"):
+        connect(node)
+    assert node.metric("ledger_alarm") == 1
+
+
+def beats(client) -> int:
+    """Return how many beats have come."""
+    client.flush()
+    return len(client.messages)
 
 
 def test_what_strangers_say_is_not_believed(nats, start):

@@ -11,6 +11,8 @@ pub(super) struct Others {
     owner: Option<(Beat, Instant)>,
     /// All that were heard of late, by their names.
     heard: BTreeMap<String, (Beat, Instant)>,
+    /// Who has ever said that there is a log: it is one also when nobody says so any more.
+    knowing: Option<Beat>,
     /// Since when an owner would have been heard.
     listening: Instant,
     has_left: bool,
@@ -55,6 +57,7 @@ impl Others {
         Self {
             owner: None,
             heard: BTreeMap::new(),
+            knowing: None,
             listening: Instant::now(),
             has_left: false,
             suspicion: Suspicion::default(),
@@ -86,6 +89,9 @@ impl Others {
         self.heard.retain(|_, (_, at)| at.elapsed() < SILENCE_MAX);
         if self.heard.len() < NODES_MAX || self.heard.contains_key(&beat.node) {
             self.heard.insert(beat.node.clone(), (beat.clone(), now));
+        }
+        if beat.log != 0 {
+            self.knowing = Some(beat.clone());
         }
         // What one that is silent said of its epoch may not have been so.
         let epoch = self.owner().map_or(0, |owner| owner.epoch);
@@ -194,7 +200,7 @@ impl Others {
 
     /// The logs that others know.
     pub(super) fn logs(&self) -> impl Iterator<Item = u64> {
-        self.there().map(|beat| beat.log)
+        self.there().chain(&self.knowing).map(|beat| beat.log)
     }
 
     /// Who was the owner, and is silent.
@@ -230,9 +236,9 @@ impl Others {
         self.suspicion.handle_nobody();
     }
 
-    /// Another node that knows of a log.
+    /// Another node that knows of a log, or did when it was heard last.
     pub(super) fn knowing(&self) -> Option<&Beat> {
-        self.there().find(|beat| beat.log != 0)
+        self.knowing.as_ref()
     }
 
     /// Another node that has what the vhost held before it was replicated.
@@ -354,6 +360,23 @@ mod tests {
             others.hear(beat(&format!("n{number}")), 0);
         }
         assert_eq!(others.there().count(), NODES_MAX);
+    }
+
+    #[test]
+    fn a_log_is_known_of_also_when_who_told_of_it_has_gone() {
+        let mut others = Others::new("own", 0);
+        others.hear(beat("a"), 0);
+        assert!(others.knowing().is_none());
+        let told = Beat {
+            log: 7,
+            ..beat("a")
+        };
+        others.hear(told, 0);
+        others.heard.clear();
+        others.begin_anew();
+        others.attached();
+        assert_eq!(others.knowing().map(|beat| beat.log), Some(7));
+        assert_eq!(others.logs().collect::<Vec<_>>(), [7]);
     }
 
     #[test]
