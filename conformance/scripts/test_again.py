@@ -1,0 +1,65 @@
+"""`scripts/test.py` runs what failed a second time and says so; what fails twice has failed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from rig.router import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import test as runner
+from suites import Suite
+
+ALWAYS = "def test_always():\n    raise AssertionError('a - b')\n"
+ONCE = """
+import pathlib
+import pytest
+
+@pytest.mark.parametrize("number", ["1 - 2"])
+def test_once(number):
+    seen = pathlib.Path(__file__).with_suffix(".seen")
+    is_first = not seen.exists()
+    seen.touch()
+    assert not is_first
+
+@pytest.fixture
+def broken():
+    seen = pathlib.Path(__file__).with_suffix(".broken")
+    is_first = not seen.exists()
+    seen.touch()
+    assert not is_first
+
+def test_with(broken):
+    pass
+
+def test_never():
+    pass
+"""
+MANY = """
+import pytest
+
+@pytest.mark.parametrize("n", range(9))
+def test_many(n):
+    assert False
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "counts", "unsteady"),
+    [
+        (ONCE, (3, 0), ["test_once[1 - 2]", "test_with"]),
+        (ONCE + ALWAYS, (1, 3), []),
+        (MANY, (0, 9), []),
+        ("raise SystemError", (0, 1), []),
+    ],
+)
+def test_what_failed_is_run_again(tmp_path, monkeypatch, text, counts, unsteady):
+    (tmp_path / "test_it.py").write_text(text)
+    monkeypatch.setattr(runner, "LOGS", tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "test_it.py"]
+    suite = Suite("build-less", "a suite", [command], folder=tmp_path, tests=["."])
+    run = runner.Run([suite], is_whole=False)
+    (outcome,) = run.all()
+    assert (outcome.passed, outcome.failed) == counts
+    assert sorted(outcome.unsteady) == [f"test_it.py::{name}" for name in unsteady]
