@@ -19,6 +19,8 @@ COUNTED = {
     "events": "event",
     "subscribe": "subscription",
     "register": "registration",
+    "confirm": "confirm",
+    "confirms": "confirm",
 }
 
 
@@ -42,17 +44,23 @@ def test_all_are_measured_with_nats_beside_them(tmp_path: Path):
     assert frame["bench"] == "fabric"
     rows = [row for row in frame["results"] if "round" not in row]
     found = {(row["case"], row["subject"]): row["metrics"] for row in rows}
-    subjects = ("crosstie", "floor", "off", "alone")
-    assert set(found) == {(case, who) for case in COUNTED for who in subjects}
+    of_a_realm = ("crosstie", "floor", "off", "alone")
+    subjects = dict.fromkeys(COUNTED, of_a_realm)
+    # To the owner of a vhost through another node, and without one.
+    subjects["confirm"] = subjects["confirms"] = ("crosstie", "owner")
+    assert set(found) == {(case, who) for case in COUNTED for who in subjects[case]}
     assert all(row["valid"] for row in rows), rows
     for (case, who), metrics in found.items():
         what = COUNTED[case]
         assert metrics[f"{what}s_per_s"] > 0
         assert metrics[f"router_cpu_us_per_{what}"] > 0, (case, who, metrics)
         # A server of NATS has a column where it is not the subject itself.
-        assert (f"beside_cpu_us_per_{what}" in metrics) == (who in ("crosstie", "alone"))
+        assert (f"beside_cpu_us_per_{what}" in metrics) == (who in ("crosstie", "alone", "owner"))
         assert metrics["rtt_us"]["p50"] > 0
     assert found["call", "crosstie"]["p50_over_floor"] > 0
+    for case in ("confirm", "confirms"):
+        assert found[case, "crosstie"]["p50_over_owner"] > 0
+        assert "p50_over_owner" not in found[case, "owner"]
     for goal in (
         "floor µs ≤ 60.0",
         "calls/s ≥ 60,000",

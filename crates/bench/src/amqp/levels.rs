@@ -3,7 +3,7 @@
 use crosstie_amqp::BasicProperties;
 use crosstie_amqp::method::BasicPublish;
 
-use super::confirms::Confirms;
+use crate::broker::confirms::Confirms;
 use crate::broker::wire::{Event, Wire, properties};
 use crate::process::WorkerError;
 

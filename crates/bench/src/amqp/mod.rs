@@ -8,7 +8,6 @@
 //! has arrived.
 
 pub(crate) mod case;
-mod confirms;
 mod goals;
 mod ledger;
 mod levels;

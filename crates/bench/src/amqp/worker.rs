@@ -11,9 +11,9 @@ use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos, QueueDelete, TxCom
 use serde::{Deserialize, Serialize};
 
 use super::case::Case;
-use super::confirms::Confirms;
 use super::ledger::{Body, Ledger, Order as Arrivals};
 use super::{levels, pace};
+use crate::broker::confirms::Confirms;
 use crate::broker::wire::{Event, Wire};
 use crate::broker::{Broker, Queue};
 use crate::load::{Faults, Traffic, Window, monotonic_ns};
@@ -62,7 +62,7 @@ const KEPT_MAX: u64 = 200_000;
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// How many messages of so many bytes are kept before a purge.
-pub(super) fn kept_max(payload_bytes: usize) -> u64 {
+pub(crate) fn kept_max(payload_bytes: usize) -> u64 {
     KEPT_MAX.min((KEPT_BYTES_MAX / payload_bytes.max(1)) as u64)
 }
 

@@ -73,7 +73,7 @@ impl Replicated {
 }
 
 /// Until it lets a client in.
-fn await_open(node: &mut Node) -> Result<(), BenchError> {
+pub(super) fn await_open(node: &mut Node) -> Result<(), BenchError> {
     let broker = node.broker.clone();
     node.wait_until(PATIENCE, || {
         let wire = Wire::open(&broker, "crosstie bench").map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! What is measured: calls one after the other, many at once, events, what nodes must know of each other first.
+//! What is measured: calls one after the other, many at once, events, what nodes must know of each other first, and
+//! publications whose confirm comes through a node that does not own the vhost.
 
 use crate::subject::names;
 
@@ -9,6 +10,15 @@ pub(super) enum Case {
     Events,
     Subscribe,
     Register,
+    Confirm,
+    Confirms,
+}
+
+impl Case {
+    /// Whether it is about clients of a replicated vhost, and not about a realm.
+    pub(super) fn is_of_a_vhost(self) -> bool {
+        matches!(self, Self::Confirm | Self::Confirms)
+    }
 }
 
 names!(Case {
@@ -16,5 +26,7 @@ names!(Case {
     Calls = "calls",
     Events = "events",
     Subscribe = "subscribe",
-    Register = "register"
-} "call, calls, events, subscribe or register");
+    Register = "register",
+    Confirm = "confirm",
+    Confirms = "confirms"
+} "call, calls, events, subscribe, register, confirm or confirms");

@@ -4,9 +4,13 @@
 //! off, alone   caller ─▶ node ─▶ callee
 //! crosstie     caller ─▶ node ─▶ NATS ─▶ node ─▶ callee
 //! floor        caller ───────▶ NATS ───────▶ callee       by our own codec
+//!
+//! crosstie     publisher ─▶ node ─▶ owner of a vhost ─▶ NATS
+//! owner        publisher ─────────▶ owner of a vhost ─▶ NATS
 //! ```
 
 mod case;
+pub(crate) mod confirms;
 pub(crate) mod events;
 mod options;
 mod subjects;
@@ -32,8 +36,9 @@ use crate::rpc::worker::{LoadOrder, Role};
 use crate::wamp::caller::PairOrder;
 
 use case::Case;
+use confirms::ConfirmsOrder;
 use events::EventsOrder;
-use subjects::{ALONE, Ends, FabricSubject, OFF, Subjects};
+use subjects::{ALONE, Ends, FabricSubject, OFF, OWNER, Subjects};
 use wire::NatsOrder;
 use wishes::{Wish, WishesOrder};
 
@@ -41,6 +46,7 @@ const P50: &str = "rtt_us.p50";
 const CALL_CPU: &str = "router_cpu_us_per_call";
 const P99: &str = "rtt_us.p99";
 const EVENT_CPU: &str = "router_cpu_us_per_event";
+const CONFIRM_CPU: &str = "router_cpu_us_per_confirm";
 
 /// Measures, prints to standard output, and writes the results file if one was asked for.
 pub fn fabric(options: FabricOptions, host: Host) -> Result<bool, BenchError> {
@@ -76,8 +82,8 @@ impl Instrument for Fabric {
 
     fn load(&self) -> Option<String> {
         Some(format!(
-            "Unix socket, RawSocket, MessagePack; {} calls or {} events in flight; crosstie: two nodes and a server of \
-             NATS, whose time is not in theirs; floor: the server alone, with {} bytes",
+            "Unix socket, RawSocket, MessagePack; {} calls or confirms, or {} events, in flight; crosstie: two nodes and a server of \
+             NATS, whose time is not in theirs; floor: the server alone, with {} bytes; confirms: AMQP over TCP",
             self.options.outstanding,
             self.options.events,
             self.floor_bytes()
@@ -107,15 +113,15 @@ impl Instrument for Fabric {
     fn subjects(
         &mut self,
         stage: &Stage<'_>,
-        _case: &Case,
+        case: &Case,
     ) -> Result<Vec<FabricSubject>, BenchError> {
-        self.subjects.on(&stage.cores.router)
+        self.subjects.on(&stage.cores.router, *case)
     }
 
     fn round(&mut self, stage: &Stage<'_>, case: &Case, subject: &mut FabricSubject) -> Round {
         let options = &self.options;
         let name = format!("crosstie.bench.fabric.r{:03}", stage.at);
-        let ends = [self.ends(*case, subject, name)];
+        let ends = [self.ends(*case, subject, name)?];
         let plan = Plan {
             executable: &stage.site.executable,
             ends: &ends,
@@ -124,6 +130,7 @@ impl Instrument for Fabric {
                 Case::Events => Operation::Event,
                 Case::Subscribe => Operation::Subscription,
                 Case::Register => Operation::Registration,
+                Case::Confirm | Case::Confirms => Operation::Confirm,
             },
             place: &stage.clients(),
             subject: &subject.processes,
@@ -136,8 +143,13 @@ impl Instrument for Fabric {
     }
 
     fn comparisons(&self, _site: &Site, section: &Section<Case>, series: &Series) -> Figures {
-        let p50 = section.over(series, FLOOR, P50);
-        Figures::new().with_known("p50_over_floor", p50.map(|ratio| ratio.median))
+        let p50_over = |other| {
+            let ratio = section.over(series, other, P50);
+            ratio.map(|ratio| ratio.median)
+        };
+        Figures::new()
+            .with_known("p50_over_floor", p50_over(FLOOR))
+            .with_known("p50_over_owner", p50_over(OWNER))
     }
 
     fn columns(&self, case: &Case) -> Vec<Column> {
@@ -162,6 +174,15 @@ impl Instrument for Fabric {
                 Column::spread("CPU each µs", "router_cpu_us_per_registration", number),
                 Column::median("NATS' CPU µs", "beside_cpu_us_per_registration", number),
             ],
+            Case::Confirm | Case::Confirms => [
+                Column::rate("confirms/s", "confirms_per_s", thousands),
+                Column::spread("both nodes' CPU µs", CONFIRM_CPU, number),
+                Column::median("NATS' CPU µs", "beside_cpu_us_per_confirm", number),
+            ],
+        };
+        let p50_over = match case.is_of_a_vhost() {
+            true => Column::over("p50 ÷ owner", OWNER, P50),
+            false => Column::over_floor("p50 ÷ floor", P50),
         };
         vec![
             rate,
@@ -170,7 +191,7 @@ impl Instrument for Fabric {
             Column::median("max µs", "rtt_us.max", number),
             cpu,
             nats,
-            Column::over_floor("p50 ÷ floor", P50),
+            p50_over,
         ]
     }
 
@@ -204,6 +225,8 @@ impl Instrument for Fabric {
             ],
             Case::Subscribe => vec![Goal::median("p99 µs", P99, Bound::AtMost(2_000.0))],
             Case::Register => vec![Goal::median("p50 µs", P50, Bound::AtMost(3_000.0))],
+            // What being passed on takes is said; nothing was promised of it.
+            Case::Confirm | Case::Confirms => Vec::new(),
         }
     }
 }
@@ -214,18 +237,34 @@ impl Fabric {
         128 + self.options.payload_bytes
     }
 
-    fn ends(&self, case: Case, subject: &FabricSubject, name: String) -> round::Ends {
+    fn ends(
+        &self,
+        case: Case,
+        subject: &FabricSubject,
+        name: String,
+    ) -> Result<round::Ends, String> {
         let options = &self.options;
         let payload_bytes = options.payload_bytes;
         let load = LoadOrder {
             outstanding: match case {
-                Case::Call | Case::Subscribe | Case::Register => 1,
-                Case::Calls => options.outstanding,
+                Case::Call | Case::Subscribe | Case::Register | Case::Confirm => 1,
+                Case::Calls | Case::Confirms => options.outstanding,
                 Case::Events => options.events,
             },
             batch: u64::MAX,
         };
         let (callee, caller) = match (&subject.ends, case) {
+            (Ends::Vhost(broker), _) => {
+                let order = ConfirmsOrder {
+                    broker: broker.clone(),
+                    queue: name,
+                    payload_bytes,
+                };
+                (Role::Nobody, Role::Confirms(order, load))
+            }
+            (_, Case::Confirm | Case::Confirms) => {
+                return Err(format!("{} has no vhost for {case}", subject.name));
+            }
             (Ends::Nodes(here, there), Case::Events) => {
                 let order = EventsOrder {
                     publisher: here.clone(),
@@ -261,18 +300,21 @@ impl Fabric {
                     subject: name,
                     payload_bytes: self.floor_bytes(),
                 };
-                match case {
-                    Case::Events => (Role::Nobody, Role::NatsPublisher(order, load)),
-                    Case::Subscribe | Case::Register => {
-                        (Role::Nobody, Role::NatsSubscriber(order, load))
-                    }
-                    Case::Call | Case::Calls => (
-                        Role::NatsCallee(order.clone()),
-                        Role::NatsCaller(order, load),
-                    ),
-                }
+                of_nats(case, order, load)
             }
         };
-        round::Ends { callee, caller }
+        Ok(round::Ends { callee, caller })
+    }
+}
+
+/// The floor's ends.
+fn of_nats(case: Case, order: NatsOrder, load: LoadOrder) -> (Role, Role) {
+    match case {
+        Case::Events => (Role::Nobody, Role::NatsPublisher(order, load)),
+        Case::Subscribe | Case::Register => (Role::Nobody, Role::NatsSubscriber(order, load)),
+        _ => (
+            Role::NatsCallee(order.clone()),
+            Role::NatsCaller(order, load),
+        ),
     }
 }

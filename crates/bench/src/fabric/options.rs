@@ -7,22 +7,23 @@ use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::peer::nats;
 
-/// Starts a server of NATS and nodes: one without a fabric, one alone with one, and two that share a realm.
+/// Starts a server of NATS and nodes: one without a fabric, one alone with one, two that share a realm, and two with a
+/// replicated vhost.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FabricOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// call (one after the other), calls (many at once), events, subscribe or register (one after the other); may be repeated
-    /// [default: all].
+    /// call (one after the other), calls (many at once), events, subscribe or register (one after the other), confirm (one after
+    /// the other), confirms (many at once); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
-    /// Calls that the caller keeps in flight, where there are many.
+    /// Calls that the caller keeps in flight, or publications without a confirm, where there are many.
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub(super) outstanding: usize,
     /// Events between the publisher and its subscriber.
     #[arg(long, default_value_t = 512, value_name = "N")]
     pub(super) events: usize,
-    /// Bytes of text in each call and event, beside its number.
+    /// Bytes of text in each call, event and publication, beside its number.
     #[arg(long = "payload", default_value_t = 0, value_name = "BYTES")]
     pub(super) payload_bytes: usize,
     /// The program [default: nats-server on PATH].

@@ -1,4 +1,5 @@
-//! Who takes part: a node without a fabric, one alone with one, two that share a realm, and NATS without nodes.
+//! Who takes part: a node without a fabric, one alone with one, two that share a realm, and NATS without nodes; two nodes
+//! with a replicated vhost.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::case::Case;
 use super::options::FabricOptions;
+use crate::broker::{Broker, Spliced};
 use crate::error::BenchError;
 use crate::frame::{FLOOR, OWN, Site, Subject, Testbed};
 use crate::load::{Load, Window, drive, monotonic_ns};
@@ -21,6 +24,8 @@ use crate::wamp::caller::{Caller, PairOrder};
 /// Without a fabric, and with one and nobody else there.
 pub(super) const OFF: &str = "off";
 pub(super) const ALONE: &str = "alone";
+/// The node that owns a vhost, without another one before it.
+pub(super) const OWNER: &str = "owner";
 
 /// One of them.
 #[derive(Clone)]
@@ -38,6 +43,7 @@ pub(super) struct FabricSubject {
 pub(super) enum Ends {
     Nodes(Target, Target),
     Nats(SocketAddr),
+    Vhost(Broker),
 }
 
 impl Subject for FabricSubject {
@@ -48,18 +54,34 @@ impl Subject for FabricSubject {
 
 #[derive(Default)]
 pub(super) struct Subjects {
-    all: Vec<FabricSubject>,
+    of_a_realm: Vec<FabricSubject>,
     nodes: nodes::Nodes,
+    spliced: Option<Spliced>,
 }
 
 impl Subjects {
     pub(super) fn start(site: &Site, options: &FabricOptions) -> Result<Self, BenchError> {
         let program = options.program()?;
+        let (of_a_vhost, of_a_realm): (Vec<_>, Vec<_>) = options
+            .definite_cases()
+            .into_iter()
+            .partition(|case| case.is_of_a_vhost());
+        let mut subjects = match of_a_realm.is_empty() {
+            true => Self::default(),
+            false => Self::start_realm(site, &program)?,
+        };
+        if !of_a_vhost.is_empty() {
+            subjects.spliced = Some(Spliced::start(site, &program)?);
+        }
+        Ok(subjects)
+    }
+
+    fn start_realm(site: &Site, program: &Path) -> Result<Self, BenchError> {
         // The node that is alone has a server of its own, so that it sees no other.
         let mut nodes = nodes::Nodes::default();
         let NatsServer {
             address, process, ..
-        } = start_server(site, &program)?;
+        } = start_server(site, program)?;
         let server_id = process.id();
         nodes.keep(process);
         nodes.note("one server of NATS, beside the nodes".to_owned());
@@ -72,7 +94,7 @@ impl Subjects {
         let here = start("here", true)?;
         let there = start("there", true)?;
         await_calls(&here.target, &there.target)?;
-        let (alone, its_server) = start_alone(site, &program, &mut nodes)?;
+        let (alone, its_server) = start_alone(site, program, &mut nodes)?;
         let of_node = |name, node: &Node, server| FabricSubject {
             name,
             processes: node.processes.clone(),
@@ -92,28 +114,50 @@ impl Subjects {
             ends: Ends::Nats(address),
         };
         Ok(Self {
-            all: vec![
+            of_a_realm: vec![
                 two,
                 floor,
                 of_node(OFF, &off, Vec::new()),
                 of_node(ALONE, &alone, vec![its_server]),
             ],
             nodes,
+            spliced: None,
         })
     }
 
-    /// All of them, moved there with their servers.
-    pub(super) fn on(&self, cores: &[usize]) -> Result<Vec<FabricSubject>, BenchError> {
-        for subject in &self.all {
+    /// All of a case, moved there with their servers.
+    pub(super) fn on(
+        &mut self,
+        cores: &[usize],
+        case: Case,
+    ) -> Result<Vec<FabricSubject>, BenchError> {
+        let subjects = match (&mut self.spliced, case.is_of_a_vhost()) {
+            (Some(spliced), true) => of_a_vhost(spliced)?,
+            _ => self.of_a_realm.clone(),
+        };
+        for subject in &subjects {
             bind_processes(&subject.processes, cores)?;
             bind_processes(&subject.server, cores)?;
         }
-        Ok(self.all.clone())
+        Ok(subjects)
     }
 
     pub(super) fn testbed(&self) -> Testbed {
         self.nodes.testbed("nodes")
     }
+}
+
+/// Two ways to one vhost. Both nodes' time is counted for both, so that what they say to each other anyway is in both.
+fn of_a_vhost(spliced: &mut Spliced) -> Result<Vec<FabricSubject>, BenchError> {
+    let (processes, server) = (spliced.processes()?, vec![spliced.server()]);
+    let ways = [(OWN, &spliced.elsewhere), (OWNER, &spliced.owner)];
+    let subjects = ways.map(|(name, broker)| FabricSubject {
+        name,
+        processes: processes.clone(),
+        server: server.clone(),
+        ends: Ends::Vhost(broker.clone()),
+    });
+    Ok(subjects.into())
 }
 
 /// A node with a fabric whose server no other node is on.

@@ -1,4 +1,4 @@
-//! Servers of NATS that nodes are on: one in memory, or three that keep what they are given on disks.
+//! Servers of NATS that nodes are on: one in memory, one that keeps what it is given, or three that keep it on disks.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -48,6 +48,13 @@ pub(crate) fn program(named: Option<&PathBuf>) -> Result<PathBuf, BenchError> {
 pub(crate) fn start_one(starting: &Starting<'_>) -> Result<NatsServer, BenchError> {
     let address = free_address()?;
     start(starting, address, None, "")
+}
+
+/// One that keeps what it is given in files, and leaves it to the system when they are on the disk.
+pub(crate) fn start_one_that_keeps(starting: &Starting<'_>) -> Result<NatsServer, BenchError> {
+    let store = starting.directory.join("jetstream");
+    let more = format!("jetstream {{ store_dir: \"{}\" }}\n", store.display());
+    start(starting, free_address()?, None, &more)
 }
 
 /// Three, each of which syncs to its disk what it says that it has.

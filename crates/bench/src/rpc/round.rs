@@ -43,6 +43,7 @@ pub(crate) enum Operation {
     Event,
     Subscription,
     Registration,
+    Confirm,
 }
 
 impl Operation {
@@ -52,6 +53,7 @@ impl Operation {
             Self::Event => "event",
             Self::Subscription => "subscription",
             Self::Registration => "registration",
+            Self::Confirm => "confirm",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fabric::confirms::{Confirmed, ConfirmsOrder};
 use crate::fabric::events::{Events, EventsOrder};
 use crate::fabric::wire::{NatsCallee, NatsExchange, NatsOrder, NatsWishes};
 use crate::fabric::wishes::{Wishes, WishesOrder};
@@ -30,6 +31,7 @@ pub(crate) enum Role {
     NatsPublisher(NatsOrder, LoadOrder),
     NatsSubscriber(NatsOrder, LoadOrder),
     Wishes(WishesOrder, LoadOrder),
+    Confirms(ConfirmsOrder, LoadOrder),
     /// In a callee's place, where a caller needs none.
     Nobody,
 }
@@ -102,6 +104,13 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         }
         Role::NatsSubscriber(order, load) => report_driven(&mut NatsWishes::connect(&order)?, load),
         Role::Wishes(order, load) => report_driven(&mut Wishes::join(order)?, load),
+        Role::Confirms(order, load) => {
+            let mut publisher = Confirmed::open(order)?;
+            let mut driven = drive_when_told(&mut publisher, load)?;
+            driven.faults.lost += publisher.leave()?;
+            say(&EndReport::Driven(driven));
+            Ok(())
+        }
         Role::NatsCallee(order) => {
             let callee = NatsCallee::subscribe(&order)?;
             at_the_end_of_input(callee.leaver()?);

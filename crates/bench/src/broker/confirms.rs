@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::broker::wire::Event;
+use super::wire::Event;
 
 /// What has come until now. Messages are numbered from 1, as the protocol does it.
 #[derive(Debug, Default)]
-pub(super) struct Confirms {
+pub(crate) struct Confirms {
     /// All of these.
     up_to: u64,
     /// And of those behind them these.
@@ -17,7 +17,7 @@ pub(super) struct Confirms {
 
 impl Confirms {
     /// Takes a confirm into account; a refusal is one too, and counted.
-    pub(super) fn take(&mut self, event: &Event<'_>) {
+    pub(crate) fn take(&mut self, event: &Event<'_>) {
         let (tag, multiple, is_refusal) = match *event {
             Event::Ack { tag, multiple } => (tag, multiple, false),
             Event::Nack { tag, multiple } => (tag, multiple, true),
@@ -38,11 +38,11 @@ impl Confirms {
         }
     }
 
-    pub(super) fn all_up_to(&self) -> u64 {
+    pub(crate) fn all_up_to(&self) -> u64 {
         self.up_to
     }
 
-    pub(super) fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
