@@ -97,12 +97,13 @@ impl Neighbour {
         true
     }
 
-    pub(crate) fn know(&mut self, node: &str, server: &str) {
-        self.is_known = true;
+    /// It says who it is; whether for the first time.
+    pub(crate) fn know(&mut self, node: &str, server: &str) -> bool {
         if self.node != node || self.server != server {
             cut(node).clone_into(&mut self.node);
             cut(server).clone_into(&mut self.server);
         }
+        !std::mem::replace(&mut self.is_known, true)
     }
 }
 

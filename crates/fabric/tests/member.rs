@@ -387,6 +387,38 @@ fn who_speaks_nothing_that_is_spoken_here_is_refused_on_both_sides() {
     assert_eq!(refused.err().map(|refusal| refusal.name()), Some("version"));
 }
 
+/// What is spoken is chosen where something changes; a tick, which looks at all of them, finds nothing to mend.
+#[test]
+fn what_is_spoken_is_what_all_take_whoever_comes_and_changes() {
+    for seed in 0..200_u64 {
+        let mut drawn = seed;
+        let mut below = |most: u64| {
+            drawn = drawn
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (drawn >> 33) % most
+        };
+        let (mut one, mut said) = attached_speaking((1, 3), 1, "s1");
+        for _ in 0..12 {
+            let first = 1 + u8::try_from(below(4)).unwrap_or(1);
+            let last = first + u8::try_from(below(2)).unwrap_or(0);
+            let (_, mut other) = attached_speaking((first, last), 2 + below(4), "s2");
+            hand_over(&mut other, &mut one, &mut said);
+            let spoken = |one: &mut Member| {
+                let mut said = Said::default();
+                let options = PublishOptions::default();
+                let _ = one.publish(&publication(&options, "a.b"), Some(&mut said));
+                let version = said.messages.first().map(|(_, frame)| frame[0]);
+                let strangers: Vec<_> = one.strangers().map(|(node, _)| node.to_owned()).collect();
+                (version, strangers)
+            };
+            let before = spoken(&mut one);
+            assert_eq!(one.handle_tick(ms(410), Some(&mut said)), Ticked::Live);
+            assert_eq!(spoken(&mut one), before, "seed {seed}");
+        }
+    }
+}
+
 /// Some frame of that node's.
 fn hello_of(incarnation: u64) -> Vec<u8> {
     let (_, mut said) = attached(incarnation, "s1");

@@ -1,5 +1,7 @@
 //! What has come from other nodes, by its kind.
 
+use std::mem;
+
 use crosstie_routing::Time;
 
 use super::{Change, Input, Member, To};
@@ -98,12 +100,18 @@ impl Member {
         let (incarnation, fields) = (frame.head.incarnation, &frame.fields);
         let own = self.options.incarnation;
         if let Some(neighbour) = self.neighbours.find(incarnation) {
-            neighbour.know(fields.text(Field::Node)?, fields.text(Field::Server)?);
-            neighbour.versions = Versions::read(fields.find(Field::Versions));
+            let is_new = neighbour.know(fields.text(Field::Node)?, fields.text(Field::Server)?);
+            let versions = Versions::read(fields.find(Field::Versions));
             let mut refused = fields.numbers(Field::Strangers);
             neighbour.is_refusing = refused.any(|stranger| stranger == own);
+            let is_same = mem::replace(&mut neighbour.versions, versions) == versions;
+            // One more that takes what is spoken changes nothing for all others, and who says the same again does not either: what
+            // each of a thousand nodes says every second is not held against all of them.
+            let fits = versions.has(self.version) && !neighbour.is_strange();
+            if !fits || !(is_new || is_same) {
+                self.choose_version();
+            }
         }
-        self.choose_version();
         self.judge_pair(frame, engine);
         if frame.head.kind == Kind::Hello {
             self.greet(now, incarnation, engine);
