@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from rig import certificates, config, links
+from rig.failing import HAS_FAILED
 from rig.links import Link
 from rig.plain import Plain
 from rig.process import Process
@@ -27,6 +28,14 @@ def pytest_sessionstart() -> None:
     """Let what is started here hear every signal, also where the tests run under `nohup`."""
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Have fixtures know whether their test has failed."""
+    report = yield
+    item.stash[HAS_FAILED] = report.failed or item.stash.get(HAS_FAILED, False)
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -176,7 +185,7 @@ def uri(request) -> str:
 
 
 @pytest.fixture
-def start_router(tmp_path) -> Iterator[Callable[..., Router]]:
+def start_router(tmp_path, request) -> Iterator[Callable[..., Router]]:
     """Start routers of the test's own; they must end cleanly with it."""
     running: list[Router] = []
 
@@ -188,6 +197,9 @@ def start_router(tmp_path) -> Iterator[Callable[..., Router]]:
         return started
 
     yield start
+    if request.node.stash.get(HAS_FAILED, False):
+        for each in running:
+            print(each.told())
     for each in running:
         each.stop()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rig.failing import HAS_FAILED
 from rig.nats import NatsServer, cluster
 from rig.router import Router
 
@@ -40,6 +41,8 @@ def start(tmp_path: Path, request) -> Callable[..., Router]:
         started.append(router)
 
         def end() -> None:
+            if request.node.stash.get(HAS_FAILED, False):
+                print(router.told())
             if router.process.returncode != -9:
                 router.stop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -164,6 +165,15 @@ class Router:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as refused:
             return refused.code, refused.read().decode()
+
+    def told(self) -> str:
+        """Return its log and what it counts of other nodes, for who reads of a failed test."""
+        lines = [f"  {line.level} {line.text} {line.fields or ''}" for line in self.log]
+        if self.process.poll() is None:
+            counted = re.compile(r"(?m)^crosstie_fabric_\w+_total\{.*cause=.* [1-9]\d*$")
+            with contextlib.suppress(OSError, AssertionError, LookupError):
+                lines += [f"  {sample}" for sample in counted.findall(self.page("/metrics"))]
+        return "\n".join([f"{self.directory.name} said:", *lines])
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process."""
