@@ -62,19 +62,30 @@ def test_realms_do_not_hear_each_other(nats, start, session) -> None:
 def test_tls_is_verified(nats, start, session, tmp_path: Path) -> None:
     certificates.write(tmp_path)
     tls = f'tls {{ cert_file: "{tmp_path}/server.pem", key_file: "{tmp_path}/server.key" }}\n'
-    (server,) = nats(1, tls)
+    (server,) = nats(1, tls + ACCOUNTS % PUBLIC)
     url = f"tls://localhost:{server.port}"
+    (tmp_path / "user.nk").write_text(SEED + "\n")
+    key = {"credentials": str(tmp_path / "user.nk")}
     authorities = {"urls": [url], "ca_certificates": [str(tmp_path / "ca.pem")]}
-    found = [start(node_config([], {"fabric": {"nats": authorities}})) for _ in range(2)]
+    trusting = node_config([], {"fabric": {"nats": authorities | key}})
+    found = [start(trusting) for _ in range(2)]
     await_neighbours(found)
     here, there = session(found[0]), session(found[1])
     there.subscribe("com.a")
     here.publish("com.a", "x" * 100_000)
     assert there.event()[4] == ["x" * 100_000]
-    # The system trusts no such authority: that node starts all the same, and serves alone.
-    other = start(node_config([], {"fabric": {"nats": {"urls": [url]}}}))
+    # The system trusts no such authority, and the server nobody without a key: that node starts all the same, and serves alone.
+    lacking = node_config([], {"fabric": {"nats": {"urls": [url]} | key}})
+    realms = lacking["workers"][0]["realms"]
+    realms.append({**realms[0], "name": "realm2", "fabric": {"nats": authorities}})
+    other = start(lacking)
     assert other.metric("fabric_neighbours", state="active") == 0
-    assert any("certificate" in line.text.lower() for line in other.log)
+    # Each is said once, however often it is tried; and none was on the server at any time.
+    for realm, why in [("realm1", "UnknownIssuer"), ("realm2", "Authorization Violation")]:
+        said = [line.text for line in other.log if f"Realm '{realm}': " in line.text]
+        (trying,) = [line for line in said if "no NATS server is reached" in line]
+        assert why in trying and "StageFailed" not in trying
+        assert not any("is lost" in line or "on NATS server" in line for line in said)
     alone = session(other)
     alone.subscribe("com.a")
     session(other).publish("com.a", 1)

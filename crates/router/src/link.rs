@@ -315,6 +315,9 @@ impl Link {
         let now = self.now();
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
+        if inner.is_stopped {
+            return wire.close();
+        }
         self.is_alone.store(false, Ordering::SeqCst);
         wire.hold(inner.held);
         name.clone_into(&mut inner.server);

@@ -1,4 +1,4 @@
-//! From a URL to a connection: TCP, INFO, TLS where it is asked for, CONNECT.
+//! From a URL to a connection: TCP, INFO, TLS where it is asked for, CONNECT and a PING.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,8 +15,8 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 
-/// To connect, and to be told INFO.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+/// To connect and to be told INFO, and again for TLS and the answer to CONNECT.
+pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a server is spoken to.
 pub(crate) struct Speaking {
@@ -27,7 +27,7 @@ pub(crate) struct Speaking {
     pub(super) asking: Option<crosstie_jetstream::Speaking>,
 }
 
-/// Connects; what is said then is the member's.
+/// Connects; the server's PONG says that it has let the node in, and what is said then is the member's.
 pub(super) async fn dial(
     url: &NatsUrl,
     speaking: &Speaking,
@@ -45,6 +45,7 @@ pub(super) async fn dial(
     let connect = greeting.connect(speaking.credentials.as_ref(), false)?;
     let appended = connection.append(|out| {
         encode::connect(&connect, out);
+        encode::ping(out);
         Ok::<(), ()>(())
     });
     appended.map_err(|_| "there is no room for CONNECT".to_owned())?;

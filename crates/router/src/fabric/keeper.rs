@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosstie_config as model;
 use crosstie_jetstream::{Credentials, Greeting, LINE_BYTES_MAX, client_config};
@@ -13,7 +13,7 @@ use crosstie_transport::{Connection, ConnectionLimits, pump, uncork};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::dial::{Speaking, dial};
+use super::dial::{DIAL_TIMEOUT, Speaking, dial};
 use super::reading::{Denials, Reading};
 use super::singles;
 use crate::link::{Link, QUEUE_BYTES_MAX};
@@ -102,17 +102,31 @@ async fn dial_on(
         for _ in 0..urls.len() {
             let url = &urls[next % urls.len()];
             let at = format!("{}:{}", url.host, url.port);
-            match dial(url, speaking).await {
-                Ok((connection, info)) => {
-                    let (why, is_denied) = serve(link, realm, (connection, &info), serving).await;
+            let served = match dial(url, speaking).await {
+                Ok(dialled) => serve(link, realm, dialled, serving).await,
+                Err(why) => Err(why),
+            };
+            match served {
+                Ok(lost) => {
+                    let Lost {
+                        server,
+                        why,
+                        is_denied,
+                        had,
+                    } = lost;
                     link.note_lost(&why, is_denied);
                     if link.is_stopped() {
                         return;
                     }
                     is_told = false;
-                    wait = WAIT_MIN;
-                    let (realm, name) = (&link.realm, &info.name);
-                    tracing::warn!("Realm '{realm}': NATS server '{name}' at {at} is lost: {why}");
+                    // One that is lost again and again is not dialled as often as it can be lost.
+                    if had > WAIT_MAX {
+                        wait = WAIT_MIN;
+                    }
+                    let realm = &link.realm;
+                    tracing::warn!(
+                        "Realm '{realm}': NATS server '{server}' at {at} is lost: {why}"
+                    );
                     if is_denied {
                         tokio::time::sleep(DENIED_WAIT).await;
                     }
@@ -135,49 +149,69 @@ async fn dial_on(
     }
 }
 
-/// Has a connection be the link's until it ends; why it has, and whether that is for want of permissions.
+/// A connection that the link had.
+struct Lost {
+    server: String,
+    why: String,
+    /// For want of permissions.
+    is_denied: bool,
+    had: Duration,
+}
+
+/// Has a connection be the link's, from the server's first PONG until it ends; or why that has not come.
 async fn serve(
     link: &Arc<Link>,
     realm: &Arc<SharedRealm>,
-    (connection, info): (Arc<Connection>, &Greeting),
+    (connection, greeting): (Arc<Connection>, Greeting),
     serving: &Handle,
-) -> (String, bool) {
+) -> Result<Lost, String> {
+    let (attached, attaching) = oneshot::channel();
     let (ended, end) = oneshot::channel();
+    let server = greeting.name.clone();
     let mut reading = Reading {
         link: Arc::clone(link),
         realm: Arc::clone(realm),
         connection: Arc::clone(&connection),
         limits: Limits {
             line_bytes_max: LINE_BYTES_MAX,
-            message_bytes_max: info.payload_bytes_max,
+            message_bytes_max: greeting.payload_bytes_max,
         },
+        greeting,
+        attached: Some(attached),
         reached: Position(0),
         error: None,
         is_denied: false,
         refuses: false,
         denials: Denials::default(),
     };
-    let (realm_name, name) = (&link.realm, &info.name);
-    tracing::info!(
-        "Realm '{realm_name}': on NATS server '{name}' at {}",
-        connection.peer()
-    );
-    link.attach(&connection, (&info.id, &info.name, info.payload_bytes_max));
+    let kept = Arc::clone(&connection);
     serving.spawn(async move {
         uncork();
         let why = pump(&connection, &mut reading).await;
         connection.close();
-        let said = reading.error.take();
-        let _ = ended.send((
-            said.unwrap_or_else(|| format!("{why:?}")),
-            reading.is_denied,
-        ));
+        let was_attached = reading.attached.is_none();
+        let _ = ended.send((reading.why(&why), reading.is_denied, was_attached));
     });
-    uncork();
-    let ended = end.await.unwrap_or_default();
+    let is_late = tokio::time::timeout(DIAL_TIMEOUT, attaching).await.is_err();
+    if is_late {
+        kept.close();
+    }
+    let begun = Instant::now();
+    let (why, is_denied, was_attached) = end.await.unwrap_or_default();
+    if !was_attached {
+        return Err(match is_late {
+            true => "no answer to CONNECT in 5 s".to_owned(),
+            false => why,
+        });
+    }
     let reached = link.detach();
     realm.handle_changes();
     realm.handle_in_force(reached);
     uncork();
-    ended
+    Ok(Lost {
+        server,
+        why,
+        is_denied,
+        had: begun.elapsed(),
+    })
 }

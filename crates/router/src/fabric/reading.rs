@@ -4,20 +4,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_fabric::{Denied, Input, Matters, pack};
+use crosstie_jetstream::Greeting;
 use crosstie_nats::{Decoded, Denial, Limits, Operation, decode, encode};
 use crosstie_routing::Position;
-use crosstie_transport::{Connection, Outcome, Protocol};
+use crosstie_transport::{Connection, Ended, Outcome, Protocol};
+use tokio::sync::oneshot;
 
 use crate::counters::{Counter, counters};
 use crate::link::Link;
 use crate::wamp::realm::SharedRealm;
 
-/// The reader of a link's connection.
+/// The reader of a link's connection. The link has it from the server's first PONG on, which answers the PING behind CONNECT: a
+/// server that is not trusted, or does not let the node in, never was the realm's.
 pub(super) struct Reading {
     pub(super) link: Arc<Link>,
     pub(super) realm: Arc<SharedRealm>,
     pub(super) connection: Arc<Connection>,
+    pub(super) greeting: Greeting,
     pub(super) limits: Limits,
+    /// To whom it is told that the link has the connection; taken then.
+    pub(super) attached: Option<oneshot::Sender<()>>,
     /// What the realm was told last.
     pub(super) reached: Position,
     /// What the server said before it ends the connection.
@@ -104,6 +110,7 @@ impl Reading {
             Operation::Message(message) => {
                 self.handle_message(message.subject, message.payload, inputs);
             }
+            Operation::Pong if self.attached.is_some() => self.attach(),
             Operation::Pong => self.link.with(|member, engine, now| {
                 if let Some(engine) = engine {
                     member.handle_pong(now, engine);
@@ -118,11 +125,42 @@ impl Reading {
             Operation::Error(text) => match Denial::read(text) {
                 Some(denial) => self.handle_denial(denial, text),
                 None => {
-                    tracing::warn!("Realm '{}': the NATS server says: {text}", self.link.realm);
+                    if self.attached.is_none() {
+                        let realm = &self.link.realm;
+                        tracing::warn!("Realm '{realm}': the NATS server says: {text}");
+                    }
                     self.error = Some(text.to_owned());
                 }
             },
             Operation::Info(_) | Operation::Ok => {}
+        }
+    }
+
+    fn attach(&mut self) {
+        let Greeting {
+            id,
+            name,
+            payload_bytes_max,
+            ..
+        } = &self.greeting;
+        let (realm, at) = (&self.link.realm, self.connection.peer());
+        tracing::info!("Realm '{realm}': on NATS server '{name}' at {at}");
+        self.link
+            .attach(&self.connection, (id, name, *payload_bytes_max));
+        if let Some(attached) = self.attached.take() {
+            let _ = attached.send(());
+        }
+    }
+
+    /// Why the connection has ended, in the server's words where it had some.
+    pub(super) fn why(&mut self, ended: &Ended) -> String {
+        match (self.error.take(), ended) {
+            (Some(said), _) => said,
+            (None, Ended::ByPeer { .. }) => "the server has closed the connection".to_owned(),
+            (None, Ended::Failed(e)) => e.to_string(),
+            (None, Ended::StageFailed(e)) => e.to_string(),
+            // A pump without another place ends in no other way but by what has an error.
+            (None, other) => format!("{other:?}"),
         }
     }
 
