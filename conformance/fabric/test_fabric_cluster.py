@@ -18,6 +18,8 @@ from fabric.stage import await_neighbours
 
 REALMS = ("realm1", "com.example")
 NODES = ("a", "b", "c")
+AUTHORITY = ("--authority", "ca.pem")
+SERVER = ("--server", "n1.example.com:4222")
 
 
 def cluster(
@@ -71,6 +73,9 @@ def test_what_is_made_works(made, session, request) -> None:
         request.addfinalizer(found[-1].kill)
     for realm in REALMS:
         await_neighbours(found, realm=realm)
+    # Each has its own name, whose it is on the page of another.
+    named = set(re.findall(r"node_\w/worker1", found[0].page("/")))
+    assert named == {"node_b/worker1", "node_c/worker1"}
     here, there, doomed = found
     for realm in REALMS:
         callee, caller, other = (session(node, realm) for node in found)
@@ -124,12 +129,22 @@ def test_keys_are_their_owners_and_nothing_is_overwritten(made) -> None:
         (["--server", "n1:4222", "--route-port", "4222"], "port 4222 of n1 is taken twice"),
         (["--server", "n1:4222", "--route-port", "1", "--route-port", "2"], "one for each"),
         (["--certificate", "/dev/null"], "--key"),
+        (["--certificate", "server.pem", *AUTHORITY, "--key", "other.key"], "KeyMismatch"),
+        (["--certificate", "other.pem", *AUTHORITY, "--key", "other.key"], "CaUsedAsEndEntity"),
+        (
+            [*SERVER, "--certificate", "server.pem", *AUTHORITY, "--key", "server.key"],
+            "n1.example.com",
+        ),
+        (["--certificate", "server.pem", "--authority", "other.key", "--key", "server.key"], "PEM"),
         (["--config", "none.json"], "none.json"),
         (["--config", "other.json"], "there is no realm 'realm1' in it"),
     ],
 )
 def test_what_cannot_be_made_is_said(arguments, complaint, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"version": 2, "workers": []}')
+    certificates.write_self_signed(tmp_path, ["localhost"]).rename(tmp_path / "other.pem")
+    (tmp_path / "server.key").rename(tmp_path / "other.key")
+    certificates.write(tmp_path)
     done = cluster("init", "cluster", *arguments, directory=tmp_path)
     assert done.returncode != 0
     assert complaint in done.stderr
@@ -142,6 +157,11 @@ def test_without_tls_one_is_warned_of_the_network(tmp_path: Path) -> None:
     done = cluster("init", tmp_path / "there", "--server", "n1.example.com:4222")
     assert done.returncode == 0
     assert "in the clear" in done.stderr
+    (tmp_path / "named.json").write_text(
+        '{"controller": {"id": "edge"}, "workers": [{"realms": [{"name": "realm1"}]}]}'
+    )
+    done = cluster("init", tmp_path / "named", "--config", tmp_path / "named.json")
+    assert (done.returncode, "all nodes have the name 'edge'" in done.stderr) == (0, True)
 
 
 def test_the_demonstration_shows_what_it_says_and_leaves_nothing(tmp_path: Path) -> None:

@@ -46,8 +46,9 @@ enum Action {
 /// the vhost over; its clients are closed with 320, and the other node takes it at once.
 #[derive(Args)]
 struct MoveArguments {
+    /// The vhost's name.
     vhost: String,
-    /// The node, as `/status` names it; its worker may be left out. By default one that has read the log along.
+    /// The node, as `crosstie amqp list` and the status page name it; its worker may be left out. By default one that has read the log along.
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
     /// How long the other one is given; after that this node takes the vhost back.
@@ -60,6 +61,7 @@ struct MoveArguments {
 /// Says what there is and what is missing, and with `--yes` does it. Not while a node owns the vhost.
 #[derive(Args)]
 struct RecoverArguments {
+    /// The vhost's name.
     vhost: String,
     #[command(flatten)]
     means: Means,
@@ -96,6 +98,7 @@ enum From {
 /// What the store had of the vhost goes; other vhosts are as they were. The node then starts with the vhost without `replicated`.
 #[derive(Args)]
 struct ReleaseArguments {
+    /// The vhost's name.
     vhost: String,
     /// The worker's store.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]

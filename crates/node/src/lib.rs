@@ -25,6 +25,6 @@ mod triggers;
 mod workers;
 
 /// What a node would make of files that it is given, without one.
-pub use crosstie_router::{amqp::try_import, certificates, check_tls};
+pub use crosstie_router::{amqp::try_import, certificates, check_peer, check_tls};
 pub use node::{Node, Options, Outcome, StartError};
 pub use report::CHILD_LINES;

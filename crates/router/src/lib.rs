@@ -82,5 +82,5 @@ pub use programs::{Executable, Program, Programs, Running};
 pub use rlink_state::RLinkStatus;
 pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
 pub use sessions::{NoSuchSession, SessionStatus};
-pub use tls_files::check_tls;
+pub use tls_files::{check_peer, check_tls};
 pub use transports::TransportStatus;

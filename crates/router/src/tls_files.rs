@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crosstie_config as model;
+pub use crosstie_transport::tls::check_peer;
 use crosstie_transport::tls::{self, TlsFiles};
 
 pub(crate) fn tls_of(

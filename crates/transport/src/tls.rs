@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use rustls::ServerConfig;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -13,7 +15,7 @@ use rustls::{
     ServerConnection,
 };
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use crate::{Stage, StageError};
 
@@ -90,6 +92,34 @@ pub fn client_config(files: &ClientFiles) -> io::Result<Arc<ClientConfig>> {
             .with_client_auth_cert(chain, key)
             .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
     Ok(Arc::new(config))
+}
+
+/// Whether a certificate does for a server that is reached by this host, and for a client too: who trusts these authorities alone
+/// takes it from both.
+pub fn check_peer(certificate: &Path, authorities: &Path, host: &str) -> io::Result<()> {
+    let chain = certificates(certificate)?;
+    let [own, between @ ..] = &chain[..] else {
+        return Err(invalid(
+            certificate,
+            "expected a certificate in PEM, found none",
+        ));
+    };
+    let roots = Arc::new(roots(&[authorities.to_owned()])?);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let said = |e: rustls::Error| invalid(certificate, &e.to_string());
+    let name = ServerName::try_from(host).map_err(|e| invalid(certificate, &e.to_string()))?;
+    let now = UnixTime::now();
+    WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
+        .build()
+        .map_err(io::Error::other)?
+        .verify_server_cert(own, between, &name, &[], now)
+        .map_err(said)?;
+    WebPkiClientVerifier::builder_with_provider(roots, provider)
+        .build()
+        .map_err(io::Error::other)?
+        .verify_client_cert(own, between, now)
+        .map_err(|e| invalid(certificate, &format!("shown by a client: {e}")))?;
+    Ok(())
 }
 
 fn roots(paths: &[PathBuf]) -> io::Result<RootCertStore> {

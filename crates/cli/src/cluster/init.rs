@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use crosstie_config::{self as config, Failure, Format};
+use crosstie_node::{check_peer, check_tls};
 use serde_json::Value as Json;
 
 use super::accounts::Single;
@@ -80,15 +81,24 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let server = &plan.servers[0].name;
     say!("Start each server in its directory, as in {server}: nats-server -c nats.conf")?;
+    let first = directory.join(&plan.nodes[0]);
     match plan.config {
         Some(_) => say!(
-            "Start each node: crosstie start --cbdir {}",
-            directory.join(&plan.nodes[0]).display()
+            "Start each node: crosstie start --cbdir {}\n\
+             Beside its configuration bring what that names by relative paths: nothing of it is copied.",
+            first.display()
         )?,
         None => say!(
-            "Put each node's fabric.json into its realms, and its keys into the directory of its configuration."
+            "Put each node's fabric.json into its configuration, and its keys into the directory of that."
         )?,
     };
+    let config = plan.config.as_ref();
+    let id = config.and_then(|config| config["controller"]["id"].as_str());
+    if let (Some(id), 2..) = (id, plan.nodes.len()) {
+        complain!(
+            "warning: --config: all nodes have the name '{id}' (\"controller\": {{\"id\": …}}), and nobody can tell them apart"
+        );
+    }
     if plan.tls.is_none() && !plan.servers.iter().all(Server::is_here) {
         complain!(
             "warning: without --certificate whatever nodes say crosses the network in the clear"
@@ -138,7 +148,7 @@ impl Arguments {
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         let tls = match &self.authorities {
             None => None,
-            Some(authorities) => Some(self.tls(count, authorities)?),
+            Some(authorities) => Some(self.tls(&servers, authorities)?),
         };
         Ok(Plan {
             servers,
@@ -151,34 +161,52 @@ impl Arguments {
         })
     }
 
-    fn tls(&self, servers: usize, authorities: &Path) -> anyhow::Result<Vec<TlsFiles>> {
+    fn tls(&self, servers: &[Server], authorities: &Path) -> anyhow::Result<Vec<TlsFiles>> {
         let count = self.certificates.len();
         ensure!(
-            count == self.keys.len() && (count == 1 || count == servers),
+            count == self.keys.len() && (count == 1 || count == servers.len()),
             "--certificate and --key: expected one of each, or one of each for every --server"
         );
-        let authorities = pem(authorities, "CERTIFICATE")?;
         let pairs = self.certificates.iter().zip(&self.keys);
+        for ((certificate, key), server) in pairs.clone().cycle().zip(servers) {
+            check((certificate, key), authorities, server)?;
+        }
         pairs
             .map(|(certificate, key)| {
                 Ok(TlsFiles {
-                    certificate: pem(certificate, "CERTIFICATE")?,
-                    key: pem(key, "PRIVATE KEY")?,
-                    authorities: authorities.clone(),
+                    certificate: text(certificate)?,
+                    key: text(key)?,
+                    authorities: text(authorities)?,
                 })
             })
             .collect()
     }
 }
 
-/// A file that has something of that kind in it.
-fn pem(path: &Path, what: &str) -> anyhow::Result<String> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let is_one = text
-        .lines()
-        .any(|line| line.starts_with("-----BEGIN ") && line.contains(what));
-    ensure!(is_one, "{}: expected {what} in PEM", path.display());
-    Ok(text)
+/// That the files do for a server, and among servers: they are found out where nobody looks at a log.
+fn check(
+    (certificate, key): (&Path, &Path),
+    authorities: &Path,
+    server: &Server,
+) -> anyhow::Result<()> {
+    let named = |path: &Path| {
+        let path = path.to_str().context("expected a path in UTF-8");
+        path.map(str::to_owned)
+    };
+    let files = config::Tls {
+        key: named(key)?,
+        certificate: named(certificate)?,
+        chain_certificates: Vec::new(),
+        client_authorities: vec![named(authorities)?],
+        is_certificate_optional: false,
+    };
+    check_tls(&files, Path::new(""))?;
+    check_peer(certificate, authorities, &server.host)
+        .with_context(|| format!("--server {}:{}", server.host, server.port))
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
 fn read_config(path: &Path) -> anyhow::Result<Result<Json, Failure>> {

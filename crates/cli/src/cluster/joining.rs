@@ -1,11 +1,40 @@
 //! A part of the cluster, put into the section of a configuration that it belongs to.
 
-use anyhow::{bail, ensure};
-use serde_json::{Map, Value as Json};
+use anyhow::{Context as _, bail, ensure};
+use serde_json::{Map, Value as Json, json};
 
 /// Where realms are in a worker, and vhosts.
 pub(super) const REALMS: &[&str] = &["realms"];
 pub(super) const VHOSTS: &[&str] = &["amqp", "vhosts"];
+
+/// Has a node called so where its configuration does not say how: by default it is called as its machine, which may have several.
+pub(super) fn name_node(config: &mut Json, node: &str) -> anyhow::Result<()> {
+    let config = config.as_object_mut();
+    let config = config.context("--config: expected an object")?;
+    let controller = config.entry("controller").or_insert_with(|| json!({}));
+    let controller = controller.as_object_mut();
+    let controller = controller.context("--config: expected an object at 'controller'")?;
+    controller
+        .entry("id")
+        .or_insert_with(|| node_id(node).into());
+    Ok(())
+}
+
+const ID_BYTES_MAX: usize = 64;
+
+/// A name as a configuration's id: lower-case letters, digits and underscores, three at least, a letter first.
+fn node_id(node: &str) -> String {
+    let plain = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_alphanumeric() => c,
+        _ => '_',
+    };
+    let mut id: String = node.chars().map(plain).collect();
+    if id.len() < 3 || !id.starts_with(|first: char| first.is_ascii_lowercase()) {
+        id.insert_str(0, "node_");
+    }
+    id.truncate(ID_BYTES_MAX);
+    id
+}
 
 /// Puts a part into the one section of that name, which has none yet.
 pub(super) fn put_into(
@@ -47,4 +76,25 @@ fn sections<'c>(
         .flatten()
         .filter_map(Json::as_object_mut)
         .filter(move |section| section.get("name").is_some_and(|known| known == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_has_no_name_gets_its_own() {
+        let named = |mut config: Json, node: &str| {
+            name_node(&mut config, node).map(|()| config["controller"]["id"].clone())
+        };
+        let of = |node: &str| named(json!({}), node).expect("an object");
+        assert_eq!(
+            ["node1", "North.n-1", "a", "1st"].map(of),
+            ["node1", "north_n_1", "node_a", "node_1st"]
+        );
+        let has_one = json!({ "controller": { "id": "edge" } });
+        assert_eq!(named(has_one, "node1").expect("an object"), "edge");
+        assert!(named(json!({ "controller": 1 }), "node1").is_err());
+        assert!(named(json!([]), "node1").is_err());
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Context as _;
+
 /// What all servers of a cluster have in common.
 pub(super) struct Cluster<'c> {
     /// Where each of them waits for others.
@@ -126,6 +128,14 @@ fn streams(monitoring: Option<&str>, cluster: &Cluster<'_>) -> String {
         );
     }
     text
+}
+
+/// What servers prove to each other that they are of this cluster.
+pub(super) fn password() -> anyhow::Result<String> {
+    let mut octets = [0; 24];
+    getrandom::fill(&mut octets).context("the system gives no random bytes")?;
+    let digits = octets.iter().map(|octet| format!("{octet:02x}"));
+    Ok(digits.collect())
 }
 
 fn listed(subjects: &[String]) -> String {

@@ -9,8 +9,8 @@ use crosstie_node::directory::NodeKey;
 use serde_json::{Value as Json, json};
 
 use super::accounts::{Single, account, credentials, vhost_account, vhost_credentials};
-use super::joining::{REALMS, VHOSTS, put_into};
-use super::nats_server::{Account, Cluster, Listens, Tls, User, text};
+use super::joining::{REALMS, VHOSTS, name_node, put_into};
+use super::nats_server::{Account, Cluster, Listens, Tls, User, password, text};
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -191,7 +191,7 @@ impl Plan {
                     is_secret: true,
                 });
             }
-            files.extend(self.configuration(folder)?);
+            files.push(self.configuration(node)?);
             if let Some(tls) = &self.tls {
                 let mut all: Vec<_> = tls.iter().map(|tls| &*tls.authorities).collect();
                 all.dedup();
@@ -252,13 +252,14 @@ impl Plan {
     }
 
     /// What a node has of the cluster: all of its configuration, or the part to be put into one.
-    fn configuration(&self, folder: &Path) -> anyhow::Result<Option<File>> {
+    fn configuration(&self, node: &str) -> anyhow::Result<File> {
         let (name, whole) = match &self.config {
-            Some(config) => ("config.json", self.joined(config.clone())?),
+            Some(config) => ("config.json", self.joined(config.clone(), node)?),
             None => {
                 let named = |realm: &String| json!({ "name": realm, "fabric": self.fabric(realm) });
                 let realms: Vec<_> = self.realms.iter().map(named).collect();
                 let mut part = json!({ "realms": realms });
+                name_node(&mut part, node)?;
                 if !self.vhosts.is_empty() {
                     let named = |vhost: &String| json!({ "name": vhost, "replicated": self.replicated(vhost) });
                     part["vhosts"] = self.vhosts.iter().map(named).collect();
@@ -267,11 +268,12 @@ impl Plan {
             }
         };
         let text = serde_json::to_string_pretty(&whole)? + "\n";
-        Ok(Some(plain(folder.join(name), text)))
+        Ok(plain(Path::new(node).join(name), text))
     }
 
     /// A configuration whose realms and vhosts of these names are on all nodes.
-    fn joined(&self, mut config: Json) -> anyhow::Result<Json> {
+    fn joined(&self, mut config: Json, node: &str) -> anyhow::Result<Json> {
+        name_node(&mut config, node)?;
         for realm in &self.realms {
             let part = ("fabric", self.fabric(realm));
             put_into(&mut config, ("realm", REALMS), realm, part)?;
@@ -335,14 +337,6 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)
 }
 
-/// What servers prove to each other that they are of this cluster.
-fn password() -> anyhow::Result<String> {
-    let mut octets = [0; 24];
-    getrandom::fill(&mut octets).context("the system gives no random bytes")?;
-    let digits = octets.iter().map(|octet| format!("{octet:02x}"));
-    Ok(digits.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,7 +366,7 @@ mod tests {
                 vhosts: Vec::new(),
                 ..plan(Some(config.clone()))
             };
-            plan.joined(config)
+            plan.joined(config, "node1")
         };
         let made = joined(realms(json!([{ "name": "a" }, { "name": "com.example" }])));
         let made = made.expect("it has the realm");
@@ -402,15 +396,19 @@ mod tests {
             "realms": [{ "name": "com.example" }],
             "amqp": { "vhosts": [{ "name": "/" }, { "name": "other" }] },
         }] });
-        let made = plan(None).joined(config).expect("it has the vhost");
+        let made = plan(None)
+            .joined(config, "node1")
+            .expect("it has the vhost");
         let vhosts = &made["workers"][0]["amqp"]["vhosts"];
         assert_eq!(vhosts[1], json!({ "name": "other" }));
         let replicated = &vhosts[0]["replicated"];
         assert_eq!(replicated["replicas"], 3);
         assert_eq!(replicated["nats"]["credentials"], "vhost-=2F.nk");
         assert_eq!(replicated["monitor"][2], "http://127.0.0.1:8224");
-        let none =
-            plan(None).joined(json!({ "workers": [{ "realms": [{ "name": "com.example" }] }] }));
+        let none = plan(None).joined(
+            json!({ "workers": [{ "realms": [{ "name": "com.example" }] }] }),
+            "node1",
+        );
         let error = none.expect_err("it has no vhost").to_string();
         assert!(error.contains("no vhost '/'"), "{error}");
     }
