@@ -86,10 +86,13 @@ def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, ses
     other.register("com.shared", invoke="roundrobin")
     # After 15 seconds without a renewal another node might be granted it soon.
     assert holder.is_sent_away()
+    status, text = node.health()
+    assert (status, "no procedure is granted for one callee" in text) == (200, True)
     assert other.refused("com.single") == "wamp.error.no_such_procedure"
     for server in servers[1:]:
         server.start()
     await_true("it is granted again", lambda: register(other, "com.single") == "", 60)
+    assert node.health() == (200, "ok\n")
 
 
 @pytest.mark.parametrize("way", ["DELETE", "PURGE"])

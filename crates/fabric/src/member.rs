@@ -436,6 +436,11 @@ impl Member {
         active.map(|(_, neighbour)| (&*neighbour.node, &*neighbour.server))
     }
 
+    /// Whether one of them is called as this one: operators cannot tell them apart.
+    pub fn has_namesake(&self) -> bool {
+        self.active().any(|(node, _)| node == self.options.node)
+    }
+
     /// How many nodes have not been heard for a while.
     pub fn suspected(&self) -> usize {
         self.neighbours.suspected()

@@ -1,9 +1,9 @@
 //! A connection's task: what comes is handed to whoever waits for it, what is said is written.
 
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use std::{io, mem};
 
 use crosstie_nats::{Decoded, Denial, Limits, Operation, decode, encode};
 use parking_lot::Mutex;
@@ -47,7 +47,7 @@ pub(crate) async fn taken(stream: &mut Box<dyn Wire>, shared: &Shared) -> Result
         }
         input.drain(..consumed);
         let read = stream.read_buf(&mut input).await;
-        if read.map_err(|e| e.to_string())? == 0 {
+        if read.map_err(|e| said(&e))? == 0 {
             return Err("closed by the server".to_owned());
         }
     }
@@ -108,8 +108,16 @@ async fn read(
         match reader.read_buf(&mut input).await {
             Ok(0) => return error.unwrap_or_else(|| "closed by the server".to_owned()),
             Ok(_) => *heard.lock() = Instant::now(),
-            Err(e) => return error.unwrap_or_else(|| e.to_string()),
+            Err(e) => return error.unwrap_or_else(|| said(&e)),
         }
+    }
+}
+
+/// An end without TLS' own word for it is what a server that is killed leaves.
+fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "closed by the server".to_owned(),
+        _ => error.to_string(),
     }
 }
 

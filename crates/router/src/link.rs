@@ -62,8 +62,9 @@ struct Inner {
     server: String,
     /// It has had a lease, where it needs one.
     is_leased: bool,
-    /// Those that were told of.
-    strangers: Vec<(String, Versions)>,
+    /// Why it has none now, and is granted nothing.
+    ungranted: Option<String>,
+    told: strangers::Told,
     /// Why the last connection ended that way, or none was had; and when that was a denial.
     why: String,
     denied: Option<Instant>,
@@ -81,6 +82,8 @@ pub(crate) struct Seen {
     pub(crate) why: String,
     /// Its last connection was of no use, for NATS does not let the node say or hear what it has to.
     pub(crate) is_denied: bool,
+    /// Why no procedure is granted for one callee, where that is so.
+    pub(crate) ungranted: Option<String>,
     /// Subjects that it wants and is not sent.
     pub(crate) interests_denied: usize,
     /// Names of the other nodes that are there.
@@ -223,7 +226,8 @@ impl Link {
                 is_stopped: false,
                 server: String::new(),
                 is_leased: false,
-                strangers: Vec::new(),
+                ungranted: None,
+                told: strangers::Told::default(),
                 why: String::new(),
                 denied: None,
             }),
@@ -277,10 +281,6 @@ impl Link {
     /// What is wished, once.
     pub(crate) fn take_wished(&self) -> Option<UnboundedReceiver<Wish>> {
         self.wished.lock().take()
-    }
-
-    pub(crate) fn note_leased(&self) {
-        self.inner.lock().is_leased = true;
     }
 
     pub(crate) fn note_claimed(&self, is_granted: bool) {
@@ -363,10 +363,8 @@ impl Link {
             (ticked, member.in_force())
         });
         let mut inner = self.inner.lock();
-        let Inner {
-            member, strangers, ..
-        } = &mut *inner;
-        strangers::tell(&self.realm, member, strangers);
+        let Inner { member, told, .. } = &mut *inner;
+        told.tell(&self.realm, member);
         if ticked == Ticked::Silent
             && let Some(wire) = &inner.wire
         {
@@ -446,6 +444,7 @@ impl Link {
             server: inner.server.clone(),
             why: inner.why.clone(),
             is_denied: inner.denied.is_some_and(|at| at.elapsed() < DENIED_FOR),
+            ungranted: inner.ungranted.clone(),
             interests_denied: inner.member.interests_denied(),
             nodes: inner
                 .member

@@ -156,7 +156,7 @@ impl Reading {
     pub(super) fn why(&mut self, ended: &Ended) -> String {
         match (self.error.take(), ended) {
             (Some(said), _) => said,
-            (None, Ended::ByPeer { .. }) => "the server has closed the connection".to_owned(),
+            (None, Ended::ByPeer { .. }) => "closed by the server".to_owned(),
             (None, Ended::Failed(e)) => e.to_string(),
             (None, Ended::StageFailed(e)) => e.to_string(),
             // A pump without another place ends in no other way but by what has an error.

@@ -64,6 +64,7 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
         if link.is_stopped() {
             return;
         }
+        link.note_ungranted(&why);
         if !keeper.is_told {
             keeper.is_told = true;
             let realm = &link.realm;

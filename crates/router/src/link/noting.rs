@@ -1,10 +1,20 @@
-//! What a link counts of what the realm says.
+//! What a link counts and keeps of what the realm says.
 
 use std::sync::atomic::Ordering;
 
 use super::Link;
 
 impl Link {
+    pub(crate) fn note_leased(&self) {
+        let mut inner = self.inner.lock();
+        inner.is_leased = true;
+        inner.ungranted = None;
+    }
+
+    pub(crate) fn note_ungranted(&self, why: &str) {
+        self.inner.lock().ungranted = Some(why.to_owned());
+    }
+
     pub(crate) fn note_overdelivered(&self, events: u64) {
         self.overdelivered.fetch_add(events, Ordering::Relaxed);
     }

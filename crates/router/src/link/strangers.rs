@@ -1,4 +1,4 @@
-//! Nodes that a realm has no version in common with.
+//! Nodes that a realm has no version in common with, and those that are called as this one.
 
 use crosstie_fabric::{Member, Versions};
 
@@ -24,15 +24,34 @@ pub(super) fn all(member: &Member) -> Vec<(String, Versions)> {
         .collect()
 }
 
-/// Says in the log who is refused from now on.
-pub(super) fn tell(realm: &str, member: &Member, told: &mut Vec<(String, Versions)>) {
-    let strangers = all(member);
-    let own = member.versions();
-    for stranger in strangers.iter().filter(|stranger| !told.contains(stranger)) {
-        let (node, theirs) = stranger;
-        tracing::warn!(
-            "Realm '{realm}': node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}"
-        );
+/// What the log was told of other nodes.
+#[derive(Default)]
+pub(super) struct Told {
+    strangers: Vec<(String, Versions)>,
+    has_namesake: bool,
+}
+
+impl Told {
+    /// Says who is refused from now on, and that operators cannot tell two nodes apart.
+    pub(super) fn tell(&mut self, realm: &str, member: &Member) {
+        let strangers = all(member);
+        let own = member.versions();
+        for stranger in strangers
+            .iter()
+            .filter(|stranger| !self.strangers.contains(stranger))
+        {
+            let (node, theirs) = stranger;
+            tracing::warn!(
+                "Realm '{realm}': node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}"
+            );
+        }
+        self.strangers = strangers;
+        let has_namesake = member.has_namesake();
+        if has_namesake && !self.has_namesake {
+            tracing::warn!(
+                "Realm '{realm}': another node has this one's name too: give each its own by \"controller\": {{\"id\": …}}"
+            );
+        }
+        self.has_namesake = has_namesake;
     }
-    *told = strangers;
 }

@@ -19,7 +19,7 @@ impl Seen {
         (!is_refused_detached, wrong)
     }
 
-    /// What NATS does not let a node do, and whom it does not understand.
+    /// What NATS does not let a node do, what it is not granted, and whom it does not understand.
     pub(crate) fn wrong(&self) -> Vec<String> {
         let strangers = self.strangers.iter().map(|(node, theirs)| {
             let own = self.versions;
@@ -27,7 +27,11 @@ impl Seen {
                 "node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}"
             )
         });
-        self.denied().into_iter().chain(strangers).collect()
+        let ungranted = self.ungranted.iter();
+        let ungranted = ungranted
+            .map(|why| format!("no procedure is granted for one callee: JetStream: {why}"));
+        let denied = self.denied().into_iter();
+        denied.chain(ungranted).chain(strangers).collect()
     }
 
     fn denied(&self) -> Option<String> {

@@ -407,6 +407,13 @@ impl Driver {
             let now = self.now();
             self.ledger.handle_rival(now, beat.epoch);
         }
+        if self.others.meets_namesake(&beat) {
+            let (vhost, node) = (&self.task.vhost, &beat.node);
+            tracing::warn!(
+                "vhost '{vhost}': another node is called '{node}' too, and nobody can move the vhost to either: give each its own name by \
+                 \"controller\": {{\"id\": …}}"
+            );
+        }
         let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
         self.others.hear(beat, tidings);
         if self.term.is_none() {

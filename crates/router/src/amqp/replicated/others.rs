@@ -29,6 +29,8 @@ pub(super) struct Others {
     pub(super) delay: Duration,
     /// The node's own name.
     node: String,
+    /// Another node has it too.
+    has_namesake: bool,
 }
 
 /// Whom a vhost was handed to.
@@ -67,6 +69,7 @@ impl Others {
             epoch: 0,
             delay: Duration::from_millis(incarnation % 500),
             node: node.to_owned(),
+            has_namesake: false,
         }
     }
 
@@ -115,6 +118,12 @@ impl Others {
             self.suspicion.hear(answers, tidings);
             self.owner = Some((beat, now));
         }
+    }
+
+    /// Whether the node that was heard is called as this one, and is the first that is.
+    pub(super) fn meets_namesake(&mut self, beat: &Beat) -> bool {
+        let is_one = beat.node == self.node;
+        is_one && !std::mem::replace(&mut self.has_namesake, true)
     }
 
     /// The owner, if it has been heard of late.
@@ -313,6 +322,14 @@ mod tests {
             answers: false,
             address: String::new(),
         }
+    }
+
+    #[test]
+    fn a_namesake_is_met_once() {
+        let mut others = Others::new("own/worker1", 0);
+        let met = ["a/worker1", "own/worker1", "own/worker1"];
+        let met = met.map(|name| others.meets_namesake(&beat(name)));
+        assert_eq!(met, [false, true, false]);
     }
 
     #[test]
