@@ -7,8 +7,11 @@ import os
 import subprocess
 from functools import cache
 
-# So that several runs at once have networks of their own.
-_numbers = itertools.count(os.getpid())
+# So that several runs at once have networks of their own, which begin far from each other.
+_numbers = itertools.count(os.getpid() * 97)
+# Names and addresses for so many.
+NUMBERS = 25_000
+TRIES = 50
 # Nobody has it: what is sent there is lost.
 NOBODY = "02:00:00:00:00:01"
 
@@ -39,13 +42,9 @@ class Network:
     """So many namespaces; this process reaches them, and they each other."""
 
     def __init__(self, count: int):
-        number = next(_numbers)
-        self.name = f"xt{number % 1_000_000}"
-        self.prefix = f"10.{100 + number // 250 % 100}.{number % 250}"
-        self.here = f"{self.prefix}.254"
         self.count = 0
+        self._begin()
         try:
-            ip("link", "add", self.name, "type", "bridge")
             ip("address", "add", f"{self.here}/24", "dev", self.name)
             ip("link", "set", self.name, "up")
             for index in range(count):
@@ -53,6 +52,20 @@ class Network:
         except OSError:
             self.close()
             raise
+
+    def _begin(self) -> None:
+        """Take a number that nobody has: addresses are as different as names."""
+        for attempt in range(TRIES):
+            number = next(_numbers) % NUMBERS
+            self.name = f"xt{number}"
+            self.prefix = f"10.{100 + number // 250}.{number % 250}"
+            self.here = f"{self.prefix}.254"
+            try:
+                return ip("link", "add", self.name, "type", "bridge")
+            except OSError as e:
+                if "File exists" not in str(e) or attempt + 1 == TRIES:
+                    raise
+        return None
 
     def _add(self, index: int) -> None:
         there, line = self.namespace(index), self._line(index)
