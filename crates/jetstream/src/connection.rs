@@ -8,6 +8,7 @@ use std::time::Duration;
 use crosstie_nats::{encode, is_pattern, is_subject};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 
 use crate::failed::Failed;
 use crate::greeting::Greeting;
@@ -60,13 +61,32 @@ impl Connection {
         payload: &[u8],
         time: Duration,
     ) -> Result<Message, Failed> {
-        let bytes_max = self.shared().greeting.payload_bytes_max + subject.len() + 1024;
-        let mut answers = self.ask_many(subject, fields, payload, bytes_max)?;
-        match tokio::time::timeout(time, answers.next()).await {
-            Err(_) => Err(Failed::Silent),
-            Ok(None) => Err(Failed::Ended(self.shared().why())),
-            Ok(Some(answer)) if answer.status() == Some(NO_RESPONDERS) => Err(Failed::Nobody),
-            Ok(Some(answer)) => Ok(answer),
+        let mut answers = self.ask_one(subject, fields, payload)?;
+        let answer = tokio::time::timeout(time, answers.next()).await;
+        answer.map_or(Err(Failed::Silent), |answer| self.answered(answer))
+    }
+
+    /// The same, again and again until it is answered: for what may be asked twice. A question that servers are not ready
+    /// for is not answered, and is not kept until they are.
+    pub async fn request_until(
+        &self,
+        subject: &str,
+        payload: &[u8],
+        every: Duration,
+        time: Duration,
+    ) -> Result<Message, Failed> {
+        let deadline = Instant::now() + time;
+        let mut answers = self.ask_one(subject, &[], payload)?;
+        let reply = self.reply(answers.key);
+        loop {
+            let again = (Instant::now() + every).min(deadline);
+            match tokio::time::timeout_at(again, answers.next()).await {
+                Ok(answer) => return self.answered(answer),
+                Err(_) if again >= deadline => return Err(Failed::Silent),
+                Err(_) => self.shared().say(|state| {
+                    encode::request((subject, &reply), &[], payload, &mut state.out);
+                })?,
+            }
         }
     }
 
@@ -82,8 +102,7 @@ impl Connection {
             return Err(Failed::Subject);
         }
         self.receive(bytes_max, "", |key, out| {
-            let reply = format!("{}.{key}", self.shared().inbox);
-            encode::request((subject, &reply), fields, payload, out);
+            encode::request((subject, &self.reply(key)), fields, payload, out);
         })
     }
 
@@ -126,6 +145,29 @@ impl Connection {
 
     pub fn has_ended(&self) -> bool {
         self.shared().end.borrow().is_some()
+    }
+
+    fn ask_one(
+        &self,
+        subject: &str,
+        fields: &[(&str, &str)],
+        payload: &[u8],
+    ) -> Result<Subscription, Failed> {
+        let bytes_max = self.shared().greeting.payload_bytes_max + subject.len() + 1024;
+        self.ask_many(subject, fields, payload, bytes_max)
+    }
+
+    fn answered(&self, answer: Option<Message>) -> Result<Message, Failed> {
+        match answer {
+            None => Err(Failed::Ended(self.shared().why())),
+            Some(answer) if answer.status() == Some(NO_RESPONDERS) => Err(Failed::Nobody),
+            Some(answer) => Ok(answer),
+        }
+    }
+
+    /// Where answers to a question go.
+    fn reply(&self, key: u64) -> String {
+        format!("{}.{key}", self.shared().inbox)
     }
 
     fn receive(

@@ -81,10 +81,14 @@ impl Stream {
 
     /// What its leader says of it; `None` where there is no such stream.
     pub async fn info(&self) -> Result<Option<StreamInfo>, Failed> {
-        match self.ask("STREAM.INFO", &json!({})).await {
+        let subject = format!("$JS.API.STREAM.INFO.{}", self.name);
+        let answer = self
+            .connection
+            .request_until(&subject, b"{}", ASK_AGAIN, self.time);
+        match answer::decode(&answer.await?.payload).map_err(Failed::Answer)? {
             Ok(answer) => StreamInfo::read(&answer).map(Some).map_err(Failed::Answer),
-            Err(Failed::Refused(problem)) if problem.number == answer::NO_STREAM => Ok(None),
-            Err(failed) => Err(failed),
+            Err(problem) if problem.number == answer::NO_STREAM => Ok(None),
+            Err(problem) => Err(Failed::Refused(problem)),
         }
     }
 
@@ -182,3 +186,6 @@ impl Stream {
 
 /// Longer than an election usually takes.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Servers that have no leader at present do not answer what a new one is asked later.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
