@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import subprocess
 import threading
@@ -16,7 +17,7 @@ import pika.exceptions
 import pytest
 from rig import config
 from rig.broker import ALL
-from rig.nats import NatsServer
+from rig.nats import NatsClient, NatsServer
 from rig.router import Router, binary
 from rig.waiting import DEADLINE_S, await_true
 
@@ -96,6 +97,13 @@ def await_alarm(node: Router, text: str) -> None:
     await_true(f"the alarm: {text}", lambda: text in node.health()[1])
     assert node.health()[0] == 503
     assert role(node) != "owner"
+
+
+def beats(client: NatsClient, node: str) -> list[bool]:
+    """Return a node's beats since the client listens: whether it was ready, each time."""
+    client.flush()
+    told = [json.loads(payload) for _, payload in client.messages]
+    return [beat["ready"] for beat in told if beat["node"].split("/")[0] == node]
 
 
 def connect(node: Router) -> pika.BlockingConnection:

@@ -20,6 +20,7 @@ from ledger.stage import (
     Publisher,
     await_alarm,
     await_owner,
+    beats,
     check,
     connect,
     declare,
@@ -57,7 +58,7 @@ def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
     # The second has its knowledge from the first, which has gone, and looks again and again.
     with servers[0].client() as client:
         client.subscribe("A1.=2F.beat")
-        await_true("it has looked again", lambda: beats(client) >= 3)
+        await_true("it has looked again", lambda: len(beats(client, "node_b")) >= 3)
     assert_on_no_node(new)
     new.stop()
     # The owner's own copy is an ordinary store.
@@ -80,21 +81,24 @@ def assert_on_no_node(node) -> None:
     assert node.metric("ledger_alarm") == 1
 
 
-def beats(client) -> int:
-    """Return how many beats have come."""
-    client.flush()
-    return len(client.messages)
-
-
 def test_what_strangers_say_is_not_believed(nats, start):
     """Who may write to its subjects can end a vhost's service; nothing is made of what he says."""
     servers = nats()
     nodes = [start(servers, "node_a"), start(servers, "node_b")]
     owner = await_owner(nodes)
     publisher = filled(owner)
+    (other,) = (node for node in nodes if node is not owner)
     beat = {"node": "evil", "incarnation": "1", "owner": True, "leaving": False, "address": "x"}
-    far = {"epoch": "f" * 16, "log": "1", "sequence": "f" * 16}
+    long = {"epoch": f"{1:016x}", "log": "0", "sequence": "f" * 16}
+    far = long | {"epoch": "f" * 16, "log": "1"}
     with servers[0].client() as client:
+        # Who looks for what is not there, for longer than an owner may be silent, has heard it.
+        client.subscribe("A1.=2F.beat")
+        client.publish("A1.=2F.beat", json.dumps(beat | long).encode())
+        name = other.directory.name
+        await_true("it has looked for it", lambda: len(beats(client, name)) >= 3)
+        assert (role(owner), role(other)) == ("owner", "standby")
+        assert other.metric("ledger_takeovers_total") == 0
         for payload in (b"", b"{}", b"[" * 5000, json.dumps(beat | far).encode()):
             client.publish("A1.=2F.beat", payload)
         client.flush()

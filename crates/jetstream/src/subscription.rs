@@ -35,6 +35,14 @@ impl Subscription {
         tokio::time::timeout(time, self.next()).await.ok().flatten()
     }
 
+    /// One that has come already.
+    pub fn next_waiting(&mut self) -> Option<Message> {
+        let message = self.queue.try_recv().ok()?;
+        self.waiting_bytes
+            .fetch_sub(message.bytes(), Ordering::Relaxed);
+        Some(message)
+    }
+
     /// The server has said that the user may not have it: nothing will come. It has where something that was asked later is
     /// answered.
     pub fn is_denied(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crosstie_jetstream::{Append, Failed, Stream};
+use crosstie_jetstream::{Append, Failed, Stream, Subscription};
 use crosstie_ledger::{Broken, Effect, Owner, Role as LedgerRole, Sequence};
 
 use super::driver::{Driver, Obstacle};
@@ -18,13 +18,23 @@ const SHORTER_MAX: Duration = Duration::from_secs(10);
 
 impl Driver {
     /// Whether the node owns the vhost now; another one may.
-    pub(super) async fn claim(&mut self, stream: &Stream) -> Result<bool, Obstacle> {
+    pub(super) async fn claim(
+        &mut self,
+        stream: &Stream,
+        beats: &mut Subscription,
+    ) -> Result<bool, Obstacle> {
         self.note(|seen| seen.role = Role::Claiming);
         let settings = &self.task.settings;
         let checked = monitor::check(&self.asking, &settings.monitor).await;
         checked.map_err(Obstacle::Alarm)?;
         let seen = self.ledger.status().epoch.max(self.others.epoch());
         self.read_all(stream).await?;
+        // The servers' answer came behind all that they had for this node: where the silence was its own, since it was stopped
+        // or had no processor, its owner has been heard now.
+        self.hear_waiting(beats);
+        if self.others.has_owner() {
+            return Ok(false);
+        }
         // Another one has claimed it since this node decided to, and its beats are yet to come.
         let epoch = self.ledger.status().epoch;
         if epoch > seen && (seen > 0 || self.task.settings.is_standby_warm) {

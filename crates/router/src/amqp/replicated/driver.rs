@@ -1,12 +1,13 @@
 //! The thread of a replicated vhost: one connection to NATS after the other, and on it standing by, claiming, owning.
 
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream, Subscription};
-use crosstie_ledger::{Config, Ledger, Status};
+use crosstie_ledger::{Config, Ledger, Role as LedgerRole, Status};
 use crosstie_nats::escaped;
 use crosstie_queues::Time;
 
@@ -15,7 +16,7 @@ use super::known::Known;
 use super::log::Names;
 use super::moving::Handing;
 use super::orders::{Order, Orders};
-use super::others::{Others, SILENCE_MAX};
+use super::others::Others;
 use super::seen::{Role, Seen};
 use super::task::{Held, Task, Whose};
 use super::term::{Opened, Term};
@@ -45,7 +46,7 @@ pub(super) struct Driver {
     speaking: Speaking,
     servers: Vec<Server>,
     start: Instant,
-    connection: Option<Connection>,
+    pub(super) connection: Option<Connection>,
 }
 
 /// What a node says of itself.
@@ -78,9 +79,6 @@ const OBSTACLE_WAIT: Duration = Duration::from_secs(1);
 
 /// For what waits, when the node ends.
 const LEAVE_MAX: Duration = Duration::from_secs(5);
-
-/// Of beats that wait.
-const BEATS_BYTES_MAX: usize = 1 << 20;
 
 /// Starts the thread. The error says what is wrong with which file.
 pub(crate) fn start(task: Task) -> Result<JoinHandle<()>, String> {
@@ -210,7 +208,7 @@ impl Driver {
     /// Stands by, claims and owns, in turn.
     async fn work(&mut self, connection: &Connection) -> Failed {
         let stream = self.names.stream(connection);
-        let mut beats = match connection.subscribe(&self.names.beat, BEATS_BYTES_MAX) {
+        let mut beats = match self.subscribed(connection) {
             Ok(beats) => beats,
             Err(failed) => return failed,
         };
@@ -218,13 +216,17 @@ impl Driver {
             if self.term.is_none() {
                 self.note(|seen| seen.role = Role::Standby);
                 let claimed = match self.stand_by(&stream, &mut beats).await {
-                    Ok(()) => self.claim(&stream).await,
+                    Ok(()) => self.claim(&stream, &mut beats).await,
                     Err(obstacle) => Err(obstacle),
                 };
                 match claimed {
                     Ok(true) => self.begin_term(&stream).await,
                     Ok(false) => {
-                        self.begin_anew();
+                        // Who has claimed nothing reads on.
+                        let is_following = self.ledger.role() == LedgerRole::Following;
+                        if !is_following || !self.task.settings.is_standby_warm {
+                            self.begin_anew();
+                        }
                         continue;
                     }
                     Err(obstacle) => {
@@ -275,7 +277,7 @@ impl Driver {
         loop {
             self.judge_handing();
             tokio::select! {
-                Some(message) = beats.next() => self.hear(&message.payload),
+                heard = beats.next() => self.handle_beat(stream, beats, heard).await,
                 Some(order) = self.orders.recv() => {
                     if self.obey(stream, beats, order).await {
                         return;
@@ -299,19 +301,8 @@ impl Driver {
                 false
             }
             Order::Recover(order) => {
-                self.listen(beats).await;
+                self.listen(stream, beats).await;
                 self.recover(stream, order).await
-            }
-        }
-    }
-
-    /// Listens for as long as it takes to know whether there is an owner now.
-    async fn listen(&mut self, beats: &mut Subscription) {
-        let begun = Instant::now();
-        while !self.others.has_heard_owner_since(begun) && self.others.silence() < SILENCE_MAX {
-            let rest = SILENCE_MAX.saturating_sub(self.others.silence());
-            if let Ok(Some(message)) = tokio::time::timeout(rest, beats.next()).await {
-                self.hear(&message.payload);
             }
         }
     }
@@ -398,29 +389,6 @@ impl Driver {
         let _ = stream.connection.publish(&self.names.beat, &beat.encode());
     }
 
-    /// Another node has told how things are there.
-    pub(super) fn hear(&mut self, payload: &[u8]) {
-        let Some(beat) = Beat::decode(payload) else {
-            return;
-        };
-        if beat.is_owner && self.term.is_some() {
-            let now = self.now();
-            self.ledger.handle_rival(now, beat.epoch);
-        }
-        if self.others.meets_namesake(&beat) {
-            let (vhost, node) = (&self.task.vhost, &beat.node);
-            tracing::warn!(
-                "vhost '{vhost}': another node is called '{node}' too, and nobody can move the vhost to either: give each its own name by \
-                 \"controller\": {{\"id\": …}}"
-            );
-        }
-        let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
-        self.others.hear(beat, tidings);
-        if self.term.is_none() {
-            self.show_owner();
-        }
-    }
-
     /// What the worker's store has of the vhost, from before it was replicated; of no interest to who knows its log.
     pub(super) fn holds(&self) -> Option<Held> {
         self.task.held.filter(|_| self.known.log == 0)
@@ -473,6 +441,6 @@ async fn dial_any(
 async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }

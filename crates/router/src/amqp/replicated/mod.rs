@@ -18,6 +18,7 @@ mod beat;
 mod claiming;
 mod copy;
 mod driver;
+mod hearing;
 mod journal;
 mod known;
 mod log;

@@ -1,6 +1,5 @@
 //! While the node owns the vhost: records to the log, confirms when it has them, and an end when another node has it.
 
-use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -139,10 +138,7 @@ impl Driver {
                         return why;
                     }
                 }
-                heard = beats.next() => match heard {
-                    Some(message) => self.hear(&message.payload),
-                    None => pending().await,
-                },
+                heard = beats.next() => self.handle_beat(stream, beats, heard).await,
                 is_new = questions.next() => if is_new || told.elapsed() >= ANSWER_EVERY {
                     told -= BEAT_EVERY;
                 },

@@ -51,7 +51,8 @@ impl Driver {
         loop {
             if is_warm {
                 if let Some(owner) = self.others.owner() {
-                    reads_to = reads_to.max(owner.sequence);
+                    // As it says now: somebody else may have said more.
+                    reads_to = owner.sequence;
                     let (read, log) = (self.ledger.status().log, owner.log);
                     // It was recovered meanwhile, and is read from its front.
                     if read != 0 && log != 0 && read != log {
@@ -61,6 +62,8 @@ impl Driver {
                 }
                 self.read_to(stream, reads_to).await?;
             }
+            // To read may have taken longer than an owner may be silent.
+            self.hear_waiting(beats);
             if told.elapsed() >= BEAT_EVERY {
                 told = Instant::now();
                 self.beat(stream, Saying::StandingBy);
@@ -83,10 +86,7 @@ impl Driver {
             }
             self.judge_handing();
             tokio::select! {
-                heard = beats.next() => match heard {
-                    Some(message) => self.hear(&message.payload),
-                    None => return Err(Obstacle::Unanswered(Failed::Full)),
-                },
+                heard = beats.next() => self.handle_beat(stream, beats, heard).await,
                 Some(order) = self.orders.recv() => {
                     if self.obey(stream, beats, order).await && is_warm {
                         reads_to = self.examine(stream, beats).await?.last;
@@ -218,10 +218,8 @@ impl Driver {
     ) -> Result<Option<StreamInfo>, Obstacle> {
         let begun = Instant::now();
         while begun.elapsed() < BEGIN_WAIT + self.others.delay {
-            match tokio::time::timeout(TICK, beats.next()).await {
-                Ok(Some(message)) => self.hear(&message.payload),
-                Ok(None) => return Err(Obstacle::Unanswered(Failed::Full)),
-                Err(_) => {}
+            if let Ok(heard) = tokio::time::timeout(TICK, beats.next()).await {
+                self.handle_beat(stream, beats, heard).await;
             }
             if let Some(holding) = self.others.holding() {
                 return Err(Obstacle::Alarm(format!(

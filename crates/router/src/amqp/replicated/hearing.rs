@@ -1,0 +1,81 @@
+//! What other nodes say: it is taken as it comes, and before anything is concluded from their silence.
+
+use std::future::pending;
+use std::time::Instant;
+
+use crosstie_jetstream::{Connection, Failed, Message, Stream, Subscription};
+
+use super::beat::Beat;
+use super::driver::Driver;
+use super::others::SILENCE_MAX;
+
+/// Of beats that wait.
+const BEATS_BYTES_MAX: usize = 1 << 20;
+
+impl Driver {
+    /// Listens for as long as it takes to know whether there is an owner now.
+    pub(super) async fn listen(&mut self, stream: &Stream, beats: &mut Subscription) {
+        let begun = Instant::now();
+        self.hear_waiting(beats);
+        while !self.others.has_heard_owner_since(begun) && self.others.silence() < SILENCE_MAX {
+            let rest = SILENCE_MAX.saturating_sub(self.others.silence());
+            if let Ok(heard) = tokio::time::timeout(rest, beats.next()).await {
+                self.handle_beat(stream, beats, heard).await;
+            }
+        }
+    }
+
+    pub(super) fn subscribed(&self, connection: &Connection) -> Result<Subscription, Failed> {
+        connection.subscribe(&self.names.beat, BEATS_BYTES_MAX)
+    }
+
+    /// Takes what came, or listens anew where more came at once than is kept.
+    pub(super) async fn handle_beat(
+        &mut self,
+        stream: &Stream,
+        beats: &mut Subscription,
+        heard: Option<Message>,
+    ) {
+        if let Some(message) = heard {
+            return self.hear(&message.payload);
+        }
+        match self.subscribed(&stream.connection) {
+            Ok(anew) => {
+                *beats = anew;
+                self.others.begin_anew();
+            }
+            // The connection has ended, and whoever waits here ends with it.
+            Err(_) => pending().await,
+        }
+    }
+
+    /// Takes what has come while the node was at something else: whoever said it was not silent.
+    pub(super) fn hear_waiting(&mut self, beats: &mut Subscription) {
+        while let Some(message) = beats.next_waiting() {
+            self.hear(&message.payload);
+        }
+    }
+
+    /// Another node has told how things are there.
+    pub(super) fn hear(&mut self, payload: &[u8]) {
+        let Some(beat) = Beat::decode(payload) else {
+            return;
+        };
+        if beat.is_owner && self.term.is_some() {
+            let now = self.now();
+            self.ledger.handle_rival(now, beat.epoch);
+        }
+        if self.others.meets_namesake(&beat) {
+            let (vhost, node) = (&self.task.vhost, &beat.node);
+            tracing::warn!(
+                "vhost '{vhost}': another node is called '{node}' too, and nobody can move the vhost to either: give each its own name by \
+                 \"controller\": {{\"id\": …}}"
+            );
+        }
+        let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
+        self.others.hear(beat, tidings);
+        if self.term.is_none() {
+            self.show_owner();
+        }
+    }
+}
