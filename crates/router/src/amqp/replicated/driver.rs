@@ -227,6 +227,7 @@ impl Driver {
                         if !is_following || !self.task.settings.is_standby_warm {
                             self.begin_anew();
                         }
+                        self.others.expect();
                         continue;
                     }
                     Err(obstacle) => {
@@ -238,6 +239,7 @@ impl Driver {
             }
             let why = self.own(&stream, &mut beats).await;
             self.end_term(&why);
+            self.others.expect();
         }
     }
 
@@ -251,6 +253,7 @@ impl Driver {
         let vhost = Arc::clone(&self.task.vhost);
         let why = match obstacle {
             Obstacle::Unanswered(failed) => {
+                self.others.expect();
                 let why = match stream.connection.denied() {
                     Some(denied) => format!("its log: {failed}; the NATS server says: {denied}"),
                     None => format!("its log: {failed}"),

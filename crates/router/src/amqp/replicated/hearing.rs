@@ -17,8 +17,8 @@ impl Driver {
     pub(super) async fn listen(&mut self, stream: &Stream, beats: &mut Subscription) {
         let begun = Instant::now();
         self.hear_waiting(beats);
-        while !self.others.has_heard_owner_since(begun) && self.others.silence() < SILENCE_MAX {
-            let rest = SILENCE_MAX.saturating_sub(self.others.silence());
+        while !self.others.has_heard_owner_since(begun) && self.others.vacancy() < SILENCE_MAX {
+            let rest = SILENCE_MAX.saturating_sub(self.others.vacancy());
             if let Ok(heard) = tokio::time::timeout(rest, beats.next()).await {
                 self.handle_beat(stream, beats, heard).await;
             }
@@ -43,6 +43,7 @@ impl Driver {
             Ok(anew) => {
                 *beats = anew;
                 self.others.begin_anew();
+                self.others.expect();
             }
             // The connection has ended, and whoever waits here ends with it.
             Err(_) => pending().await,

@@ -13,8 +13,10 @@ pub(super) struct Others {
     heard: BTreeMap<String, (Beat, Instant)>,
     /// Who has ever said that there is a log: it is one also when nobody says so any more.
     knowing: Option<Beat>,
-    /// Since when an owner would have been heard.
+    /// Since when an owner would have been heard, by who looks for one.
     listening: Instant,
+    /// The same, whatever has come of that.
+    hearing: Instant,
     has_left: bool,
     suspicion: Suspicion,
     /// What the server has told of its cluster.
@@ -61,6 +63,7 @@ impl Others {
             heard: BTreeMap::new(),
             knowing: None,
             listening: Instant::now(),
+            hearing: Instant::now(),
             has_left: false,
             suspicion: Suspicion::default(),
             tidings: 0,
@@ -77,6 +80,12 @@ impl Others {
     pub(super) fn attached(&mut self) {
         self.listening = Instant::now();
         self.suspicion = Suspicion::default();
+        self.expect();
+    }
+
+    /// There may be an owner which has not been heard, and would be soon.
+    pub(super) fn expect(&mut self) {
+        self.hearing = Instant::now();
     }
 
     /// It is listened for an owner anew, by the same connection.
@@ -217,12 +226,14 @@ impl Others {
         self.owner.as_ref().map(|(beat, _)| beat)
     }
 
-    /// Since when no owner has been heard.
+    /// For how long no owner has been heard, since one was looked for.
     pub(super) fn silence(&self) -> Duration {
-        let heard = self.owner.as_ref().map(|(_, at)| *at);
-        heard
-            .map_or(self.listening, |at| at.max(self.listening))
-            .elapsed()
+        self.unheard_since(self.listening)
+    }
+
+    /// For how long there has been none, as far as the node can have heard.
+    pub(super) fn vacancy(&self) -> Duration {
+        self.unheard_since(self.hearing)
     }
 
     /// NATS knows that the owner which was heard last is not there.
@@ -289,6 +300,11 @@ impl Others {
                 "node {wanted} has several workers: name one of them"
             )),
         }
+    }
+
+    fn unheard_since(&self, begun: Instant) -> Duration {
+        let heard = self.owner.as_ref().map_or(begun, |(_, at)| *at);
+        heard.max(begun).elapsed()
     }
 
     fn handed(&self) -> Option<(Handed, Instant)> {
