@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from rig.router import ROOT, Router, binary
 from rig.waiting import await_true
+from rig.windows import widening
 
 EXAMPLE = ROOT / "examples/rpc_roundtrip_native"
 
 # As short as a round can be: nothing here looks at how fast anything is.
-SHORT = ("--runs", "1", "--seconds", "1", "--warm-up", "0")
+ROUND = ("--runs", "1", "--warm-up", "0")
+SHORT = (*ROUND, "--seconds", "1")
 
 LINE = re.compile(r"\[(?P<name>[\w-]+)\] - average round-trip time \(ms\): (?P<ms>[\d.]+)$")
 
@@ -35,6 +37,19 @@ def bench(*arguments: object, timeout: float = 120, **variables: str):
     )
 
 
+def shown(seconds: float, results: Path, *arguments: object, **variables: str):
+    """Run the bench with rounds that are long enough for each pair to say what it measures."""
+
+    def measure(seconds: float):
+        window = (*ROUND, "--seconds", seconds, "--json", results)
+        return bench(*arguments, *window, timeout=180, **variables)
+
+    def is_enough(done: subprocess.CompletedProcess) -> bool:
+        return "--seconds is too short" not in done.stdout
+
+    return widening(seconds, measure, is_enough, (1, 4, 12))
+
+
 def summaries(path: Path) -> dict[tuple[str, str], dict]:
     """Return the rows of a results file that stand for all rounds, by case and subject."""
     frame = json.loads(path.read_text())
@@ -46,9 +61,10 @@ def summaries(path: Path) -> dict[tuple[str, str], dict]:
 # --- the node
 
 
+@pytest.mark.timeout(180)
 def test_the_native_example(tmp_path):
     results = tmp_path / "results.json"
-    done = bench("--native", *SHORT, "--json", results)
+    done = shown(1, results, "--native")
     assert done.returncode == 0, done.stdout + done.stderr
     rows = summaries(results)
     node = rows["rpc_roundtrip_native", "crosstie"]
@@ -77,12 +93,12 @@ def test_the_native_example(tmp_path):
     assert "goal: memory of the node without its components" in done.stdout
 
 
+@pytest.mark.timeout(180)
 def test_the_example_in_python(tmp_path):
     results = tmp_path / "results.json"
     sources = ROOT / "python"
     example = ("--directory", ROOT / "examples/rpc_roundtrip", "--python", sys.executable)
-    short = ("--runs", "1", "--seconds", "4", "--warm-up", "0")
-    done = bench(*example, *short, "--json", results, PYTHONPATH=str(sources))
+    done = shown(4, results, *example, PYTHONPATH=str(sources))
     assert done.returncode == 0, done.stdout + done.stderr
     rows = summaries(results)
     node = rows["rpc_roundtrip", "crosstie"]
