@@ -10,6 +10,7 @@ import argparse
 import logging
 import random
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rig.nats import NatsServer, cluster, jetstream
 from rig.router import Router
+from rig.waiting import await_true
 
 from ledger.stage import (
     Publisher,
@@ -78,9 +80,13 @@ class Chaos:
         self.await_all("stop_owner", begun)
 
     def move(self) -> None:
-        """Have another node own the vhost; whether one is ready depends on what was before."""
-        done = crosstie(self.nodes[self.owner()], "amqp", "move", "/")
-        self.await_all("move" if done.returncode == 0 else "move, refused")
+        """Have another node own the vhost, once one is ready: it may just have been started."""
+
+        def is_moved() -> bool:
+            return crosstie(self.nodes[self.owner()], "amqp", "move", "/").returncode == 0
+
+        await_true("the vhost is moved", is_moved, PATIENCE_S)
+        self.await_all("move")
 
     def kill_leader(self) -> None:
         """Kill the server that leads the stream, and start it again."""
@@ -134,8 +140,8 @@ class Chaos:
         twice = len(taken) - len(set(taken))
         print(f"{confirmed} confirmed, {len(taken)} there, {twice} twice, none lost, in order")
         for fault, times in self.times.items():
-            shown = ", ".join(f"{each:.1f}" for each in sorted(times))
-            print(f"  {fault}: goes on after {shown} s")
+            half, longest = statistics.median(times), max(times)
+            print(f"  {fault}: {len(times)}, half within {half:.1f} s, all within {longest:.1f} s")
 
     def close(self) -> None:
         """End everything."""
