@@ -398,7 +398,7 @@ fn expected(kind: &Kind) -> String {
         Kind::Boolean | Kind::Only(..) => "true or false".into(),
         Kind::Always(only, _) => only.to_string(),
         Kind::Integer { min, max, or_zero } => {
-            let or_zero = if *or_zero { "0 or " } else { "" };
+            let or_zero = if *or_zero && *min > 0 { "0 or " } else { "" };
             if *max == i64::MAX {
                 format!("{or_zero}an integer of at least {min}")
             } else {

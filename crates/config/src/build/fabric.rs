@@ -9,13 +9,19 @@ use crate::view::View;
 impl Builder<'_> {
     pub(super) fn fabric(&mut self, fabric: View<'_>) -> Fabric {
         let (urls, credentials, ca_certificates) = self.nats(fabric.section("nats"));
+        let is_strict = fabric.text("single") == Some("strict");
+        if !is_strict && fabric.given("single_replicas").is_some() {
+            let why = "\"single_replicas\" has no effect without \"single\": \"strict\"";
+            let at = fabric.span_of("single_replicas");
+            self.problems.push(Problem::warning(at, why.to_owned()));
+        }
         Fabric {
             urls,
             credentials,
             ca_certificates,
             is_refused_detached: fabric.text("detached") == Some("refuse"),
             is_own_preferred: fabric.text("locality") == Some("prefer"),
-            strict_replicas: (fabric.text("single") == Some("strict")).then(|| {
+            strict_replicas: is_strict.then(|| {
                 let replicas = fabric.integer("single_replicas");
                 replicas
                     .and_then(|count| u8::try_from(count).ok())
