@@ -119,6 +119,7 @@ def test_as_somebody(node, tmp_path: Path):
     # Two sessions with one authid can show nothing about lists of authids.
     assert "undecided: exclude_authid" in ran.stdout
     assert "wampcra: the right" not in ran.stdout
+    assert "it needs --authmethod scram" in ran.stdout
 
 
 def test_a_scenario_of_ones_own(node, tmp_path: Path):
@@ -127,8 +128,10 @@ def test_a_scenario_of_ones_own(node, tmp_path: Path):
         "feature Mine\nsection mine\n\n== fails\nA: join\n"
         "A> SUBSCRIBE 1 {} #u.t\nA< SUBSCRIBED 2 *id\n"
     )
-    ran = conformance(url_of(node, "tcp", "ws"), "--scenarios", tmp_path, *PATIENCE)
+    url = url_of(node, "tcp", "ws")
+    ran = conformance(url, "--scenarios", tmp_path, "--set", "topic=x", *PATIENCE)
     assert ran.returncode == 1
+    assert "--set topic: no scenario needs that" in ran.stderr
     assert f"{tmp_path}/mine.txt:7: fails: fails" in ran.stdout
     assert "A< SUBSCRIBED 2 *id" in ran.stdout
     assert "SUBSCRIBED 1 " in ran.stdout
@@ -169,6 +172,6 @@ def test_nobody_there():
 
 def test_list():
     """What would be played is listed without a router."""
-    ran = conformance("ws://127.0.0.1:1/", "--list")
+    ran = conformance("--list")
     assert ran.returncode == 0
     assert "call_canceling.txt: Call canceling (advanced/rpc_call_canceling)" in ran.stdout

@@ -1,6 +1,6 @@
 //! `crosstie conformance`: any WAMP router, judged by scenarios of the specification.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use crosstie_client::{Endpoint, TlsOptions};
-use crosstie_conformance::{Options, Verdict, embedded, from_directory, run as judge};
+use crosstie_conformance::{
+    Feature, METHOD, Options, Verdict, embedded, from_directory, run as judge,
+};
 use crosstie_wamp::Serializer;
 
 use crate::credentials::Credentials;
@@ -21,7 +23,8 @@ use crate::wamp_arguments::duration;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
-    url: String,
+    #[arg(required_unless_present = "list")]
+    url: Option<String>,
     /// Another node of the same realm; may be given several times. The sessions A, B, C … of a scenario are on
     /// the nodes in turn.
     #[arg(long, value_name = "URL")]
@@ -81,6 +84,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(directory) => from_directory(directory)?,
         None => embedded()?,
     };
+    let given = given(&arguments.set)?;
+    warn_of_what_nobody_needs(&given, &features);
     if !arguments.only.is_empty() {
         features.retain(|feature| {
             arguments
@@ -106,7 +111,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let is_strict = arguments.strict;
     let is_json = arguments.json;
-    let judgement = judge(options(arguments)?, &features, |_| {})?;
+    let judgement = judge(options(arguments, given)?, &features, |_| {})?;
     match is_json {
         true => say!("{}", serde_json::to_string_pretty(&judgement)?)?,
         false => say!("{judgement}")?,
@@ -117,8 +122,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(fails)))
 }
 
-fn options(arguments: Arguments) -> anyhow::Result<Options> {
-    let endpoint: Endpoint = arguments.url.parse()?;
+fn options(arguments: Arguments, given: BTreeMap<String, String>) -> anyhow::Result<Options> {
+    let endpoint: Endpoint = arguments.url.as_deref().context("no URL")?.parse()?;
     let also = arguments.also.iter().map(|url| url.parse());
     let also = also.collect::<Result<Vec<Endpoint>, _>>()?;
     let mut tls = TlsOptions::default();
@@ -135,9 +140,27 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
         patience: arguments.patience,
         scenario_max: arguments.scenario_max,
         prefix: arguments.prefix,
-        given: given(&arguments.set)?,
+        given,
         unannounced: arguments.unannounced,
     })
+}
+
+/// A label that is misspelt would leave what needs it unplayed.
+fn warn_of_what_nobody_needs(given: &BTreeMap<String, String>, features: &[Feature]) {
+    let scenarios = features.iter().flat_map(|feature| &feature.scenarios);
+    let of_scenarios = scenarios.flat_map(|scenario| &scenario.needs);
+    let needs = features.iter().flat_map(|feature| &feature.needs);
+    let needs: BTreeSet<&String> = needs
+        .chain(of_scenarios)
+        .filter(|name| !name.starts_with(METHOD))
+        .collect();
+    for name in given.keys().filter(|name| !needs.contains(name)) {
+        let known: Vec<_> = needs.iter().map(|name| name.as_str()).collect();
+        complain!(
+            "warning: --set {name}: no scenario needs that; what is needed: {}",
+            known.join(", ")
+        );
+    }
 }
 
 fn given(settings: &[String]) -> anyhow::Result<BTreeMap<String, String>> {

@@ -19,6 +19,7 @@ mod stream;
 mod suite;
 mod transcript;
 
+pub use crosstie_scenario::Feature;
 pub use judgement::{Counts, FeatureReport, Judgement, ScenarioReport, Verdict};
-pub use run::{Options, RunError, run};
+pub use run::{METHOD, Options, RunError, run};
 pub use suite::{SuiteError, embedded, from_directory};

@@ -179,7 +179,10 @@ impl Stage {
         let mut needs = feature.needs.iter().chain(&scenario.needs);
         if let Some(name) = needs.find(|name| self.labels.value(name).is_none()) {
             report.verdict = Verdict::NotGiven;
-            report.why.push(format!("it needs --set {name}=…"));
+            report.why.push(match name.strip_prefix(METHOD) {
+                Some(method) => format!("it needs --authmethod {}", method.replace("wamp_", "")),
+                None => format!("it needs --set {name}=…"),
+            });
             return report;
         }
         let by_node = scenario.by_node.as_ref().or(feature.by_node.as_ref());
@@ -297,10 +300,14 @@ fn announced(welcome: &Value) -> BTreeSet<String> {
     announced
 }
 
+/// The label that the method has by which the sessions log in, before its name.
+pub const METHOD: &str = "method_";
+
 fn labels(router: &Router, given: &BTreeMap<String, String>) -> Labels {
     let mut labels = Labels::default();
     labels.set("realm", Value::from(router.realm.as_str()));
-    let method = format!("method_{}", router.authenticator.method().replace('-', "_"));
+    let method = router.authenticator.method().replace('-', "_");
+    let method = format!("{METHOD}{method}");
     labels.set(method, Value::Bool(true));
     for (name, value) in given {
         labels.set(name.as_str(), Value::from(value.as_str()));
