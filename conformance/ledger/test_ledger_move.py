@@ -121,6 +121,9 @@ def test_what_cannot_be_moved_stays(nats, start, tmp_path, request):
         ("/", "standby", "node_a/worker1")
     ]
     assert "node_a/worker1" in told(second, "amqp", "list")
+    # A backup of the worker's store has nothing of it, and says so.
+    saved = crosstie(second, "backup", tmp_path / "copy.store")
+    assert (saved.returncode, "vhost '/' is replicated, and not in it" in saved.stderr) == (0, True)
     # One that only this node has.
     settings = node_config(servers)
     del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
@@ -129,3 +132,4 @@ def test_what_cannot_be_moved_stays(nats, start, tmp_path, request):
     plain = Router(directory, config=settings)
     request.addfinalizer(plain.kill)
     assert "vhost '/' is not replicated" in refused(plain, "/")
+    assert crosstie(plain, "backup", tmp_path / "plain.store").stderr == ""

@@ -13,7 +13,7 @@ use crate::wait_for;
 ///
 /// The node goes on serving meanwhile. All that was confirmed before this began is in the copy. It has
 /// its name only when it is whole and on the disk; a file that is there is not overwritten. To restore,
-/// put it in the place of a stopped node's store.
+/// put it in the place of a stopped node's store. Replicated vhosts are not in it.
 #[derive(clap::Args)]
 pub(crate) struct BackupArguments {
     /// The file to make.
@@ -51,7 +51,16 @@ pub(crate) fn backup(arguments: BackupArguments) -> anyhow::Result<ExitCode> {
             realm.call_for_long(&procedure, args![name]).await
         };
         let made = made.await;
+        let missing = match &made {
+            Ok(made) => replicated(&realm, made["worker"].as_str()).await,
+            Err(_) => Vec::new(),
+        };
         realm.leave().await;
+        for vhost in missing {
+            complain!(
+                "warning: vhost '{vhost}' is replicated, and not in it: its log is on the servers of NATS, and its owner keeps a copy beside the store"
+            );
+        }
         match made {
             Ok(made) => told(
                 &file,
@@ -61,6 +70,17 @@ pub(crate) fn backup(arguments: BackupArguments) -> anyhow::Result<ExitCode> {
             Err(refused) => refused.told(),
         }
     })
+}
+
+/// The names of the worker's vhosts that its store does not have. None where the node is of a release that knows of no such.
+async fn replicated(realm: &ManagementRealm, worker: Option<&str>) -> Vec<String> {
+    let found = realm.replicated().await.unwrap_or_default().into_iter();
+    let of_worker = found.filter(|(name, _)| worker == Some(name));
+    let names = of_worker.flat_map(|(_, vhosts)| vhosts).map(|vhost| {
+        let name = vhost["name"].as_str();
+        name.unwrap_or_default().to_owned()
+    });
+    names.collect()
 }
 
 fn told(file: &Path, bytes: u64, of: &str) -> anyhow::Result<ExitCode> {
