@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import threading
+from collections.abc import Iterator
 
-from rig.nats import NatsClient
+import cbor2
+from rig.nats import NatsClient, NatsServer
 from rig.waiting import await_true
 
 KINDS = (
@@ -42,6 +46,9 @@ NODE, SERVER, NUMBER, PAIR, SIDE, SAID, MATCH, PROCEDURE, POLICY, PART = (
     14,
 )
 HEAD = struct.Struct(">BBBBIQQ")
+# What is in a question is a CALL in CBOR, whose number says that nobody answers.
+CBOR = 2
+UNANSWERED = 1 << 53
 
 
 def frame(
@@ -52,9 +59,10 @@ def frame(
     sequence: int = 0,
     epoch: int = 1,
     rest: bytes = b"",
+    serializer: int = 0,
 ) -> bytes:
     """Return the octets of a frame."""
-    text = HEAD.pack(1, KINDS.index(kind) + 1, 0, 0, epoch, incarnation, sequence)
+    text = HEAD.pack(1, KINDS.index(kind) + 1, 0, serializer, epoch, incarnation, sequence)
     for field, value in (fields or {}).items():
         octets = value.to_bytes(8, "big") if isinstance(value, int) else value
         text += bytes([field]) + len(octets).to_bytes(4, "big") + octets
@@ -103,6 +111,39 @@ class Member:
         """Say something to one node."""
         text = frame(kind, self.incarnation, fields, rest=rest, **more)
         self.client.publish(f"W1.realm1.n.{node:016x}", text)
+
+    def ask(self, node: int, side: int, sequence: int, procedure: str, said: dict) -> None:
+        """Say something to one node's realm that has no answer."""
+        call = cbor2.dumps([48, UNANSWERED, {}, procedure, [], said])
+        fields = {PAIR: side}
+        self.say(node, "question", fields, call, sequence=sequence, serializer=CBOR)
+
+    @contextlib.contextmanager
+    def beating(self, server: NatsServer, node: int, side: int) -> Iterator[None]:
+        """Have it be heard meanwhile, by another connection, whatever else it says."""
+        said = struct.pack(">QQQ", node, side, 0)
+        text = frame("heartbeat", self.incarnation, {NODE: b"hostile", SERVER: b"s", SAID: said})
+        is_over = threading.Event()
+
+        def beat() -> None:
+            with server.client() as client:
+                while not is_over.wait(0.3):
+                    client.publish("W1.realm1.c", text)
+                    client.flush()
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+
+def left_behind(session: int, publication: int, topic: str, *args: object) -> dict:
+    """Return a testament as one node entrusts it to another."""
+    message = cbor2.dumps([16, publication, {}, topic, list(args)])
+    return {"session": session, "scope": 1, "serializer": CBOR, "message": message}
 
 
 def offer(side: int, procedure: bytes) -> dict[int, bytes | int]:

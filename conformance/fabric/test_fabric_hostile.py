@@ -9,12 +9,28 @@ import pytest
 from rig.session import REGISTERED, SUBSCRIBED
 from rig.waiting import await_true
 
-from fabric.hostile import MATCH, NODE, PAIR, PROCEDURE, SAID, SERVER, Member, frame, offer
+from fabric.hostile import (
+    MATCH,
+    NODE,
+    PAIR,
+    PROCEDURE,
+    SAID,
+    SERVER,
+    Member,
+    frame,
+    left_behind,
+    offer,
+)
 from fabric.stage import await_neighbours, node_config
 
 REGISTRATIONS_MAX = 1_000
 NEIGHBOURS_MAX = 1_024
 GROWTH_BYTES_MAX = 64 << 20
+# What a node holds of one other node's testaments, and what each takes beside its bytes.
+ENTRUSTED_BYTES_MAX = 16 << 20
+TESTAMENT_BYTES = 256
+# Of 50,000 bytes each, within the 256 KiB of one session.
+KEPT = 5
 
 
 @pytest.fixture
@@ -171,3 +187,74 @@ def test_who_lives_and_answers_nothing_is_waited_for_no_longer(stage, session) -
         ]
         assert sum(resets) >= 1
     stage.goes_on()
+
+
+def test_testaments_beyond_the_bounds_are_refused_counted_and_missing(stage, session) -> None:
+    watcher = session(stage.there)
+    watcher.subscribe("com.last")
+    nodes = (stage.here, stage.there)
+    text = "x" * 500_000
+    message = left_behind(1, 1, "com.last", 1, text)["message"]
+    room = ENTRUSTED_BYTES_MAX // (TESTAMENT_BYTES + len(message))
+    entrusted = 2 * room
+    total = lambda name: sum(node.metric(f"fabric_{name}") for node in nodes)  # noqa: E731
+    growths = []
+    with stage.server.client() as client:
+        member = Member(client, 7)
+        node, side = member.pair()
+        sequence = 0
+
+        def say(said: dict) -> None:
+            nonlocal sequence
+            sequence += 1
+            member.ask(node, side, sequence, "crosstie.node.testaments", said)
+
+        with member.beating(stage.server, node, side):
+            for turn in range(1, 3):
+                # It begins anew: what it had entrusted is forgotten.
+                say({"holders": [node], "anew": 1})
+                for number in range(entrusted):
+                    say(left_behind(1 << 40, turn << 32 | number, "com.last", number, text))
+                # One that is there already is there once.
+                for _ in range(3):
+                    say(left_behind(1 << 40, turn << 32, "com.last", 0, text))
+                client.flush()
+                refused = turn * (entrusted - room)
+                await_true(
+                    "what is too much is refused",
+                    lambda refused=refused: total("testaments_refused_total") == refused,
+                )
+                assert total("testaments") == room
+                stage.goes_on()
+                growths.append(stage.resident_bytes())
+            # Another node's sessions have theirs, each within its own bound.
+            add = ("wamp.session.add_testament", "com.kept", ["x" * 50_000])
+            for _ in range(KEPT):
+                stage.caller.call(*add)
+                stage.caller.result()
+            assert stage.caller.refused(*add) == "crosstie.error.testaments_bytes_max"
+            await_true("they are held", lambda: total("testaments") == room + KEPT)
+            # Very many of one session, as small as can be: none is looked for among the others.
+            say({"holders": [node], "anew": 1})
+            for number in range(5_000):
+                say(left_behind(1, 1 << 50 | number, "com.small"))
+            say({"holders": [node], "anew": 1})
+            for number in range(entrusted):
+                say(left_behind(1 << 40, 3 << 32 | number, "com.last", number, text))
+            client.flush()
+            await_true(
+                "they are refused again",
+                lambda: total("testaments_refused_total") == 3 * (entrusted - room),
+            )
+        # It ends, and its last words are those that found room, in their order.
+        member.tell("leave", {})
+        client.flush()
+        for number in range(room):
+            assert watcher.event()[4][0] == number
+    stage.goes_on()
+    stage.caller.publish("com.last", "end")
+    assert watcher.event()[4] == ["end"]
+    stage.caller.call("wamp.session.flush_testaments")
+    assert stage.caller.result()[3] == [KEPT]
+    await_true("nothing is held", lambda: total("testaments") == 0)
+    assert max(growths) - growths[0] < GROWTH_BYTES_MAX

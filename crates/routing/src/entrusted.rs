@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crosstie_wamp::PublicationId;
-
 use crate::handed::Handed;
 use crate::testaments::Scope;
 
@@ -41,8 +39,19 @@ pub(crate) struct Published {
 struct Node {
     /// Who else holds them; the first of them that lives publishes them.
     holders: Vec<u64>,
-    sessions: BTreeMap<u64, Vec<(Scope, PublicationId, Handed)>>,
+    /// Those of each session by their publications: a node may entrust very many of one.
+    sessions: BTreeMap<u64, BTreeMap<u64, Held>>,
+    /// How many it has entrusted.
+    count: u64,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    scope: Scope,
+    /// Which of all that its node has entrusted it was.
+    place: u64,
+    handed: Handed,
 }
 
 impl Entrusted {
@@ -71,8 +80,13 @@ impl Entrusted {
         }
         of.bytes += bytes;
         self.bytes += bytes;
-        let testaments = of.sessions.entry(session).or_default();
-        testaments.push((scope, id, handed));
+        of.count += 1;
+        let held = Held {
+            scope,
+            place: of.count,
+            handed,
+        };
+        of.sessions.entry(session).or_default().insert(id.0, held);
         true
     }
 
@@ -84,11 +98,9 @@ impl Entrusted {
         let Some(testaments) = of.sessions.get_mut(&session) else {
             return;
         };
-        let is_it = |(_, id, _): &(Scope, PublicationId, Handed)| id.0 == publication;
-        if let Some(place) = testaments.iter().position(is_it) {
-            let (.., handed) = testaments.remove(place);
-            of.bytes -= handed.bytes();
-            self.bytes -= handed.bytes();
+        if let Some(held) = testaments.remove(&publication) {
+            of.bytes -= held.handed.bytes();
+            self.bytes -= held.handed.bytes();
         }
         if testaments.is_empty() {
             of.sessions.remove(&session);
@@ -117,12 +129,11 @@ impl Entrusted {
             return;
         }
         for (session, testaments) in of.sessions {
-            let (first, then): (Vec<_>, Vec<_>) = testaments
-                .into_iter()
-                .partition(|(scope, ..)| *scope == Scope::Detached);
-            let in_order = first.into_iter().chain(then);
-            let due = in_order.map(|(.., handed)| (node, session, handed));
-            self.due.extend(due);
+            let mut testaments: Vec<_> = testaments.into_values().collect();
+            testaments.sort_unstable_by_key(|held| (held.scope != Scope::Detached, held.place));
+            let due = testaments.into_iter();
+            self.due
+                .extend(due.map(|held| (node, session, held.handed)));
         }
     }
 
@@ -164,15 +175,15 @@ impl Entrusted {
     /// How many are held.
     pub(crate) fn len(&self) -> usize {
         let held = self.nodes.values().flat_map(|node| node.sessions.values());
-        held.map(Vec::len).sum::<usize>() + self.due.len()
+        held.map(BTreeMap::len).sum::<usize>() + self.due.len()
     }
 
     /// Asserts that the sums are right. Walks everything.
     pub(crate) fn check_invariants(&self) {
         let mut sum: usize = self.due.iter().map(|(.., handed)| handed.bytes()).sum();
         for node in self.nodes.values() {
-            let held = node.sessions.values().flatten();
-            let bytes: usize = held.map(|(.., handed)| handed.bytes()).sum();
+            let held = node.sessions.values().flat_map(BTreeMap::values);
+            let bytes: usize = held.map(|held| held.handed.bytes()).sum();
             assert_eq!(node.bytes, bytes);
             assert!(node.sessions.values().all(|held| !held.is_empty()));
             sum += bytes;

@@ -387,17 +387,20 @@ impl<H> Realm<H> {
     fn forget_published(&mut self, published: &[u64], out: &mut dyn Outbox<H>) {
         let (pairs, _) = published.as_chunks::<2>();
         for [session, publication] in pairs {
-            // Others may have been handed it meanwhile.
-            self.release(*session, &[*publication], out);
             let found = self.sessions.find_id(crosstie_wamp::SessionId(*session));
             let Some(index) = found else { continue };
-            let session = &mut self.sessions[index];
+            let (id, session) = (*session, &mut self.sessions[index]);
             let Some(rare) = &mut session.rare else {
                 continue;
             };
             let bytes = rare.testaments.forget(*publication);
+            if bytes == 0 {
+                continue;
+            }
             session.tidy();
             out.hold(&session.handle, -(bytes as isize));
+            // Others may have been handed it meanwhile. Of what is not here they were told when it went.
+            self.release(id, &[*publication], out);
         }
     }
 
