@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
+
 import pytest
-from rig.nats import jetstream
+from rig.nats import free_ports, jetstream
 from rig.session import ERROR, REGISTERED
-from rig.waiting import await_true
+from rig.waiting import DEADLINE_S, await_true
 
 from fabric.stage import Session, await_neighbours, node_config
 
 STRICT = {"single": "strict", "single_replicas": 3}
+
+
+def connections(monitor: int) -> set[int]:
+    """Return the numbers that a server has given to its clients' connections."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/connz", timeout=DEADLINE_S) as page:
+        return {each["cid"] for each in json.load(page)["connections"]}
 
 
 def register(session: Session, procedure: str) -> str:
@@ -47,11 +56,14 @@ def test_one_of_two_has_it(nats, nodes, session) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, session) -> None:
-    here, doomed = nodes(2, nats(1, each=jetstream), single="strict", single_replicas=1)
+    (port,) = free_ports(1)
+    servers = nats(1, each=lambda name: jetstream(name, monitor=port))
+    here, doomed = nodes(2, servers, single="strict", single_replicas=1)
     waiting = session(here)
     session(doomed).register("com.single")
     doomed.kill()
     await_neighbours([here], 0)
+    connected = connections(port)
     refused = []
 
     def is_registered() -> bool:
@@ -59,6 +71,8 @@ def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, ses
         return refused[-1] == ""
 
     await_true("its lease is over", is_registered, 40)
+    # Its own has been renewed meanwhile, over the connection that it had.
+    assert connections(port) == connected
     assert set(refused[:-1]) == {"wamp.error.network_failure"}
 
 
