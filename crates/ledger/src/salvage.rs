@@ -26,6 +26,8 @@ pub struct Salvage {
     partial: Option<(Head, Vec<u8>)>,
     last: u64,
     found: Salvaged,
+    /// What counts is not kept.
+    only_counts: bool,
 }
 
 /// What was found.
@@ -43,6 +45,14 @@ pub struct Salvaged {
 }
 
 impl Salvage {
+    /// One that says what there is, and keeps nothing of it.
+    pub fn counting() -> Self {
+        Self {
+            only_counts: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes an entry.
     pub fn take(&mut self, Sequence(sequence): Sequence, entry: &[u8]) {
         let missing = match self.last {
@@ -106,6 +116,9 @@ impl Salvage {
         match head.kind {
             Kind::Fresh | Kind::Kept => {
                 let records = body::decode(&body)?;
+                if self.only_counts {
+                    return Ok(());
+                }
                 self.live.begin(head.batch);
                 for (record, name) in records {
                     self.live.take(head.batch, &record, name.as_ref());

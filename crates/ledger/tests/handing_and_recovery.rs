@@ -65,11 +65,15 @@ fn follow(log: &Log) -> Result<Ledger, Broken> {
 }
 
 fn salvage(log: &Log) -> (Salvaged, Vec<Record>) {
-    let mut salvage = Salvage::default();
+    let (mut salvage, mut counting) = (Salvage::default(), Salvage::counting());
     for (sequence, entry) in log {
         salvage.take(Sequence(*sequence), entry);
+        counting.take(Sequence(*sequence), entry);
     }
-    salvage.finish()
+    let (found, records) = salvage.finish();
+    // Who only counts finds the same, and keeps nothing.
+    assert_eq!(counting.finish(), (found.clone(), Vec::new()));
+    (found, records)
 }
 
 /// Somebody claims a log that was read.

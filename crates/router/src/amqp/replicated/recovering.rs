@@ -23,13 +23,12 @@ use crate::router_state;
 struct Survey {
     /// None where the servers have no such stream.
     info: Option<StreamInfo>,
-    /// It has followed as far as the log goes on without a break.
+    /// What counts in a log that could be followed to its end, and nothing of another.
     ledger: Ledger,
     found: Salvaged,
-    records: Vec<Record>,
     /// Why it is not opened.
     wrong: Option<String>,
-    /// It could be followed to its end.
+    /// It could be followed to its end, and that is one.
     is_followed: bool,
 }
 
@@ -78,9 +77,11 @@ impl Driver {
                 owner.node
             ));
         }
-        let survey = self.survey(stream).await?;
+        // What was read of it before is in the way of what is read now.
+        self.begin_anew();
+        let mut survey = self.survey(stream).await?;
         self.judge(&survey, means)?;
-        let (from, plan) = self.plan(&survey, means).await?;
+        let (from, plan) = self.plan(stream, &mut survey, means).await?;
         let mut recovered = Recovered {
             wrong: survey.wrong.clone(),
             known: self.known.sequence,
@@ -107,7 +108,7 @@ impl Driver {
         Ok(recovered)
     }
 
-    /// Reads all that there is.
+    /// Looks at all that there is, and holds it once at most: a log that breaks is read again by who wants what is left of it.
     async fn survey(&self, stream: &Stream) -> Result<Survey, String> {
         let info = stream.info().await.map_err(|failed| failed.to_string())?;
         let unfit = info
@@ -117,28 +118,18 @@ impl Driver {
             return Err(why);
         }
         let last = info.as_ref().map_or(0, |info| info.last);
-        let is_empty = info.as_ref().is_none_or(|info| info.messages == 0);
         let mut ledger = Ledger::new(Config::default());
-        let mut salvage = Salvage::default();
-        let (mut after, mut broken, mut tries) = (0, None, 0);
-        while after < last && !is_empty && tries < TRIES {
-            let read = log::read_some(stream, after).await;
-            let entries = read.map_err(|failed| format!("its log: {failed}"))?;
-            if entries.is_empty() {
-                tries += 1;
-                tokio::time::sleep(TRY_AGAIN).await;
-            }
-            for (sequence, entry) in entries {
-                after = sequence;
-                salvage.take(Sequence(sequence), &entry);
-                if broken.is_none() {
-                    let read = ledger.handle_entry(Sequence(sequence), &entry);
-                    broken = read.err().map(|broken| (sequence, broken));
+        let mut broken = None;
+        let follow = |sequence: u64, entry: &[u8]| {
+            if broken.is_none() {
+                let read = ledger.handle_entry(Sequence(sequence), entry);
+                broken = read.err().map(|broken| (sequence, broken));
+                if broken.is_some() {
+                    ledger = Ledger::new(Config::default());
                 }
             }
-        }
-        let (mut found, records) = salvage.finish();
-        found.unreadable += last - after;
+        };
+        let (found, _) = read_all(stream, info.as_ref(), Salvage::counting(), follow).await?;
         let wrong = match (&info, broken) {
             (None, _) if self.known.log == 0 => Some("there is none".to_owned()),
             (None, _) => Some("the servers have none".to_owned()),
@@ -152,12 +143,14 @@ impl Driver {
                 })
             }
         };
-        let is_followed = broken.is_none() && ledger.status().sequence.0 == last;
+        let is_followed = broken.is_none() && ledger.check_end(Sequence(last), None).is_ok();
+        if !is_followed {
+            ledger = Ledger::new(Config::default());
+        }
         Ok(Survey {
             info,
             ledger,
             found,
-            records,
             wrong,
             is_followed,
         })
@@ -194,12 +187,17 @@ impl Driver {
     }
 
     /// Where what is to be in it is from, in words, and what it is.
-    async fn plan(&self, survey: &Survey, means: &Means) -> Result<(String, Plan), String> {
+    async fn plan(
+        &self,
+        stream: &Stream,
+        survey: &mut Survey,
+        means: &Means,
+    ) -> Result<(String, Plan), String> {
         let path = match means {
             Means::Log => {
-                let plan = match survey.is_followed && !survey.is_unfinished() {
+                let plan = match survey.is_followed {
                     true => Plan::Whole,
-                    false => Plan::Anew(survey.records.clone()),
+                    false => Plan::Anew(salvage(stream, survey).await?),
                 };
                 return Ok(("what is left of its log".to_owned(), plan));
             }
@@ -207,6 +205,8 @@ impl Driver {
             Means::Store(Some(path)) => path.clone(),
             Means::Store(None) => self.kept()?,
         };
+        // It is written over.
+        survey.ledger = Ledger::new(Config::default());
         let holder = Arc::clone(&self.task.holder);
         let vhost = Arc::clone(&self.task.vhost);
         let directory = self.task.directory.clone();
@@ -356,11 +356,44 @@ impl Driver {
     }
 }
 
-impl Survey {
-    fn is_unfinished(&self) -> bool {
-        let last = self.ledger.status().sequence;
-        self.ledger.check_end(last, None).is_err()
+/// What counts in what is left of a log that was looked at.
+async fn salvage(stream: &Stream, survey: &Survey) -> Result<Vec<Record>, String> {
+    let read = read_all(stream, survey.info.as_ref(), Salvage::default(), |_, _| ()).await;
+    match read? {
+        (found, records) if found == survey.found => Ok(records),
+        _ => Err("its log has changed while it was read: do it again".to_owned()),
     }
+}
+
+/// Reads a log to the end that was found, as far as servers have it; what was found, and what `salvage` keeps of it.
+async fn read_all(
+    stream: &Stream,
+    info: Option<&StreamInfo>,
+    mut salvage: Salvage,
+    mut follow: impl FnMut(u64, &[u8]),
+) -> Result<(Salvaged, Vec<Record>), String> {
+    let last = info.map_or(0, |info| info.last);
+    let is_empty = info.is_none_or(|info| info.messages == 0);
+    let (mut after, mut tries) = (0, 0);
+    'reading: while after < last && !is_empty && tries < TRIES {
+        let read = log::read_some(stream, after).await;
+        let entries = read.map_err(|failed| format!("its log: {failed}"))?;
+        if entries.is_empty() {
+            tries += 1;
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
+        for (sequence, entry) in entries {
+            if sequence > last {
+                break 'reading;
+            }
+            after = sequence;
+            salvage.take(Sequence(sequence), &entry);
+            follow(sequence, &entry);
+        }
+    }
+    let (mut found, records) = salvage.finish();
+    found.unreadable += last - after;
+    Ok((found, records))
 }
 
 fn count(records: impl Iterator<Item = Record>, recovered: &mut Recovered) {
