@@ -96,6 +96,9 @@ impl Driver {
         self.note(|seen| {
             seen.role = Role::Standby;
             seen.waiting_bytes = 0;
+            seen.is_log_refusing = false;
+            // What its log refused is a matter of the term; what ended that is not.
+            seen.alarm.take_if(|alarm| *alarm != why);
         });
         term.journal.end();
         self.task.holder.close(why);
