@@ -8,17 +8,8 @@ import pytest
 from cli.test_cli import crosstie
 from rig import config
 from rig.router import Router
+from wamp.test_scram import PRINCIPALS
 
-# Of p4ssw0rd, as Autobahn makes it.
-PASSWORD = {
-    "kdf": "argon2id-13",
-    "salt": "3bc3ca01dd1d501ca1c22e1c5d7d16fe",
-    "iterations": 4096,
-    "memory": 512,
-    "stored-key": "eabc85471453de6c19df551f8ec1fc2963c3d251df4d1973248d85c7dc79278d",
-    "server-key": "4de66c0f81831f627554c66d4d29099bb583f2b79a74f7a3585ad106ba7d106c",
-    "role": "user",
-}
 PRIVATE_KEY = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510"
 PUBLIC_KEY = "1adfc8bfe1d35616e64dffbd900096f23b066f914c8c2ffbb66f6075b96e116d"
 
@@ -33,7 +24,7 @@ def url(tmp_path_factory) -> Iterator[str]:
     auth = {
         "ticket": {"type": "static", "principals": principals},
         "wampcra": {"type": "static", "users": users},
-        "scram": {"type": "static", "principals": {"joe": PASSWORD}},
+        "scram": {"type": "static", "principals": {"joe": PRINCIPALS["joe"]}},
         "cryptosign": {
             "type": "static",
             "principals": {"joe": {"authorized_keys": [PUBLIC_KEY], "role": "user"}},
