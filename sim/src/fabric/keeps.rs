@@ -73,7 +73,7 @@ impl Keeps {
             self.last.clear();
             for _ in 0..4 {
                 self.publish();
-                self.quiet();
+                self.settle();
             }
             self.check();
         }
@@ -113,7 +113,7 @@ impl Keeps {
                         topic: topic.into(),
                     },
                 );
-                self.quiet();
+                self.settle();
                 let session = self.sessions.get_mut(&name).expect("it is there");
                 let retained = std::mem::take(&mut session.retained);
                 assert!(retained.len() <= 1, "one event of a topic");

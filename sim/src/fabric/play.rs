@@ -17,6 +17,9 @@ const TICK_WITHOUT_FAULTS_MS: u64 = 10;
 /// In so many ticks silent servers and nodes are given up, and others found.
 const QUIET_TICKS: usize = 80;
 
+/// What somebody says while nothing fails has come everywhere within these.
+const SETTLED_TICKS: usize = 5;
+
 /// A node that did not answer while things failed is not asked again for a minute.
 const MUTE_TICKS: usize = 650;
 
@@ -149,6 +152,11 @@ pub(super) trait Play {
     /// Lets everything arrive, and everybody find each other.
     fn quiet(&mut self) {
         self.cluster().bucket.reach_all();
+        // Without faults nobody has to be given up first.
+        let least = match self.cluster().setting.faults {
+            true => QUIET_TICKS,
+            false => 0,
+        };
         let mut found = 0;
         for tick in 0..MUTE_TICKS {
             while self.step() {}
@@ -157,9 +165,18 @@ pub(super) trait Play {
                 true => found + 1,
                 false => 0,
             };
-            if tick >= QUIET_TICKS && found >= FOUND_TICKS {
+            if tick >= least && found >= FOUND_TICKS {
                 break;
             }
+        }
+        while self.step() {}
+    }
+
+    /// Lets everything arrive, where nothing has failed since all was quiet.
+    fn settle(&mut self) {
+        for _ in 0..SETTLED_TICKS {
+            while self.step() {}
+            self.tick();
         }
         while self.step() {}
     }
