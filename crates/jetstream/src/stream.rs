@@ -81,7 +81,7 @@ impl Stream {
 
     /// What its leader says of it; `None` where there is no such stream.
     pub async fn info(&self) -> Result<Option<StreamInfo>, Failed> {
-        let subject = format!("$JS.API.STREAM.INFO.{}", self.name);
+        let subject = self.api("STREAM.INFO");
         let answer = self
             .connection
             .request_until(&subject, b"{}", ASK_AGAIN, self.time);
@@ -123,7 +123,7 @@ impl Stream {
     /// stream may answer, and know less than its leader.
     pub async fn read(&self, from: u64, count: usize, bytes_max: usize) -> Result<Batch, Failed> {
         let question = json!({"seq": from.max(1), "batch": count.max(1), "max_bytes": bytes_max});
-        let subject = format!("$JS.API.DIRECT.GET.{}", self.name);
+        let subject = self.api("DIRECT.GET");
         // The last one may be as long as a message can be.
         let room = self.connection.greeting().payload_bytes_max;
         let bytes_max = bytes_max + room + ENTRY_BYTES * count.max(1);
@@ -157,7 +157,7 @@ impl Stream {
     /// The last message of a subject.
     pub async fn last_of(&self, subject: &str) -> Result<Option<(u64, Vec<u8>)>, Failed> {
         let question = json!({"last_by_subj": subject}).to_string();
-        let api = format!("$JS.API.DIRECT.GET.{}", self.name);
+        let api = self.api("DIRECT.GET");
         let answer = self
             .connection
             .request(&api, &[], question.as_bytes(), self.time);
@@ -174,13 +174,18 @@ impl Stream {
     }
 
     pub(crate) async fn ask(&self, what: &str, question: &Json) -> Result<Json, Failed> {
-        let subject = format!("$JS.API.{what}.{}", self.name);
+        let subject = self.api(what);
         let question = question.to_string();
         let answer = self
             .connection
             .request(&subject, &[], question.as_bytes(), self.time);
         let answer = answer::decode(&answer.await?.payload).map_err(Failed::Answer)?;
         answer.map_err(Failed::Refused)
+    }
+
+    /// Where servers are asked for something of the stream.
+    fn api(&self, what: &str) -> String {
+        format!("$JS.API.{what}.{}", self.name)
     }
 }
 
