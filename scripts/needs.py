@@ -29,6 +29,8 @@ FRAMEWORKS = CONFORMANCE / "frameworks"
 FRAMEWORKS_VENV = TARGET / "frameworks/venv"
 XCONN = CONFORMANCE / "xconn_client"
 XCONN_VENV = TARGET / "xconn-client/venv"
+STRANGERS = CONFORMANCE / "strangers"
+STRANGERS_VENV = TARGET / "strangers/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
 NEXUS_CLIENT = TARGET / "nexus-client"
@@ -112,7 +114,17 @@ def node() -> str | None:
     found = shutil.which("node") and shutil.which("npm")
     if not found and (reason := packages("nodejs", "npm")):
         return reason
-    folder = CONFORMANCE / "js"
+    return node_packages(CONFORMANCE / "js")
+
+
+@functools.cache
+def strangers_in_javascript() -> str | None:
+    """The JavaScript clients of the suite `strangers`."""
+    return node() or node_packages(STRANGERS / "js")
+
+
+def node_packages(folder: Path) -> str | None:
+    """Install exactly the packages of a folder's package-lock.json."""
     wanted = digest(folder / "package-lock.json")
     stamp = folder / "node_modules/installed"
     if stamp.exists() and stamp.read_text() == wanted:
@@ -299,6 +311,12 @@ def frameworks() -> str | None:
 def xconn_client() -> str | None:
     """xconn's client in an environment of its own: others of its packages are not the tests'."""
     return environment(XCONN_VENV, XCONN / "requirements.txt")
+
+
+@functools.cache
+def strangers() -> str | None:
+    """The clients of the suite `strangers` that no other environment has."""
+    return environment(STRANGERS_VENV, STRANGERS / "requirements.txt")
 
 
 def environment(place: Path, requirements: Path) -> str | None:

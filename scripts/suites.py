@@ -200,6 +200,12 @@ def of_wamp() -> list[Suite]:
             ["ledger"],
             *[needs.namespaces, needs.nats],
         ),
+        black_box(
+            "strangers",
+            "what other people's programs break on, with the programs themselves",
+            ["strangers"],
+            *[needs.node, needs.strangers, needs.strangers_in_javascript, needs.frameworks],
+        ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
             "report",
