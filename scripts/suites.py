@@ -72,7 +72,6 @@ def of_text() -> list[Suite]:
             "rustfmt on every crate",
             [
                 ["cargo", "fmt", "--all", "--check"],
-                ["cargo", "fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
                 ["cargo", "fmt", "--manifest-path", RUST_CLIENT, "--check"],
             ],
             [lambda: needs.component("fmt")],
@@ -107,7 +106,7 @@ def of_rust() -> list[Suite]:
         ),
         Suite(
             "rust",
-            "unit, property, simulation and house-rule tests of the workspace",
+            "unit, property, simulation and house-rule tests; a short run of every fuzz target",
             [["cargo", "test", "--workspace", "--no-fail-fast"]],
             [needs.compiler],
             compiles=True,
@@ -135,14 +134,6 @@ def of_rust() -> list[Suite]:
                 ],
             ],
             [needs.compiler, lambda: needs.component("clippy")],
-            compiles=True,
-        ),
-        Suite(
-            "fuzz",
-            "a short run of every fuzz target",
-            [["cargo", "test"]],
-            [needs.compiler],
-            needs.ROOT / "fuzz",
             compiles=True,
         ),
     ]

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DENY = ROOT / "deny.toml"
 ADVISORIES = Path(__file__).resolve().parent / "advisories.tsv"
 # The workspace, and what is tested beside it.
-MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml", "conformance/rust_client/Cargo.toml"]
+MANIFESTS = ["Cargo.toml", "conformance/rust_client/Cargo.toml"]
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,22 @@ const EDGES: &[(&str, &[&str])] = &[
             "amqp", "auth", "fabric", "ledger", "queues", "routing", "wamp",
         ],
     ),
+    (
+        "fuzz",
+        &[
+            "amqp",
+            "fabric",
+            "jetstream",
+            "joints",
+            "ledger",
+            "nats",
+            "queues",
+            "routing",
+            "scenario",
+            "wamp",
+            "web",
+        ],
+    ),
 ];
 
 /// Crates without IO, clock, threads or chance, and the few files that are let out of it.
