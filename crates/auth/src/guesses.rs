@@ -1,27 +1,43 @@
-//! Credentials that were wrong, by where they came from and whose they were meant to be.
+//! Wrong credentials, by where they came from and whose they were meant to be.
 //!
-//! Whoever is right is never kept waiting: it is the answer to a wrong guess that comes late, and so many of
-//! one origin may wait for such an answer at a time. That bounds what can be guessed, because a guess whose
-//! sender does not stay for the answer counts as waiting all the same.
+//! The answer to a wrong guess comes late; the answer to right credentials does not. A guess whose answer is
+//! late holds a place until then, whether its sender stays for the answer or not, and the places are few. So
+//! the places bound what can be guessed, and a client that hangs up early gains nothing:
+//!
+//! ```text
+//!   attempt ─► may_look ─ no place ─► wait, 2 s at most ─► may_look ─ … ─► "try again later"
+//!                 │ place, or none needed
+//!                 ▼
+//!         credentials looked at ─ right ─► note_right, answer now
+//!                 └──── wrong ─► note_wrong ─► the place is held, answer after the delay
+//! ```
+//!
+//! Two kinds of attempt need no place of those that others can fill. Credentials that were wrong a moment ago
+//! and come again from the same origin tell a guesser nothing new: a client with an old password is not a
+//! guesser, however often it comes. An authid that has logged in from an origin of late competes there only
+//! with guesses at that same authid.
 
 use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::Origin;
-use crate::attempts::delay_ms;
 use crate::recent::Recent;
 
 /// Wrong guesses of late.
 ///
-/// Before credentials are looked at, [`Self::may_guess`] says whether they may be; [`Self::note_wrong`] says
+/// Before credentials are looked at, [`Self::may_look`] says whether they may be; [`Self::note_wrong`] says
 /// how long the answer to wrong ones waits. Time is in milliseconds of any clock that does not go back.
 #[derive(Debug)]
 pub struct Guesses {
     delay_max_ms: u64,
     by_origin: Recent<Origin>,
     by_authid: Recent<Authid>,
-    /// Those whose answers wait, and when they do no more.
+    /// Credentials that were wrong.
+    known: Recent<u64>,
+    /// Log-ins.
+    right: Recent<(Origin, Authid)>,
+    /// Guesses whose answers wait, and when they do no more.
     waiting: BTreeMap<(u64, u64), (Origin, Authid)>,
     number_last: u64,
     of_origin: HashMap<Origin, u32>,
@@ -29,32 +45,46 @@ pub struct Guesses {
     of_authid: HashMap<Authid, u32>,
 }
 
-/// Somebody's attempt.
+/// An attempt to log in.
 #[derive(Clone, Copy, Debug)]
 pub struct Guess<'g> {
     pub origin: Origin,
     pub authid: &'g str,
+    /// A keyed hash of origin, authid and secret, for methods that send the same octets for the same secret.
+    pub credentials: Option<u64>,
 }
 
 /// A part of a hash stands for an authid, which may be long.
 type Authid = [u8; 8];
 
-/// Of one other machine for one authid.
+/// Failures without a consequence: people mistype.
+const FREE_MAX: u32 = 3;
+/// The first delay; each failure more doubles it.
+const DELAY_MIN_MS: u64 = 100;
+/// The longest delay of clients on this machine, where everybody has the same address.
+const LOCAL_DELAY_MAX_MS: u64 = 250;
+
+/// Places of one other machine for one authid.
 const OF_BOTH_MAX: u32 = 8;
-/// Of one other machine.
-const OF_ORIGIN_MAX: u32 = 64;
-/// For one authid, of origins that have failed before: whoever comes from elsewhere is not kept out.
-const OF_AUTHID_MAX: u32 = 64;
-/// Of all: beyond, the answer comes at once.
+/// Places of one other machine.
+const OF_ORIGIN_MAX: u32 = 24;
+/// Places for one authid, of origins that have failed before: others are not kept out.
+const OF_AUTHID_MAX: u32 = 24;
+/// Places of all: beyond, the answer comes at once.
 const WAITING_MAX: usize = 100_000;
 
 impl Guesses {
+    /// The longest wait for a place: clients give up after 3 s or 4.
+    pub const PLACE_WAIT_MAX_MS: u64 = 2_000;
+
     /// `delay_max_ms`: how long an answer waits at most; 0: none waits.
     pub fn new(delay_max_ms: u64) -> Self {
         Self {
             delay_max_ms,
             by_origin: Recent::new(),
             by_authid: Recent::new(),
+            known: Recent::new(),
+            right: Recent::new(),
             waiting: BTreeMap::new(),
             number_last: 0,
             of_origin: HashMap::new(),
@@ -64,47 +94,77 @@ impl Guesses {
     }
 
     /// Whether credentials may be looked at: not if too many that were wrong wait for their answers.
-    pub fn may_guess(&mut self, now_ms: u64, guess: Guess<'_>) -> bool {
-        self.end_waiting(now_ms);
-        self.by_origin.forget(now_ms);
+    pub fn may_look(&mut self, now_ms: u64, guess: Guess<'_>) -> bool {
+        self.forget(now_ms);
         let (origin, authid) = (guess.origin, hash(guess.authid));
         // On this machine it would be others whom that keeps out.
-        if origin == Origin::Local {
+        if origin == Origin::Local || self.is_known(guess) {
             return true;
         }
         let is_below = |count: Option<&u32>, max: u32| count.is_none_or(|count| *count < max);
-        is_below(self.of_both.get(&(origin, authid)), OF_BOTH_MAX)
-            && is_below(self.of_origin.get(&origin), OF_ORIGIN_MAX)
-            && (self.by_origin.find(origin) == 0
-                || is_below(self.of_authid.get(&authid), OF_AUTHID_MAX))
+        if !is_below(self.of_both.get(&(origin, authid)), OF_BOTH_MAX) {
+            return false;
+        }
+        self.right.find((origin, authid)) > 0
+            || is_below(self.of_origin.get(&origin), OF_ORIGIN_MAX)
+                && (self.by_origin.find(origin) == 0
+                    || is_below(self.of_authid.get(&authid), OF_AUTHID_MAX))
+    }
+
+    /// Credentials were right.
+    pub fn note_right(&mut self, now_ms: u64, guess: Guess<'_>) {
+        // What never failed needs no exception.
+        if guess.origin != Origin::Local {
+            self.right.count(now_ms, (guess.origin, hash(guess.authid)));
+        }
     }
 
     /// Credentials were wrong; for how long the answer is to wait.
     pub fn note_wrong(&mut self, now_ms: u64, guess: Guess<'_>) -> u64 {
-        self.end_waiting(now_ms);
+        self.forget(now_ms);
         let (origin, authid) = (guess.origin, hash(guess.authid));
         let failures = self.by_origin.find(origin).max(self.by_authid.find(authid));
+        let is_known = self.is_known(guess);
         self.by_origin.count(now_ms, origin);
         self.by_authid.count(now_ms, authid);
+        if let Some(credentials) = guess.credentials {
+            self.known.count(now_ms, credentials);
+        }
         let delay_ms = delay_ms(failures, origin, self.delay_max_ms);
         if delay_ms == 0 || self.waiting.len() >= WAITING_MAX {
             return 0;
         }
-        self.number_last += 1;
-        let until = (now_ms.saturating_add(delay_ms), self.number_last);
-        self.waiting.insert(until, (origin, authid));
-        *self.of_origin.entry(origin).or_default() += 1;
-        *self.of_both.entry((origin, authid)).or_default() += 1;
-        *self.of_authid.entry(authid).or_default() += 1;
+        if !is_known {
+            self.take_place(now_ms.saturating_add(delay_ms), origin, authid);
+        }
         delay_ms
     }
 
-    /// Guesses whose answers wait, as far as was known when this was last asked anything.
+    /// Places that are taken, as far as was known when this was last asked anything.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    fn end_waiting(&mut self, now_ms: u64) {
+    /// Keys that are remembered: origins, authids, credentials.
+    pub fn remembered(&self) -> usize {
+        self.by_origin.len() + self.by_authid.len() + self.known.len() + self.right.len()
+    }
+
+    fn is_known(&self, guess: Guess<'_>) -> bool {
+        let is_known = |credentials| self.known.find(credentials) > 0;
+        guess.credentials.is_some_and(is_known)
+    }
+
+    fn take_place(&mut self, until_ms: u64, origin: Origin, authid: Authid) {
+        self.number_last += 1;
+        let until = (until_ms, self.number_last);
+        self.waiting.insert(until, (origin, authid));
+        *self.of_origin.entry(origin).or_default() += 1;
+        *self.of_both.entry((origin, authid)).or_default() += 1;
+        *self.of_authid.entry(authid).or_default() += 1;
+    }
+
+    fn forget(&mut self, now_ms: u64) {
         while let Some(first) = self.waiting.first_entry()
             && first.key().0 <= now_ms
         {
@@ -113,7 +173,24 @@ impl Guesses {
             take_off(&mut self.of_both, (origin, authid));
             take_off(&mut self.of_authid, authid);
         }
+        self.by_origin.forget(now_ms);
+        self.by_authid.forget(now_ms);
+        self.known.forget(now_ms);
+        self.right.forget(now_ms);
     }
+}
+
+/// How long the answer to one of that origin waits after so many failures.
+fn delay_ms(failures: u32, origin: Origin, delay_max_ms: u64) -> u64 {
+    if failures < FREE_MAX {
+        return 0;
+    }
+    let doublings = (failures - FREE_MAX).min(32);
+    let max_ms = match origin {
+        Origin::Local => delay_max_ms.min(LOCAL_DELAY_MAX_MS),
+        Origin::Remote(_) => delay_max_ms,
+    };
+    (DELAY_MIN_MS << doublings).min(max_ms)
 }
 
 fn hash(authid: &str) -> Authid {

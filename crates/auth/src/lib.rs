@@ -1,7 +1,7 @@
 //! Who somebody is, and what they may do: users, password hashes, permissions, SASL mechanisms.
 //!
 //! ```text
-//! an origin                  ─▶ Attempts::begin ─▶ now, or how much later
+//! an origin and a name       ─▶ Guesses::may_look ─▶ whether credentials are looked at
 //! a mechanism and a response ─▶ Credentials ─▶ Users::authenticate ─▶ User
 //! User, vhost ─▶ Permissions ─▶ may(Access::Write, "a queue's or an exchange's name")
 //! HELLO, AUTHENTICATE, … ─▶ wamp::Handshake ─▶ wamp::Principal, or why not
@@ -9,8 +9,8 @@
 //!
 //! Never: IO, a clock, randomness of its own (a salt is an argument).
 
-mod attempts;
 mod guesses;
+mod origin;
 mod password;
 mod permissions;
 mod recent;
@@ -18,8 +18,8 @@ pub mod sasl;
 mod users;
 pub mod wamp;
 
-pub use attempts::{Admission, Attempts, Origin};
 pub use guesses::{Guess, Guesses};
+pub use origin::Origin;
 pub use password::{PasswordHash, PasswordHashError};
 pub use permissions::{Access, PatternError, Permissions};
 pub use users::{Refused, User, Users};

@@ -1,5 +1,6 @@
 //! Who knocks: handshakes that are not done, credentials that were wrong, and how that is bounded.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use crate::wamp::elsewhere::{Outcome, Slot};
 pub(crate) struct Door {
     guesses: Mutex<Guesses>,
     start: Instant,
+    /// So that nobody foresees which credentials look alike.
+    keyed: RandomState,
     pending: Arc<AtomicUsize>,
     pending_max: usize,
     refused: [AtomicU64; Cause::ALL.len()],
@@ -38,6 +41,8 @@ pub(crate) struct Refused<'r> {
     pub(crate) reason: &'r str,
     /// What it says that it is, and where it wants to go.
     pub(crate) authid: &'r str,
+    /// [`Guess::credentials`].
+    pub(crate) credentials: Option<u64>,
     pub(crate) realm: &'r str,
     /// Where one was chosen.
     pub(crate) method: Option<Method>,
@@ -58,6 +63,7 @@ impl Door {
         Self {
             guesses: Mutex::new(Guesses::new(delay_max_ms)),
             start: Instant::now(),
+            keyed: RandomState::new(),
             pending: Arc::default(),
             pending_max,
             refused: [const { AtomicU64::new(0) }; Cause::ALL.len()],
@@ -85,11 +91,29 @@ impl Door {
         self.pending_max
     }
 
-    /// Whether somebody's credentials may be looked at.
-    pub(crate) fn may_guess(&self, connection: &Connection, authid: &str) -> bool {
-        let now_ms = self.now_ms();
-        let guess = guess(connection, authid);
-        self.guesses.lock().may_guess(now_ms, guess)
+    /// A client's attempt; `secret` if it has sent what is the same each time.
+    pub(crate) fn guess<'g>(
+        &self,
+        connection: &Connection,
+        authid: &'g str,
+        secret: Option<&str>,
+    ) -> Guess<'g> {
+        let origin = origin(connection.peer());
+        let hash = |secret| self.keyed.hash_one((origin, authid, secret));
+        Guess {
+            origin,
+            authid,
+            credentials: secret.map(hash),
+        }
+    }
+
+    /// Whether an attempt's credentials may be looked at.
+    pub(crate) fn may_look(&self, guess: Guess<'_>) -> bool {
+        self.guesses.lock().may_look(self.now_ms(), guess)
+    }
+
+    pub(crate) fn note_right(&self, guess: Guess<'_>) {
+        self.guesses.lock().note_right(self.now_ms(), guess);
     }
 
     /// Counts somebody who is not let in. For who may be guessing, the time that the answer is to wait.
@@ -110,7 +134,11 @@ impl Door {
             return Duration::ZERO;
         }
         let now_ms = self.now_ms();
-        let guess = guess(refused.connection, refused.authid);
+        let guess = Guess {
+            origin: origin(refused.connection.peer()),
+            authid: refused.authid,
+            credentials: refused.credentials,
+        };
         Duration::from_millis(self.guesses.lock().note_wrong(now_ms, guess))
     }
 
@@ -182,13 +210,6 @@ impl Door {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn guess<'g>(connection: &Connection, authid: &'g str) -> Guess<'g> {
-    Guess {
-        origin: origin(connection.peer()),
-        authid,
     }
 }
 

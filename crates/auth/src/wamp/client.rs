@@ -128,7 +128,8 @@ impl Client {
     }
 }
 
-fn dict_bytes(dict: &Dict) -> usize {
+/// Bytes of a dictionary in memory, about.
+pub fn dict_bytes(dict: &Dict) -> usize {
     let entries = dict.iter();
     entries
         .map(|(key, value)| size_of::<(String, Value)>() + key.len() + value_bytes(value))

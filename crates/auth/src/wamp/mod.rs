@@ -49,6 +49,7 @@ pub use answer::{Answer, Unanswered};
 pub use authenticator::Authenticator;
 pub use channel::Channel;
 pub use choose::offers_cookie;
+pub use client::dict_bytes;
 pub use cryptosign::{Cryptosign, KeyHolder, KeyHolders, PublicKey, PublicKeyError, SigningKey};
 pub use derivation::Derivation;
 pub use fresh::{Given, rfc3339};

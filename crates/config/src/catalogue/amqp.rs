@@ -329,13 +329,13 @@ static AMQP_LIMITS: Table = Table {
         key(
             "login_delay_max_ms",
             integer_or_zero(1, 60_000),
-            "How long an attempt to log in waits at most, in milliseconds, where others from the \
-             same address have failed in the last minute: from the fourth on 100 ms, and twice as \
-             long with each failure more; 0: nobody waits. On loopback addresses and Unix sockets \
-             it is 250 ms at most. Eight attempts of another machine may wait at a time, more are \
-             turned away.",
+            "Maximum delay of the answer to a wrong password, in milliseconds. From the fourth failure of an \
+             address or for a user within a minute or two, each doubles the delay, from 100 ms on; clients \
+             on this machine wait 250 ms at most. The right password is not delayed. While 8 wrong \
+             passwords of an address for one user wait for their answers, or 24 for any, another attempt \
+             waits for its turn, 2 s at most. 0: no delay.",
         )
-        .fallback(Fallback::Integer(5_000)),
+        .fallback(Fallback::Integer(2_000)),
     ],
 };
 

@@ -210,13 +210,13 @@ pub(super) static LIMITS: Table = Table {
         key(
             "login_delay_ms_max",
             integer(0, 60_000),
-            "How long a client waits at most for the answer that its credentials are wrong, in \
-             milliseconds. From the fourth failure on within a minute or two, of an address or for an \
-             authid, each doubles the delay; clients on this machine wait 250 at most. Whoever is right \
-             does not wait. While 8 of an address wait for one authid, or 64 for any, no more are looked at. \
-             0: nobody waits.",
+            "Maximum delay of the answer to wrong credentials, in milliseconds. From the fourth failure of an \
+             address or for an authid within a minute or two, each doubles the delay, from 100 ms on; clients \
+             on this machine wait 250 ms at most. Right credentials are not delayed. While 8 wrong answers \
+             of an address wait for one authid, or 24 for any, another attempt waits for its turn, 2 s at most. \
+             0: no delay.",
         )
-        .fallback(Fallback::Integer(5_000)),
+        .fallback(Fallback::Integer(2_000)),
         key(
             "sessions_max",
             integer(1, 100_000_000),

@@ -13,7 +13,7 @@ use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol}
 
 use super::broker::Broker;
 use super::handled::{End, Handled};
-use super::negotiation::{self, Entered, LetIn, Negotiation, TurnedAway};
+use super::negotiation::{self, Entered, LetIn, Negotiation, Next, TurnedAway};
 use super::open::{Open, decode_alone, next_frame};
 use super::peer;
 use super::splice::{Cluster, Greeting, Spliced};
@@ -188,17 +188,12 @@ impl Conversation {
         let State::Negotiating(negotiation) = &mut self.state else {
             return Handled::Done { consumed };
         };
-        match negotiation.is_early(&method, &self.connection, broker) {
-            Ok(false) => {}
-            Ok(true) => return Handled::Yield { consumed: 0 },
-            Err(away) => return Handled::End(End::TurnedAway(Box::new(away))),
-        }
         match negotiation.handle(&method, &self.connection, broker, options) {
-            Ok(None) => {}
-            Ok(Some(client)) => return self.admit(client, None, consumed),
-            Err(away) => return Handled::End(End::TurnedAway(Box::new(away))),
+            Ok(Next::Method) => Handled::Done { consumed },
+            Ok(Next::Again) => Handled::Yield { consumed: 0 },
+            Ok(Next::Enter(client)) => self.admit(client, None, consumed),
+            Err(away) => Handled::End(End::TurnedAway(Box::new(away))),
         }
-        Handled::Done { consumed }
     }
 
     /// Lets a client into its vhost.

@@ -1,71 +1,133 @@
-//! Attempts to log in: who has failed lately waits before the next one is looked at, without a
-//! thread that waits.
+//! Attempts to log in: the answer to a wrong password comes late, and an attempt may have to wait for its
+//! turn to be looked at, without a thread that waits. [`Guesses`] says why.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crosstie_auth::{Admission, Attempts, Origin};
+use crosstie_auth::{Guess, Guesses};
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use super::negotiation::TurnedAway;
 use crate::door::origin;
 
 /// The attempts of all of a router's AMQP clients.
 pub(crate) struct Logins {
-    attempts: Mutex<Attempts>,
+    guesses: Mutex<Guesses>,
     start: Instant,
+    /// So that nobody foresees which passwords look alike.
+    keyed: RandomState,
     /// Where there are timers.
     pub(super) keeper: Handle,
     pub(crate) failed: AtomicU64,
-    /// Attempts that were told to wait, or refused because too many do.
+    /// Attempts whose answer was late, and attempts that waited to be looked at.
     pub(crate) delayed: AtomicU64,
 }
 
-/// An attempt that waits. Its place is free again when this is dropped.
+/// An attempt that waits. Its connection is not read from meanwhile: what it said is offered again then.
 pub(super) struct Waiting {
-    logins: Arc<Logins>,
-    origin: Origin,
     until: Instant,
+    pub(super) for_what: For,
 }
 
-/// As many attempts of its origin wait as may.
-pub(super) struct Crowded;
+/// The end of a wait.
+pub(super) enum For {
+    /// The credentials may be looked at; at `last` for the last time.
+    Place { last: Instant },
+    /// The client is told that it is turned away.
+    Answer(Box<TurnedAway>),
+}
+
+/// How often an attempt asks whether it may be looked at.
+const PLACE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Logins {
     pub(super) fn new(delay_max: Duration, keeper: Handle) -> Self {
         let delay_max_ms = u64::try_from(delay_max.as_millis()).unwrap_or(u64::MAX);
         Self {
-            attempts: Mutex::new(Attempts::new(delay_max_ms)),
+            guesses: Mutex::new(Guesses::new(delay_max_ms)),
             start: Instant::now(),
+            keyed: RandomState::new(),
             keeper,
             failed: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
         }
     }
 
-    /// A client wants to log in. One that has to wait for that is not read from meanwhile: what it
-    /// said is offered again when it has waited.
-    pub(super) fn begin(
-        self: &Arc<Self>,
-        connection: &Arc<Connection>,
-    ) -> Result<Option<Waiting>, Crowded> {
+    /// A client's attempt by a password.
+    pub(super) fn guess<'g>(
+        &self,
+        connection: &Connection,
+        name: &'g str,
+        password: &[u8],
+    ) -> Guess<'g> {
         let origin = origin(connection.peer());
-        let admission = self.attempts.lock().begin(self.now_ms(), origin);
-        if admission != Admission::Now {
-            self.delayed.fetch_add(1, Ordering::Relaxed);
-        }
-        let delay = match admission {
-            Admission::Now => return Ok(None),
-            Admission::After(delay_ms) => Duration::from_millis(delay_ms),
-            Admission::Refused => return Err(Crowded),
-        };
-        let waiting = Waiting {
-            logins: Arc::clone(self),
+        Guess {
             origin,
-            until: Instant::now() + delay,
+            authid: name,
+            credentials: Some(self.keyed.hash_one((origin, name, password))),
+        }
+    }
+
+    pub(super) fn may_look(&self, guess: Guess<'_>) -> bool {
+        self.guesses.lock().may_look(self.now_ms(), guess)
+    }
+
+    pub(super) fn note_right(&self, guess: Guess<'_>) {
+        self.guesses.lock().note_right(self.now_ms(), guess);
+    }
+
+    /// A password was wrong; how long the answer is to wait.
+    pub(super) fn note_wrong(&self, guess: Guess<'_>) -> Duration {
+        Duration::from_millis(self.guesses.lock().note_wrong(self.now_ms(), guess))
+    }
+
+    /// An attempt waits to be looked at, since `before` or from now on; `None` if it has waited long enough.
+    pub(super) fn await_place(
+        &self,
+        connection: &Arc<Connection>,
+        before: Option<For>,
+    ) -> Option<Waiting> {
+        let now = Instant::now();
+        let last = match before {
+            Some(For::Place { last }) => last,
+            _ => {
+                self.delayed.fetch_add(1, Ordering::Relaxed);
+                now + Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS)
+            }
         };
+        let left = last.saturating_duration_since(now);
+        (!left.is_zero())
+            .then(|| self.wait(connection, left.min(PLACE_INTERVAL), For::Place { last }))
+    }
+
+    /// A client is to be told later that it is turned away, at once if it has waited as long `before`.
+    pub(super) fn answer_later(
+        &self,
+        connection: &Arc<Connection>,
+        delay: Duration,
+        before: Option<For>,
+        away: TurnedAway,
+    ) -> Result<Waiting, TurnedAway> {
+        let longest = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
+        let waited = match before {
+            Some(For::Place { last }) => {
+                longest.saturating_sub(last.saturating_duration_since(Instant::now()))
+            }
+            _ => Duration::ZERO,
+        };
+        let delay = delay.saturating_sub(waited);
+        if delay.is_zero() {
+            return Err(away);
+        }
+        self.delayed.fetch_add(1, Ordering::Relaxed);
+        Ok(self.wait(connection, delay, For::Answer(Box::new(away))))
+    }
+
+    fn wait(&self, connection: &Arc<Connection>, delay: Duration, for_what: For) -> Waiting {
         connection.pause_reading();
         let connection = Arc::downgrade(connection);
         self.keeper.spawn(async move {
@@ -74,14 +136,10 @@ impl Logins {
                 connection.resume_reading();
             }
         });
-        Ok(Some(waiting))
-    }
-
-    /// A client was not let in.
-    pub(super) fn note_failure(&self, connection: &Connection) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-        let origin = origin(connection.peer());
-        self.attempts.lock().note_failure(self.now_ms(), origin);
+        Waiting {
+            until: Instant::now() + delay,
+            for_what,
+        }
     }
 
     fn now_ms(&self) -> u64 {
@@ -93,11 +151,5 @@ impl Waiting {
     /// Whether it has waited. One that closes its side is read to its end before that.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() >= self.until
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.logins.attempts.lock().end_waiting(self.origin);
     }
 }

@@ -138,7 +138,7 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
     ),
     (
         "logins_delayed",
-        "Attempts to log in that had to wait, or were refused, for failed ones before",
+        "Attempts to log in that were answered late, or waited for their turn, for failed ones before",
         |broker| &broker.logins.delayed,
     ),
     (

@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crosstie_amqp::method::{
     ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
@@ -17,7 +19,7 @@ use crosstie_transport::{Connection, PeerAddress};
 
 use super::broker::Broker;
 use super::certificate;
-use super::logins::{Crowded, Waiting};
+use super::logins::{For, Waiting};
 use super::peer::{self, About};
 use super::splice::Account;
 use super::vhost::SharedVhost;
@@ -28,8 +30,17 @@ pub(super) struct Negotiation {
     /// The name in the client's certificate.
     certified_name: Option<String>,
     client: Client,
-    /// Others have failed to log in from where it comes from.
+    /// Its `connection.start-ok` is not answered yet.
     waiting: Option<Waiting>,
+}
+
+/// What follows a method of a client that has not entered a vhost yet.
+pub(super) enum Next {
+    /// Its next method.
+    Method,
+    /// The same method once more, when its connection is read from again.
+    Again,
+    Enter(Box<LetIn>),
 }
 
 /// The method that must come next.
@@ -135,31 +146,6 @@ impl Negotiation {
         }
     }
 
-    /// Whether the client's next method has to wait until it is offered again.
-    pub(super) fn is_early(
-        &mut self,
-        method: &Method<'_>,
-        connection: &Arc<Connection>,
-        broker: &Broker,
-    ) -> Result<bool, TurnedAway> {
-        let (Awaited::StartOk, Method::ConnectionStartOk(_)) = (self.awaited, method) else {
-            return Ok(false);
-        };
-        let refused =
-            |text| TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::AccessRefused, text);
-        match self.waiting.take() {
-            None => {
-                let waiting = broker.logins.begin(connection);
-                self.waiting = waiting.map_err(|Crowded| {
-                    refused("too many attempts to log in from there wait for failed ones")
-                })?;
-                Ok(self.waiting.is_some())
-            }
-            Some(waiting) if waiting.is_over() => Ok(false),
-            Some(_) => Err(refused("left before its attempt to log in was looked at")),
-        }
-    }
-
     /// Handles the client's next method; by the last one it enters a vhost.
     pub(super) fn handle(
         &mut self,
@@ -167,22 +153,19 @@ impl Negotiation {
         connection: &Arc<Connection>,
         broker: &Broker,
         options: &AmqpTransport,
-    ) -> Result<Option<Box<LetIn>>, TurnedAway> {
+    ) -> Result<Next, TurnedAway> {
         match (self.awaited, method) {
             (Awaited::StartOk, Method::ConnectionStartOk(start_ok)) => {
-                self.handle_start_ok(start_ok, connection, broker, options)?;
-                self.awaited = Awaited::TuneOk;
-                peer::send(connection, &tune(options));
-                Ok(None)
+                self.handle_start_ok(start_ok, connection, broker, options)
             }
             (Awaited::TuneOk, Method::ConnectionTuneOk(tune_ok)) => {
                 self.handle_tune_ok(tune_ok, options)?;
                 self.awaited = Awaited::Open;
-                Ok(None)
+                Ok(Next::Method)
             }
             (Awaited::Open, Method::ConnectionOpen(open)) => {
                 let let_in = self.handle_open(open, broker)?;
-                Ok(Some(Box::new(let_in)))
+                Ok(Next::Enter(Box::new(let_in)))
             }
             _ => Err(self.unexpected(method)),
         }
@@ -196,10 +179,70 @@ impl Negotiation {
     fn handle_start_ok(
         &mut self,
         start_ok: &ConnectionStartOk<'_>,
-        connection: &Connection,
+        connection: &Arc<Connection>,
         broker: &Broker,
         options: &AmqpTransport,
-    ) -> Result<(), TurnedAway> {
+    ) -> Result<Next, TurnedAway> {
+        let waited = match self.waiting.take() {
+            Some(waiting) => match waiting.for_what {
+                For::Answer(away) => return Err(*away),
+                For::Place { .. } if !waiting.is_over() => {
+                    let text = "left before its attempt to log in was looked at";
+                    let code = ReplyCode::ConnectionForced;
+                    return Err(TurnedAway::of::<ConnectionStartOk<'_>>(code, text));
+                }
+                place @ For::Place { .. } => Some(place),
+            },
+            None => None,
+        };
+        let mechanism = self.read_about(start_ok, options)?;
+        let response = mechanism.read(start_ok.response);
+        let (name, password) = match response {
+            Ok(Response::Password { name, password }) => (name, password),
+            Ok(Response::External) | Err(_) => ("", start_ok.response),
+        };
+        let logins = &broker.logins;
+        let guess = logins.guess(connection, name, password);
+        // A certificate is no guess.
+        let is_guess = !matches!(response, Ok(Response::External));
+        if is_guess && !logins.may_look(guess) {
+            self.waiting = logins.await_place(connection, waited);
+            return match self.waiting {
+                Some(_) => Ok(Next::Again),
+                None => Err(self.crowded()),
+            };
+        }
+        let response = response.map_err(|e| e.to_string());
+        match response.and_then(|response| self.authenticate(response, connection, broker)) {
+            Ok(user) => {
+                if is_guess {
+                    logins.note_right(guess);
+                }
+                self.client.about.user = Arc::clone(&user.name);
+                self.client.user = Some(user);
+                self.awaited = Awaited::TuneOk;
+                peer::send(connection, &tune(options));
+                Ok(Next::Method)
+            }
+            Err(why) => {
+                logins.failed.fetch_add(1, Ordering::Relaxed);
+                let away = self.login_refused(mechanism, &why);
+                let delay = match is_guess {
+                    true => logins.note_wrong(guess),
+                    false => Duration::ZERO,
+                };
+                self.waiting = Some(logins.answer_later(connection, delay, waited, away)?);
+                Ok(Next::Again)
+            }
+        }
+    }
+
+    /// Reads what the client says of itself, and by which of the mechanisms it logs in.
+    fn read_about(
+        &mut self,
+        start_ok: &ConnectionStartOk<'_>,
+        options: &AmqpTransport,
+    ) -> Result<Mechanism, TurnedAway> {
         let properties = start_ok.client_properties;
         self.client.capabilities = Capabilities::of(properties);
         let text = |name| properties.find(name).and_then(Value::as_str);
@@ -210,34 +253,30 @@ impl Negotiation {
         let name = start_ok.mechanism;
         let offered = mechanisms(options, self.certified_name.is_some());
         let mechanism = Mechanism::find(name).filter(|mechanism| offered.contains(mechanism));
-        let Some(mechanism) = mechanism else {
+        mechanism.ok_or_else(|| {
             let text = format!("unknown authentication mechanism '{name}'");
-            return Err(TurnedAway::of::<ConnectionStartOk<'_>>(
-                ReplyCode::CommandInvalid,
-                &text,
-            ));
-        };
-        let users = &broker.users;
+            TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::CommandInvalid, &text)
+        })
+    }
+
+    fn authenticate(
+        &self,
+        response: Response<'_>,
+        connection: &Connection,
+        broker: &Broker,
+    ) -> Result<Arc<User>, String> {
         let is_loopback = is_loopback(connection.peer());
-        let response = mechanism.read(start_ok.response);
-        let user = match response.map_err(|e| e.to_string()) {
-            Ok(Response::Password { name, password }) => users
-                .authenticate(name, password, is_loopback)
-                .map_err(|refused| refused.to_string()),
-            Ok(Response::External) => {
-                let name = self.certified_name.as_deref().unwrap_or_default();
-                let user = users.authenticate_external(name, is_loopback);
-                user.map_err(|refused: Refused| refused.to_string())
+        let users = &broker.users;
+        let user = match response {
+            Response::Password { name, password } => {
+                users.authenticate(name, password, is_loopback)
             }
-            Err(e) => Err(e),
+            Response::External => {
+                let name = self.certified_name.as_deref().unwrap_or_default();
+                users.authenticate_external(name, is_loopback)
+            }
         };
-        let user = user.map_err(|why| {
-            broker.logins.note_failure(connection);
-            self.login_refused(mechanism, why)
-        })?;
-        self.client.about.user = Arc::clone(&user.name);
-        self.client.user = Some(user);
-        Ok(())
+        user.map_err(|refused: Refused| refused.to_string())
     }
 
     fn handle_tune_ok(
@@ -304,7 +343,7 @@ impl Negotiation {
     }
 
     /// The client is told the same, whatever was wrong; and nothing where it would not understand.
-    fn login_refused(&self, mechanism: Mechanism, why: String) -> TurnedAway {
+    fn login_refused(&self, mechanism: Mechanism, why: &str) -> TurnedAway {
         let name = mechanism.name();
         let text = format!(
             "Login was refused using authentication mechanism {name}. \
@@ -315,6 +354,17 @@ impl Negotiation {
             fault: Fault::in_method(ReplyCode::AccessRefused, (0, 0), text),
             why: format!("{name} login refused: {why}"),
             is_silent: !self.client.capabilities.authentication_failure_close,
+        }
+    }
+
+    /// Too many other attempts of its address, or for its user, have failed; it may try again at once. That is
+    /// no 403, which clients take for a wrong password and for final.
+    fn crowded(&self) -> TurnedAway {
+        let text =
+            "too many failed attempts to log in are waiting for their answers: try again later";
+        TurnedAway {
+            is_silent: !self.client.capabilities.authentication_failure_close,
+            ..TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::ConnectionForced, text)
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crosstie_auth::wamp::cookie::Remembered;
 use crosstie_auth::wamp::{
-    Answer, Call, Cause, Certificate, Channel, Handshake, Hello, Method, Methods, Principal,
-    Provider, Refusal, Resumption, Step,
+    Answer, Call, Certificate, Channel, Handshake, Hello, Method, Methods, Principal, Provider,
+    Refusal, Resumption, Step, dict_bytes,
 };
 use crosstie_routing::{ClientFeatures, Identity, Refused, error};
 use crosstie_wamp::{Dict, Message, MessageType, SessionId};
@@ -21,6 +21,7 @@ use crate::report;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::hosted;
+use crate::wamp::looking::Look;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::pending::{Pending, Waits, Wishes, given};
 use crate::wamp::rate::Halt;
@@ -61,13 +62,13 @@ impl Session {
             return match step {
                 Step::Accept(principal) => self.join(*principal, (features, resumption), None),
                 Step::Refuse(refusal) => {
-                    self.note_refused(&refusal, authid, realm, None);
+                    self.note_refused(&refusal, (authid, None), realm, None);
                     self.refuse(&refusal.reason, &refusal.text)
                 }
                 _ => self.refuse(AUTHENTICATION_FAILED, "a handshake ended early"),
             };
         };
-        self.begin_pending(handshake, (features, resumption), step, authid)
+        self.begin_pending(handshake, (features, resumption), step)
     }
 
     /// What this session's methods may look at of its connection.
@@ -103,7 +104,6 @@ impl Session {
         handshake: Box<Handshake>,
         wishes: Wishes,
         step: Step,
-        authid: &str,
     ) -> ControlFlow<()> {
         let door = &self.listening.router.door;
         let Some(place) = door.enter() else {
@@ -113,16 +113,6 @@ impl Session {
             );
             return self.refuse("crosstie.error.handshakes_pending_max", &text);
         };
-        if !door.may_guess(&self.peer.connection, authid) {
-            let refusal = too_many();
-            self.note_refused(
-                &refusal,
-                authid,
-                handshake.realm(),
-                Some(handshake.method()),
-            );
-            return self.refuse(&refusal.reason, &refusal.text);
-        }
         let bytes = HELD_BYTES + 2 * handshake.bytes();
         let held_bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
         self.peer.connection.hold(held_bytes);
@@ -130,10 +120,16 @@ impl Session {
             handshake,
             wishes,
             waits: Waits::Authenticate,
+            credentials: None,
+            waited: Duration::ZERO,
             _place: place,
             held_bytes,
         });
-        self.take_step(pending, step)
+        match step {
+            // Nothing has been looked at yet.
+            Step::Challenge { .. } => self.take_step(pending, step),
+            step => self.look(pending, Look::Hello(Box::new(step))),
+        }
     }
 
     /// Handles AUTHENTICATE; `None` if none is due.
@@ -144,13 +140,21 @@ impl Session {
     ) -> Option<ControlFlow<()>> {
         let mut pending = self.state.take_pending()?;
         let authid = pending.handshake.authid().unwrap_or_default();
-        if !self
-            .listening
-            .router
-            .door
-            .may_guess(&self.peer.connection, authid)
-        {
-            return Some(self.turn_away(pending, too_many()));
+        // Others sign what is another one each time.
+        let secret = (pending.handshake.method() == Method::Ticket).then_some(signature);
+        let door = &self.listening.router.door;
+        let guess = door.guess(&self.peer.connection, authid, secret);
+        pending.credentials = guess.credentials;
+        if !door.may_look(guess) {
+            let bytes = signature.len() + dict_bytes(extra);
+            let more_bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
+            pending.held_bytes = pending.held_bytes.saturating_add(more_bytes);
+            self.peer.connection.hold(more_bytes);
+            let look = Look::Authenticate {
+                signature: signature.to_owned(),
+                extra: extra.clone(),
+            };
+            return Some(self.look(pending, look));
         }
         let step = pending.handshake.handle_authenticate(signature, extra);
         let Some(step) = step else {
@@ -193,6 +197,10 @@ impl Session {
                 }
                 _ => None,
             },
+            Waits::Place { slot, .. } => match slot.take() {
+                Some(Outcome::Elapsed) => return self.look_again(pending),
+                _ => None,
+            },
         };
         pending.waits = Waits::Authenticate;
         let Some(step) = step else {
@@ -208,9 +216,10 @@ impl Session {
     }
 
     /// Does what the handshake asks for.
-    fn take_step(&mut self, mut pending: Box<Pending>, step: Step) -> ControlFlow<()> {
+    pub(super) fn take_step(&mut self, mut pending: Box<Pending>, step: Step) -> ControlFlow<()> {
         match step {
             Step::Accept(principal) => {
+                self.note_right(&pending);
                 self.end_pending(&pending);
                 let id = SessionId(pending.handshake.session());
                 self.join(*principal, pending.wishes, Some(id))
@@ -272,17 +281,22 @@ impl Session {
         }
     }
 
-    fn wait(&mut self, pending: Box<Pending>) -> ControlFlow<()> {
+    pub(super) fn wait(&mut self, pending: Box<Pending>) -> ControlFlow<()> {
         self.state = State::Closed(Some(pending));
         ControlFlow::Continue(())
     }
 
     /// Does not let somebody in: at once, or, if that was a guess as there were some lately, after a while.
-    fn turn_away(&mut self, mut pending: Box<Pending>, refusal: Refusal) -> ControlFlow<()> {
+    pub(super) fn turn_away(
+        &mut self,
+        mut pending: Box<Pending>,
+        refusal: Refusal,
+    ) -> ControlFlow<()> {
         let handshake = &pending.handshake;
         let authid = handshake.authid().unwrap_or_default();
         let (realm, method) = (handshake.realm(), Some(handshake.method()));
-        let delay = self.note_refused(&refusal, authid, realm, method);
+        let delay = self.note_refused(&refusal, (authid, pending.credentials), realm, method);
+        let delay = delay.saturating_sub(pending.waited);
         if delay.is_zero() {
             self.end_pending(&pending);
             return self.refuse(&refusal.reason, &refusal.text);
@@ -298,7 +312,7 @@ impl Session {
     pub(super) fn note_refused(
         &self,
         refusal: &Refusal,
-        authid: &str,
+        (authid, credentials): (&str, Option<u64>),
         realm: &str,
         method: Option<Method>,
     ) -> Duration {
@@ -307,6 +321,7 @@ impl Session {
             cause: refusal.cause,
             reason: &refusal.reason,
             authid,
+            credentials,
             realm,
             method,
         })
@@ -426,12 +441,6 @@ impl Session {
 fn shown(mut extra: Dict) -> Dict {
     extra.retain(|(key, _)| key != "verifier" && key != "scram_server_signature");
     extra
-}
-
-fn too_many() -> Refusal {
-    let text = "too many attempts with wrong credentials wait for their answers: try again later";
-    let reason = "crosstie.error.too_many_failures";
-    Refusal::new(reason, text.to_owned(), Cause::TooManyFailures)
 }
 
 /// What there are few of is shared by all sessions.

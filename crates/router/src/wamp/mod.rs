@@ -26,6 +26,7 @@ mod judging;
 mod knowing;
 mod limiting;
 pub(crate) mod live_methods;
+mod looking;
 pub(crate) mod message_counts;
 mod not_joined;
 pub(crate) mod open;

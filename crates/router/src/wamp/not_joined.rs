@@ -38,7 +38,12 @@ impl Session {
         counters().refused(e);
         if matches!(e, JoinError::NoSuchRole { .. }) {
             let method = Some(principal.authmethod);
-            self.note_refused(&refusal, &principal.authid, &principal.realm, method);
+            self.note_refused(
+                &refusal,
+                (&principal.authid, None),
+                &principal.realm,
+                method,
+            );
         }
         self.refuse(&refusal.reason, &refusal.text)
     }
@@ -47,7 +52,7 @@ impl Session {
     pub(super) fn refuse_unknown(&mut self, principal: &Principal) -> ControlFlow<()> {
         let Principal { realm, authid, .. } = principal;
         let refusal = no_realm(realm);
-        self.note_refused(&refusal, authid, realm, Some(principal.authmethod));
+        self.note_refused(&refusal, (authid, None), realm, Some(principal.authmethod));
         self.refuse(&refusal.reason, &refusal.text)
     }
 

@@ -1,13 +1,14 @@
 //! A handshake that is not done: what is kept of it meanwhile.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crosstie_auth::wamp::{Given, Handshake, Refusal, Resumption};
 use crosstie_routing::ClientFeatures;
 
 use crate::door::Place;
 use crate::wamp::elsewhere::Slot;
+use crate::wamp::looking::Look;
 
 /// What HELLO says of the session that is to be.
 pub(super) type Wishes = (ClientFeatures, Option<Resumption>);
@@ -17,6 +18,10 @@ pub(super) struct Pending {
     pub(super) handshake: Box<Handshake>,
     pub(super) wishes: Wishes,
     pub(super) waits: Waits,
+    /// A hash of what it has proven itself by, if that is the same each time.
+    pub(super) credentials: Option<u64>,
+    /// How long its credentials waited to be looked at.
+    pub(super) waited: Duration,
     pub(super) _place: Place,
     /// Bytes of it on the connection's account.
     pub(super) held_bytes: isize,
@@ -41,6 +46,12 @@ pub(super) enum Waits {
     Refusal {
         slot: Arc<Slot>,
         refusal: Refusal,
+    },
+    /// Its turn, until `last`: others' wrong credentials wait for their answers.
+    Place {
+        slot: Arc<Slot>,
+        last: Instant,
+        look: Look,
     },
 }
 

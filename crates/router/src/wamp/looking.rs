@@ -1,0 +1,93 @@
+//! When a client's credentials are looked at: now, or when it is their turn among others' wrong ones.
+
+use std::mem;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use crosstie_auth::Guesses;
+use crosstie_auth::wamp::{Cause, Refusal, Step};
+use crosstie_routing::error;
+use crosstie_wamp::Dict;
+
+use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::pending::{Pending, Waits};
+use crate::wamp::session::Session;
+
+/// What is to be looked at.
+pub(super) enum Look {
+    /// What followed from HELLO.
+    Hello(Box<Step>),
+    Authenticate {
+        signature: String,
+        extra: Dict,
+    },
+}
+
+/// How often a handshake asks whether it is its turn.
+const PLACE_INTERVAL: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
+
+impl Session {
+    /// Looks at a client's credentials if they may be, and otherwise later.
+    pub(super) fn look(&mut self, pending: Box<Pending>, look: Look) -> ControlFlow<()> {
+        let last = Instant::now() + LONGEST;
+        self.look_until(pending, last, look)
+    }
+
+    /// It may be the turn of a handshake that has waited.
+    pub(super) fn look_again(&mut self, mut pending: Box<Pending>) -> ControlFlow<()> {
+        match mem::replace(&mut pending.waits, Waits::Authenticate) {
+            Waits::Place { last, look, .. } => self.look_until(pending, last, look),
+            _ => self.wait(pending),
+        }
+    }
+
+    /// Credentials were right.
+    pub(super) fn note_right(&self, pending: &Pending) {
+        let authid = pending.handshake.authid().unwrap_or_default();
+        let door = &self.listening.router.door;
+        door.note_right(door.guess(&self.peer.connection, authid, None));
+    }
+
+    fn look_until(
+        &mut self,
+        mut pending: Box<Pending>,
+        last: Instant,
+        look: Look,
+    ) -> ControlFlow<()> {
+        let left = last.saturating_duration_since(Instant::now());
+        pending.waited = LONGEST.saturating_sub(left);
+        let door = &self.listening.router.door;
+        let authid = pending.handshake.authid().unwrap_or_default();
+        let mut guess = door.guess(&self.peer.connection, authid, None);
+        guess.credentials = pending.credentials;
+        if door.may_look(guess) {
+            let step = match look {
+                Look::Hello(step) => Some(*step),
+                Look::Authenticate { signature, extra } => {
+                    pending.handshake.handle_authenticate(&signature, &extra)
+                }
+            };
+            return match step {
+                Some(step) => self.take_step(pending, step),
+                None => {
+                    self.end_pending(&pending);
+                    self.abort(error::PROTOCOL_VIOLATION, "AUTHENTICATE was not due")
+                }
+            };
+        }
+        if left.is_zero() {
+            return self.turn_away(pending, too_many());
+        }
+        let slot = Slot::new(&self.peer.connection);
+        door.fill_after(left.min(PLACE_INTERVAL), &slot, Outcome::Elapsed);
+        pending.waits = Waits::Place { slot, last, look };
+        self.wait(pending)
+    }
+}
+
+fn too_many() -> Refusal {
+    let text = "too many attempts with wrong credentials wait for their answers: try again later";
+    let reason = "crosstie.error.too_many_failures";
+    Refusal::new(reason, text.to_owned(), Cause::TooManyFailures)
+}
