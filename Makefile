@@ -45,10 +45,11 @@ build:
 	$(CARGO) build --release -p crosstie
 
 # Installs what the tests need and runs all of them; `make test SUITES='rust conformance'` runs some.
-# Of long suites it runs a sample, which the summary states; `make test-all` runs them whole.
+# Of long suites it runs a sample, which the summary states; `make test-all` runs them whole. `make test RECORD=1`
+# keeps what each suite takes in scripts/suite_times.tsv.
 test:
 	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
-	$(PYTHON) scripts/test.py $(SUITES)
+	$(PYTHON) scripts/test.py $(if $(RECORD),--record) $(SUITES)
 
 test-all:
 	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test

@@ -22,16 +22,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import needs
+import suite_times
+from suite_times import Times
 from suites import Suite, suites
 
 LOGS = needs.TARGET / "test-logs"
 # What the black-box suites run: cargo's own file is written anew by whatever is built beside them.
 TESTED = needs.TARGET / "tested/crosstie"
-AT_ONCE = 2
+AT_ONCE = 4
 # So many failed tests of a black-box suite are run a second time, each by itself.
 AGAIN_MAX = 3
-# What all of it may take from a cold clone on two cores that do nothing else.
-BUDGET_MIN = 35
+# Minutes that all of it may take from a cold clone on two cores that do nothing else.
+BUDGET_MIN = 25
 
 
 @dataclass
@@ -59,11 +61,46 @@ class Outcome:
         return "passed" if self.passed else "skipped"
 
 
+def may_begin(suite: Suite, waiting: list[Suite], running: list[Suite]) -> bool:
+    """Whether a suite may run beside those that do."""
+    if any(each.is_alone for each in running):
+        return False
+    if suite.is_alone:
+        return not running and all(each.is_alone for each in waiting)
+    if suite.compiles and any(each.compiles for each in running):
+        return False
+    ahead = [*waiting, *running]
+    return not suite.is_black_box or all(each.name != "build" for each in ahead)
+
+
+def longest_first(chosen: list[Suite], times: dict[str, Times]) -> list[Suite]:
+    """Order suites: the program that most of them run, then the longest."""
+    unknown = Times(wall_s=0, processor_s=0)
+    wall_s = {suite.name: times.get(suite.name, unknown).wall_s for suite in chosen}
+    return sorted(chosen, key=lambda suite: (suite.name != "build", -wall_s[suite.name]))
+
+
+def foreseen_s(chosen: list[Suite], times: dict[str, Times]) -> float:
+    """Return how long a run takes whose suites take what is recorded."""
+    waiting, running, now = longest_first(chosen, times), {}, 0.0
+    by_name = {suite.name: suite for suite in chosen}
+    while waiting or running:
+        beside = [by_name[name] for name in running]
+        found = next((suite for suite in waiting if may_begin(suite, waiting, beside)), None)
+        if found and len(running) < AT_ONCE:
+            waiting.remove(found)
+            running[found.name] = now + times[found.name].wall_s
+            continue
+        first = min(running, key=running.get)
+        now = running.pop(first)
+    return now
+
+
 class Run:
     """One run of some suites: which are done, and which may begin."""
 
     def __init__(self, chosen: list[Suite], is_whole: bool):
-        self.waiting = list(chosen)
+        self.waiting = longest_first(chosen, suite_times.read())
         self.running: list[Suite] = []
         self.outcomes: dict[str, Outcome] = {}
         self.is_whole = is_whole
@@ -111,15 +148,7 @@ class Run:
             return None
 
     def _may_begin(self, suite: Suite) -> bool:
-        if any(each.is_alone for each in self.running):
-            return False
-        if suite.is_alone:
-            others = [each for each in self.waiting if not each.is_alone]
-            return not self.running and not others
-        if suite.compiles and any(each.compiles for each in self.running):
-            return False
-        ahead = [*self.waiting, *self.running]
-        return not suite.is_black_box or all(each.name != "build" for each in ahead)
+        return may_begin(suite, self.waiting, self.running)
 
     def _install_ahead(self, chosen: list[Suite]) -> None:
         for need in (need for suite in chosen for need in suite.requires):
@@ -145,7 +174,9 @@ class Run:
             # The other clients still judge; that these do not is said by name.
             environment["CROSSTIE_WITHOUT"] = "javascript"
             self.outcomes["autobahn-js"] = Outcome("autobahn-js", reason=reason)
-        if not self.is_whole:
+        if self.is_whole:
+            environment["CROSSTIE_WHOLE"] = "1"
+        else:
             outcome.leaves_out = suite.leaves_out
         commands = (self.is_whole and suite.whole) or suite.commands
         log = LOGS / f"{suite.name}.log"
@@ -281,6 +312,11 @@ def main() -> int:
     names = ", ".join(suite.name for suite in known)
     arguments.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of: {names}; or all")
     arguments.add_argument("--all", action="store_true", help="leave out nothing of any suite")
+    arguments.add_argument(
+        "--record",
+        action="store_true",
+        help="keep what each suite takes in scripts/suite_times.tsv",
+    )
     asked = arguments.parse_args()
     if unknown := set(asked.suites) - {suite.name for suite in known}:
         print(f"no such suite: {', '.join(sorted(unknown))}", file=sys.stderr)
@@ -292,12 +328,18 @@ def main() -> int:
         chosen = [suite for suite in known if suite in chosen or suite.name == "build"]
     LOGS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    outcomes = Run(chosen, asked.all).all()
-    return sum_up(list(outcomes), time.monotonic() - began)
+    run = Run(chosen, asked.all)
+    outcomes = list(run.all())
+    recorded = suite_times.read()
+    took = {each.name: Times(each.seconds, each.cpu_seconds) for each in outcomes if each.passed}
+    code = sum_up(outcomes, time.monotonic() - began, suite_times.grown(took, recorded))
+    if asked.record and not code:
+        suite_times.write(recorded | took)
+    return code
 
 
-def sum_up(outcomes: list[Outcome], seconds: float) -> int:
-    """Print what became of every suite; return the exit code."""
+def sum_up(outcomes: list[Outcome], seconds: float, grown: Iterable[str] = ()) -> int:
+    """Print what became of every suite, and which have grown; return the exit code."""
     print(f"\n=== summary{'wall':>57} {'processor':>11}")
     for outcome in outcomes:
         counts = f"{outcome.passed} passed, {outcome.failed} failed"
@@ -312,6 +354,8 @@ def sum_up(outcomes: list[Outcome], seconds: float) -> int:
             print(f"{'':<8} failed, and passed when it was run again: {test}")
         if outcome.leaves_out and outcome.passed:
             print(f"{'':<8} without {outcome.leaves_out} (`make test-all` has them)")
+    for line in grown:
+        print(line)
     minutes, rest = divmod(round(seconds), 60)
     print(f"took {minutes} min {rest} s; on two quiet cores at most {BUDGET_MIN} min are meant")
     passed = sum(outcome.passed for outcome in outcomes)

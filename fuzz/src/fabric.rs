@@ -153,29 +153,29 @@ fn said_again(frame: &Frame<'_>, came: &Came<'_>) {
     assert_eq!(once, twice);
 }
 
-/// Examples of frames on their subjects.
-pub fn frame_seeds() -> Vec<Vec<u8>> {
-    /// Keeps what is said.
-    struct Kept(Vec<Vec<u8>>);
+/// Keeps the frames that a member sends, each behind its subject.
+struct Kept(Vec<Vec<u8>>);
 
-    impl Engine for Kept {
-        fn subscribe(&mut self, _: u64, _: &str) {}
+impl Engine for Kept {
+    fn subscribe(&mut self, _: u64, _: &str) {}
 
-        fn unsubscribe(&mut self, _: u64) {}
+    fn unsubscribe(&mut self, _: u64) {}
 
-        fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
-            let length = [subject.len() as u8];
-            self.0.push([&length, subject.as_bytes(), frame].concat());
-            Ok(())
-        }
-
-        fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
-            self.publish(subject, frame)
-        }
-
-        fn ping(&mut self) {}
+    fn publish(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        let length = [subject.len() as u8];
+        self.0.push([&length, subject.as_bytes(), frame].concat());
+        Ok(())
     }
 
+    fn pack(&mut self, subject: &str, frame: &[u8]) -> Result<(), Refused> {
+        self.publish(subject, frame)
+    }
+
+    fn ping(&mut self) {}
+}
+
+/// Examples of frames on their subjects.
+pub fn frame_seeds() -> Vec<Vec<u8>> {
     use crosstie_routing::{Pattern, Publication};
     use crosstie_wamp::{
         Disclosed, MatchPolicy, Payload, PublicationId, PublishOptions, Serializer, SessionId,
