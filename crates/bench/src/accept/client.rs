@@ -2,7 +2,7 @@
 //! one `epoll`, so that one that is slow delays no other.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,14 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, recv, send};
+use rustix::net::{
+    RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Latencies, Recorded, Stream, monotonic_ns};
+use crate::load::{Latencies, Recorded, Stream, bind_source, monotonic_ns, reset_when_closed};
 use crate::process::{WorkerError, descriptors, instruction, say};
-use crate::stream::local::LocalEnds;
+use crate::stream::local::{family, meets_itself};
 use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "accept-client";
@@ -24,8 +26,8 @@ pub(crate) const ROLE: &str = "accept-client";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
     pub endpoint: Endpoint,
-    /// Where its connections come from; none where the kernel is to choose.
-    pub sources: Vec<Ipv4Addr>,
+    /// Where its connections come from; none if the kernel is to choose.
+    pub source: Option<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +82,8 @@ pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), Str
         Some(source) => Stream::connect_from(*source, endpoint),
         None => Stream::connect(endpoint),
     };
-    outcome.map(drop).map_err(|error| match error.kind() {
+    let outcome = outcome.and_then(|stream| Ok(reset_when_closed(&stream)?));
+    outcome.map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => format!("{error}; nobody listens there"),
         _ => error.to_string(),
     })
@@ -125,7 +128,6 @@ pub(crate) fn work(order: ClientOrder) -> Result<(), WorkerError> {
 
 struct Client {
     order: ClientOrder,
-    ends: LocalEnds,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     connecting: usize,
@@ -166,7 +168,6 @@ impl Client {
         let data = EventData::new_u64(STANDARD_INPUT);
         epoll::add(&epoll, io::stdin(), data, EventFlags::IN).map_err(io::Error::from)?;
         Ok(Self {
-            ends: LocalEnds::new(order.sources.clone()),
             order,
             epoll,
             connections: Vec::new(),
@@ -200,7 +201,7 @@ impl Client {
 
     fn connect(&mut self) -> Result<OwnedFd, Errno> {
         match &self.order.endpoint {
-            Endpoint::Tcp(server) => self.ends.connect(*server, SocketFlags::NONBLOCK),
+            Endpoint::Tcp(server) => connect_tcp(*server, self.order.source),
             // Where the server's backlog is full this waits for room, though not for ever.
             unix @ Endpoint::Unix(_) => {
                 Stream::connect(unix)
@@ -364,6 +365,22 @@ impl Client {
         self.settled
             .failure
             .get_or_insert_with(|| io::Error::from(error).to_string());
+    }
+}
+
+/// Begins a connection that its end resets: tens of thousands in TIME_WAIT would be in the way of whatever
+/// connects next.
+fn connect_tcp(server: SocketAddr, source: Option<Ipv4Addr>) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = socket_with(family(server), SocketType::STREAM, flags, None)?;
+    reset_when_closed(&fd)?;
+    if let Some(source) = source {
+        bind_source(&fd, source)?;
+    }
+    match connect(&fd, &server) {
+        Ok(()) if source.is_none() && meets_itself(&fd)? => Err(Errno::CONNREFUSED),
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(error) => Err(error),
     }
 }
 

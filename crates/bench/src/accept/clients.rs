@@ -36,13 +36,7 @@ impl Clients {
         for at in 0..plan.clients {
             let order = ClientOrder {
                 endpoint: subject.endpoint.clone(),
-                sources: sources
-                    .iter()
-                    .copied()
-                    .cycle()
-                    .nth(at)
-                    .into_iter()
-                    .collect(),
+                source: sources.iter().copied().cycle().nth(at),
             };
             clients
                 .workers

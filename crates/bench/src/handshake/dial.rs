@@ -6,15 +6,14 @@
 //! are other addresses to come from.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, socket_with,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, socket_with};
+
+use crate::load::bind_source;
 
 /// Where connections of one driver come from.
 #[derive(Debug)]
@@ -75,9 +74,8 @@ impl Dial {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(family, SocketType::STREAM, flags, None).map_err(no_connection)?;
         if self.source != 0 {
-            set_socket_reuseaddr(&fd, true).map_err(no_connection)?;
             let source = Ipv4Addr::new(127, 0, 0, self.source);
-            bind(&fd, &SocketAddrV4::new(source, 0)).map_err(no_connection)?;
+            bind_source(&fd, source).map_err(no_connection)?;
         }
         match connect(&fd, &self.server) {
             Ok(()) | Err(Errno::INPROGRESS) => {}

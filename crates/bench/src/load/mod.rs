@@ -5,6 +5,7 @@ pub(crate) mod drive;
 pub(crate) mod histogram;
 pub(crate) mod sequence;
 pub(crate) mod socket;
+pub(crate) mod source;
 
 pub(crate) use drive::{
     Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns,
@@ -12,3 +13,4 @@ pub(crate) use drive::{
 pub(crate) use histogram::{Latencies, Recorded, Rtt, Spread};
 pub(crate) use sequence::Sequence;
 pub(crate) use socket::{Listener, Stream, free_address};
+pub(crate) use source::{bind_source, reset_when_closed};

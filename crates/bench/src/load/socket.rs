@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use rustix::io::Errno;
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind,
-    recv, send, shutdown, socket_with,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, recv,
+    send, shutdown, socket_with,
 };
 
+use super::source::bind_source;
 use crate::subject::Endpoint;
 
 /// A server that has stopped, or an address that drops packets, would keep a connect for ever or
@@ -56,7 +57,7 @@ impl Stream {
             return Self::connect(endpoint);
         };
         let stream = Self::new(AddressFamily::INET)?;
-        bind(&stream.fd, &SocketAddrV4::new(source, 0))?;
+        bind_source(&stream.fd, source)?;
         sockopt::set_tcp_nodelay(&stream.fd, true)?;
         stream.connect_within(address, CONNECT_MAX)
     }
@@ -248,7 +249,9 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
 mod tests {
     use std::os::unix::net::UnixStream;
 
-    use rustix::net::listen;
+    use std::net::SocketAddrV4;
+
+    use rustix::net::{bind, listen};
 
     use super::*;
 

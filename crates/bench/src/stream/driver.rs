@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send, socket};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -148,7 +146,7 @@ impl Load {
 }
 
 fn connect_tcp(ends: &mut LocalEnds, server: SocketAddr) -> io::Result<OwnedFd> {
-    Ok(ends.connect(server, SocketFlags::empty())?)
+    Ok(ends.connect(server)?)
 }
 
 /// Why a server's load does not count.

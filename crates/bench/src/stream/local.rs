@@ -1,5 +1,8 @@
-//! The near ends of many connections. One address has ports for some 28,000 connections to one
-//! server, fewer while those that ended wait out their time; the loopback has addresses enough.
+//! The near ends of connections that follow each other. The port of one that ended waits out its time, and
+//! the kernel hands such a port to `connect` once a second at most; one that was bound it hands out at once.
+//!
+//! A bound port is lost to the rest of the machine for a minute, so the drivers share a few ports on many
+//! addresses. Connections that are held get their ports by `crate::load::bind_source` instead.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -15,8 +18,11 @@ use rustix::net::{
 use crate::network::Network;
 use crate::subject::Endpoint;
 
-/// More than one process is likely to use in its turn.
-const PORTS_APART: usize = 50_021;
+/// Ports that the drivers of this machine bind, on each address.
+const PORTS_MAX: u16 = 1_024;
+
+/// Coprime to the number of ends, so that processes begin at different ones.
+const PORTS_APART: usize = 211;
 
 /// Addresses and ports to connect from, each in turn.
 pub(crate) struct LocalEnds {
@@ -28,31 +34,27 @@ pub(crate) struct LocalEnds {
 
 impl LocalEnds {
     /// From `sources`; with none of them, from wherever the kernel chooses. Processes begin at
-    /// different ports, or each would find those in use that the one before it left.
+    /// different ports, so that two of them seldom try the same one.
     pub(crate) fn new(sources: Vec<Ipv4Addr>) -> Self {
         Self {
             sources,
-            ports: port_range(),
+            ports: reserved(port_range()),
             next: std::process::id() as usize * PORTS_APART,
         }
     }
 
-    /// A socket that is connected, or for one that does not block, that is about to be.
+    /// A socket that is connected.
     ///
     /// It takes the ports in turn, as netperf does, and lets the kernel take a port again whose
     /// earlier connection still waits out its time.
-    pub(crate) fn connect(
-        &mut self,
-        server: SocketAddr,
-        flags: SocketFlags,
-    ) -> Result<OwnedFd, Errno> {
+    pub(crate) fn connect(&mut self, server: SocketAddr) -> Result<OwnedFd, Errno> {
         // As many tries as there are ports: each may be somebody else's.
         let mut tries = self.sources.len() * self.ports.len();
         loop {
             let fd = socket_with(
                 family(server),
                 SocketType::STREAM,
-                flags | SocketFlags::CLOEXEC,
+                SocketFlags::CLOEXEC,
                 None,
             )?;
             let outcome = match self.take() {
@@ -66,7 +68,7 @@ impl LocalEnds {
                 Ok(()) if self.sources.is_empty() && meets_itself(&fd)? => {
                     return Err(Errno::CONNREFUSED);
                 }
-                Ok(()) | Err(Errno::INPROGRESS) => return Ok(fd),
+                Ok(()) => return Ok(fd),
                 Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) if tries > 1 => tries -= 1,
                 Err(error) => return Err(error),
             }
@@ -83,7 +85,7 @@ impl LocalEnds {
     }
 }
 
-pub(super) fn family(address: SocketAddr) -> AddressFamily {
+pub(crate) fn family(address: SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -92,7 +94,7 @@ pub(super) fn family(address: SocketAddr) -> AddressFamily {
 
 /// Where nobody listens on a port that the kernel hands out, a connection to it can get that very
 /// port for its own and answer itself.
-fn meets_itself(fd: &OwnedFd) -> Result<bool, Errno> {
+pub(crate) fn meets_itself(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(getpeername(fd)? == Some(getsockname(fd)?))
 }
 
@@ -122,6 +124,13 @@ fn loopback_sources(server: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
 /// How many connections to one server one address is good for.
 pub(crate) fn ports_per_address() -> usize {
     port_range().len()
+}
+
+/// The last of the kernel's ports, and at most an eighth of them: the others stay free for everybody.
+fn reserved(kernels: RangeInclusive<u16>) -> RangeInclusive<u16> {
+    let (first, last) = kernels.into_inner();
+    let count = ((last - first) / 8 + 1).min(PORTS_MAX);
+    last - (count - 1)..=last
 }
 
 fn port_range() -> RangeInclusive<u16> {
@@ -170,6 +179,14 @@ mod tests {
         assert_eq!(taken, expected);
         ends.sources.clear();
         assert_eq!(ends.take(), None);
+    }
+
+    #[test]
+    fn most_ports_stay_free() {
+        assert_eq!(reserved(32_768..=60_999), 59_976..=60_999);
+        assert_eq!(reserved(40_000..=40_199), 40_175..=40_199);
+        assert_eq!(reserved(9..=9), 9..=9);
+        assert_eq!(reserved(0..=u16::MAX), 64_512..=u16::MAX);
     }
 
     #[test]
