@@ -96,7 +96,11 @@ impl Figures {
             per_operation(used.drivers_ns),
         )
         .with("driver_busy_cores", used.cores(used.drivers_ns))
-        .with("foreign_busy_cores", used.cores(used.others_ns))
+        .with(FOREIGN_BUSY, used.cores(used.others_ns))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 
     pub(crate) fn value(&self, name: &str) -> Option<f64> {
@@ -316,18 +320,21 @@ impl Series {
     }
 }
 
+/// How many cores everything but subject and drivers kept busy.
+pub(crate) const FOREIGN_BUSY: &str = "foreign_busy_cores";
+
 /// What else kept the machine busy may be this much, or no goal is judged.
 pub(crate) const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
-/// Why goals about these subjects cannot be judged; nothing where they can. The figure that tells
-/// how busy the machine was with something else is `foreign_busy_cores`.
+/// Why goals about these subjects cannot be judged; nothing where they can. One rule for all instruments:
+/// a machine that was busy with something else judges nothing.
 pub(crate) fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
     let mut unfit = None;
     for series in subjects {
         if !series.is_valid() {
             return Some("a round does not count");
         }
-        let foreign = series.median("foreign_busy_cores");
+        let foreign = series.median(FOREIGN_BUSY);
         if foreign.is_some_and(|busy| busy > FOREIGN_BUSY_CORES_MAX) {
             unfit = Some(CROWDED);
         }

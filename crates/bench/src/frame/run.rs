@@ -14,8 +14,8 @@ use super::instrument::{Instrument, Subject, Wanted};
 use super::section::{OWN, Section};
 use super::site::{Site, Stage};
 use crate::error::BenchError;
-use crate::figures::{DRIVER_BOUND, Figures, Series};
-use crate::machine::{Placement, bind_this_thread};
+use crate::figures::{DRIVER_BOUND, Series};
+use crate::machine::{CpuTime, Placement, bind_this_thread};
 use crate::report::json::{Frame, Row, write};
 use crate::report::table::{UNKNOWN, table};
 
@@ -57,6 +57,7 @@ pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> 
         placements,
         sections: Vec::new(),
         printed: 0,
+        has_warned: false,
     };
     run.print_notes()?;
     let outcome = run.measure_all(wanted);
@@ -76,6 +77,8 @@ struct Run<I: Instrument> {
     sections: Vec<Section<I::Case>>,
     /// Sections whose table has been printed.
     printed: usize,
+    /// About processes that did nothing.
+    has_warned: bool,
 }
 
 impl<I: Instrument> Run<I> {
@@ -124,7 +127,9 @@ impl<I: Instrument> Run<I> {
         if self.sections.is_empty() {
             self.estimate(of * subjects.len());
         }
+        let before = CpuTime::of(&self.site.pids);
         let outcome = take_turns(&mut self.instrument, stage, &mut section, &mut subjects);
+        self.warn_of_idle_processes(&before);
         let stage = self.site.stage(placement, self.instrument.threads())?;
         self.instrument.end(&stage, &mut section, subjects);
         // A subject whose turn never came has nothing to answer for.
@@ -135,6 +140,22 @@ impl<I: Instrument> Run<I> {
             self.sections.extend(beside);
         }
         outcome
+    }
+
+    /// A process that used no processor did not serve the URL: its figures would be somebody else's.
+    fn warn_of_idle_processes(&mut self, before: &CpuTime) {
+        let named = &self.instrument.common().pids;
+        let is_idle = CpuTime::of(&self.site.pids).since(before) == 0;
+        if named.is_empty() || !is_idle || self.has_warned {
+            return;
+        }
+        let named: Vec<String> = named.iter().map(|pid| format!("--pid {pid}")).collect();
+        self.has_warned = true;
+        self.site.say(&format!(
+            "warning: {}: no processor time in these processes and their descendants during the \
+             measurement, so their figures are unknown; name the process that serves the URL",
+            named.join(" ")
+        ));
     }
 
     fn estimate(&self, subjects: usize) {
@@ -353,7 +374,7 @@ fn take_turns<I: Instrument>(
                 }
                 match round {
                     // What one round found is shown, whatever speaks against counting it.
-                    Err(fault) if I::IS_SINGLE && *fault.found != Figures::new() => {
+                    Err(fault) if I::IS_SINGLE && !fault.found.is_empty() => {
                         series.suspect = Some(fault.why);
                         series.take(Ok(*fault.found));
                     }

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::Common;
 use crate::error::BenchError;
-use crate::machine::{Cores, Machine, Placement, allowed_cores, bind_this_thread};
+use crate::machine::{Cores, Machine, Placement, allowed_cores, bind_this_thread, process_trees};
 use crate::network::Network;
 use crate::process::{Place, Stop, directory};
 
@@ -22,6 +22,7 @@ pub(crate) struct Site {
     pub(crate) network: Network,
     pub(crate) allowed: Vec<usize>,
     pub(crate) stop: Stop,
+    /// Of somebody else's server: the processes that were named, and all their descendants.
     pub(crate) pids: Vec<u32>,
     pub(super) progress: ProgressBar,
 }
@@ -60,7 +61,7 @@ impl Site {
             network,
             allowed: allowed_cores()?,
             stop: common.stop.clone(),
-            pids: common.pids.clone(),
+            pids: process_trees(&common.pids),
             progress,
         })
     }

@@ -18,7 +18,7 @@ use crate::broker::Broker;
 use crate::broker::url::ACCOUNT;
 use crate::error::BenchError;
 use crate::frame::OWN;
-use crate::machine::{allowed_cores, process_tree};
+use crate::machine::{allowed_cores, process_tree, process_trees};
 use crate::network::Network;
 use crate::peer::StartedPeer;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
@@ -124,7 +124,7 @@ impl Started {
             Server::Own(process) => process_tree(process.id()),
             Server::Crossbar(started) => process_tree(started.process.id()),
             Server::RabbitMq(started) => started.processes(),
-            Server::Foreign(processes) => processes.clone(),
+            Server::Foreign(processes) => process_trees(processes),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What processes have used: processor time from the scheduler's nanosecond accounting, memory
 //! as proportional set size, and what the rest of the machine did meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::time::Instant;
@@ -70,6 +70,14 @@ pub(crate) fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
+/// Several of them, each process once.
+pub(crate) fn process_trees(roots: &[u32]) -> Vec<u32> {
+    let mut trees: Vec<u32> = roots.iter().copied().flat_map(process_tree).collect();
+    let mut seen = BTreeSet::new();
+    trees.retain(|process| seen.insert(*process));
+    trees
+}
+
 /// Processor time of this process, threads that have ended included.
 pub(crate) fn own_cpu_ns() -> u64 {
     let clock = clock_gettime(ClockId::ProcessCPUTime);
@@ -128,7 +136,8 @@ pub(crate) struct Usage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub seconds: f64,
-    /// Nothing where nobody told which processes the subject is.
+    /// Nothing if its processes are not known, or if these used no processor at all: whatever did the
+    /// work was another process.
     pub subject_ns: Option<f64>,
     pub drivers_ns: f64,
     /// Of all that is neither.
@@ -151,7 +160,7 @@ impl Usage {
         let machine_ns = self.machine.saturating_sub(earlier.machine) as f64;
         Used {
             seconds: self.at.duration_since(earlier.at).as_secs_f64(),
-            subject_ns: (!self.subject.tasks.is_empty()).then_some(subject_ns),
+            subject_ns: (subject_ns > 0.0).then_some(subject_ns),
             drivers_ns,
             // The machine's account goes in ticks, theirs in nanoseconds.
             others_ns: (machine_ns - subject_ns - drivers_ns).max(0.0),
@@ -274,5 +283,7 @@ mod tests {
         assert!(Memory::of(&[process]).unwrap().pss > 0);
         let earlier = CpuTime::default();
         assert!(CpuTime::of(&[process]).since(&earlier) > 0);
+        let trees = process_trees(&[process, process]);
+        assert_eq!(trees.iter().filter(|one| **one == process).count(), 1);
     }
 }

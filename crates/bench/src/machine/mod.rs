@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use crate::machine::accounting::kib_field;
 
-pub(crate) use accounting::{CpuTime, Memory, Usage, Used, kernel_memory, process_tree, tasks};
+pub(crate) use accounting::{
+    CpuTime, Memory, Usage, Used, kernel_memory, process_tree, process_trees, tasks,
+};
 pub(crate) use placement::{
     Cores, Moved, Placement, allowed_cores, bind_processes, bind_this_thread,
 };

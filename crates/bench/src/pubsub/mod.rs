@@ -122,7 +122,7 @@ impl Instrument for PubSub {
             "payload_bytes": options.payload_bytes,
             "uprate_per_s": options.uprate,
             "acknowledge": options.acknowledge,
-            "router_threads": options.routers.threads,
+            "router_threads": options.routers.own_threads(),
             "nodes": options.nodes,
             "document_hardware": profiles::HARDWARE,
         })
@@ -209,9 +209,10 @@ impl Instrument for PubSub {
 
     /// The floor has one thread, whatever the router has; so many nodes have as many times that.
     fn limit(&self, section: &Section<Workload>, series: &Series) -> Option<Limit> {
-        let threads = match series.subject == FLOOR {
-            true => 1,
-            false => self.options.routers.threads * spread::nodes_of(&series.subject).unwrap_or(1),
+        let threads = match (series.subject == FLOOR, self.options.routers.own_threads()) {
+            (true, _) => 1,
+            (false, Some(own)) => own * spread::nodes_of(&series.subject).unwrap_or(1),
+            (false, None) => section.server_cores,
         };
         self.options.work.is_free().then(|| Limit {
             busy: &[BUSY],

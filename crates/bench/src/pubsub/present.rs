@@ -14,11 +14,9 @@ pub(super) fn header(options: &PubSubOptions) -> Vec<String> {
         Work::Saturate { .. } => "a latency is the publisher's own, from its write",
         _ => "a latency lasts from the instant at which its batch should have been published",
     };
-    let (threads, runs) = (options.routers.threads, options.common.runs);
+    let (router, runs) = (options.routers.describe(false), options.common.runs);
     vec![format!(
-        "Router: {threads} thread{}; {latency} to the read that brought the event; {runs} round{}, \
-         medians",
-        if threads == 1 { "" } else { "s" },
+        "Router: {router}; {latency} to the read that brought the event; {runs} round{}, medians",
         if runs == 1 { "" } else { "s" },
     )]
 }

@@ -93,7 +93,7 @@ impl Instrument for Rpc {
             "outstanding": options.outstanding,
             "pairs": options.pairs,
             "payload_bytes": options.payload_bytes,
-            "router_threads": options.routers.threads,
+            "router_threads": options.routers.own_threads(),
             "spin": options.spin,
             "document_hardware": document::HARDWARE,
         })
@@ -160,10 +160,11 @@ impl Instrument for Rpc {
 
     /// One call at a time waits for the router by intent.
     fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
-        let threads = self.options.routers.threads;
+        let threads = self.options.routers.own_threads();
+        let cores = section.server_cores;
         (self.options.in_flight() > 1).then(|| Limit {
             busy: &["router_busy_cores"],
-            cores: threads.min(section.server_cores) as f64,
+            cores: threads.map_or(cores, |threads| threads.min(cores)) as f64,
         })
     }
 

@@ -61,6 +61,11 @@ impl RpcOptions {
         )?;
         require((1..=1_000).contains(&self.pairs), "--pairs is 1 to 1,000")?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
+        let is_polling_ours = self.routers.server.url.is_none() || !self.spin;
+        require(
+            is_polling_ours,
+            "--spin starts a router, and a --url names one",
+        )?;
         self.routers.check(&self.cases)
     }
 

@@ -26,9 +26,8 @@ pub(super) fn header(options: &RpcOptions, site: &Site) -> Vec<String> {
             .common
             .load(&format!("{pairs} of {what}, {calls} in flight each")),
         format!(
-            "Router: {}{}; a round trip is timed from its write to its read",
-            plural(options.routers.threads, "thread"),
-            if options.spin { ", busy-polling" } else { "" },
+            "Router: {}; a round trip is timed from its write to its read",
+            options.routers.describe(options.spin),
         ),
     ];
     if site.network.description().is_some() {

@@ -210,7 +210,10 @@ fn judge(
             per_call(used.drivers_ns),
         )
         .with_known("router_pss_bytes", memory.map(|memory| memory.pss as f64))
-        .with("router_busy_cores", used.cores(subject_ns.unwrap_or(0.0)))
+        .with_known(
+            "router_busy_cores",
+            subject_ns.map(|busy_ns| used.cores(busy_ns)),
+        )
         .with(
             "foreign_busy_cores",
             used.cores((used.others_ns - beside_ns).max(0.0)),

@@ -39,6 +39,21 @@ impl RoutersOptions {
         require(!is_named_twice, "a --case names its own serializer")
     }
 
+    /// Threads of the router that is started; somebody else's are not known.
+    pub(crate) fn own_threads(&self) -> Option<usize> {
+        self.server.url.is_none().then_some(self.threads)
+    }
+
+    /// The router that the run is about, for the line above the tables.
+    pub(crate) fn describe(&self, spin: bool) -> String {
+        let polling = if spin { ", busy-polling" } else { "" };
+        match self.own_threads() {
+            None => "the one at --url, as it was started".to_owned(),
+            Some(1) => format!("1 thread{polling}"),
+            Some(threads) => format!("{threads} threads{polling}"),
+        }
+    }
+
     /// How ours is started, where there is no URL.
     pub(crate) fn own(&self, site: &Site, spin: bool) -> RouterOptions {
         RouterOptions {

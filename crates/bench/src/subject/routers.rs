@@ -73,7 +73,7 @@ impl Routers {
         let (network, directory) = (&site.network, site.directory.path());
         let (mut router, mut foreign) = (None, None);
         match &options.server.url {
-            Some(url) => foreign = Some(Foreign::find(url, options)?),
+            Some(url) => foreign = Some(Foreign::find(url, options, &site.pids)?),
             None => router = Some(Router::start(own, directory, network)?),
         }
         let mut peers = Vec::new();
@@ -153,7 +153,7 @@ struct Foreign {
 }
 
 impl Foreign {
-    fn find(url: &Url, options: &RoutersOptions) -> Result<Self, BenchError> {
+    fn find(url: &Url, options: &RoutersOptions, pids: &[u32]) -> Result<Self, BenchError> {
         if let Err(error) = Stream::connect(&url.endpoint) {
             let why = format!("nobody listens at {} ({error})", url.endpoint);
             return Err(BenchError::Options(why));
@@ -161,7 +161,7 @@ impl Foreign {
         Ok(Self {
             url: url.clone(),
             realm: options.realm.clone(),
-            moved: Moved::find(&options.server.pids, "--pid")?,
+            moved: Moved::find(pids, "--pid")?,
         })
     }
 
