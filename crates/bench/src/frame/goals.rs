@@ -143,7 +143,10 @@ pub(crate) fn judge<C: fmt::Display>(
 ) -> Option<Verdict> {
     let own = section.own()?;
     let (reached, unfit) = match &goal.reached {
-        Reached::Computed(reached, unfit) => (Some((*reached)?), unfit.clone()),
+        Reached::Computed(reached, why) => {
+            let busy = crowded([own]).map(str::to_owned);
+            (Some((*reached)?), why.clone().or(busy))
+        }
         Reached::Median(figure, unit) => {
             let reached = own.median(figure).map(|value| value / unit);
             (reached, unfit([own]).map(str::to_owned))

@@ -35,6 +35,7 @@
 //! Nothing here knows an instrument by its name; what is peculiar to one is a default that it overrides.
 
 pub(crate) mod arguments;
+mod busy;
 pub(crate) mod goals;
 pub(crate) mod instrument;
 pub(crate) mod options;

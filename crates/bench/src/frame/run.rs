@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::busy::Busy;
 use super::goals::{Verdict, judge};
 use super::instrument::{Instrument, Subject, Wanted};
 use super::section::{OWN, Section};
@@ -367,7 +368,9 @@ fn take_turns<I: Instrument>(
             if !(I::GIVES_UP && has_failed) {
                 let name = subject.name();
                 site.announce(format!("{title}: {name}, round {}/{runs}", at + 1));
+                let busy = Busy::now(site);
                 let mut round = instrument.round(&stage, &section.case, subject);
+                busy.complete(site, &mut round);
                 let end = round.as_mut().err().and_then(|fault| fault.end.take());
                 if let Some(end) = end {
                     return Err(*end);

@@ -123,6 +123,18 @@ pub(crate) fn machine_busy() -> u64 {
     parse_busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
+/// Processor time of this process, of these, and of all descendants, in nanoseconds; those that have
+/// ended are in their parents' account.
+pub(crate) fn tree_busy(beside: &[u32]) -> u64 {
+    let own = [std::process::id()];
+    let roots: Vec<u32> = own.iter().chain(beside).copied().collect();
+    let ticks = process_trees(&roots).into_iter().map(|process| {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        parse_ticks(&text).unwrap_or(0)
+    });
+    ticks.sum::<u64>() * (1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
 /// Everybody's processor time at one moment.
 #[derive(Debug)]
 pub(crate) struct Usage {
@@ -205,6 +217,12 @@ fn parse_parent(stat: &str) -> Option<u32> {
         .ok()
 }
 
+/// User and system time, the process's own and that of its children that have ended.
+fn parse_ticks(stat: &str) -> Option<u64> {
+    let times = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    times.take(4).map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
 fn parse_smaps(text: &str) -> Memory {
     Memory {
         pss: kib_field(text, "Pss:").unwrap_or(0),
@@ -258,6 +276,9 @@ mod tests {
         assert_eq!(parse_schedstat(""), None);
         assert_eq!(parse_parent("26707 (a (b) c) S 26700 1 2"), Some(26700));
         assert_eq!(parse_parent("garbage"), None);
+        let stat = "26707 (a (b) c) S 26700 26707 1 0 -1 4194560 9 8 7 6 10 20 300 4000 20 0";
+        assert_eq!(parse_ticks(stat), Some(4_330));
+        assert_eq!(parse_ticks("garbage"), None);
         let smaps = "55606d07a000-7ffe5387c000 ---p 00000000 00:00 0  [rollup]\n\
                      Rss:                1752 kB\nPss:                 348 kB\n\
                      Pss_Dirty:           112 kB\n";
