@@ -3,6 +3,7 @@
 mod drawings;
 mod method;
 mod overview;
+mod peers;
 mod processes;
 mod provenance;
 mod section;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{Part, drawings, words};
+use super::{Part, drawings, peers, words};
 use crate::chart::{Mark, Rank, Roles, Scale, ranges};
 use crate::frame::{Outcome, Verdict};
 use crate::instrument::headlines;
@@ -14,9 +14,11 @@ const CASES_MAX: usize = 8;
 
 pub(super) fn overview(parts: &[Part<'_>], roles: &Roles) -> Markup {
     let ranks = ranks(parts, roles);
+    let runs: Vec<&Run> = parts.iter().flat_map(|part| &part.runs).copied().collect();
     html! {
         section #overview {
             h2 { "At a glance" }
+            (peers::sentences(&runs))
             @if !ranks.is_empty() {
                 (distance(&ranks))
             }
@@ -146,6 +148,7 @@ fn goals(parts: &[Part<'_>]) -> Markup {
             h3 { "Goals" }
             p {
                 @if counted > 0 { strong { (met) " of " (counted) } " goals are met. " }
+                @else { strong { "No goal is judged. " } }
                 "Goals were set before anything was built; one that is missed stays in the list. "
                 @if counted < all().count() {
                     (all().count() - counted) " are not judged, because the figure does not count \
