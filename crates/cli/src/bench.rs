@@ -69,7 +69,7 @@ pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
         Bench::Http(options) => measured(*options, bench::http),
         Bench::Fabric(options) => measured(*options, bench::fabric),
         Bench::Footprint(options) => measured(*options, bench::footprint),
-        Bench::All(options) => Ok(counts(bench::all(&options)?)),
+        Bench::All(options) => measured(options, |options, host| bench::all(&options, &host.stop)),
     }
 }
 

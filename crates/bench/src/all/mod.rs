@@ -9,24 +9,27 @@ use schedule::{Length, PEERS, Step, steps};
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::error::BenchError;
 use crate::machine::allowed_cores;
-use crate::process::Place;
+use crate::process::{Place, Stop};
 use crate::subject::guarded;
 
 /// Runs every bench as a process of its own, prints each command so that it can be repeated, and
 /// makes a report of the results files. Goes on when a bench fails, and says so at the end.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AllOptions {
-    /// Some seven minutes: whether everything works, and where figures lie [default].
+    /// Some seven minutes, longer with peers: whether everything works, and where figures lie [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
-    /// Some fifty-five minutes: what is worth publishing.
+    /// Some fifty-five minutes, longer with peers: what is worth publishing.
     #[arg(long)]
     full: bool,
     /// Where the results files and report.html go; files of these names are overwritten.
@@ -38,7 +41,7 @@ pub struct AllOptions {
     /// Only these steps, by the names of their results files.
     #[arg(long, value_delimiter = ',', value_name = "STEP,…")]
     only: Vec<String>,
-    /// Print the commands and run none.
+    /// Print the commands and about how long they take, and run none.
     #[arg(long = "list")]
     is_list: bool,
 }
@@ -51,13 +54,15 @@ enum Outcome {
     Failed(String),
 }
 
-/// Runs the schedule, then the report. True if everything ran and counts.
-pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
+/// Runs the schedule, then the report. True if everything ran and counts. A wish to stop ends the step
+/// that runs, and the report is of what was measured until then.
+pub fn all(options: &AllOptions, stop: &Stop) -> Result<bool, BenchError> {
     let steps = chosen(options)?;
     if options.is_list {
         for step in &steps {
             writeln!(io::stdout(), "{}", step.command(&options.directory))?;
         }
+        writeln!(io::stderr(), "about {} min", minutes(&steps))?;
         return Ok(true);
     }
     let executable = std::env::current_exe()?;
@@ -66,8 +71,10 @@ pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
     let mut out = io::stdout();
     let mut outcomes = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        let left: u64 = steps[at..].iter().map(|step| step.seconds).sum();
-        announce(at + 1, steps.len(), left);
+        if stop.is_wished() {
+            break;
+        }
+        announce(at + 1, steps.len(), minutes(&steps[at..]));
         let file = options.directory.join(step.file());
         writeln!(out, "\n$ {}", step.command(&options.directory))?;
         out.flush()?;
@@ -75,7 +82,7 @@ pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
         let _ = fs::remove_file(&file);
         let arguments = step.arguments(&options.directory);
         let began = Instant::now();
-        let outcome = run(&executable, &place, &arguments, step.patience());
+        let outcome = run(&executable, &place, &arguments, step.patience(), stop);
         outcomes.push((step, outcome, began.elapsed(), file));
     }
     let files = outcomes.iter().map(|(.., file)| file);
@@ -90,7 +97,7 @@ pub fn all(options: &AllOptions) -> Result<bool, BenchError> {
     let counted = outcomes
         .iter()
         .all(|(_, outcome, ..)| *outcome == Outcome::Counted);
-    Ok(counted && reported == Outcome::Counted)
+    Ok(counted && reported == Outcome::Counted && !stop.is_wished())
 }
 
 fn chosen(options: &AllOptions) -> Result<Vec<Step>, BenchError> {
@@ -124,10 +131,14 @@ fn chosen(options: &AllOptions) -> Result<Vec<Step>, BenchError> {
     Ok(steps)
 }
 
+fn minutes(steps: &[Step]) -> u64 {
+    let seconds: u64 = steps.iter().map(|step| step.seconds).sum();
+    seconds.div_ceil(60)
+}
+
 /// A progress line, for people who watch.
-fn announce(step: usize, steps: usize, left_s: u64) {
+fn announce(step: usize, steps: usize, minutes: u64) {
     if io::stderr().is_terminal() {
-        let minutes = left_s.div_ceil(60);
         let _ = writeln!(
             io::stderr(),
             "\nstep {step} of {steps}, about {minutes} min left"
@@ -136,17 +147,23 @@ fn announce(step: usize, steps: usize, left_s: u64) {
 }
 
 /// One command to its end; what it says goes where this process's own words go.
-fn run(executable: &Path, place: &Place, arguments: &[String], patience: Duration) -> Outcome {
+fn run(
+    executable: &Path,
+    place: &Place,
+    arguments: &[String],
+    patience: Duration,
+    stop: &Stop,
+) -> Outcome {
     let mut command = guarded(executable, place, executable);
-    let spawned = command.args(arguments).spawn();
-    let waited = spawned.and_then(|child| wait(child, patience));
-    match waited {
+    // A terminal's Ctrl-C reaches this process alone, which passes it on once: a second one would end
+    // the step before it has written its file.
+    let spawned = command.args(arguments).process_group(0).spawn();
+    match spawned.and_then(|child| wait(child, patience, stop)) {
         Err(error) => Outcome::Failed(error.to_string()),
-        Ok(None) => {
-            let seconds = patience.as_secs();
-            Outcome::Failed(format!("ended by force, because it took over {seconds} s"))
-        }
-        Ok(Some(status)) => match status.code() {
+        Ok(End::Late) => Outcome::Failed(format!("interrupted after {} s", patience.as_secs())),
+        Ok(End::Stopped) => Outcome::Failed("interrupted".to_owned()),
+        Ok(End::Killed) => Outcome::Failed("killed: SIGINT did not end it".to_owned()),
+        Ok(End::Own(status)) => match status.code() {
             Some(0) => Outcome::Counted,
             Some(1) => Outcome::NotCounted,
             _ => Outcome::Failed(status.to_string()),
@@ -154,20 +171,46 @@ fn run(executable: &Path, place: &Place, arguments: &[String], patience: Duratio
     }
 }
 
-/// `None` where it had to be ended.
-fn wait(mut child: Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+/// How a step ended.
+enum End {
+    Own(ExitStatus),
+    /// SIGINT ended it, because it took too long or because that was wished.
+    Late,
+    Stopped,
+    /// SIGINT did not.
+    Killed,
+}
+
+/// From SIGINT on, a step finishes its round, ends its servers and writes what it has measured.
+const LEAVE_TAKING_MAX: Duration = Duration::from_secs(60);
+
+fn wait(mut child: Child, patience: Duration, stop: &Stop) -> io::Result<End> {
     let deadline = Instant::now() + patience;
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            return Ok(End::Own(status));
         }
-        if Instant::now() > deadline {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
+        let is_stopped = stop.is_wished();
+        if is_stopped || Instant::now() > deadline {
+            return interrupt(child, if is_stopped { End::Stopped } else { End::Late });
         }
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Asks it to end with what it has measured, and kills it if it does not.
+fn interrupt(mut child: Child, end: End) -> io::Result<End> {
+    kill_process(Pid::from_child(&child), Signal::INT)?;
+    let deadline = Instant::now() + LEAVE_TAKING_MAX;
+    while Instant::now() < deadline {
+        if child.try_wait()?.is_some() {
+            return Ok(end);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(End::Killed)
 }
 
 fn report(
@@ -185,7 +228,9 @@ fn report(
     arguments.extend(["--output".to_owned(), page.display().to_string()]);
     writeln!(out, "\n$ crosstie {}", arguments.join(" "))?;
     out.flush()?;
-    Ok(run(executable, place, &arguments, Duration::from_secs(60)))
+    let unstoppable = Stop::default();
+    let patience = Duration::from_secs(60);
+    Ok(run(executable, place, &arguments, patience, &unstoppable))
 }
 
 fn sum_up(
@@ -215,6 +260,8 @@ fn describe(outcome: &Outcome, file: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use crate::frame::usual;
 
@@ -274,10 +321,22 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_step_is_interrupted_before_it_is_killed() {
+        let stop = Stop::default();
+        let sleeper = || Command::new("sleep").arg("60").spawn().unwrap();
+        let end = wait(sleeper(), Duration::ZERO, &stop).unwrap();
+        assert!(matches!(end, End::Late));
+        stop.wish();
+        let end = wait(sleeper(), Duration::from_secs(60), &stop).unwrap();
+        assert!(matches!(end, End::Stopped));
+    }
+
+    #[test]
     fn outcomes_are_told() {
         let place = Place::on(&allowed_cores().unwrap());
         let nowhere = Path::new("/nonexistent/crosstie");
-        let outcome = run(nowhere, &place, &[], Duration::from_secs(1));
+        let stop = Stop::default();
+        let outcome = run(nowhere, &place, &[], Duration::from_secs(1), &stop);
         assert!(matches!(outcome, Outcome::Failed(_)));
         let told = describe(&outcome, nowhere);
         assert!(told.ends_with("; nothing written"), "{told}");

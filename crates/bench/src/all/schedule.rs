@@ -168,16 +168,21 @@ const STEPS: &[(&str, Timed, Timed)] = &[
     ),
 ];
 
-/// The benches that can start each peer.
-const BENCHES: [(&str, &[&str]); 5] = [
+/// About how long a peer takes to start and to end.
+const PEER_START_SECONDS: u64 = 8;
+
+/// The benches that can start each peer, and about how many times a step's own time its rounds add:
+/// Crossbar.io takes in 500 subscribers for each of them.
+const BENCHES: [(&str, &[&str], u64); 5] = [
     (
         "crossbar",
         &["rpc", "pubsub", "node", "hostile", "join", "http"],
+        3,
     ),
-    ("autobahn", &["handshake", "echo"]),
-    ("netserver", &["stream"]),
-    ("nginx", &["http"]),
-    ("rabbitmq", &["oslo", "amqp", "hostile"]),
+    ("autobahn", &["handshake", "echo"], 1),
+    ("netserver", &["stream"], 1),
+    ("nginx", &["http"], 1),
+    ("rabbitmq", &["oslo", "amqp", "hostile"], 2),
 ];
 
 /// All steps of a schedule, with the peers asked for in each that can start them.
@@ -191,18 +196,20 @@ pub(super) fn steps(length: Length, peers: &[String]) -> Vec<Step> {
         let bench = options[0].clone();
         let known = BENCHES
             .iter()
-            .filter(|(_, benches)| benches.contains(&bench.as_str()));
-        let known = known.map(|(peer, _)| *peer);
-        for peer in known.filter(|known| peers.iter().any(|peer| peer == known)) {
+            .filter(|(_, benches, _)| benches.contains(&bench.as_str()));
+        let asked = known.filter(|(known, ..)| peers.iter().any(|peer| peer == known));
+        let mut with_peers = *seconds;
+        for (peer, _, factor) in asked {
             // A table of growing workers is about our own testee alone.
             if !command.contains("--scaling") {
-                options.extend(["--peer".to_owned(), peer.to_owned()]);
+                options.extend(["--peer".to_owned(), (*peer).to_owned()]);
+                with_peers += PEER_START_SECONDS + seconds * factor;
             }
         }
         Step {
             name,
             options,
-            seconds: *seconds,
+            seconds: with_peers,
         }
     };
     STEPS.iter().map(step).collect()
@@ -214,12 +221,15 @@ mod tests {
 
     #[test]
     fn schedules_take_as_long_as_they_say() {
-        let total = |length| {
-            steps(length, &[])
-                .iter()
-                .map(|step| step.seconds)
-                .sum::<u64>()
+        let of = |length, peers: &[String]| {
+            let steps = steps(length, peers);
+            steps.iter().map(|step| step.seconds).sum::<u64>()
         };
+        let total = |length| of(length, &[]);
+        // Measured: 24 minutes.
+        let peers = ["crossbar", "rabbitmq"].map(str::to_owned);
+        let with_peers = of(Length::Short, &peers);
+        assert!((1_300..=1_700).contains(&with_peers), "{with_peers}");
         assert!(
             (150..=430).contains(&total(Length::Short)),
             "{}",

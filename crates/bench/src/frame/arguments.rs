@@ -4,9 +4,10 @@
 //! An instrument's options are its arguments: what an option is called, what it is by default and what it
 //! does is said in one place, beside the check of what cannot be had together.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -41,8 +42,7 @@ impl FileOptions {
     /// known before anything is measured.
     pub(crate) fn common(&self, host: Host) -> Result<Common, BenchError> {
         if let Some(path) = &self.json {
-            let opened = OpenOptions::new().create(true).append(true).open(path);
-            opened.map_err(|error| {
+            check_writable(path).map_err(|error| {
                 BenchError::Options(format!("--json {}: {error}", path.display()))
             })?;
         }
@@ -52,6 +52,16 @@ impl FileOptions {
             json: self.json.clone(),
             ..Common::default()
         })
+    }
+}
+
+/// Opens the file and leaves everything as it was: a bench that is killed must not leave an empty file.
+fn check_writable(path: &Path) -> io::Result<()> {
+    let is_new = !path.exists();
+    OpenOptions::new().create(true).append(true).open(path)?;
+    match is_new {
+        true => fs::remove_file(path),
+        false => Ok(()),
     }
 }
 
