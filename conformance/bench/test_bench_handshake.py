@@ -351,11 +351,11 @@ def test_arguments_that_make_no_sense(arguments, expected):
 # --- comparisons
 
 
-def compared(tmp_path: Path, *arguments: object) -> tuple[str, dict]:
+def compared(tmp_path: Path, *arguments: object, code: int = 0) -> tuple[str, dict]:
     file = tmp_path / "frame.json"
     short = ["--runs", 1, "--seconds", 0.2, "--placement", "same-core", "--json", file]
     done = crosstie("bench", *arguments, *short)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout, json.loads(file.read_text())
 
 
@@ -394,9 +394,8 @@ def test_the_testee_beside_floor_and_peer(tmp_path):
 
 
 def test_a_peer_that_is_absent(tmp_path):
-    said, frame = compared(
-        tmp_path, "handshake", "--peer", "autobahn", "--peer-python", "/nonexistent/python"
-    )
+    peer = ("--peer", "autobahn", "--peer-python", "/nonexistent/python")
+    said, frame = compared(tmp_path, "handshake", *peer, code=1)
     assert set(rows_of(frame)) == {"crosstie", "floor"}
     assert "pip install autobahn" in said
     assert re.search(r"^ autobahn +absent", said, re.MULTILINE)

@@ -79,7 +79,7 @@ def test_a_web_server_is_asked_for_the_file_alone(tmp_path: Path):
 
 def test_who_is_not_there_is_named(tmp_path: Path):
     done = bench("--case", "file", "--peer", "crossbar", *SHORT, path=str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert "crossbar: absent from PATH; to get it: pip install crossbar" in done.stdout
 
 

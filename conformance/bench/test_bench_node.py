@@ -144,7 +144,7 @@ def test_the_directory_is_left_as_it_was():
 def test_an_absent_peer_is_said_to_be(tmp_path):
     results = tmp_path / "results.json"
     done = bench("--native", "--peer", "crossbar", *SHORT, "--json", results, PATH="/nonexistent")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert "crossbar: absent from PATH; to get it: pip install crossbar" in done.stdout
     peers = json.loads(results.read_text())["settings"]["peers"]
     assert peers == [{"name": "crossbar", "version": None, "present": False}]

@@ -236,7 +236,7 @@ def test_what_cannot_be_had(arguments, expected):
 def test_an_absent_peer_is_said_to_be(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     done = bench("stream", "-t", "TCP_RR", "--peer", "netserver", *SHORT)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "netserver: absent" in done.stdout
     assert "https://github.com/HewlettPackard/netperf" in done.stdout
 

@@ -544,7 +544,8 @@ def test_bench_footprint(tmp_path):
 
 
 def test_bench_leaves_no_process_behind_when_it_is_interrupted(running, tmp_path):
-    command = running("bench", "rpc", "--seconds", "60", "--runs", "1", cwd=tmp_path)
+    arguments = ("--seconds", "60", "--runs", "1", "--calls-per-line", "50")
+    command = running("bench", "rpc", *arguments, cwd=tmp_path)
     assert "round-trip" in command.line()
     children = [os.pidfd_open(child) for child in children_of(command.process.pid)]
     assert children

@@ -34,8 +34,8 @@ impl Report {
 }
 
 /// Measures, prints to standard output, and writes the results file if one was asked for. What was
-/// found before an error is printed and written all the same. Whether there is something, and no round of
-/// any subject failed.
+/// found before an error is printed and written all the same. Whether there is something, no round of any
+/// subject failed, and every peer that was asked for is installed.
 pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> {
     instrument.common().check()?;
     let site = Site::new(instrument.common(), !(I::IS_SINGLE && I::SPEAKS))?;
@@ -68,7 +68,7 @@ pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> 
     let report = run.report();
     run.write(&report)?;
     outcome?;
-    Ok(report.is_valid())
+    Ok(report.is_valid() && run.instrument.testbed().absent.is_empty())
 }
 
 struct Run<I: Instrument> {

@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::figures::{Round, Series};
-use crate::frame::{self, Common, Host, Instrument, Section, Site, Stage, instrument};
+use crate::frame::{self, Common, Host, Instrument, Section, Site, Stage, Testbed, instrument};
 use crate::machine::Placement;
 
 use catalogue::{Attack, Setting};
@@ -145,6 +145,14 @@ impl Instrument for Hostile {
             "attacks": attacks.iter().map(|attack| attack.name).collect::<Vec<_>>(),
             "subjects": present.map(Subject::name).collect::<Vec<_>>(),
         })
+    }
+
+    fn testbed(&self) -> Testbed {
+        let absent = self.absent.iter().map(|subject| subject.name().to_owned());
+        Testbed {
+            absent: absent.collect(),
+            ..Testbed::default()
+        }
     }
 
     fn cases(&self) -> Result<Vec<Case>, BenchError> {

@@ -88,7 +88,7 @@ impl Baseline {
         let endpoint = site.network.reach(&endpoint)?;
         let load = LoadOrder {
             outstanding: options.outstanding,
-            batch: options.batch,
+            batch: options.batch(),
         };
         let ends = (0..u32::try_from(options.pairs).unwrap_or(u32::MAX))
             .map(|pair| {

@@ -89,7 +89,7 @@ impl Instrument for Rpc {
     fn settings(&self, _site: &Site) -> Value {
         let options = &self.options;
         json!({
-            "batch": options.batch,
+            "batch": options.batch(),
             "outstanding": options.outstanding,
             "pairs": options.pairs,
             "payload_bytes": options.payload_bytes,
@@ -137,7 +137,7 @@ impl Instrument for Rpc {
                 let plan = plan(options, stage, &ends, &place, &router.processes);
                 let prefix = case.document_prefix();
                 run(&plan, &mut |average_ms| {
-                    if !router.is_peer {
+                    if options.calls_per_line.is_some() && !router.is_peer {
                         stage.site.say(&document::line(&prefix, average_ms));
                     }
                 })

@@ -14,14 +14,9 @@ pub struct RpcOptions {
     /// default: these two); may be repeated.
     #[arg(long = "case", value_name = "CASE")]
     pub(super) cases: Vec<Case>,
-    /// Calls between two lines of the document's form.
-    #[arg(
-        long = "calls-per-line",
-        alias = "batch",
-        default_value_t = 1000,
-        value_name = "N"
-    )]
-    pub(super) batch: u64,
+    /// Print the average of every N calls, in the form of the source document, above the tables.
+    #[arg(long = "calls-per-line", alias = "batch", value_name = "N")]
+    pub(super) calls_per_line: Option<u64>,
     /// Calls that each caller keeps in flight.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) outstanding: usize,
@@ -53,7 +48,10 @@ impl RpcOptions {
 
     /// Refuses what makes no sense, or would take the machine down.
     fn check(&self) -> Result<(), BenchError> {
-        require(self.batch > 0, "--calls-per-line is at least 1")?;
+        require(
+            self.calls_per_line != Some(0),
+            "--calls-per-line is at least 1",
+        )?;
         let outstanding = 1..=65_536;
         require(
             outstanding.contains(&self.outstanding),
@@ -67,6 +65,11 @@ impl RpcOptions {
             "--spin starts a router, and a --url names one",
         )?;
         self.routers.check(&self.cases)
+    }
+
+    /// Calls in each batch of which the caller reports the average.
+    pub(super) fn batch(&self) -> u64 {
+        self.calls_per_line.unwrap_or(1_000)
     }
 
     /// Whether a call goes after the other, of a router that nothing special is asked of.
@@ -123,6 +126,14 @@ mod tests {
                 o.cases = Case::OF_THE_DOCUMENT.to_vec();
             },
             Err("tcp-websocket-json is not what that URL speaks"),
+        );
+        check(|o| o.calls_per_line = Some(0), Err("--calls-per-line"));
+        check(
+            |o| {
+                o.routers.server.url = "rs+unix:///x".parse().ok();
+                o.spin = true;
+            },
+            Err("--spin starts a router"),
         );
         check(|o| o.outstanding = 0, Err("--outstanding"));
         check(|o| o.payload_bytes = 1 << 30, Err("--payload"));

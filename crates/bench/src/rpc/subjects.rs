@@ -51,7 +51,7 @@ pub(super) fn plan<'a>(
 pub(super) fn ends(target: &Target, options: &RpcOptions, round: usize) -> Vec<Ends> {
     let load = LoadOrder {
         outstanding: options.outstanding,
-        batch: options.batch,
+        batch: options.batch(),
     };
     (0..options.pairs)
         .map(|pair| {
