@@ -14,7 +14,8 @@ from rig.router import Router, binary
 HISTORY = "com.history.topic"
 
 # As long as the tests' other waits: nothing here is silent.
-PATIENCE = ("--patience", "30s", "--scenario-max", "60s")
+# One play of each scenario: whether verdicts are stable is another test's.
+PATIENCE = ("--patience", "30s", "--scenario-max", "60s", "--plays", "1")
 
 
 def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -70,7 +71,7 @@ def failures(judgement: dict) -> list[tuple]:
         (feature["file"], each["line"], each["scenario"], each["verdict"], each.get("came"))
         for feature in judgement["features"]
         for each in feature["scenarios"]
-        if each["verdict"] in ("fails", "undecided")
+        if each["verdict"] in ("fails", "undecided", "unstable")
     ]
 
 
@@ -104,6 +105,7 @@ def test_crosstie(node, certificate_directory: Path, tmp_path: Path, transport, 
     assert counts["passes"] > 180
     # By the specification wherever an option says which: one thing is left as Crossbar.io does it.
     assert counts["as_crossbar"] == 1
+    assert judgement["own_counts"]["passes"] == 20
     assert judgement["router"].startswith("Crosstie-")
 
 

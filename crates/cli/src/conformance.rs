@@ -19,7 +19,8 @@ use crate::wamp_arguments::duration;
 /// Judge any WAMP router by its URL: each feature of the specification by scenarios that are played
 /// against it.
 ///
-/// The exit code is 0 where nothing that is announced fails, 1 where something does, 2 where nothing could be judged.
+/// The exit code is 0 if nothing that is announced fails, 1 if something does or the router ends during the run, 2 if
+/// nothing could be judged.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
@@ -62,6 +63,9 @@ pub(crate) struct Arguments {
     /// Play also what the router does not announce.
     #[arg(long)]
     unannounced: bool,
+    /// Plays of each scenario. If two of them differ, the scenario is unstable.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=100))]
+    plays: u8,
     /// The longest wait for one message.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     patience: Duration,
@@ -116,10 +120,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         true => say!("{}", serde_json::to_string_pretty(&judgement)?)?,
         false => say!("{judgement}")?,
     };
-    let fails = judgement.features.iter().any(|feature| {
-        feature.verdict == Verdict::Fails || is_strict && feature.verdict == Verdict::AsCrossbar
+    // Whoever asked for what a router does not announce is told, and the router is not blamed.
+    let mut judged = judgement.features.iter();
+    let fails = judged.any(|feature| match feature.verdict {
+        Verdict::Fails | Verdict::Unstable => !feature.is_own || feature.is_announced,
+        Verdict::AsCrossbar => is_strict,
+        _ => false,
     });
-    Ok(ExitCode::from(u8::from(fails)))
+    Ok(ExitCode::from(u8::from(
+        fails || judgement.gone_since.is_some(),
+    )))
 }
 
 fn options(arguments: Arguments, given: BTreeMap<String, String>) -> anyhow::Result<Options> {
@@ -142,6 +152,7 @@ fn options(arguments: Arguments, given: BTreeMap<String, String>) -> anyhow::Res
         prefix: arguments.prefix,
         given,
         unannounced: arguments.unannounced,
+        plays: arguments.plays.into(),
     })
 }
 

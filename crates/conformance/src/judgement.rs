@@ -13,6 +13,8 @@ pub enum Verdict {
     /// As Crossbar.io does it, which is known to differ from the specification.
     AsCrossbar,
     Fails,
+    /// It was played several times, and did not come out the same.
+    Unstable,
     /// It holds for the sessions of one node; here they are on several, and it is said what differs there.
     ByNode,
     /// It is not in WELCOME, and was not played.
@@ -29,6 +31,7 @@ impl fmt::Display for Verdict {
             Self::Passes => "passes",
             Self::AsCrossbar => "as Crossbar.io",
             Self::Fails => "fails",
+            Self::Unstable => "unstable",
             Self::ByNode => "by node",
             Self::NotAnnounced => "not announced",
             Self::NotGiven => "not given",
@@ -50,10 +53,13 @@ pub struct Judgement {
     /// What WELCOME announces, as `dealer.call_canceling`.
     pub announced: Vec<String>,
     pub features: Vec<FeatureReport>,
+    /// Scenarios of the specification.
     pub counts: Counts,
-    /// The first scenario for which nobody listened any more: what fails from there on says nothing.
+    /// Scenarios of what is Crosstie's own.
+    pub own_counts: Counts,
+    /// The router ended while this scenario was played, or before it: nothing after it was played.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unreachable_since: Option<String>,
+    pub gone_since: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -61,6 +67,8 @@ pub struct FeatureReport {
     pub feature: String,
     pub file: String,
     pub section: String,
+    /// Whether it is Crosstie's own, and not the specification's.
+    pub is_own: bool,
     /// What a router with it announces.
     pub announces: Vec<String>,
     pub is_announced: bool,
@@ -95,6 +103,7 @@ pub struct Counts {
     pub passes: usize,
     pub as_crossbar: usize,
     pub fails: usize,
+    pub unstable: usize,
     pub by_node: usize,
     pub not_announced: usize,
     pub not_given: usize,
@@ -107,6 +116,7 @@ impl Counts {
             Verdict::Passes => &mut self.passes,
             Verdict::AsCrossbar => &mut self.as_crossbar,
             Verdict::Fails => &mut self.fails,
+            Verdict::Unstable => &mut self.unstable,
             Verdict::ByNode => &mut self.by_node,
             Verdict::NotAnnounced => &mut self.not_announced,
             Verdict::NotGiven => &mut self.not_given,
@@ -126,6 +136,7 @@ impl Counts {
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self { fails: 1.., .. } => Verdict::Fails,
+            Self { unstable: 1.., .. } => Verdict::Unstable,
             Self { by_node: 1.., .. } => Verdict::ByNode,
             Self {
                 as_crossbar: 1.., ..
@@ -148,7 +159,8 @@ impl FeatureReport {
     /// Passed, and played.
     fn score(&self) -> String {
         let counts = Counts::of(&self.scenarios);
-        let played = counts.passes + counts.as_crossbar + counts.fails + counts.by_node;
+        let failed = counts.as_crossbar + counts.fails + counts.unstable + counts.by_node;
+        let played = counts.passes + failed;
         match played {
             0 => format!("- of {}", self.scenarios.len()),
             _ => format!("{} of {played}", counts.passes),
@@ -166,6 +178,18 @@ impl FeatureReport {
 }
 
 impl Judgement {
+    /// Counts the feature's scenarios where they belong.
+    pub(crate) fn add(&mut self, report: FeatureReport) {
+        let counts = match report.is_own {
+            true => &mut self.own_counts,
+            false => &mut self.counts,
+        };
+        for scenario in &report.scenarios {
+            counts.add(scenario.verdict);
+        }
+        self.features.push(report);
+    }
+
     fn nodes(&self) -> Vec<&str> {
         let also = self.also.iter().map(String::as_str);
         std::iter::once(self.url.as_str()).chain(also).collect()
@@ -182,54 +206,79 @@ impl fmt::Display for Judgement {
             self.realm,
             self.serializer
         )?;
-        let longest = |width: usize, text: &str| width.max(text.chars().count());
-        let features = self.features.iter();
-        let titles = features
-            .clone()
-            .fold(7, |width, one| longest(width, &one.feature));
-        let sections = features.fold(13, |width, one| longest(width, &one.section));
-        writeln!(
-            f,
-            "{:titles$}  {:sections$}  {:9}  verdict",
-            "feature", "specification", "passes"
-        )?;
-        for one in &self.features {
-            writeln!(
-                f,
-                "{:titles$}  {:sections$}  {:9}  {}",
-                one.feature,
-                one.section,
-                one.score(),
-                one.in_words()
-            )?;
+        let (own, specified): (Vec<_>, Vec<_>) = self.features.iter().partition(|one| one.is_own);
+        table(f, "feature", "specification", &specified)?;
+        if !own.is_empty() {
+            writeln!(f)?;
+            table(f, "Crosstie's own", "described in", &own)?;
         }
         for one in &self.features {
             f.write_str(&one.details())?;
         }
-        if let Some(name) = &self.unreachable_since {
+        if let Some(name) = &self.gone_since {
             writeln!(
                 f,
-                "\nnobody listened any more from this scenario on: {name}"
+                "\nthe router is gone since this scenario, and the rest is undecided: {name}"
             )?;
         }
-        let Counts {
-            passes,
-            as_crossbar,
-            fails,
-            by_node,
-            not_announced,
-            not_given,
-            undecided,
-        } = self.counts;
-        write!(
-            f,
-            "\nscenarios: {passes} pass, {fails} fail, {as_crossbar} as Crossbar.io, {not_announced} not announced, \
-             {not_given} not given, {undecided} undecided"
-        )?;
+        write!(f, "\nscenarios: {}", self.counts.in_words())?;
         match self.also.is_empty() {
-            true => Ok(()),
-            false => write!(f, ", {by_node} by node"),
+            true => {}
+            false => write!(f, ", {} by node", self.counts.by_node)?,
         }
+        match own.is_empty() {
+            true => Ok(()),
+            false => write!(f, "\nCrosstie's own: {}", self.own_counts.in_words()),
+        }
+    }
+}
+
+/// A row for each feature.
+fn table(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    place: &str,
+    features: &[&FeatureReport],
+) -> fmt::Result {
+    let longest = |width: usize, text: &str| width.max(text.chars().count());
+    let widest = |head: &str, text: fn(&FeatureReport) -> &str| {
+        let texts = features.iter().map(|one| text(one));
+        texts.fold(head.len(), longest)
+    };
+    let (titles, sections) = (
+        widest(what, |one| &one.feature),
+        widest(place, |one| &one.section),
+    );
+    writeln!(
+        f,
+        "{what:titles$}  {place:sections$}  {:9}  verdict",
+        "passes"
+    )?;
+    for one in features {
+        writeln!(
+            f,
+            "{:titles$}  {:sections$}  {:9}  {}",
+            one.feature,
+            one.section,
+            one.score(),
+            one.in_words()
+        )?;
+    }
+    Ok(())
+}
+
+impl Counts {
+    fn in_words(&self) -> String {
+        format!(
+            "{} pass, {} fail, {} unstable, {} as Crossbar.io, {} not announced, {} not given, {} undecided",
+            self.passes,
+            self.fails,
+            self.unstable,
+            self.as_crossbar,
+            self.not_announced,
+            self.not_given,
+            self.undecided
+        )
     }
 }
 
@@ -240,6 +289,8 @@ impl FeatureReport {
         for scenario in &self.scenarios {
             let word = match scenario.verdict {
                 Verdict::Passes | Verdict::NotAnnounced => continue,
+                // Said once, of the router.
+                Verdict::Undecided if scenario.why.is_empty() => continue,
                 verdict => verdict,
             };
             let _ = writeln!(
@@ -247,7 +298,11 @@ impl FeatureReport {
                 "\n{}:{}: {word}: {}",
                 self.file, scenario.line, scenario.scenario
             );
-            let _ = writeln!(text, "  specification  {}", scenario.section);
+            let place = match self.is_own {
+                true => "described in ",
+                false => "specification",
+            };
+            let _ = writeln!(text, "  {place}  {}", scenario.section);
             if let (Some(who), Some(expected), Some(came)) =
                 (scenario.session, &scenario.expected, &scenario.came)
             {

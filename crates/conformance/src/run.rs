@@ -38,6 +38,8 @@ pub struct Options {
     pub given: BTreeMap<String, String>,
     /// Whether what is not announced is played too.
     pub unannounced: bool,
+    /// How many times each scenario is played; fewer as soon as two verdicts differ.
+    pub plays: usize,
 }
 
 /// Why nothing can be judged.
@@ -86,40 +88,39 @@ pub fn run(
     let announcements = welcomes.iter().map(announced);
     let announced = announcements.reduce(|all, one| &all & &one);
     let announced = announced.unwrap_or_default();
+    let agent = welcomes.first().and_then(agent);
     let mut stage = Stage {
         labels: labels(&router, &options.given),
         router,
         announced,
         scenario_max: options.scenario_max,
         unannounced: options.unannounced,
+        plays: options.plays.max(1),
+        is_crosstie: agent
+            .as_deref()
+            .is_some_and(|agent| agent.starts_with(CROSSTIE)),
         prefix: format!("{}.{}", options.prefix, run_name()?),
         number: 0,
-        unreachable_since: None,
+        gone_since: None,
     };
     let mut judgement = Judgement {
         url,
         also,
         realm: stage.router.realm.clone(),
         serializer: stage.router.serializer.to_string(),
-        router: welcomes
-            .first()
-            .and_then(|welcome| welcome.get("agent"))
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        router: agent,
         announced: stage.announced.iter().cloned().collect(),
         features: Vec::new(),
         counts: Counts::default(),
-        unreachable_since: None,
+        own_counts: Counts::default(),
+        gone_since: None,
     };
     for feature in features {
         let report = stage.feature(feature);
-        for scenario in &report.scenarios {
-            judgement.counts.add(scenario.verdict);
-        }
         played(&report);
-        judgement.features.push(report);
+        judgement.add(report);
     }
-    judgement.unreachable_since = stage.unreachable_since;
+    judgement.gone_since = stage.gone_since;
     Ok(judgement)
 }
 
@@ -132,8 +133,10 @@ struct Stage {
     unannounced: bool,
     prefix: String,
     number: usize,
-    /// The first scenario for which nobody listened any more.
-    unreachable_since: Option<String>,
+    plays: usize,
+    is_crosstie: bool,
+    /// The scenario during which the router ended, or before which it had.
+    gone_since: Option<String>,
 }
 
 impl Stage {
@@ -143,12 +146,13 @@ impl Stage {
             feature: feature.title.clone(),
             file: feature.file.clone(),
             section: feature.section.clone(),
+            is_own: feature.is_own,
             announces: feature
                 .announced
                 .iter()
                 .map(Announcement::to_string)
                 .collect(),
-            is_announced: self.missing(&feature.announced).is_none(),
+            is_announced: self.missing_of(feature).is_none(),
             verdict: Verdict::Undecided,
             scenarios: scenarios.map(|one| self.scenario(feature, one)).collect(),
         };
@@ -169,11 +173,11 @@ impl Stage {
             why: Vec::new(),
             transcript: Vec::new(),
         };
-        let missing = self.missing(&feature.announced);
+        let missing = self.missing_of(feature);
         let missing = missing.or_else(|| self.missing(&scenario.announced));
         if let Some(missing) = missing.filter(|_| !self.unannounced) {
             report.verdict = Verdict::NotAnnounced;
-            report.why.push(format!("{missing} is not in WELCOME"));
+            report.why.push(missing);
             return report;
         }
         let mut needs = feature.needs.iter().chain(&scenario.needs);
@@ -185,13 +189,18 @@ impl Stage {
             });
             return report;
         }
+        if self.gone_since.is_some() {
+            report.verdict = Verdict::Undecided;
+            return report;
+        }
         let by_node = scenario.by_node.as_ref().or(feature.by_node.as_ref());
         let by_node = by_node.filter(|_| self.router.endpoints.len() > 1);
         let patience = match by_node {
             None => self.router.patience,
             Some(_) => self.router.patience.min(BY_NODE_PATIENCE_MAX),
         };
-        self.play(scenario, patience, &mut report);
+        let plays = if by_node.is_some() { 1 } else { self.plays };
+        self.play_several_times(scenario, patience, plays, &mut report);
         if let Some(why) = by_node
             && matches!(report.verdict, Verdict::Fails | Verdict::AsCrossbar)
         {
@@ -199,6 +208,36 @@ impl Stage {
             report.why.insert(0, why.clone());
         }
         report
+    }
+
+    /// Until two verdicts differ: then neither is the scenario's, and what failed is shown.
+    fn play_several_times(
+        &mut self,
+        scenario: &Scenario,
+        patience: Duration,
+        plays: usize,
+        report: &mut ScenarioReport,
+    ) {
+        let fresh = report.clone();
+        self.play(scenario, patience, report);
+        for play in 2..=plays {
+            if self.gone_since.is_some() || report.verdict == Verdict::Undecided {
+                return;
+            }
+            let mut again = fresh.clone();
+            self.play(scenario, patience, &mut again);
+            if again.verdict == report.verdict || self.gone_since.is_some() {
+                continue;
+            }
+            let verdicts = [report.verdict, again.verdict];
+            let said = format!("{} at first, {} in play {play}", verdicts[0], verdicts[1]);
+            if report.verdict == Verdict::Passes {
+                *report = again;
+            }
+            report.verdict = Verdict::Unstable;
+            report.why.insert(0, said);
+            return;
+        }
     }
 
     fn play(&mut self, scenario: &Scenario, patience: Duration, report: &mut ScenarioReport) {
@@ -221,8 +260,19 @@ impl Stage {
                 }
             }
         }
-        if sessions.is_unreachable && self.unreachable_since.is_none() {
-            self.unreachable_since = Some(scenario.name.clone());
+        if sessions.has_lost_one && self.router.is_gone() {
+            self.gone_since = Some(scenario.name.clone());
+            report.transcript = sessions.transcript.lines();
+            // One that ended before the scenario began is named in the end, and not here.
+            report.verdict = match report.transcript.is_empty() {
+                true => Verdict::Undecided,
+                false => {
+                    let why = "the router ended: it accepts no connection any more";
+                    report.why.push(why.to_owned());
+                    Verdict::Fails
+                }
+            };
+            return;
         }
         match play.outcome() {
             Outcome::Passes => {}
@@ -246,12 +296,25 @@ impl Stage {
         }
     }
 
-    fn missing<'f>(&self, announced: &'f [Announcement]) -> Option<&'f Announcement> {
-        announced
-            .iter()
-            .find(|one| !self.announced.contains(&one.to_string()))
+    /// Why the router does not have a feature, by what it says of itself.
+    fn missing_of(&self, feature: &Feature) -> Option<String> {
+        match feature.is_own && feature.announced.is_empty() && !self.is_crosstie {
+            true => {
+                Some("the specification does not have it, and this is another router".to_owned())
+            }
+            false => self.missing(&feature.announced),
+        }
+    }
+
+    fn missing(&self, announced: &[Announcement]) -> Option<String> {
+        let mut announced = announced.iter().map(Announcement::to_string);
+        let missing = announced.find(|one| !self.announced.contains(one))?;
+        Some(format!("{missing} is not in WELCOME"))
     }
 }
+
+/// How Crosstie's `WELCOME.Details.agent` begins.
+const CROSSTIE: &str = "Crosstie";
 
 /// What the router says of itself.
 fn welcome(router: &Router, endpoint: &Endpoint, patience: Duration) -> Result<Value, String> {
@@ -282,6 +345,10 @@ fn leave(connection: &mut crate::connection::Connection, patience: Duration) {
     if connection.send(&goodbye).is_ok() {
         let _ = happened(connection.receive(patience));
     }
+}
+
+fn agent(welcome: &Value) -> Option<String> {
+    Some(welcome.get("agent")?.as_str()?.to_owned())
 }
 
 fn announced(welcome: &Value) -> BTreeSet<String> {

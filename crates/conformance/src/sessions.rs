@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crosstie_client::{Authenticator, Challenge, Endpoint};
@@ -42,6 +43,17 @@ impl Router {
         let stream = Stream::connect(&endpoint.address, self.tls.as_ref(), self.patience);
         let stream = stream.map_err(Trouble::Unreachable)?;
         Connection::open(stream, &speech, self.patience)
+    }
+
+    /// Whether one of its nodes accepts no connection any more. One that restarts gets a moment for it.
+    pub(crate) fn is_gone(&self) -> bool {
+        let is_gone = |endpoint: &Endpoint| {
+            (0..GONE_ATTEMPTS).all(|attempt| {
+                thread::sleep(GONE_PAUSE * attempt);
+                Stream::connect(&endpoint.address, None, self.patience).is_err()
+            })
+        };
+        self.endpoints.iter().any(is_gone)
     }
 
     /// Where this session connects to.
@@ -125,6 +137,11 @@ impl Router {
     }
 }
 
+/// How often a router that refused a connection is tried again before it counts as gone, after 0, 250 and
+/// 500 ms.
+const GONE_ATTEMPTS: u32 = 3;
+const GONE_PAUSE: Duration = Duration::from_millis(250);
+
 /// What a client says of one of its roles.
 fn announced(role: &str, features: &[Announcement]) -> Value {
     let of_role = features.iter().filter(|one| one.role == role);
@@ -145,8 +162,8 @@ pub(crate) struct Sessions<'r> {
     patience: Duration,
     end: Instant,
     pub(crate) transcript: Transcript,
-    /// Whether nobody listens there any more.
-    pub(crate) is_unreachable: bool,
+    /// Whether a connection ended or was refused.
+    pub(crate) has_lost_one: bool,
 }
 
 impl<'r> Sessions<'r> {
@@ -158,7 +175,7 @@ impl<'r> Sessions<'r> {
             patience,
             end,
             transcript: Transcript::default(),
-            is_unreachable: false,
+            has_lost_one: false,
         }
     }
 
@@ -189,7 +206,7 @@ impl<'r> Sessions<'r> {
 
     fn open(&mut self, who: char, serializer: Option<Serializer>) -> Result<(), Trouble> {
         let opened = self.router.open(self.router.endpoint_of(who), serializer);
-        self.is_unreachable |= matches!(opened, Err(Trouble::Unreachable(_)));
+        self.has_lost_one |= opened.is_err();
         let connection = opened?;
         self.connections.insert(who, connection);
         Ok(())
@@ -204,7 +221,7 @@ impl<'r> Sessions<'r> {
             return Happened::Closed;
         };
         let transcript = &mut self.transcript;
-        self.router.join(
+        let joined = self.router.join(
             connection,
             join,
             patience,
@@ -212,7 +229,9 @@ impl<'r> Sessions<'r> {
                 true => transcript.sent(who, message),
                 false => transcript.came(who, message),
             },
-        )
+        );
+        self.has_lost_one |= matches!(joined, Happened::Closed);
+        joined
     }
 
     /// What cannot be sent is seen by what comes, or does not.
@@ -240,6 +259,7 @@ impl<'r> Sessions<'r> {
             Ok(message) => self.transcript.came(who, message),
             Err(trouble) => self.transcript.note(who, &trouble.to_string()),
         }
+        self.has_lost_one |= matches!(received, Err(Trouble::Closed | Trouble::Io(_)));
         happened(received)
     }
 

@@ -100,6 +100,7 @@ fn judge(how: Broken, files: &[&str]) -> Judgement {
         prefix: "com.test".to_owned(),
         given: BTreeMap::new(),
         unannounced: false,
+        plays: 1,
     };
     run(options, &features, |_: &FeatureReport| {}).unwrap()
 }

@@ -12,8 +12,10 @@ pub struct Feature {
     /// The file's name, for messages.
     pub file: String,
     pub title: String,
-    /// Where in the specification's text it is.
+    /// Where it is described: in the specification's text, or if it is our own, in this project's.
     pub section: String,
+    /// Whether it is Crosstie's own, and the specification does not have it.
+    pub is_own: bool,
     /// What a router announces that has it; nothing for the basic profile.
     pub announced: Vec<Announcement>,
     /// What else the feature needs to be judged, by names of labels that must be given.

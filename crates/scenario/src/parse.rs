@@ -38,6 +38,7 @@ pub fn parse(file: &str, text: &str) -> Result<Feature, ParseError> {
             file: file.to_owned(),
             title: String::new(),
             section: String::new(),
+            is_own: false,
             announced: Vec::new(),
             needs: Vec::new(),
             by_node: None,
@@ -116,6 +117,10 @@ impl Parser {
             ("section", None) => {
                 self.feature.section = named(rest, "the section, as advanced/x#y")?
             }
+            ("own", None) => {
+                self.feature.section = named(rest, "the page, as docs/x.md")?;
+                self.feature.is_own = true;
+            }
             ("section", Some(scenario)) => {
                 scenario.section = Some(named(rest, "the section, as advanced/x#y")?);
             }
@@ -128,7 +133,7 @@ impl Parser {
             ("features", None) => self.defaults = announcements(rest)?,
             (_, None) => {
                 return Err(format!(
-                    "expected feature, section, announced, needs, nodes, features or == NAME, found {:?}",
+                    "expected feature, section, own, announced, needs, nodes, features or == NAME, found {:?}",
                     beginning(head)
                 ));
             }
