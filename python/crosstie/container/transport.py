@@ -206,7 +206,7 @@ def secured(endpoint, tls: dict, host: str, directory: Path):
     except ImportError as error:
         raise ValueError(
             f"TLS for components needs pyOpenSSL and service-identity ({error});"
-            " pip install 'crosstie[tls]' brings them"
+            " pip install 'twisted[tls]' brings them"
         ) from error
     authorities = None
     if "ca_certificates" in tls:
