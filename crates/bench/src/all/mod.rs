@@ -26,10 +26,10 @@ use crate::subject::guarded;
 /// makes a report of the results files. Goes on when a bench fails, and says so at the end.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AllOptions {
-    /// Some seven minutes, longer with peers: whether everything works, and where figures lie [default].
+    /// About 8 minutes, longer with peers: whether everything works, and where figures lie [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
-    /// Some fifty-five minutes, longer with peers: what is worth publishing.
+    /// About 55 minutes, longer with peers: what is worth publishing.
     #[arg(long)]
     full: bool,
     /// Where the results files and report.html go; files of these names are overwritten.
