@@ -70,8 +70,8 @@ def test_a_process_that_used_no_processor_has_no_figure(tmp_path, instrument):
         said, metrics = bench(tmp_path, instrument, *more, "--pid", sleeper.pid)
         sleeper.kill()
     assert f"warning: --pid {sleeper.pid}: no processor time" in said
-    assert not [name for name in metrics if name.startswith("router_cpu")]
-    assert "router_busy_cores" not in metrics
+    unknown = ("router_cpu", "router_busy", "router_pss")
+    assert not [name for name in metrics if name.startswith(unknown)]
 
 
 def test_busy_polling_is_not_for_somebody_elses_router(tmp_path):
@@ -83,3 +83,32 @@ def test_busy_polling_is_not_for_somebody_elses_router(tmp_path):
     )
     assert done.returncode == 2
     assert "--spin starts a router, and a --url names one" in done.stderr
+
+
+def test_held_connections_of_a_server_that_another_process_is(tmp_path):
+    results = tmp_path / "results.json"
+    with (
+        subprocess.Popen(["sleep", "60"]) as sleeper,
+        subprocess.Popen(
+            [binary(), "testee", "stream", "--listen", "tcp://127.0.0.1:0"],
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as testee,
+    ):
+        assert testee.stderr
+        url = testee.stderr.readline().split()[-1]
+        accept = ("accept", "--connections", "50", "--delay", "0", "--json", results)
+        done = subprocess.run(
+            [binary(), "bench", *accept, "--url", url, "--pid", str(sleeper.pid)],
+            text=True,
+            capture_output=True,
+            timeout=60,
+        )
+        sleeper.kill()
+        testee.terminate()
+    assert done.returncode == 0, done.stderr
+    assert f"warning: --pid {sleeper.pid}: no processor time" in done.stdout
+    [row] = json.loads(results.read_text())["results"]
+    assert row["metrics"]["established"] == 50
+    assert not [name for name in row["metrics"] if name.startswith("server_")]

@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         true => say!("{}", serde_json::to_string_pretty(&judgement)?)?,
         false => say!("{judgement}")?,
     };
-    // Whoever asked for what a router does not announce is told, and the router is not blamed.
+    // A feature of ours that the router does not announce may be played on request, and fails nothing.
     let mut judged = judgement.features.iter();
     let fails = judged.any(|feature| match feature.verdict {
         Verdict::Fails | Verdict::Unstable => !feature.is_own || feature.is_announced,

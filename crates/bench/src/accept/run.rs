@@ -33,6 +33,8 @@ struct Found {
     server_bytes_after_echo: Option<f64>,
     /// Of the kernel's, for both ends.
     kernel_bytes: f64,
+    /// Whether the processes that are called the server's used the processor.
+    has_served: bool,
     server_cpu_us: Option<f64>,
     client_cpu_us: f64,
     /// Held connections that the server closed.
@@ -93,7 +95,6 @@ pub(super) fn run(
     let clients = Clients::start(plan, subject, sources)?;
     let mut run = Run {
         plan,
-        subject,
         clients,
         found: Found::default(),
     };
@@ -117,7 +118,6 @@ pub(super) fn run(
 
 struct Run<'a> {
     plan: &'a Plan<'a>,
-    subject: &'a Subject,
     clients: Clients,
     found: Found,
 }
@@ -283,16 +283,20 @@ impl Run<'_> {
 
     fn note_costs(&mut self, before: &Spent, held: &Spent) {
         let established = self.found.established.max(1) as f64;
-        self.found.server_bytes = self.memory_each(before, held);
         self.found.kernel_bytes = (held.kernel as f64 - before.kernel as f64) / established;
         let server_ns = held.server.since(&before.server) as f64;
-        let known = !self.subject.processes.is_empty();
-        self.found.server_cpu_us = known.then(|| server_ns / 1e3 / established);
+        // A process that did nothing is not the server.
+        self.found.has_served = server_ns > 0.0;
+        self.found.server_bytes = self.memory_each(before, held);
+        self.found.server_cpu_us = (server_ns > 0.0).then(|| server_ns / 1e3 / established);
         self.found.client_cpu_us = held.clients.since(&before.clients) as f64 / 1e3 / established;
     }
 
     fn memory_each(&self, before: &Spent, after: &Spent) -> Option<f64> {
         let (before, after) = (before.memory?, after.memory?);
+        if !self.found.has_served {
+            return None;
+        }
         let established = self.found.established.max(1) as f64;
         Some((after.pss as f64 - before.pss as f64) / established)
     }

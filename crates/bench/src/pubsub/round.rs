@@ -70,7 +70,9 @@ pub(super) fn judge(
         .with_usage("router", "event", used, events_per_s)
         .with_known(
             "router_pss_bytes",
-            memory.filter(|memory| memory.pss > 0).map(|m| m.pss as f64),
+            memory
+                .filter(|_| used.subject_ns.is_some())
+                .map(|m| m.pss as f64),
         )
         .with("events_per_read", traffic.messages_per_read())
         .with("publisher_late_p50_us", late.p50)

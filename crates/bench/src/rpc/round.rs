@@ -194,8 +194,9 @@ fn judge(
         0 => 0.0,
         _ => used.us_per_operation(nanoseconds, calls_per_s),
     };
-    let memory = memory.filter(|_| !plan.subject.is_empty());
     let subject_ns = used.subject_ns;
+    // A process that did nothing is not the subject.
+    let memory = memory.filter(|_| subject_ns.is_some());
     let name = plan.operation.name();
     let mut figures = Figures::new()
         .with(&format!("{name}s"), calls as f64)
