@@ -202,6 +202,7 @@ def of_wamp() -> list[Suite]:
             "what other people's programs break on, with the programs themselves",
             ["strangers"],
             *[needs.node, needs.strangers, needs.strangers_in_javascript, needs.frameworks],
+            *[needs.rabbitmq, needs.old_amqp_clients, needs.namespaces],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(

@@ -2,7 +2,7 @@
 //! was, but for what the protocol reserves.
 
 use crosstie_amqp::frame::{self, Decoded};
-use crosstie_amqp::{Array, ContentHeader, Method, Table, TableBuf, Value};
+use crosstie_amqp::{Array, ContentHeader, Method, Table, TableBuf, Value, Version};
 
 /// The first bytes choose the longest frame, the rest is a stream of them: however much of it is
 /// there, a frame that is whole is the same one, and one that is not wants more than there is.
@@ -36,6 +36,15 @@ pub fn frames(data: &[u8]) {
 /// A method frame's payload. What was read and written is read as the same, and its tables can be
 /// walked.
 pub fn method(data: &[u8]) {
+    match Version::V0_8.decode(data) {
+        Ok(method @ (Method::ConnectionClose(_) | Method::ConnectionCloseOk(_))) => {
+            let mut written = Vec::new();
+            Version::V0_8.write_any(&method, &mut written);
+            assert_eq!(written, data);
+        }
+        Ok(_) => {}
+        Err(error) => assert!(!error.to_string().contains(char::is_control)),
+    }
     let method = match Method::decode(data) {
         Ok(method) => method,
         Err(error) => return assert!(!error.to_string().contains(char::is_control)),

@@ -1,4 +1,4 @@
-//! AMQP 0-9-1 on the wire: frames, methods, tables, properties. Bytes in, values out, and back.
+//! AMQP 0-9-1 and 0-8 on the wire: frames, methods, tables, properties. Bytes in, values out, and back.
 //!
 //! Everything decoded borrows from the input; a message's properties and body are checked and
 //! passed on as the bytes they came in. Section numbers are of the AMQP 0-9-1 specification;
@@ -15,6 +15,7 @@ mod properties;
 mod reader;
 mod reply_code;
 mod table;
+mod version;
 mod writer;
 
 pub use changes::Changes;
@@ -24,6 +25,7 @@ pub use properties::{BasicProperties, ContentHeader, DeliveryMode, Properties, P
 pub use reader::{ReadError, Reader};
 pub use reply_code::ReplyCode;
 pub use table::{Array, Table, TableBuf, Value};
+pub use version::{UnknownHeader, Version};
 
 /// The protocol header, which a client sends first (section 4.2.2).
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";

@@ -109,6 +109,16 @@ macro_rules! methods {
                 let (Ok(class_id), Ok(method_id)) = (reader.short(), reader.short()) else {
                     return Err(MethodError::NoMethod);
                 };
+                Self::read(class_id, method_id, reader)
+            }
+
+            /// Reads a method's arguments.
+            #[inline]
+            pub(crate) fn read(
+                class_id: u16,
+                method_id: u16,
+                mut reader: Reader<'a>,
+            ) -> Result<Self, MethodError> {
                 match (class_id, method_id) {
                     $(($class, $method) => {
                         #[allow(unused_mut, reason = "some methods have no arguments")]

@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crosstie_amqp::TableBuf;
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_queues::{Position, Time, Vhost};
@@ -17,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::flow::FlowControl;
-use super::identity;
+use super::identity::ServerProperties;
 use super::import;
 use super::incomplete::Incomplete;
 use super::limits::vhost_config;
@@ -41,7 +40,7 @@ pub(crate) struct Broker {
     pub(crate) logins: Arc<Logins>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) message_bytes_max: usize,
-    pub(super) server_properties: TableBuf,
+    pub(super) server_properties: ServerProperties,
     /// Those that are this worker's alone, by name.
     vhosts: Vec<Arc<SharedVhost>>,
     /// Those that survive their machine.
@@ -99,7 +98,7 @@ impl Broker {
             users: users(&amqp)?,
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: limits.message_bytes_max,
-            server_properties: identity::server_properties(&amqp.identity),
+            server_properties: ServerProperties::of(&amqp.identity),
             vhosts: vhosts.collect(),
             replicated,
             ledgers: Mutex::default(),

@@ -81,7 +81,8 @@ impl Channels {
         };
         let handled = match (frame.kind, assembly) {
             (FrameKind::Method, None) => {
-                let method = Method::decode(frame.payload).map_err(|e| method_fault(&e))?;
+                let method = peer.version.decode(frame.payload);
+                let method = method.map_err(|e| method_fault(&e))?;
                 if let Method::BasicPublish(publish) = &method {
                     return self.publish(place, key, peer, broker, turn, publish, frame, behind);
                 }
@@ -248,7 +249,10 @@ impl Channels {
         frame: &Frame<'_>,
     ) -> Result<(), Fault> {
         let method = match frame.kind {
-            FrameKind::Method => Some(Method::decode(frame.payload).map_err(|e| method_fault(&e))?),
+            FrameKind::Method => {
+                let method = peer.version.decode(frame.payload);
+                Some(method.map_err(|e| method_fault(&e))?)
+            }
             _ => None,
         };
         match method {
@@ -295,7 +299,8 @@ impl Channels {
         if frame.kind != FrameKind::Method {
             return Ok(());
         }
-        match Method::decode(frame.payload).map_err(|e| method_fault(&e))? {
+        let method = peer.version.decode(frame.payload);
+        match method.map_err(|e| method_fault(&e))? {
             Method::ChannelCloseOk(_) => {
                 self.channels.remove(place);
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
-use crosstie_amqp::{Method, PROTOCOL_HEADER};
+use crosstie_amqp::{Method, PROTOCOL_HEADER, Version};
 use crosstie_config::AmqpTransport;
 use crosstie_queues::Fault;
 use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol};
@@ -66,6 +66,8 @@ pub(crate) struct Conversation {
     watch: WatchKey,
     /// There are as many connections as may be: this one is turned away.
     excess: Option<Excess>,
+    /// As soon as the client has asked for one.
+    version: Version,
     state: State,
 }
 
@@ -103,6 +105,7 @@ impl Conversation {
             connection,
             watch,
             excess,
+            version: Version::default(),
             state: State::Header,
         }
     }
@@ -129,25 +132,24 @@ impl Conversation {
             self.state = State::Greeting(Greeting::default());
             return Handled::Done { consumed: 0 };
         }
-        let known = input.len().min(PROTOCOL_HEADER.len());
-        if input[..known] != PROTOCOL_HEADER[..known] {
-            let found = input[..known].escape_ascii();
-            report::peer_fault(
-                &self.connection,
-                "handshake",
-                &format!("bad protocol header \"{found}\", expected AMQP 0-9-1"),
-            );
-            // The version that is spoken here, and the end.
-            self.append(&PROTOCOL_HEADER);
-            self.count_refused();
-            return Handled::End(End::Answered);
-        }
-        if known < PROTOCOL_HEADER.len() {
-            return Handled::Wait {
-                consumed: 0,
-                wanted: PROTOCOL_HEADER.len(),
-            };
-        }
+        let version = match Version::asked_for(input) {
+            Ok(Some(version)) => version,
+            Ok(None) => {
+                return Handled::Wait {
+                    consumed: 0,
+                    wanted: PROTOCOL_HEADER.len(),
+                };
+            }
+            Err(e) => {
+                let found = input[..input.len().min(PROTOCOL_HEADER.len())].escape_ascii();
+                let text = format!("bad protocol header \"{found}\": {e}");
+                report::peer_fault(&self.connection, "handshake", &text);
+                // The version that is spoken here, and the end.
+                self.append(&PROTOCOL_HEADER);
+                self.count_refused();
+                return Handled::End(End::Answered);
+            }
+        };
         if let Some(excess) = self.excess {
             report::session_refused(&self.connection, excess.reason(), excess.text());
             self.count_refused();
@@ -156,7 +158,8 @@ impl Conversation {
         let AmqpEndpoint {
             options, broker, ..
         } = &*self.endpoint;
-        let negotiation = Negotiation::begin(&self.connection, broker, options);
+        let negotiation = Negotiation::begin(&self.connection, version, broker, options);
+        self.version = version;
         self.state = State::Negotiating(Box::new(negotiation));
         Handled::Done {
             consumed: PROTOCOL_HEADER.len(),
@@ -175,7 +178,7 @@ impl Conversation {
             Ok(found) => found,
             Err(handled) => return handled,
         };
-        let method = match decode_alone(&frame) {
+        let method = match decode_alone(&frame, self.version) {
             Ok(Some(Method::ConnectionClose(_))) => return Handled::End(End::ByClient),
             Ok(Some(Method::ConnectionCloseOk(_))) => return Handled::End(End::Answered),
             Ok(Some(method)) => method,
@@ -202,11 +205,12 @@ impl Conversation {
             options, broker, ..
         } = &*self.endpoint;
         let heartbeat_s = entered.client.heartbeat_s;
+        self.version = entered.client.version;
         let transport = (self.listening.number, options);
         let open = Open::enter(entered, &self.connection, transport, self.watch, broker);
         let watch = &self.listening.router.watch;
         watch.opened_amqp(self.watch, heartbeat_s);
-        Negotiation::welcome(&self.connection);
+        Negotiation::welcome(&self.connection, self.version);
         let peer = open.peer();
         broker.add_peer(peer);
         report::connection_opened(peer);
@@ -227,7 +231,7 @@ impl Conversation {
             Err(handled) => return handled,
         };
         // A frame that is no method is nobody's either.
-        match decode_alone(&frame) {
+        match decode_alone(&frame, self.version) {
             Ok(Some(Method::ConnectionClose(_))) => Handled::End(End::ByClient),
             Ok(Some(Method::ConnectionCloseOk(_))) => Handled::End(End::Answered),
             _ => Handled::Done { consumed },
@@ -274,6 +278,7 @@ impl Conversation {
     fn say_close(&mut self, fault: &Fault) {
         peer::send(
             &self.connection,
+            self.version,
             &ConnectionClose {
                 reply_code: fault.code.code(),
                 reply_text: &peer::reply_text(&fault.text),
@@ -297,7 +302,7 @@ impl Conversation {
     fn answer_close(&mut self) {
         // Deliveries that it has not acknowledged are requeued before it hears that all is over.
         self.leave();
-        peer::send(&self.connection, &ConnectionCloseOk {});
+        peer::send(&self.connection, self.version, &ConnectionCloseOk {});
         self.await_end();
     }
 

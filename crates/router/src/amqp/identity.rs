@@ -4,7 +4,7 @@
 //! `basic.qos` so that it reaches running consumers to RabbitMQ only. What they are told is
 //! therefore whose ways are understood, and the other properties say who it is that does.
 
-use crosstie_amqp::{TableBuf, Value};
+use crosstie_amqp::{Table, TableBuf, Value, Version};
 use crosstie_config::AmqpIdentity;
 
 /// RabbitMQ's extensions of AMQP that are there, in its order.
@@ -20,8 +20,30 @@ const CAPABILITIES: [&str; 9] = [
     "direct_reply_to",
 ];
 
-pub(super) fn server_properties(identity: &AmqpIdentity) -> TableBuf {
-    let capabilities = CAPABILITIES.iter().fold(TableBuf::new(), |table, name| {
+/// The properties for clients of 0-9-1, and for those of 0-8, where there are no extensions.
+pub(super) struct ServerProperties {
+    all: TableBuf,
+    without_capabilities: TableBuf,
+}
+
+impl ServerProperties {
+    pub(super) fn of(identity: &AmqpIdentity) -> Self {
+        Self {
+            all: server_properties(identity, &CAPABILITIES),
+            without_capabilities: server_properties(identity, &[]),
+        }
+    }
+
+    pub(super) fn as_table(&self, version: Version) -> Table<'_> {
+        match version {
+            Version::V0_9_1 => self.all.as_table(),
+            Version::V0_8 => self.without_capabilities.as_table(),
+        }
+    }
+}
+
+fn server_properties(identity: &AmqpIdentity, capabilities: &[&str]) -> TableBuf {
+    let capabilities = capabilities.iter().fold(TableBuf::new(), |table, name| {
         table.with(name, Value::Bool(true))
     });
     let itself = concat!("Crosstie ", env!("CARGO_PKG_VERSION"));

@@ -10,7 +10,7 @@ use crosstie_amqp::method::{
     ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
     ConnectionTuneOk,
 };
-use crosstie_amqp::{Method, ReplyCode, Table, Value};
+use crosstie_amqp::{Method, ReplyCode, Table, Value, Version};
 use crosstie_auth::sasl::{Mechanism, Response};
 use crosstie_auth::{Permissions, Refused, User};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
@@ -57,6 +57,7 @@ pub(super) struct Client {
     user: Option<Arc<User>>,
     pub(super) about: About,
     pub(super) capabilities: Capabilities,
+    pub(super) version: Version,
     pub(super) frame_bytes_max: u32,
     pub(super) channels_max: u16,
     /// 0: none are sent.
@@ -121,6 +122,7 @@ impl Negotiation {
     /// Begins with `connection.start`.
     pub(super) fn begin(
         connection: &Arc<Connection>,
+        version: Version,
         broker: &Broker,
         options: &AmqpTransport,
     ) -> Self {
@@ -128,12 +130,14 @@ impl Negotiation {
         let certified_name = certificate.and_then(|der| certificate::name(&der));
         let mechanisms = mechanisms(options, certified_name.is_some());
         let names: Vec<_> = mechanisms.iter().map(|m| m.name()).collect();
+        let (version_major, version_minor) = version.numbers();
         peer::send(
             connection,
+            version,
             &ConnectionStart {
-                version_major: 0,
-                version_minor: 9,
-                server_properties: broker.server_properties.as_table(),
+                version_major,
+                version_minor,
+                server_properties: broker.server_properties.as_table(version),
                 mechanisms: names.join(" ").as_bytes(),
                 locales: LOCALE,
             },
@@ -141,7 +145,10 @@ impl Negotiation {
         Self {
             awaited: Awaited::StartOk,
             certified_name,
-            client: Client::default(),
+            client: Client {
+                version,
+                ..Client::default()
+            },
             waiting: None,
         }
     }
@@ -172,8 +179,8 @@ impl Negotiation {
     }
 
     /// What is sent when the client has entered.
-    pub(super) fn welcome(connection: &Arc<Connection>) {
-        peer::send(connection, &ConnectionOpenOk { known_hosts: "" });
+    pub(super) fn welcome(connection: &Arc<Connection>, version: Version) {
+        peer::send(connection, version, &ConnectionOpenOk { known_hosts: "" });
     }
 
     fn handle_start_ok(
@@ -221,7 +228,7 @@ impl Negotiation {
                 self.client.about.user = Arc::clone(&user.name);
                 self.client.user = Some(user);
                 self.awaited = Awaited::TuneOk;
-                peer::send(connection, &tune(options));
+                peer::send(connection, self.client.version, &tune(options));
                 Ok(Next::Method)
             }
             Err(why) => {
@@ -245,6 +252,8 @@ impl Negotiation {
     ) -> Result<Mechanism, TurnedAway> {
         let properties = start_ok.client_properties;
         self.client.capabilities = Capabilities::of(properties);
+        // There, its number is that of `connection.close`.
+        self.client.capabilities.connection_blocked &= self.client.version != Version::V0_8;
         let text = |name| properties.find(name).and_then(Value::as_str);
         let words = [text("product"), text("version")];
         self.client.about.client = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -400,6 +409,7 @@ impl Entered {
                 user: None,
                 about,
                 capabilities,
+                version: account.version,
                 frame_bytes_max: account.frame_bytes_max,
                 channels_max: account.channels_max,
                 heartbeat_s: account.heartbeat_s,
@@ -429,6 +439,7 @@ impl Entered {
                 user: None,
                 about,
                 capabilities,
+                version: Version::default(),
                 frame_bytes_max,
                 channels_max: CHANNELS_MIN,
                 heartbeat_s: 0,

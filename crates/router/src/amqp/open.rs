@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
 use crosstie_amqp::method::ConnectionUpdateSecretOk;
-use crosstie_amqp::{Method, ReplyCode};
+use crosstie_amqp::{Method, ReplyCode, Version};
 use crosstie_config::AmqpTransport;
 use crosstie_queues::{Client, ConnectionKey, Fault};
 use crosstie_transport::Connection;
@@ -49,6 +49,7 @@ impl Open {
             transport,
             watch,
             closing_timeout: options.closing_timeout,
+            version: client.version,
             frame_bytes_max: client.frame_bytes_max,
             vhost: Arc::clone(&vhost),
             about: client.about,
@@ -191,11 +192,15 @@ pub(super) fn next_frame(
 }
 
 /// The method of a frame on channel 0; none in a heartbeat.
-pub(super) fn decode_alone<'a>(frame: &Frame<'a>) -> Result<Option<Method<'a>>, Fault> {
+pub(super) fn decode_alone<'a>(
+    frame: &Frame<'a>,
+    version: Version,
+) -> Result<Option<Method<'a>>, Fault> {
     match frame.kind {
         FrameKind::Heartbeat => Ok(None),
         FrameKind::Method => {
-            let method = Method::decode(frame.payload).map_err(|e| method_fault(&e))?;
+            let method = version.decode(frame.payload);
+            let method = method.map_err(|e| method_fault(&e))?;
             match frame.channel {
                 0 => Ok(Some(method)),
                 _ => {
@@ -224,7 +229,7 @@ fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
 
 /// Handles a frame on channel 0 of a client in a vhost; whether the connection ends by it.
 fn handle_alone(frame: &Frame<'_>, peer: &Peer) -> Result<Option<End>, Fault> {
-    match decode_alone(frame)? {
+    match decode_alone(frame, peer.version)? {
         None => Ok(None),
         Some(Method::ConnectionClose(_)) => Ok(Some(End::ByClient)),
         Some(Method::ConnectionCloseOk(_)) => Ok(Some(End::Answered)),

@@ -69,7 +69,8 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
             return;
         }
         let sent = to.connection.append(|out| {
-            frame::write(FrameKind::Method, channel, out, |out| method.write(out));
+            let write = |out: &mut Vec<u8>| to.version.write_any(method, out);
+            frame::write(FrameKind::Method, channel, out, write);
             Ok::<(), ()>(())
         });
         if sent == Err(Unqueued::Full) {

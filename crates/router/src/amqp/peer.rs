@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::{ConnectionBlocked, ConnectionClose, ConnectionUnblocked};
-use crosstie_amqp::{Arguments, ReplyCode};
+use crosstie_amqp::{Arguments, ReplyCode, Version};
 use crosstie_queues::ConnectionKey;
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
@@ -25,6 +25,7 @@ pub(crate) struct Peer {
     pub(crate) watch: WatchKey,
     /// How long it has to answer that the broker closes the connection.
     pub(crate) closing_timeout: Duration,
+    pub(crate) version: Version,
     /// The longest frame that both sides take.
     pub(crate) frame_bytes_max: u32,
     pub(crate) vhost: Arc<SharedVhost>,
@@ -72,6 +73,7 @@ pub(crate) struct PeerParts {
     pub(crate) transport: u32,
     pub(crate) watch: WatchKey,
     pub(crate) closing_timeout: Duration,
+    pub(crate) version: Version,
     pub(crate) frame_bytes_max: u32,
     pub(crate) vhost: Arc<SharedVhost>,
     pub(crate) about: About,
@@ -86,6 +88,7 @@ impl Peer {
             transport: parts.transport,
             watch: parts.watch,
             closing_timeout: parts.closing_timeout,
+            version: parts.version,
             frame_bytes_max: parts.frame_bytes_max,
             vhost: parts.vhost,
             key: OnceLock::new(),
@@ -106,7 +109,7 @@ impl Peer {
     /// Queues a method of the connection itself. A peer that is gone, or takes nothing, shows so
     /// elsewhere.
     pub(crate) fn send(&self, method: &impl Arguments) {
-        send(&self.connection, method);
+        send(&self.connection, self.version, method);
     }
 
     /// Says that the broker closes the connection, unless that was said.
@@ -240,9 +243,9 @@ const REPLY_TEXT_BYTES_MAX: usize = 255;
 const CUT_OFF: &str = "...";
 
 /// Queues a method of the connection itself, on channel 0.
-pub(crate) fn send(connection: &Arc<Connection>, method: &impl Arguments) {
+pub(crate) fn send(connection: &Arc<Connection>, version: Version, method: &impl Arguments) {
     let _ = connection.append(|out| {
-        frame::write(FrameKind::Method, 0, out, |out| method.write(out));
+        frame::write(FrameKind::Method, 0, out, |out| version.write(method, out));
         Ok::<(), ()>(())
     });
 }

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crosstie_amqp::Version;
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 use crosstie_config::AmqpTransport;
 use crosstie_queues::Fault;
@@ -115,7 +116,7 @@ impl Resident {
         match end {
             End::ByClient => {
                 self.leave();
-                peer::send(&self.connection, &ConnectionCloseOk {});
+                peer::send(&self.connection, Version::default(), &ConnectionCloseOk {});
             }
             End::Fault(fault) => {
                 report::peer_fault(&self.connection, fault.code.name(), &fault.text);
@@ -130,6 +131,7 @@ impl Resident {
     fn say_close(&self, fault: &Fault) {
         peer::send(
             &self.connection,
+            Version::default(),
             &ConnectionClose {
                 reply_code: fault.code.code(),
                 reply_text: &peer::reply_text(&fault.text),

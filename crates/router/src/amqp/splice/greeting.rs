@@ -9,6 +9,8 @@
 
 use std::sync::Arc;
 
+use crosstie_amqp::Version;
+
 use super::key::LENGTH;
 
 /// The first octets, with the version of what follows.
@@ -49,6 +51,7 @@ pub(in crate::amqp) struct Account {
     pub(in crate::amqp) authentication_failure_close: bool,
     pub(in crate::amqp) connection_blocked: bool,
     pub(in crate::amqp) consumer_cancel_notify: bool,
+    pub(in crate::amqp) version: Version,
 }
 
 /// Why an owner takes no client.
@@ -85,6 +88,7 @@ impl Account {
             self.authentication_failure_close,
             self.connection_blocked,
             self.consumer_cancel_notify,
+            self.version == Version::V0_8,
         ];
         let flags = flags.iter().enumerate();
         out.push(flags.fold(0, |all, (bit, is_set)| all | u8::from(*is_set) << bit));
@@ -124,6 +128,10 @@ impl Account {
             authentication_failure_close: flags & 2 != 0,
             connection_blocked: flags & 4 != 0,
             consumer_cancel_notify: flags & 8 != 0,
+            version: match flags & 16 {
+                0 => Version::V0_9_1,
+                _ => Version::V0_8,
+            },
         })
     }
 
@@ -162,6 +170,7 @@ mod tests {
             authentication_failure_close: true,
             connection_blocked: false,
             consumer_cancel_notify: true,
+            version: Version::V0_8,
         };
         let octets = account.encode();
         assert_eq!(Account::decode(&octets), Some(account.clone()));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::ConnectionClose;
-use crosstie_amqp::{Arguments as _, ReplyCode};
+use crosstie_amqp::{ReplyCode, Version};
 use crosstie_transport::{Connection, ConnectionLimits, ConnectionStream};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -73,6 +73,7 @@ impl Spliced {
                 authentication_failure_close: client.capabilities.authentication_failure_close,
                 connection_blocked: client.capabilities.connection_blocked,
                 consumer_cancel_notify: client.capabilities.consumer_cancel_notify,
+                version: client.version,
             },
             replicated,
         }
@@ -95,6 +96,7 @@ pub(crate) async fn serve(
     };
     let mut client = client.with_unsent_bytes_max(UNSENT_BYTES_MAX);
     let closing_timeout = endpoint.options.closing_timeout;
+    let version = spliced.account.version;
     let opened = tokio::select! {
         opened = open(&spliced, &admitted.listening.limits) => opened,
         () = admitted.listening.until_stopped() => Err("shutdown".to_owned()),
@@ -109,13 +111,13 @@ pub(crate) async fn serve(
             drop(counted);
             if let Some(reason) = reason {
                 let why = format!("broker forced connection closure with reason '{reason}'");
-                close(&mut client, &why, closing_timeout).await;
+                close(&mut client, version, &why, closing_timeout).await;
             }
         }
         Err(why) => {
             Splices::count(&broker.splices.refused);
             report::session_refused(&connection, "CONNECTION_FORCED", &why);
-            close(&mut client, &why, closing_timeout).await;
+            close(&mut client, version, &why, closing_timeout).await;
         }
     }
     connection.finish_and_close();
@@ -224,7 +226,7 @@ async fn pass(
 }
 
 /// Tells a client that its connection ends, and waits for its answer or its end.
-async fn close(client: &mut ConnectionStream, why: &str, within: Duration) {
+async fn close(client: &mut ConnectionStream, version: Version, why: &str, within: Duration) {
     let code = ReplyCode::ConnectionForced;
     let text = format!("{code} - {why}");
     let method = ConnectionClose {
@@ -234,7 +236,9 @@ async fn close(client: &mut ConnectionStream, why: &str, within: Duration) {
         method_id: 0,
     };
     let mut octets = Vec::new();
-    frame::write(FrameKind::Method, 0, &mut octets, |out| method.write(out));
+    frame::write(FrameKind::Method, 0, &mut octets, |out| {
+        version.write(&method, out)
+    });
     let told = async {
         client.write_all(&octets).await?;
         client.flush().await?;
