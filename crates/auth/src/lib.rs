@@ -4,6 +4,7 @@
 //! an origin and a name       ─▶ Guesses::may_look ─▶ whether credentials are looked at
 //! a mechanism and a response ─▶ Credentials ─▶ Users::authenticate ─▶ User
 //! User, vhost ─▶ Permissions ─▶ may(Access::Write, "a queue's or an exchange's name")
+//! a private key in PEM ─▶ private_key::why_unusable ─▶ why TLS cannot be spoken with it
 //! HELLO, AUTHENTICATE, … ─▶ wamp::Handshake ─▶ wamp::Principal, or why not
 //! ```
 //!
@@ -13,6 +14,7 @@ mod guesses;
 mod origin;
 mod password;
 mod permissions;
+pub mod private_key;
 mod recent;
 pub mod sasl;
 mod users;

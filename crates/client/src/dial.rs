@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crosstie_auth::private_key;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
@@ -97,10 +98,14 @@ pub fn tls_config(options: &TlsOptions) -> io::Result<Arc<ClientConfig>> {
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, pem::Error>>)
         .map_err(|error| invalid(format!("{}: {error}", certificate.display())))?;
-    let key = PrivateKeyDer::from_pem_file(key)
-        .map_err(|error| invalid(format!("{}: {error}", key.display())))?;
-    let config = config.with_client_auth_cert(chain, key).map_err(invalid)?;
-    Ok(Arc::new(config))
+    let unusable = |error: &dyn std::fmt::Display| {
+        let pem = std::fs::read(key).unwrap_or_default();
+        let why = private_key::why_unusable(&pem).unwrap_or_else(|| error.to_string());
+        invalid(format!("{}: {why}", key.display()))
+    };
+    let read = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(&error))?;
+    let config = config.with_client_auth_cert(chain, read);
+    Ok(Arc::new(config.map_err(|error| unusable(&error))?))
 }
 
 fn invalid(error: impl std::fmt::Display) -> io::Error {

@@ -1,12 +1,15 @@
 //! The files of TLS listeners: read, judged, and what clients may find odd about them.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
+use crosstie_auth::private_key;
 use crosstie_config as model;
 pub use crosstie_transport::tls::check_peer;
 use crosstie_transport::tls::{self, TlsFiles};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
 
 pub(crate) fn tls_of(
     endpoint: &model::Endpoint,
@@ -26,7 +29,8 @@ pub(crate) fn tls_of(
 /// names the one that is at fault.
 pub fn check_tls(files: &model::Tls, directory: &Path) -> io::Result<Option<String>> {
     let files = tls_files(files, directory, &[]);
-    tls::server_config(&files).map(|_| tls::oddity(&files))
+    let config = tls::server_config(&files).map_err(|e| explained(&files.key, e));
+    config.map(|_| oddity(&files))
 }
 
 fn tls_from(
@@ -35,11 +39,37 @@ fn tls_from(
     protocols: &'static [&'static [u8]],
 ) -> io::Result<Arc<tls::ServerConfig>> {
     let files = tls_files(files, directory, protocols);
-    let config = tls::server_config(&files)?;
-    if let Some(oddity) = tls::oddity(&files) {
+    let config = tls::server_config(&files).map_err(|e| explained(&files.key, e))?;
+    if let Some(oddity) = oddity(&files) {
         tracing::warn!("{oddity}");
     }
     Ok(config)
+}
+
+/// What failed with this key among the files, and why if the key is the reason.
+pub(crate) fn explained(key: &Path, failed: io::Error) -> io::Error {
+    let why = fs::read(key)
+        .ok()
+        .and_then(|pem| private_key::why_unusable(&pem));
+    match why {
+        Some(why) => io::Error::new(failed.kind(), format!("{}: {why}", key.display())),
+        None => failed,
+    }
+}
+
+/// What clients may find odd about the files, or what keeps clients with certificates out.
+fn oddity(files: &TlsFiles) -> Option<String> {
+    tls::oddity(files).or_else(|| {
+        files.client_authorities.iter().find_map(|path| {
+            let found = CertificateDer::pem_file_iter(path).ok()?;
+            let curve = found.flatten().find_map(|der| private_key::unusable_curve(&der))?;
+            Some(format!(
+                "{}: the authority's key is for {curve}, by which no signature can be checked: clients \
+                 whose certificates it signed are refused",
+                path.display()
+            ))
+        })
+    })
 }
 
 fn tls_files(

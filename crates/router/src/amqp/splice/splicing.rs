@@ -10,6 +10,7 @@ use rustls::ClientConfig;
 
 use super::key::Key;
 use crate::amqp::replicated::Whose;
+use crate::tls_files::explained;
 
 /// How long a client waits for its vhost to have an owner that takes it.
 pub(in crate::amqp) const WAIT_MAX: Duration = Duration::from_secs(4);
@@ -30,12 +31,13 @@ pub(crate) struct Splicing {
 pub(crate) fn splicing(settings: &model::Replicated, directory: &Path) -> Result<Splicing, String> {
     let tls = settings.tls.as_ref().map(|files| {
         let at = |path: &String| directory.join(path);
-        tls::client_config(&ClientFiles {
+        let files = ClientFiles {
             certificate: at(&files.certificate),
             chain: files.chain_certificates.iter().map(at).collect(),
             key: at(&files.key),
             authorities: files.client_authorities.iter().map(at).collect(),
-        })
+        };
+        tls::client_config(&files).map_err(|e| explained(&files.key, e))
     });
     let splices = settings.elsewhere == model::Elsewhere::Splice;
     let tls = tls.transpose().map_err(|e| e.to_string())?;
