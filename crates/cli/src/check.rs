@@ -20,6 +20,9 @@ use crate::explain::{self, Form};
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     place: Place,
+    /// Accept definitions of RabbitMQ of which something is not imported that restricts users or vhosts.
+    #[arg(long)]
+    allow_wider: bool,
     /// Judge every configuration below these directories, and say which reasons stop how many of them.
     #[arg(long, value_name = "DIRECTORY", num_args = 1.., conflicts_with_all = ["cbdir", "config"])]
     explain: Vec<PathBuf>,
@@ -79,7 +82,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         say!("{line}")?;
         Ok(())
     };
-    match judge(&path, &directory, &mut tell)? {
+    match judge(&path, &directory, arguments.allow_wider, &mut tell)? {
         Ok((problems, source)) => {
             if !problems.is_empty() {
                 complain!("{}", config::render(&problems, &source));
@@ -101,10 +104,12 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
 /// a source where the file could not be read.
 pub(crate) type Judgement = Result<(Vec<Problem>, Source), (Vec<Problem>, Option<Source>)>;
 
-/// Judges a configuration of a node's directory, and tells what would be imported.
+/// Judges a configuration of a node's directory, and tells what would be imported. An import that leaves users more
+/// than they had is an error unless `allow_wider`.
 pub(crate) fn judge(
     path: &Path,
     directory: &Path,
+    allow_wider: bool,
     tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Judgement> {
     let loaded = match config::load(path, &|name| std::env::var(name).ok()) {
@@ -125,7 +130,14 @@ pub(crate) fn judge(
                 }
                 Err(e) => vec![e.to_string()],
             },
-            Files::Definitions { path, amqp } => definitions(path, amqp, directory, tell)?,
+            Files::Definitions { path, amqp } => {
+                let (errors, wider) = definitions(path, amqp, directory, tell)?;
+                problems.extend(wider.map(|text| match allow_wider {
+                    true => Problem::warning(*span, text),
+                    false => Problem::error(*span, format!("{text} ({ALLOW_WIDER})")),
+                }));
+                errors
+            }
             Files::Principals(methods) => Vec::from_iter(principals_error(methods, directory)),
             Files::Directory(path) | Files::File(path) => {
                 // It may be made before the node is started.
@@ -187,21 +199,23 @@ fn missing_cores(cores: &[usize]) -> Option<String> {
     (!missing.is_empty()).then_some(text)
 }
 
-/// Says what would be imported from definitions, and what would not; returns why they cannot be
-/// used.
+const ALLOW_WIDER: &str = "`--allow-wider` accepts that";
+
+/// Says what would be imported from definitions, and what would not; returns why they cannot be used, and by what
+/// users would be left more than they had.
 fn definitions(
     path: &str,
     amqp: &Amqp,
     directory: &Path,
     tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<(Vec<String>, Option<String>)> {
     let definitions = match Definitions::load(&directory.join(path)) {
         Ok(definitions) => definitions,
-        Err(error) => return Ok(vec![error.to_string()]),
+        Err(error) => return Ok((vec![error.to_string()], None)),
     };
     let mut amqp = amqp.clone();
-    amqp.import(&definitions);
-    let refused = try_import(&amqp, &definitions);
+    let mut refused = amqp.import(&definitions);
+    refused.extend(try_import(&amqp, &definitions));
     tell(&format!("{path}: {}", summary(&definitions, &refused)))?;
     for skipped in definitions.skipped.iter().chain(&refused) {
         tell(&format!("  {skipped}"))?;
@@ -209,7 +223,20 @@ fn definitions(
     let unknown = amqp.unknown_users().into_iter().map(|(user, vhost)| {
         format!("{path}: vhost '{vhost}' has a permission of user '{user}', whom there is not")
     });
-    Ok(unknown.collect())
+    Ok((unknown.collect(), wider(path, &definitions)))
+}
+
+/// What is not imported, and restricted somebody.
+fn wider(path: &str, definitions: &Definitions) -> Option<String> {
+    let mut parts = definitions.skipped.iter().filter(|part| part.is_wider);
+    let first = &parts.next()?.what;
+    let others = match parts.count() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    Some(format!(
+        "{path}: users may do more than in RabbitMQ: without the {first}{others}"
+    ))
 }
 
 fn summary(definitions: &Definitions, refused: &[Skipped]) -> String {

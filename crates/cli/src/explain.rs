@@ -107,7 +107,7 @@ fn says_workers(path: &Path) -> bool {
 
 fn judged(path: PathBuf) -> anyhow::Result<Judged> {
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
-    let problems = match judge(&path, directory, &mut |_| Ok(()))? {
+    let problems = match judge(&path, directory, true, &mut |_| Ok(()))? {
         Ok((problems, source)) | Err((problems, Some(source))) => placed(problems, &source),
         Err((problems, None)) => problems.into_iter().map(|p| (None, p)).collect(),
     };

@@ -2,7 +2,7 @@
 
 use crosstie_auth::PasswordHash;
 
-use crate::model::{Amqp, AmqpPermission, AmqpUser, AmqpVhost, Definitions};
+use crate::model::{Amqp, AmqpPermission, AmqpUser, AmqpVhost, Definitions, Skipped};
 
 /// The user that there is where none is configured, as in RabbitMQ.
 pub(crate) const GUEST: &str = "guest";
@@ -18,28 +18,41 @@ impl Default for Amqp {
 }
 
 impl Amqp {
-    /// Adds the users, vhosts and permissions of definitions. A name that is known here already
-    /// keeps its meaning.
-    pub fn import(&mut self, definitions: &Definitions) {
+    /// Adds the users, vhosts and permissions of definitions, but no permission of a user whom there is not;
+    /// returns those. A name that is known here already keeps its meaning.
+    pub fn import(&mut self, definitions: &Definitions) -> Vec<Skipped> {
         let own: Vec<String> = self.users.iter().map(|user| user.name.clone()).collect();
         for user in &definitions.users {
             if !own.contains(&user.name) {
                 self.users.push(user.clone());
             }
         }
+        let mut skipped = Vec::new();
         for imported in &definitions.vhosts {
+            let mut imported = imported.clone();
+            imported.permissions.retain(|permission| {
+                let is_there = self.users.iter().any(|user| user.name == permission.user);
+                if !is_there {
+                    skipped.push(nobodys(permission, &imported.name));
+                }
+                is_there
+            });
             let known = self.vhosts.iter_mut();
             let mut known = known.filter(|vhost| vhost.name == imported.name);
             match known.next() {
                 Some(vhost) => join(&mut vhost.permissions, &imported.permissions),
-                None => self.vhosts.push(imported.clone()),
+                None => self.vhosts.push(imported),
             }
         }
-        if self.vhosts.is_empty() && !definitions.users.is_empty() {
+        if self.vhosts.is_empty() && definitions.names_users {
             // A file that has users and gives them nothing is not to be outdone.
             self.vhosts.push(everything_for(&own));
         }
-        complete(self);
+        // Nor is one whose users all were skipped.
+        if !(self.users.is_empty() && definitions.names_users) {
+            complete(self);
+        }
+        skipped
     }
 
     /// Users of whom permissions speak and whom there are not, each with the vhost.
@@ -94,6 +107,15 @@ fn everything_for(users: &[String]) -> AmqpVhost {
         name: DEFAULT_VHOST.into(),
         permissions: permissions.collect(),
         replicated: None,
+    }
+}
+
+fn nobodys(permission: &AmqpPermission, vhost: &str) -> Skipped {
+    let user = &permission.user;
+    Skipped {
+        what: format!("permission of user '{user}' in vhost '{vhost}'"),
+        why: format!("there is no user '{user}'"),
+        is_wider: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `crosstie passwd`: what a configuration has of somebody who logs in with a password.
 
+mod amqp;
 mod check;
 mod password;
 
@@ -11,12 +12,14 @@ use crosstie_auth::wamp::scram::{Function, Kdf, Reading};
 use crosstie_auth::wamp::{Key, Salted, Secret, TicketHash};
 use serde_json::{Map, Value, json};
 
+use amqp::Amqp;
 use check::Check;
 
 /// Make a principal's entry for a configuration from a password; check one
 ///
 /// The password is asked for; where standard input is no terminal it is its first line. What is printed goes as it
-/// is, in JSON and in YAML, among the principals (or users) of a method's `type: static`.
+/// is, in JSON and in YAML, among the principals (or users) of a method's `type: static`, or among the users of
+/// `amqp`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -28,6 +31,7 @@ enum Method {
     Ticket(Ticket),
     Wampcra(WampCra),
     Scram(Scram),
+    Amqp(Amqp),
     Check(Check),
 }
 
@@ -113,6 +117,9 @@ enum Clients {
     Specification,
 }
 
+/// Of WAMP's methods.
+const SALT_BYTES: usize = 16;
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let (principal, made) = match arguments.method {
         Method::Ticket(ticket) => {
@@ -131,6 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let made = scram.make(&scram.principal.password()?)?;
             (scram.principal, made)
         }
+        Method::Amqp(amqp) => return amqp.run(),
         Method::Check(check) => return check.run(),
     };
     let mut entry = Map::new();
@@ -156,7 +164,7 @@ impl WampCra {
             return Ok(json!({ "secret": password }));
         }
         let salted = Salted {
-            salt: digits(&salt()?),
+            salt: digits(&salt::<SALT_BYTES>()?),
             iterations: self.iterations,
             key_bytes: Salted::KEY_BYTES,
         };
@@ -189,7 +197,7 @@ impl Scram {
             Clients::Autobahn => Reading::Autobahn,
             Clients::Specification => Reading::Specification,
         };
-        let salt = salt()?;
+        let salt: [u8; SALT_BYTES] = salt()?;
         let keys = kdf.derive(password, &salt, reading)?.keys();
         Ok(json!({
             "kdf": kdf.function.name(),
@@ -203,8 +211,8 @@ impl Scram {
     }
 }
 
-fn salt() -> anyhow::Result<[u8; 16]> {
-    let mut salt = [0; 16];
+fn salt<const BYTES: usize>() -> anyhow::Result<[u8; BYTES]> {
+    let mut salt = [0; BYTES];
     getrandom::fill(&mut salt).context("the system gives no random bytes")?;
     Ok(salt)
 }

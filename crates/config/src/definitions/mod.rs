@@ -83,6 +83,7 @@ struct Reading {
 impl Reading {
     fn users(&mut self, file: &Value<'_>) -> Result<(), String> {
         for user in file.objects("users")? {
+            self.definitions.names_users = true;
             let name = user.name("name")?.to_owned();
             let password = match self.password(&user, &name)? {
                 Ok(password) => password,

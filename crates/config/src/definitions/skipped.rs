@@ -29,14 +29,15 @@ const KNOWN: &[&str] = &[
 /// Names of the cluster and its nodes, which every file of newer versions has.
 const ABOUT_CLUSTERS: &[&str] = &["cluster_name", "cluster_tags", "internal_cluster_id"];
 
+/// An argument that only the definitions have would close the channels of clients that declare the queue without.
+const NO_POLICIES: &str = "there are no policies: what it sets holds only if the clients declare \
+    it as arguments of their queues and exchanges; an argument that they do not declare is answered with 406";
+
 /// Whole lists of which nothing is taken, and keys that nobody knows.
 pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
     let mut skipped = Vec::new();
     for policy in file.objects("policies")? {
-        skipped.push(skip(
-            format!("policy {}", at_home(&policy)?),
-            "there are no policies: give each queue and exchange the arguments that it sets",
-        ));
+        skipped.push(skip(format!("policy {}", at_home(&policy)?), NO_POLICIES));
     }
     for parameter in file.objects("parameters")? {
         skipped.push(self::parameter(&parameter)?);
@@ -49,14 +50,7 @@ pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
         }
     }
     for permission in file.objects("topic_permissions")? {
-        let (user, vhost) = (permission.text("user")?, permission.text("vhost")?);
-        let exchange = permission.optional_text("exchange")?.unwrap_or_default();
-        skipped.push(skip(
-            format!(
-                "topic permission of user '{user}' on exchange '{exchange}' in vhost '{vhost}'"
-            ),
-            "routing keys are not restricted: who may write to an exchange may use every one",
-        ));
+        skipped.push(topic_permission(&permission)?);
     }
     for key in file.keys().filter(|key| !KNOWN.contains(key)) {
         skipped.push(skip(format!("'{key}'"), "it is not known"));
@@ -64,11 +58,27 @@ pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
     Ok(skipped)
 }
 
+/// Without one, a user may use every routing key.
+fn topic_permission(permission: &Value<'_>) -> Result<Skipped, String> {
+    let (user, vhost) = (permission.text("user")?, permission.text("vhost")?);
+    let exchange = permission.optional_text("exchange")?.unwrap_or_default();
+    let what =
+        format!("topic permission of user '{user}' on exchange '{exchange}' in vhost '{vhost}'");
+    let is_all = |key| Ok::<_, String>(permission.optional_text(key)? == Some(".*"));
+    let why =
+        "routing keys are not restricted: a user who may write to an exchange may use every one";
+    Ok(Skipped {
+        is_wider: !(is_all("write")? && is_all("read")?),
+        ..skip(what, why)
+    })
+}
+
 /// Keys of a user that are not taken with the user.
 pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
-    let limits = has_any(user.get("limits"));
-    limits.then(|| {
-        skip(
+    let limits = user.get("limits");
+    has_any(limits).then(|| Skipped {
+        is_wider: has_zero(limits),
+        ..skip(
             format!("limits of user '{name}'"),
             "there are no bounds by user; transports have `max_connections`",
         )
@@ -78,11 +88,9 @@ pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
 /// Keys of a vhost that are not taken with the vhost.
 pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
     let mut skipped = Vec::new();
-    if has_any(vhost.get("limits")) {
-        skipped.push(skip(
-            format!("limits of vhost '{name}'"),
-            "the bounds are those of the configuration's `limits`",
-        ));
+    let limits = vhost.get("limits");
+    if has_any(limits) {
+        skipped.push(limits_of_vhost(name, limits));
     }
     let metadata = vhost.get("metadata");
     let within = metadata.and_then(|metadata| metadata.get("default_queue_type"));
@@ -128,23 +136,34 @@ pub(super) fn skip(what: String, why: impl Into<String>) -> Skipped {
     Skipped {
         what,
         why: why.into(),
+        is_wider: false,
     }
+}
+
+fn limits_of_vhost(name: &str, limits: Option<&Json>) -> Skipped {
+    Skipped {
+        is_wider: has_zero(limits),
+        ..skip(
+            format!("limits of vhost '{name}'"),
+            "the bounds are those of the configuration's `limits`",
+        )
+    }
+}
+
+/// Whether a limit is 0, which is how RabbitMQ keeps a user or a vhost from being used.
+fn has_zero(limits: Option<&Json>) -> bool {
+    let limits = limits.and_then(Json::as_object);
+    limits.is_some_and(|limits| limits.values().any(|limit| limit.as_i64() == Some(0)))
 }
 
 fn parameter(parameter: &Value<'_>) -> Result<Skipped, String> {
     let component = parameter.text("component")?;
     let home = at_home(parameter)?;
     Ok(match component {
-        "operator_policy" => skip(
-            format!("operator policy {home}"),
-            "there are no policies: give each queue the arguments that it sets",
-        ),
+        "operator_policy" => skip(format!("operator policy {home}"), NO_POLICIES),
         "vhost-limits" => {
             let vhost = parameter.text("vhost")?;
-            skip(
-                format!("limits of vhost '{vhost}'"),
-                "the bounds are those of the configuration's `limits`",
-            )
+            limits_of_vhost(vhost, parameter.get("value"))
         }
         "shovel" => skip(format!("shovel {home}"), "there are no shovels"),
         "federation-upstream" | "federation-upstream-set" => skip(

@@ -129,6 +129,8 @@ pub enum AmqpMechanism {
 pub struct Definitions {
     /// The version of RabbitMQ that wrote them, if they say.
     pub version: Option<String>,
+    /// The file has users, of whom some may have been skipped.
+    pub names_users: bool,
     pub users: Vec<AmqpUser>,
     /// With their permissions.
     pub vhosts: Vec<AmqpVhost>,
@@ -183,4 +185,6 @@ pub struct Skipped {
     /// What and which: `policy 'ha' in vhost '/'`.
     pub what: String,
     pub why: String,
+    /// Without it somebody may do more than before.
+    pub is_wider: bool,
 }

@@ -64,11 +64,13 @@ impl Broker {
     ) -> Result<(Arc<Self>, Vec<model::Skipped>), String> {
         let mut amqp = amqp.clone();
         let mut definitions = model::Definitions::default();
+        let mut skipped = Vec::new();
         if let Some(path) = &amqp.definitions {
             let path = directory.join(path);
             let loaded = model::Definitions::load(&path);
             definitions = loaded.map_err(|e| e.to_string())?;
-            amqp.import(&definitions);
+            skipped = definitions.skipped.clone();
+            skipped.extend(amqp.import(&definitions));
         }
         replication::check_released(&amqp, directory)?;
         let (store, restored) = open_store(&amqp, directory)?;
@@ -76,7 +78,6 @@ impl Broker {
         let clock = Clock::new();
         let now = clock.time(Instant::now());
         let mut vhosts = restore_vhosts(&amqp, now, restored);
-        let mut skipped = definitions.skipped.clone();
         skipped.extend(import::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
 

@@ -117,6 +117,7 @@ impl<P> Definer<'_, P> {
         self.skipped.push(Skipped {
             what: format!("{what} in vhost '{vhost}'"),
             why,
+            is_wider: false,
         });
     }
 }
