@@ -40,6 +40,7 @@ DIFFERENT = {
     "option_bad": THE_CLIENTS,
     "option_bad_list": THE_CLIENTS,
     "options_list": THE_CLIENTS,
+    "charset_quoted": "a quoted character set is the same (RFC 9110 section 5.6.6)",
 }
 
 

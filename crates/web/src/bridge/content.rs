@@ -26,6 +26,10 @@ pub(super) fn check_type(headers: &HeaderMap, is_json: bool) -> Result<(), Refus
             field.trim_ascii().to_ascii_lowercase()
         };
         let (key, value) = (field(), field());
+        // A quoted value is the same value (RFC 9110 section 5.6.6).
+        let unquoted = value.strip_prefix(b"\"");
+        let unquoted = unquoted.and_then(|value| value.strip_suffix(b"\""));
+        let value = unquoted.unwrap_or(&value);
         if fields.next().is_some() || keys.contains(&key) || keys.len() == PARAMETERS_MAX {
             return Err(Refusal::Charset);
         }
@@ -74,8 +78,15 @@ mod tests {
             (b"application/json; plain", Ok(()), Ok(())),
             (b"", other(b""), Ok(())),
             (b"text/plain; charset=utf-8", other(b"text/plain"), Ok(())),
+            (b"application/json; charset=\"utf-8\"", Ok(()), Ok(())),
+            (b"application/json;charset=\"UTF-8\"", Ok(()), Ok(())),
             (
-                b"application/json; charset=\"utf-8\"",
+                b"application/json; charset=\"utf-8",
+                Err(Refusal::Charset),
+                Err(Refusal::Charset),
+            ),
+            (
+                b"application/json; charset=\"latin1\"",
                 Err(Refusal::Charset),
                 Err(Refusal::Charset),
             ),

@@ -6,11 +6,11 @@ use http::HeaderMap;
 use sha1::Sha1;
 use sha2::Sha256;
 
-/// Whether the body is signed with that secret: by SHA-1, as Crossbar.io looks at, and where GitHub's newer
-/// header is there, too, by SHA-256 as well.
+/// Whether the body is signed with that secret: by SHA-256, by SHA-1, or by both. Crossbar.io reads SHA-1 alone, which
+/// newer senders leave out. Every signature that is there must be right.
 pub(super) fn is_signed(headers: &HeaderMap, secret: &[u8], body: &[u8]) -> bool {
     let given = |name: &str| headers.get(name).map(|value| value.as_bytes());
-    let sha256 = given("x-hub-signature-256");
+    let (sha1, sha256) = (given("x-hub-signature"), given("x-hub-signature-256"));
     let is_sha256 = |signature: &[u8]| {
         digest(signature, b"sha256=")
             .is_some_and(|digest| verify::<Hmac<Sha256>>(secret, body, &digest))
@@ -19,7 +19,7 @@ pub(super) fn is_signed(headers: &HeaderMap, secret: &[u8], body: &[u8]) -> bool
         digest(signature, b"sha1=")
             .is_some_and(|digest| verify::<Hmac<Sha1>>(secret, body, &digest))
     };
-    given("x-hub-signature").is_some_and(is_sha1) && sha256.is_none_or(is_sha256)
+    (sha1.is_some() || sha256.is_some()) && sha1.is_none_or(is_sha1) && sha256.is_none_or(is_sha256)
 }
 
 fn verify<M: KeyInit + Mac + Update>(secret: &[u8], body: &[u8], digest: &[u8]) -> bool {
@@ -68,7 +68,10 @@ mod tests {
             (None, None, "{}", false),
             (Some(SHA1), Some(SHA256), "{}", true),
             (Some(SHA1), Some(wrong), "{}", false),
-            (None, Some(SHA256), "{}", false),
+            (None, Some(SHA256), "{}", true),
+            (None, Some(SHA256), "{ }", false),
+            (None, Some(wrong), "{}", false),
+            (Some(""), Some(SHA256), "{}", false),
         ] {
             let mut headers = HeaderMap::new();
             for (name, value) in [("x-hub-signature", sha1), ("x-hub-signature-256", other)] {
