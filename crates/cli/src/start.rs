@@ -252,7 +252,7 @@ fn open(directory: &Path) -> anyhow::Result<Home> {
     let preferred = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     Ok(Home {
         occupied,
-        private: RunDirectory::make(preferred.as_deref())?,
+        private: RunDirectory::make(preferred.as_deref(), directory)?,
         key: loaded.key,
     })
 }

@@ -11,7 +11,7 @@ use crosstie_node::directory::{Occupant, occupant};
 use serde_json::Value as Json;
 
 use crate::embedded::SOCKET;
-use crate::management::{self, embedded, locate_if_any};
+use crate::management::{self, embedded, locate_if_any, reached};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -72,7 +72,10 @@ fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
     };
     let occupant = occupant(&directory)?;
     let url = match &occupant {
-        Some(occupant) => occupant.management.clone(),
+        Some(occupant) => occupant.management.as_deref().map(|url| {
+            // The commands that need the realm say where it was looked for.
+            reached(url, occupant, &directory).unwrap_or_else(|_| url.to_owned())
+        }),
         None => beside,
     };
     let told = url.as_deref().and_then(ask);

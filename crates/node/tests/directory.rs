@@ -534,7 +534,8 @@ fn a_crossbar_node_is_noticed() {
 #[test]
 fn a_private_place_for_sockets() {
     let folder = folder();
-    let live = RunDirectory::make(Some(folder.path())).expect("a directory");
+    let own = Path::new("/no/such");
+    let live = RunDirectory::make(Some(folder.path()), own).expect("a directory");
     assert_eq!(mode(live.path()), 0o700);
     drop(UnixListener::bind(live.socket("management.sock")).expect("a socket"));
 
@@ -548,7 +549,7 @@ fn a_private_place_for_sockets() {
         drop(UnixListener::bind(at(name).join("management.sock")).expect("a socket"));
     }
     fs::write(at("crosstie-router-not-ours/work"), "dear to somebody").expect("a file");
-    let next = RunDirectory::make(Some(folder.path())).expect("a directory");
+    let next = RunDirectory::make(Some(folder.path()), own).expect("a directory");
     assert!(
         live.socket("management.sock").exists(),
         "a living node keeps its own"
@@ -562,13 +563,32 @@ fn a_private_place_for_sockets() {
 }
 
 #[test]
+fn sockets_are_in_the_nodes_own_directory() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at(".run-killed")).expect("a folder");
+    drop(UnixListener::bind(at(".run-killed").join("management.sock")).expect("a socket"));
+    for preferred in [None, Some(Path::new("/no/such"))] {
+        let made = RunDirectory::make(preferred, folder.path()).expect("a directory");
+        assert!(made.path().starts_with(folder.path()));
+        assert_eq!(mode(made.path()), 0o700);
+        assert!(!at(".run-killed").exists());
+        let entries = fs::read_dir(made.path()).expect("a directory");
+        assert_eq!(entries.count(), 0);
+    }
+    let entries = fs::read_dir(folder.path()).expect("a directory");
+    assert_eq!(entries.count(), 0);
+}
+
+#[test]
 fn a_place_that_is_too_deep_for_sockets() {
     let folder = folder();
     let deep = folder.path().join("d".repeat(60)).join("e".repeat(60));
     fs::create_dir_all(&deep).expect("a folder");
     for preferred in [deep.as_path(), Path::new("/no/such"), Path::new("relative")] {
-        let made = RunDirectory::make(Some(preferred)).expect("a directory elsewhere");
-        UnixListener::bind(made.socket(&"s".repeat(40))).expect("a socket of the longest name");
+        let made = RunDirectory::make(Some(preferred), &deep).expect("a directory elsewhere");
+        assert!(!made.path().starts_with(&deep));
+        UnixListener::bind(made.socket(&"s".repeat(24))).expect("a socket of the longest name");
     }
     // A node's own directory may be as deep as it likes.
     let taken = Occupied::take(&deep).expect("nobody is there");

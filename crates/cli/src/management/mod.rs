@@ -8,7 +8,7 @@ use anyhow::Context;
 use crosstie_client::{Arguments, CallError, CallOptions, Client, Config};
 use serde_json::Value as Json;
 
-pub(crate) use place::{Place, embedded, locate, locate_if_any};
+pub(crate) use place::{Place, embedded, locate, locate_if_any, reached};
 
 /// Enters the management realm at `url`.
 pub(crate) async fn join(url: &str) -> anyhow::Result<Client> {

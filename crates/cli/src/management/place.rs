@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use crosstie_node::directory::{FindError, NodeDirectory, occupant};
+use crosstie_node::directory::{FindError, NodeDirectory, Occupant, is_held_by, occupant};
 
 use crate::embedded::{SOCKET, management_socket};
 
@@ -47,12 +47,51 @@ impl Place {
         };
         let place = directory.display();
         match occupant(&directory)? {
-            Some(found) => found.management.with_context(|| {
-                format!("the node in '{place}' has no management realm, or is still starting")
-            }),
+            Some(found) => {
+                let url = found.management.as_deref().with_context(|| {
+                    format!("the node in '{place}' has no management realm, or is still starting")
+                })?;
+                reached(url, &found, &directory)
+            }
             None => beside.with_context(|| format!("no node runs in '{place}'")),
         }
     }
+}
+
+/// The URL of a node's management realm as it can be reached from here: the node may have a temporary directory of its
+/// own, or its directory another name, as in a container.
+pub(crate) fn reached(url: &str, found: &Occupant, directory: &Path) -> anyhow::Result<String> {
+    let Some(said) = url.strip_prefix("rs+unix://").map(Path::new) else {
+        return Ok(url.to_owned());
+    };
+    let mut candidates = vec![said.to_owned()];
+    let mut names = said.iter().rev();
+    if let (Some(socket), Some(folder)) = (names.next(), names.next()) {
+        candidates.push(directory.join(folder).join(socket));
+    }
+    // What the node sees, where this user may look; the number is its own in the same container alone.
+    if let Some(pid) = found.pid.filter(|pid| is_held_by(directory, *pid)) {
+        let inside = said.strip_prefix("/").unwrap_or(said);
+        candidates.push(
+            Path::new("/proc")
+                .join(pid.to_string())
+                .join("root")
+                .join(inside),
+        );
+    }
+    if let Some(there) = candidates.iter().find(|candidate| candidate.exists()) {
+        return Ok(format!("rs+unix://{}", there.display()));
+    }
+    let looked: Vec<_> = candidates
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    bail!(
+        "the node in '{}' runs, and the socket of its management realm is not found: looked for {}; start the node with a \
+         shorter path of its directory, or with XDG_RUNTIME_DIR at a directory that this user sees, too",
+        directory.display(),
+        looked.join(", ")
+    )
 }
 
 /// The URL of the management realm beside a Unix socket, if there is one.

@@ -3,6 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -10,14 +11,18 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 const PREFIX: &str = "crosstie-router-";
+/// The same in a node's own directory.
+const OWN_PREFIX: &str = ".run-";
 /// A Unix socket's address holds so many bytes and a zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// The longest name of a socket that is made in it.
-const SOCKET_NAME_BYTES_MAX: usize = 40;
+const SOCKET_NAME_BYTES_MAX: usize = 24;
 
-/// A directory of mode 0700, in `$XDG_RUNTIME_DIR` or where temporary files go.
+/// A directory of mode 0700: in `$XDG_RUNTIME_DIR`, else in the node's own, else where temporary files go.
 ///
-/// Not in the node's own: that may be deep, and a socket's path is short; and it may be read-only.
+/// A service has a temporary directory of its own under systemd's `PrivateTmp`, where no command finds its sockets. The
+/// node's directory may be deep, and a socket's path is short; and it may be read-only, or on a file system without
+/// sockets.
 /// The directory is locked while its node lives, so that what killed nodes left is known for it and
 /// removed by the next one.
 pub struct RunDirectory {
@@ -27,17 +32,19 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// `preferred` is `$XDG_RUNTIME_DIR`; where that does not do, the temporary directory does.
-    pub fn make(preferred: Option<&Path>) -> io::Result<Self> {
-        let preferred = preferred.filter(|place| place.is_absolute());
+    /// `preferred` is `$XDG_RUNTIME_DIR`, `own` the node's directory; the first place that does is taken.
+    pub fn make(preferred: Option<&Path>, own: &Path) -> io::Result<Self> {
         let mut first_error = None;
         let temporary = std::env::temp_dir();
-        // The last one is there when the others are too deep.
-        let places = preferred
-            .into_iter()
-            .chain([temporary.as_path(), Path::new("/tmp")]);
-        for place in places {
-            match Self::make_in(place) {
+        let places = [
+            (preferred.unwrap_or_else(|| Path::new("")), PREFIX),
+            (own, OWN_PREFIX),
+            (temporary.as_path(), PREFIX),
+            // There when the others are too deep.
+            (Path::new("/tmp"), PREFIX),
+        ];
+        for (place, prefix) in places.into_iter().filter(|(place, _)| place.is_absolute()) {
+            match Self::make_in(place, prefix) {
                 Ok(made) => return Ok(made),
                 Err(e) => first_error = first_error.or(Some(e)),
             }
@@ -45,7 +52,7 @@ impl RunDirectory {
         Err(first_error.unwrap_or_else(|| io::Error::other("no place for sockets")))
     }
 
-    fn make_in(place: &Path) -> io::Result<Self> {
+    fn make_in(place: &Path, prefix: &str) -> io::Result<Self> {
         let about = |e: io::Error| {
             let text = format!(
                 "cannot make a directory for sockets in '{}': {e}",
@@ -53,17 +60,20 @@ impl RunDirectory {
             );
             io::Error::new(e.kind(), text)
         };
-        let bytes = place.as_os_str().len() + 1 + PREFIX.len() + 6 + 1 + SOCKET_NAME_BYTES_MAX;
+        let bytes = place.as_os_str().len() + 1 + prefix.len() + 6 + 1 + SOCKET_NAME_BYTES_MAX;
         if bytes > SOCKET_PATH_BYTES_MAX {
             return Err(about(io::ErrorKind::InvalidFilename.into()));
         }
-        remove_leftovers(place);
+        remove_leftovers(place, prefix);
         loop {
             let directory = tempfile::Builder::new()
-                .prefix(PREFIX)
+                .prefix(prefix)
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(place)
                 .map_err(about)?;
+            let probe = directory.path().join("probe.sock");
+            UnixListener::bind(&probe).map_err(about)?;
+            fs::remove_file(&probe).map_err(about)?;
             let lock = File::open(directory.path()).map_err(about)?;
             // Another node that starts may take it for a leftover before it is locked. Where nobody
             // can lock, nobody finds leftovers.
@@ -81,7 +91,7 @@ impl RunDirectory {
         self.directory.path()
     }
 
-    /// The path for a socket; names are of at most 40 bytes.
+    /// The path for a socket; names are of at most 24 bytes.
     pub fn socket(&self, name: &str) -> PathBuf {
         debug_assert!(name.len() <= SOCKET_NAME_BYTES_MAX, "{name}");
         self.path().join(name)
@@ -89,10 +99,10 @@ impl RunDirectory {
 }
 
 /// What nodes of ours left that were killed.
-fn remove_leftovers(place: &Path) {
+fn remove_leftovers(place: &Path, prefix: &str) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     for entry in entries {
-        let is_named_so = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_named_so = entry.file_name().to_string_lossy().starts_with(prefix);
         if is_named_so && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             // One that cannot be removed is in nobody's way.
             let _ = remove_leftover(&entry.path());
