@@ -45,7 +45,7 @@ pub use definitions::NoDefinitions;
 pub use files::{Files, NamedFiles};
 pub use joint_circle::joints_in_a_circle;
 pub use model::{
-    Admin, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
+    Admin, Admits, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
     AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, Cgi, ChildEnvironment,
     Component, ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, Cookie,
     CookieStore, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions,

@@ -10,6 +10,9 @@ use crate::tree::{Entry, Node, Span, Value, quoted};
 /// How a router lets proxies in, and nobody else.
 const PROXIES_OWN: [&str; 2] = ["anonymous-proxy", "cryptosign-proxy"];
 
+/// Transports that sessions come by.
+const JOINABLE: [&str; 4] = ["rawsocket", "universal", "web", "websocket"];
+
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 
 /// Gives the transports of proxies to routers. A proxy that leads elsewhere is an error.
@@ -120,7 +123,7 @@ fn hand_over(mut proxy: Node, router: &mut Node, problems: &mut Vec<Problem>) {
     let named = text(router, "id").map_or_else(String::new, |id| format!(" {}", quoted(id)));
     let message = format!(
         "a proxy's transports are taken to be those of the router worker{named}, which serves its realms on all cores: \
-         `routes` say nothing more, and every role of the realms may come by them"
+         the realms and roles of `routes` may join by them, and no others"
     );
     problems.push(Problem::warning(at, message));
     if let Some(options) = proxy.entry("options") {
@@ -142,9 +145,31 @@ fn hand_over(mut proxy: Node, router: &mut Node, problems: &mut Vec<Problem>) {
             options.and_then(|options| made(options, "pythonpath", at, Value::List(Vec::new())));
         add_new(list, modules);
     }
-    let transports = take_items(&mut proxy.value, "transports").unwrap_or_default();
+    let mut transports = take_items(&mut proxy.value, "transports").unwrap_or_default();
+    let routes = value(&proxy, "routes").map_or(&[][..], entries);
+    for transport in &mut transports {
+        if text(transport, "type").is_some_and(|kind| JOINABLE.contains(&kind)) {
+            made(transport, "admits", at, admits(routes, at));
+        }
+    }
     let list = made(router, "transports", at, Value::List(Vec::new()));
     add_new(list, transports);
+}
+
+/// The roles of each realm that a proxy has a route for: nobody else comes through it.
+fn admits(routes: &[Entry], at: Span) -> Value {
+    let node = |value| Node { span: at, value };
+    let roles = |route: &Entry| {
+        let roles = entries(&route.node.value).iter();
+        let roles = roles.map(|role| node(Value::Text(role.key.clone())));
+        node(Value::List(roles.collect()))
+    };
+    let realms = routes.iter().map(|route| Entry {
+        key: route.key.clone(),
+        key_span: at,
+        node: roles(route),
+    });
+    Value::Object(realms.collect())
 }
 
 /// Takes out what proxies alone come by.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::Methods;
-use crosstie_config::{self as model, Allowed, Page, RawSocket, TransportKind, WebSocket};
+use crosstie_config::{self as model, Admits, Allowed, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_routing::RoleLimits;
 use crosstie_transport::descriptors::is_shortage;
 use crosstie_transport::tls;
@@ -66,6 +66,8 @@ pub(crate) struct Listening {
     pub(crate) session_limits: RoleLimits,
     /// Where sessions of an authid are bounded.
     pub(crate) authids: Option<Authids>,
+    /// Where not every role may come by it.
+    pub(crate) admits: Option<Admits>,
     stopping: AtomicBool,
     /// It stops; its last connection has ended.
     stopped: Notify,
@@ -250,6 +252,7 @@ impl Listening {
             connection_rate: rate.map(|rate| Mutex::new(Allowance::new(rate, Instant::now()))),
             session_limits: transport.limits.each,
             authids: transport.limits.authid_sessions_max.map(Authids::new),
+            admits: transport.admits.clone(),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),
@@ -286,6 +289,7 @@ impl Listening {
             connection_rate: None,
             session_limits: RoleLimits::default(),
             authids: None,
+            admits: None,
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),

@@ -8,10 +8,12 @@ use super::session_limits::listener_limits;
 use super::{Builder, Names, bound, milliseconds, size, time};
 use crate::catalogue::{PAGES, SERIALIZERS};
 use crate::model::{
-    Allowed, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket, Realm, Serializer, Testee,
-    TesteeKind, Transport, TransportKind, WebSocket, WebSocketOptions, WebSocketTestee,
+    Admits, Allowed, Deflate, Endpoint, Json, ListenerLimits, Page, Ping, RawSocket, Realm,
+    Serializer, Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket,
+    WebSocketOptions, WebSocketTestee,
 };
 use crate::problem::Problem;
+use crate::tree::quoted;
 use crate::view::View;
 
 /// Where something is spoken.
@@ -55,8 +57,14 @@ impl Builder<'_> {
             Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
             _ => self.kind(transport, place),
         };
+        let is_given = transport.has("admits") && transport.given("admits").is_some();
+        let admits = is_given.then(|| admits(transport));
+        if let Some(admits) = &admits {
+            self.check_bridges(transport, &kind, admits);
+        }
         Transport {
             id,
+            admits,
             connections_max: transport.integer("max_connections").map(size),
             limits: match transport.text("type") {
                 Some("rawsocket" | "universal" | "web" | "websocket") => {
@@ -96,6 +104,28 @@ impl Builder<'_> {
             limits: ListenerLimits::default(),
             pages: Vec::new(),
             allowed_hosts: Allowed::All,
+            admits: None,
+        }
+    }
+
+    /// Services that speak in a realm by themselves need its role to be one of the transport's.
+    fn check_bridges(&mut self, transport: View<'_>, kind: &TransportKind, admits: &Admits) {
+        for service in kind.web_services() {
+            let bridge = match service {
+                WebService::Caller(bridge) | WebService::Publisher(bridge) => bridge,
+                WebService::Webhook(webhook) => &webhook.bridge,
+                _ => continue,
+            };
+            let (realm, role) = (&bridge.realm, &bridge.role);
+            if admits.get(realm).is_none_or(|roles| !roles.contains(role)) {
+                let message = format!(
+                    "a web service speaks in realm {} with role {}, which \"admits\" of its transport does not name",
+                    quoted(realm),
+                    quoted(role)
+                );
+                let at = transport.span_of("admits");
+                self.problems.push(Problem::error(at, message));
+            }
         }
     }
 
@@ -256,6 +286,21 @@ impl Builder<'_> {
         }
         max
     }
+}
+
+/// The roles that are listed for each realm.
+fn admits(transport: View<'_>) -> Admits {
+    let Json::Object(realms) = transport.json("admits") else {
+        return Admits::new();
+    };
+    let roles = |roles: &Json| {
+        let roles = roles.as_array().into_iter().flatten();
+        roles.filter_map(Json::as_str).map(str::to_owned).collect()
+    };
+    realms
+        .iter()
+        .map(|(realm, named)| (realm.clone(), roles(named)))
+        .collect()
 }
 
 /// The patterns that are listed; where none are, names of the loopback, or all.

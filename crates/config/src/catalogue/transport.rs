@@ -39,6 +39,18 @@ pub(super) const MAX_CONNECTIONS: Key = key(
     "How many connections it holds at a time; one more is closed at once.",
 )
 .otherwise("bounded by `limits.sessions_max`");
+pub(super) const ADMITS: Key = key(
+    "admits",
+    Kind::Map {
+        keys: Rule::RealmName,
+        of: &list(&Kind::Text(Rule::NotEmpty)),
+        environment: false,
+    },
+    "The realms, each with the roles, that sessions may join by it. A session of another role is sent ABORT with \
+     `wamp.error.no_such_role`, of another realm with `wamp.error.no_such_realm`. A proxy's `routes` become this key.",
+)
+.otherwise("all of them")
+.own();
 pub(super) const PAGES_KEY: Key = key(
     "pages",
     list(&PAGE),
@@ -89,6 +101,7 @@ pub(super) static RAWSOCKET_TRANSPORT: Table = Table {
         ENDPOINT_KEY,
         MAX_CONNECTIONS,
         LISTENER_LIMITS_KEY,
+        ADMITS,
         SERIALIZERS_KEY,
         AUTH_KEY,
         key(
@@ -110,6 +123,7 @@ pub(super) static WEBSOCKET_TRANSPORT: Table = Table {
         ENDPOINT_KEY,
         MAX_CONNECTIONS,
         LISTENER_LIMITS_KEY,
+        ADMITS,
         URL,
         SERIALIZERS_KEY,
         AUTH_KEY,
@@ -183,6 +197,7 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
         ENDPOINT_KEY,
         MAX_CONNECTIONS,
         LISTENER_LIMITS_KEY,
+        ADMITS,
         key(
             "rawsocket",
             Kind::Object(&UNIVERSAL_RAWSOCKET),

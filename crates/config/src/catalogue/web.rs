@@ -6,7 +6,7 @@ use super::form::{
 };
 use super::http_bridge::{CALLER, PUBLISHER, WEBHOOK};
 use super::session_limits::LISTENER_LIMITS_KEY;
-use super::transport::{ALLOWED_HOSTS, MAX_CONNECTIONS, PAGES_KEY, TRANSPORT_ID};
+use super::transport::{ADMITS, ALLOWED_HOSTS, MAX_CONNECTIONS, PAGES_KEY, TRANSPORT_ID};
 use super::web_files::{ARCHIVE, CGI, JSON, NODE_INFO, NONE, REDIRECT, STATIC};
 use super::web_other::{
     LONG_POLL, RESOURCE, REVERSE_PROXY, WEB_WEBSOCKET, WEBSOCKET_REVERSE_PROXY, WSGI,
@@ -21,6 +21,7 @@ pub(super) static WEB_TRANSPORT: Table = Table {
         key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required(),
         MAX_CONNECTIONS.own(),
         LISTENER_LIMITS_KEY,
+        ADMITS,
         key("paths", paths(), PATHS_ABOUT).required(),
         key("options", Kind::Object(&WEB_OPTIONS), "How HTTP is spoken.")
             .otherwise("all of their defaults"),

@@ -38,7 +38,7 @@ pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use replicated::{Elsewhere, Replicated};
 pub use rlink::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
-    Allowed, Cookie, CookieStore, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket,
+    Admits, Allowed, Cookie, CookieStore, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket,
     TcpEndpoint, Testee, TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions,
     WebSocketTestee,
 };

@@ -1,5 +1,6 @@
 //! Listeners and what they speak.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,12 @@ pub struct Transport {
     pub pages: Vec<Page>,
     /// The names by which browsers may reach it, ports apart.
     pub allowed_hosts: Allowed,
+    /// The roles, by realm, that sessions may have; any where not said.
+    pub admits: Option<Admits>,
 }
+
+/// Roles by realm.
+pub type Admits = BTreeMap<String, BTreeSet<String>>;
 
 /// What those who come by a listener may have, where that is less than what the node lets anybody have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crosstie_auth::wamp::{
     Answer, Call, Certificate, Channel, Handshake, Hello, Method, Methods, Principal, Provider,
     Refusal, Resumption, Step, dict_bytes,
 };
-use crosstie_routing::{ClientFeatures, Identity, Refused, error};
+use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error};
 use crosstie_wamp::{Dict, Message, MessageType, SessionId};
 
 use crate::certificate;
@@ -343,6 +343,16 @@ impl Session {
             return self.refuse_unknown(&principal);
         };
         let identity = identity(&principal);
+        if let Some(admits) = &self.listening.admits {
+            match admits.get(&principal.realm) {
+                None => return self.refuse_unknown(&principal),
+                Some(roles) if !roles.contains(&*identity.authrole) => {
+                    let authrole = identity.authrole.to_string();
+                    return self.refuse_join(&JoinError::NoSuchRole { authrole }, &principal);
+                }
+                Some(_) => {}
+            }
+        }
         if let Err(full) = self.enter_by_authid(&identity.authid) {
             return self.refuse_join(&full, &principal);
         }

@@ -39,5 +39,6 @@ pub(in crate::amqp) fn transport(address: SocketAddr, tls: Option<model::Tls>) -
         limits: model::ListenerLimits::default(),
         pages: Vec::new(),
         allowed_hosts: model::Allowed::Loopback,
+        admits: None,
     }
 }
