@@ -145,6 +145,7 @@ pub(crate) fn judge(
                 problems.extend(missing.map(|text| Problem::warning(*span, text)));
                 Vec::new()
             }
+            Files::Socket(path) => Vec::from_iter(too_long(&directory.join(path))),
             Files::Cores(cores) => {
                 // The file may be meant for another machine.
                 let missing = missing_cores(cores);
@@ -181,6 +182,20 @@ fn missing(path: &Path, is_directory: bool) -> Option<String> {
     };
     (!is_there).then(|| format!("there is no {what} {}{then}", path.display()))
 }
+
+/// Why no socket can have that path.
+fn too_long(path: &Path) -> Option<String> {
+    let bytes = path.as_os_str().len();
+    (bytes > SOCKET_PATH_BYTES_MAX).then(|| {
+        format!(
+            "the path of a Unix socket has at most {SOCKET_PATH_BYTES_MAX} bytes, and {} has {bytes}",
+            path.display()
+        )
+    })
+}
+
+/// `sun_path` of `unix(7)`, less its zero.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// Which of these cores a process here cannot run on: a node would not start.
 fn missing_cores(cores: &[usize]) -> Option<String> {

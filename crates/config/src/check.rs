@@ -3,13 +3,13 @@
 //! Everything found is told, not only the first thing. A tree that passes holds what its
 //! tables say, so that reading it ([`crate::view`]) needs no checks of its own.
 
-use crate::Outside;
 use crate::catalogue::refused::{self, KEYS, VALUES};
-use crate::catalogue::{Fallback, Key, Kind, Table, Tagged};
+use crate::catalogue::{Fallback, Key, Kind, Rule, Table, Tagged};
 use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
 use crate::secrets::is_secret;
 use crate::tree::{Entry, Node, Span, Value, quoted};
+use crate::{Environment, Outside};
 
 /// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from
 /// outside; without one, `$VARIABLE` stands for itself.
@@ -83,6 +83,9 @@ impl Checker<'_> {
         if let Some(file) = file_of_secret(node, kind) {
             return self.read_secret(node, &file, subject);
         }
+        if let (Some(outside), Kind::Text(Rule::SocketPath)) = (self.outside, kind) {
+            return self.expand(node, outside);
+        }
         let variable = variable(node).map(str::to_owned);
         let Some((outside, variable)) = self.outside.zip(variable) else {
             return true;
@@ -103,6 +106,24 @@ impl Checker<'_> {
         };
         *subject = format!("{subject} (from the environment variable {variable})");
         true
+    }
+
+    /// Replaces every `$VARIABLE` in a text, as a shell does; whether there is anything left to check.
+    fn expand(&mut self, node: &mut Node, outside: Outside<'_>) -> bool {
+        let Value::Text(text) = &node.value else {
+            return true;
+        };
+        match expanded(text, outside.environment) {
+            Ok(text) => {
+                node.value = Value::Text(text);
+                true
+            }
+            Err(variable) => {
+                let message = format!("the environment variable {variable} is not set");
+                self.problems.push(Problem::error(node.span, message));
+                false
+            }
+        }
     }
 
     /// Replaces `{file: PATH}` by the file's first line; whether there is anything left to check.
@@ -390,6 +411,30 @@ fn variable(node: &Node) -> Option<&str> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let fits = name.bytes().all(word) && !name.starts_with(|c: char| c.is_ascii_digit());
     (fits && !name.is_empty()).then_some(name)
+}
+
+/// A text with the values of the variables in it, or the variable that is not set. A `$` without a name behind it stays.
+fn expanded(text: &str, environment: Environment<'_>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let braced = after
+            .strip_prefix('{')
+            .and_then(|after| after.split_once('}'));
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = after.find(|c| !is_word(c)).unwrap_or(after.len());
+        let (name, behind) = braced.unwrap_or_else(|| after.split_at(end));
+        if name.is_empty() {
+            out.push('$');
+            rest = after;
+            continue;
+        }
+        out.push_str(&environment(name).ok_or_else(|| name.to_owned())?);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 /// The words for a value of this kind, after "must be".

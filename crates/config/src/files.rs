@@ -28,6 +28,8 @@ pub enum Files {
     Directory(String),
     /// A file that a web service is of, which starts with it.
     File(String),
+    /// The socket of a Unix endpoint, whose path is short.
+    Socket(String),
     /// No files: the cores that a worker is to run on, by the kernel's numbers.
     Cores(Vec<usize>),
 }

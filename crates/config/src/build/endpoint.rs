@@ -63,6 +63,9 @@ impl Builder<'_> {
         {
             self.names(given.span, Files::Tls(tls.clone()));
         }
+        if let Endpoint::Unix { path, .. } = &endpoint {
+            self.names(view.span_of("path"), Files::Socket(path.clone()));
+        }
         if self.disabled {
             return endpoint;
         }

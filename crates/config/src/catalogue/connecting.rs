@@ -138,8 +138,9 @@ static CONNECTING_UNIX: Table = Table {
         TYPE,
         key(
             "path",
-            Kind::Text(Rule::Path),
-            "The router's socket; a relative path begins at the node's directory.",
+            Kind::Text(Rule::SocketPath),
+            "The router's socket; a relative path begins at the node's directory. `$NAME` and `${NAME}` are replaced \
+             anywhere in it.",
         )
         .required()
         .environment(),

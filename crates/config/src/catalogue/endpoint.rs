@@ -92,8 +92,9 @@ static UNIX_ENDPOINT: Table = Table {
         TYPE,
         key(
             "path",
-            Kind::Text(Rule::NotEmpty),
-            "The socket's file; a relative path begins at the node's directory.",
+            Kind::Text(Rule::SocketPath),
+            "The socket's file; a relative path begins at the node's directory. `$NAME` and `${NAME}` are replaced \
+             anywhere in it. Maximum 107 bytes, the directory's included.",
         )
         .required()
         .environment(),

@@ -13,6 +13,8 @@ pub enum Rule {
     NoNul,
     /// The path of a file or directory.
     Path,
+    /// The path of a Unix socket, with variables of the environment anywhere in it.
+    SocketPath,
     /// The name of an environment variable.
     VariableName,
     /// The full name of a class or function in a Python module, which may be a file whose name no
@@ -56,7 +58,7 @@ impl Rule {
             Self::NotEmpty => Some("^."),
             Self::ShortText => Some("^.{1,255}$"),
             Self::NoNul => Some("^[^\\u0000]*$"),
-            Self::Path => Some("^[^\\u0000]+$"),
+            Self::Path | Self::SocketPath => Some("^[^\\u0000]+$"),
             Self::VariableName => Some("^[^=\\u0000]+$"),
             Self::PythonName => Some("^[^\\s./:]+(\\.[^\\s./:]+)+$"),
             Self::Host => Some("^[^\\s/]+$"),
@@ -85,7 +87,7 @@ impl Rule {
             Self::NotEmpty => "text that is not empty",
             Self::ShortText => "a name of 1 to 255 bytes",
             Self::NoNul => "text (without U+0000)",
-            Self::Path => "a path",
+            Self::Path | Self::SocketPath => "a path",
             Self::VariableName => "the name of an environment variable",
             Self::PythonName => "a full name in Python, such as package.module.name",
             Self::Host => "the name of a host or an IP address",
@@ -119,7 +121,7 @@ impl Rule {
             Self::NotEmpty => !text.is_empty(),
             Self::ShortText => (1..=255).contains(&text.len()),
             Self::NoNul => !text.contains('\0'),
-            Self::Path => !text.is_empty() && !text.contains('\0'),
+            Self::Path | Self::SocketPath => !text.is_empty() && !text.contains('\0'),
             Self::VariableName => !text.is_empty() && !text.contains(['=', '\0']),
             Self::PythonName => {
                 let fits = |c: char| !c.is_whitespace() && !"/:\0".contains(c);
