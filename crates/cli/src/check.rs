@@ -13,6 +13,7 @@ use crosstie_node::directory::NodeDirectory;
 use crosstie_node::{check_tls, try_import};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
+use crate::behind_proxy;
 use crate::explain::{self, Form};
 
 /// Prints every problem with its place; succeeds when there is no error.
@@ -157,6 +158,12 @@ pub(crate) fn judge(
         problems.extend(errors.into_iter().map(|e| Problem::error(*span, e)));
     }
     let is_good = problems.iter().all(|p| p.severity != Severity::Error);
+    for note in behind_proxy::notes(&loaded.config)
+        .iter()
+        .filter(|_| is_good)
+    {
+        tell(note)?;
+    }
     Ok(match is_good {
         true => Ok((problems, loaded.source)),
         false => Err((problems, Some(loaded.source))),

@@ -23,6 +23,7 @@ macro_rules! complain {
 mod amqp;
 mod analyze;
 mod backup;
+mod behind_proxy;
 mod bench;
 mod call;
 mod check;

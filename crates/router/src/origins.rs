@@ -17,22 +17,22 @@ pub(crate) fn origin_may_connect(
     let Some(origin) = origin else {
         return Ok(());
     };
-    let (may, key) = match origin {
-        "null" => (options.allow_null_origin, "allow_null_origin"),
-        _ => (
-            origin_is_allowed(origin, &options.allowed_origins),
-            "allowed_origins",
-        ),
+    let may = match origin {
+        "null" => options.allow_null_origin,
+        _ => origin_is_allowed(origin, &options.allowed_origins),
     };
     if may {
         return Ok(());
     }
-    let ours = match options.allowed_origins {
-        Allowed::Loopback => ", where none are listed only pages of this machine may connect",
-        _ => "",
+    let advice = match (origin, &options.allowed_origins) {
+        ("null", _) => "set \"allow_null_origin\": true".to_owned(),
+        (_, Allowed::Loopback) => format!(
+            "without \"allowed_origins\" only pages of this machine may connect; set \"allowed_origins\": [\"{origin}\"]"
+        ),
+        _ => format!("add \"{origin}\" to \"allowed_origins\""),
     };
     Err(format!(
-        "origin {origin} is not allowed{ours}: \"{key}\" in the WebSocket's options lets others in"
+        "origin {origin} is not allowed: {advice} in the WebSocket's options"
     ))
 }
 
@@ -41,19 +41,20 @@ pub(crate) fn host_may_enter(host: Option<&str>, allowed: &Allowed) -> Result<()
     let Some(host) = host else {
         return Ok(());
     };
-    let name = without_port(host);
-    let may = match allowed {
-        Allowed::Loopback => is_loopback(name),
-        Allowed::Matching(patterns) => any_matches(patterns, name),
-        _ => true,
+    let (name, port) = split_port(host);
+    let advice = match allowed {
+        Allowed::Loopback if is_loopback(name) => return Ok(()),
+        Allowed::Loopback => format!(
+            "the listener is for this machine; behind a proxy, set \"allowed_hosts\": [\"{name}\"] of the transport, \
+             or \"allowed_origins\" in a WebSocket's options"
+        ),
+        Allowed::Matching(patterns) if host_matches(patterns, name, port) => return Ok(()),
+        Allowed::Matching(_) => format!("add \"{name}\" to \"allowed_hosts\" of the transport"),
+        _ => return Ok(()),
     };
-    match may {
-        true => Ok(()),
-        false => Err(format!(
-            "host {host} is not a name of this listener: \"allowed_hosts\" of the transport, or \
-             \"allowed_origins\" of a WebSocket on it, lets others in"
-        )),
-    }
+    Err(format!(
+        "host {host} is not a name of this listener: {advice}"
+    ))
 }
 
 /// Whether a page of this origin may ask for ours. It could not read them; it is not to ask either
@@ -61,8 +62,11 @@ pub(crate) fn host_may_enter(host: Option<&str>, allowed: &Allowed) -> Result<()
 pub(crate) fn page_may_ask(origin: Option<&str>, allowed_hosts: &Allowed) -> Result<(), String> {
     match (origin, allowed_hosts) {
         (Some(origin), Allowed::Loopback) if !origin_is_allowed(origin, allowed_hosts) => {
+            let name = origin
+                .split_once("://")
+                .map_or(origin, |(_, host)| split_port(host).0);
             Err(format!(
-                "origin {origin} is not of this machine: \"allowed_hosts\" of the listener lets others in"
+                "origin {origin} is not of this machine: set \"allowed_hosts\": [\"{name}\"] of the listener"
             ))
         }
         _ => Ok(()),
@@ -73,10 +77,50 @@ fn origin_is_allowed(origin: &str, allowed: &Allowed) -> bool {
     match allowed {
         Allowed::Loopback => origin
             .split_once("://")
-            .is_some_and(|(_, host)| is_loopback(without_port(host))),
-        Allowed::Matching(patterns) => any_matches(patterns, origin),
+            .is_some_and(|(_, host)| is_loopback(split_port(host).0)),
+        Allowed::Matching(patterns) => {
+            let forms = forms(origin);
+            patterns.iter().any(|pattern| {
+                let pattern = pattern.to_ascii_lowercase();
+                let pattern = pattern.strip_suffix('/').unwrap_or(&pattern);
+                forms.iter().any(|form| matches_star(pattern, form))
+            })
+        }
         _ => true,
     }
+}
+
+/// An origin without the port of its scheme and with it: a pattern may be written either way, a browser leaves it out
+/// (RFC 6454 section 6.2).
+fn forms(origin: &str) -> [String; 2] {
+    let origin = origin.to_ascii_lowercase();
+    let Some((scheme, authority)) = origin.split_once("://") else {
+        return [origin.clone(), origin];
+    };
+    let default = match scheme {
+        "http" | "ws" => "80",
+        "https" | "wss" => "443",
+        _ => return [origin.clone(), origin],
+    };
+    match authority.rfind(':').filter(|at| is_port(&authority[*at..])) {
+        None => [origin.clone(), format!("{origin}:{default}")],
+        Some(at) if &authority[at + 1..] == default => {
+            [format!("{scheme}://{}", &authority[..at]), origin]
+        }
+        Some(_) => [origin.clone(), origin],
+    }
+}
+
+/// A pattern without a port is of any. A request that says none came to the port of its scheme, which it does not say.
+fn host_matches(patterns: &[String], name: &str, port: Option<&str>) -> bool {
+    let name = name.to_ascii_lowercase();
+    let said: Vec<_> = port.map_or_else(|| vec!["80", "443"], |port| vec![port]);
+    let with_port = said.iter().map(|port| format!("{name}:{port}"));
+    let forms: Vec<_> = std::iter::once(name.clone()).chain(with_port).collect();
+    patterns.iter().any(|pattern| {
+        let pattern = pattern.to_ascii_lowercase();
+        forms.iter().any(|form| matches_star(&pattern, form))
+    })
 }
 
 /// Whether what a page says is said for whoever has the browser: a page of another site may open a WebSocket too, and
@@ -85,8 +129,8 @@ pub(crate) fn may_use_cookies(origin: Option<&str>, host: &str, allowed: &Allowe
     let Some(origin) = origin else {
         return true;
     };
-    let of_origin = origin.split_once("://").map(|(_, host)| without_port(host));
-    if of_origin.is_some_and(|name| name.eq_ignore_ascii_case(without_port(host))) {
+    let of_origin = origin.split_once("://").map(|(_, host)| split_port(host).0);
+    if of_origin.is_some_and(|name| name.eq_ignore_ascii_case(split_port(host).0)) {
         return true;
     }
     match allowed {
@@ -96,24 +140,19 @@ pub(crate) fn may_use_cookies(origin: Option<&str>, host: &str, allowed: &Allowe
     }
 }
 
-fn any_matches(patterns: &[String], text: &str) -> bool {
-    patterns.iter().any(|pattern| matches_star(pattern, text))
-}
-
-/// A host as URLs and `Host` name it, less its port, and less the brackets of an IPv6 address.
-fn without_port(host: &str) -> &str {
+/// A host as URLs and `Host` name it, without the brackets of an IPv6 address, and its port.
+fn split_port(host: &str) -> (&str, Option<&str>) {
     if let Some(bracketed) = host.strip_prefix('[') {
         // What is not closed stays as it is, and is no address.
-        return bracketed.split_once(']').map_or(host, |(name, rest)| {
-            match rest.is_empty() || is_port(rest) {
-                true => name,
-                false => host,
-            }
-        });
+        return match bracketed.split_once(']') {
+            Some((name, "")) => (name, None),
+            Some((name, rest)) if is_port(rest) => (name, Some(&rest[1..])),
+            _ => (host, None),
+        };
     }
     match host.rfind(':') {
-        Some(at) if is_port(&host[at..]) => &host[..at],
-        _ => host,
+        Some(at) if is_port(&host[at..]) => (&host[..at], Some(&host[at + 1..])),
+        _ => (host, None),
     }
 }
 
@@ -122,9 +161,10 @@ fn is_port(text: &str) -> bool {
         .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Names that lead here by whatever resolver: none of them can be anybody's page.
+/// Names that lead here by whatever resolver: none of them can be anybody's page (RFC 6761 section 6.3).
 fn is_loopback(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost")
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.eq_ignore_ascii_case("localhost")
         || name
             .parse::<Ipv4Addr>()
             .is_ok_and(|address| address.is_loopback())
@@ -181,6 +221,9 @@ mod tests {
         for (origin, expected) in [
             ("http://localhost", true),
             ("https://LocalHost:8443", true),
+            ("https://tauri.localhost", true),
+            ("http://a.b.LOCALHOST:5173", true),
+            ("http://evillocalhost", false),
             ("http://127.0.0.1:8080", true),
             ("http://127.9.9.9", true),
             ("http://[::1]:80", true),
@@ -205,6 +248,89 @@ mod tests {
             let found = origin_is_allowed(origin, &Allowed::Loopback);
             assert_eq!(found, expected, "{origin}");
         }
+    }
+
+    #[test]
+    fn default_ports_are_filled_in_on_both_sides() {
+        for (pattern, origin, expected) in [
+            (
+                "https://app.example.com:443",
+                "https://app.example.com",
+                true,
+            ),
+            (
+                "https://app.example.com",
+                "https://app.example.com:443",
+                true,
+            ),
+            ("http://app.example.com:80", "http://app.example.com", true),
+            ("HTTPS://App.Example.com/", "https://app.example.com", true),
+            ("https://*.example.com:443", "https://a.example.com", true),
+            ("https://*.example.com:*", "https://a.example.com", true),
+            ("*://*:80", "http://a", true),
+            ("*:443", "https://a", true),
+            ("http://[::1]:80", "http://[::1]", true),
+            ("capacitor://localhost", "capacitor://localhost", true),
+            (
+                "https://app.example.com:443",
+                "http://app.example.com",
+                false,
+            ),
+            (
+                "https://app.example.com:443",
+                "https://app.example.com:8443",
+                false,
+            ),
+            (
+                "https://app.example.com",
+                "https://app.example.com:8443",
+                false,
+            ),
+            (
+                "http://app.example.com:443",
+                "https://app.example.com",
+                false,
+            ),
+            (
+                "https://app.example.com:80",
+                "https://app.example.com",
+                false,
+            ),
+            ("http://[::1]:80", "http://[::1", false),
+        ] {
+            let allowed = Allowed::Matching(vec![pattern.to_owned()]);
+            let found = origin_is_allowed(origin, &allowed);
+            assert_eq!(found, expected, "{pattern} {origin}");
+        }
+        for (pattern, host, expected) in [
+            ("app.example.com:443", "app.example.com", true),
+            ("app.example.com:80", "app.example.com", true),
+            ("App.example.com", "app.example.com:8080", true),
+            ("app.example.com:8080", "app.example.com:8080", true),
+            ("::1", "[::1]:8080", true),
+            ("app.example.com:8080", "app.example.com", false),
+            ("app.example.com:443", "app.example.com:8080", false),
+        ] {
+            let allowed = Allowed::Matching(vec![pattern.to_owned()]);
+            let found = host_may_enter(Some(host), &allowed).is_ok();
+            assert_eq!(found, expected, "{pattern} {host}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_gives_the_value_to_set() {
+        let refused = host_may_enter(Some("app.example.com:8080"), &Allowed::Loopback);
+        let text = refused.expect_err("not this machine");
+        assert!(
+            text.contains(r#""allowed_hosts": ["app.example.com"]"#),
+            "{text}"
+        );
+        let refused = page_may_ask(Some("https://app.example.com"), &Allowed::Loopback);
+        let text = refused.expect_err("not this machine");
+        assert!(
+            text.contains(r#""allowed_hosts": ["app.example.com"]"#),
+            "{text}"
+        );
     }
 
     #[test]

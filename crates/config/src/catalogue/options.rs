@@ -29,11 +29,11 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "allowed_origins",
             list_not_empty(&Kind::Text(Rule::NotEmpty)),
-            "The web origins whose pages may connect; `*` stands for anything. Clients \
-             that are no browser send no origin and are always let in.",
+            "The web origins whose pages may connect: scheme, host and port, of which the scheme's own may be left out; \
+             `*` stands for anything. Clients that are no browser send no origin and are always let in.",
         )
         .otherwise(
-            "pages of this machine (`localhost`, 127.0.0.0/8, `::1`, any port) at a loopback \
+            "pages of this machine (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`, any port) at a loopback \
              address; else every origin",
         ),
         key(

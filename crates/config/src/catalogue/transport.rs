@@ -62,11 +62,11 @@ pub(super) const PAGES_KEY: Key = key(
 pub(super) const ALLOWED_HOSTS: Key = key(
     "allowed_hosts",
     list_not_empty(&Kind::Text(Rule::NotEmpty)),
-    "The names by which HTTP requests may reach it (their `Host`, without its port); `*` stands for \
-             anything. A page that has its own name led here is kept out by it.",
+    "The names by which HTTP requests may reach it (their `Host`); `*` stands for anything, and a name without a port \
+             is for any port. A page that has its own name led here is kept out by it.",
 )
 .otherwise(
-    "loopback names alone (`localhost`, 127.0.0.0/8, `::1`), at a loopback address where no \
+    "loopback names alone (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`), at a loopback address where no \
              `allowed_origins` is given; else any",
 )
 .own();

@@ -35,15 +35,17 @@ pub(crate) fn upgrade<'a>(
     allowed_hosts: &Allowed,
 ) -> Result<Upgraded<'a>, NotUpgraded> {
     let path = request.path();
-    let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.is_at(path)) else {
+    let endpoint = endpoints.iter().find(|endpoint| endpoint.is_at(path));
+    let Some(endpoint) = endpoint else {
         return Err(refuse(404, format!("no WebSocket at {path}")));
     };
     let options = &endpoint.options;
     let asked = request
         .upgrade()
         .map_err(|e| refuse(e.status(), e.to_string()))?;
-    host_may_enter(Some(asked.host), allowed_hosts).map_err(|reason| refuse(403, reason))?;
+    // The origin first: a list that has it lets its host in, too.
     origin_may_connect(asked.origin, &options.options).map_err(|reason| refuse(403, reason))?;
+    host_may_enter(Some(asked.host), allowed_hosts).map_err(|reason| refuse(403, reason))?;
     let chosen = asked.protocols.iter().find_map(|name| {
         let (serializer, batched) = websocket::from_subprotocol(name)?;
         options
