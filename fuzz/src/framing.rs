@@ -3,7 +3,7 @@
 
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{
-    self, ClientRequest, DecoderConfig, DeflateConfig, Role, parse_request,
+    self, ClientRequest, DecoderConfig, DeflateConfig, HEAD_BYTES_MAX, Role, parse_request,
 };
 use crosstie_wamp::framing::{FramingError, Item, Step, batched, rawsocket};
 
@@ -58,9 +58,9 @@ fn websocket(role: Role, data: &[u8]) {
 
 /// The opening handshake, read as a request and as a response, its extensions too.
 pub fn http_head(data: &[u8]) {
-    if let Ok(Some((length, request))) = parse_request(data) {
+    if let Ok(Some((length, request))) = parse_request(data, HEAD_BYTES_MAX) {
         assert!(length <= data.len());
-        assert_eq!(parse_request(&data[..length - 1]), Ok(None));
+        assert_eq!(parse_request(&data[..length - 1], HEAD_BYTES_MAX), Ok(None));
         if let Ok(upgrade) = request.upgrade() {
             let _ = DeflateConfig::default().accept(&upgrade.extensions);
         }

@@ -43,6 +43,7 @@ pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream, m
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
+        .max_buf_size(listening.router.request_head_bytes_max)
         .keep_alive(may_stay)
         .serve_connection(TokioIo::new(stream), answer);
     let served = tokio::select! {

@@ -58,6 +58,7 @@ pub(crate) struct RouterState {
     pub(crate) addresses: Mutex<Vec<(String, Vec<String>)>>,
     pub(crate) overview: Arc<Overview>,
     pub(crate) handshake_timeout: Duration,
+    pub(crate) request_head_bytes_max: usize,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) connections_max: usize,
     /// Connections by the addresses that they come from.
@@ -117,6 +118,7 @@ impl RouterState {
             addresses: Mutex::default(),
             overview: Arc::clone(&options.overview),
             handshake_timeout: limits.handshake_timeout,
+            request_head_bytes_max: limits.request_head_bytes_max,
             shutdown_timeout: limits.shutdown_timeout,
             connections_max: limits.sessions_max,
             peer_addresses: Addresses::default(),

@@ -85,7 +85,8 @@ impl WebSocketEcho {
         input: &[u8],
         options: &WebSocketOptions,
     ) -> Result<Option<usize>, HandshakeError> {
-        let Some((consumed, request)) = websocket::parse_request(input)? else {
+        let Some((consumed, request)) = websocket::parse_request(input, websocket::HEAD_BYTES_MAX)?
+        else {
             return Ok(None);
         };
         self.upgrade(&request, options)?;

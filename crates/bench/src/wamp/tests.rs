@@ -429,7 +429,9 @@ fn upgrade(stream: &Stream, subprotocol: &str) {
     while !bytes[..length].ends_with(b"\r\n\r\n") {
         length += stream.read(&mut bytes[length..]).unwrap();
     }
-    let (_, request) = websocket::parse_request(&bytes[..length]).unwrap().unwrap();
+    let (_, request) = websocket::parse_request(&bytes[..length], websocket::HEAD_BYTES_MAX)
+        .unwrap()
+        .unwrap();
     let upgrade = request.upgrade().unwrap();
     assert!(upgrade.protocols.contains(&subprotocol));
     let response = websocket::accept_response(upgrade.key, Some(subprotocol), None, &[]);

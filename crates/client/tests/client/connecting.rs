@@ -11,7 +11,7 @@ use crosstie_client::{
     Value, WampCra, args,
 };
 use crosstie_wamp::codec::{self, Limits};
-use crosstie_wamp::framing::websocket::{self, accept_response, parse_request};
+use crosstie_wamp::framing::websocket::{self, HEAD_BYTES_MAX, accept_response, parse_request};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedKey, DistinguishedName, DnType,
     IsCa, KeyPair, date_time_ymd, generate_simple_self_signed,
@@ -234,7 +234,7 @@ where
     let mut received = Vec::new();
     loop {
         assert!(stream.read_buf(&mut received).await.unwrap() > 0);
-        if let Some((_, request)) = parse_request(&received).unwrap() {
+        if let Some((_, request)) = parse_request(&received, HEAD_BYTES_MAX).unwrap() {
             let response = respond(&request.upgrade().unwrap());
             stream.write_all(&response).await.unwrap();
             return stream;

@@ -201,6 +201,14 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(10_000)),
         key(
+            "request_head_bytes_max",
+            integer(8_192, 65_536),
+            "Maximum size of the head of an HTTP request, in bytes: its target with the query, and all of its headers, \
+             cookies among them. It applies to WebSocket handshakes, pages and web services, over HTTP/2 after decoding. \
+             A longer head is answered with 431. The default has room for the cookies of single sign-on.",
+        )
+        .fallback(Fallback::Integer(32 << 10)),
+        key(
             "handshakes_pending_max",
             integer(1, 100_000_000),
             "Handshakes of a router worker that are not done: sessions that have been sent a \

@@ -192,6 +192,7 @@ pub struct Limits {
     pub bytes_per_second_min: usize,
     pub depth_max: usize,
     pub handshake_timeout: Duration,
+    pub request_head_bytes_max: usize,
     pub handshakes_pending_max: usize,
     /// Of the answer to wrong credentials; zero where none waits.
     pub login_delay_max: Duration,

@@ -139,7 +139,8 @@ impl Conversation {
         if let Some(is_whole) = listening.begins_http2(input) {
             return is_whole.then_some(Outcome::HandOver { consumed: 0 });
         }
-        let (consumed, request) = match websocket::parse_request(input) {
+        let head_bytes_max = listening.router.request_head_bytes_max;
+        let (consumed, request) = match websocket::parse_request(input, head_bytes_max) {
             Ok(parsed) => parsed?,
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };

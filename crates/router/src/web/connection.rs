@@ -22,8 +22,6 @@ use crate::report;
 
 /// A connection that asks for nothing is closed after so long, where its listener says nothing else.
 const IDLE_MAX: Duration = Duration::from_secs(75);
-/// What a request's head may come to, and what is read of a body ahead of its service.
-pub(super) const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// Header lines of a request.
 pub(super) const HEADERS_MAX: usize = 100;
 /// Requests that a connection has open beside each other (RFC 9113 section 5.1.2).
@@ -77,7 +75,8 @@ async fn serve_http2(
             }
         })
     };
-    let serving = http2_builder(idle_max).serve_connection(TokioIo::new(stream), service);
+    let builder = http2_builder(idle_max, listening.router.request_head_bytes_max);
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);
     let served = tokio::select! {
         served = serving.as_mut() => served,
@@ -100,13 +99,13 @@ async fn until_over(listening: &Listening, activity: &Activity, idle_max: Durati
     }
 }
 
-fn http2_builder(idle_max: Duration) -> h2::Builder<TokioExecutor> {
+fn http2_builder(idle_max: Duration, head_bytes_max: usize) -> h2::Builder<TokioExecutor> {
     let mut builder = h2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(idle_max)
         .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(BUFFER_BYTES_MAX as u32)
+        .max_header_list_size(head_bytes_max as u32)
         .max_pending_accept_reset_streams(RESETS_MAX)
         .max_local_error_reset_streams(RESETS_MAX);
     builder

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use crosstie_transport::ConnectionStream;
+use crosstie_transport::{Connection, ConnectionStream};
 use hyper::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::Body;
+use super::held::Held;
 
 /// The state of a connection's requests.
 pub(super) struct Exchange {
@@ -30,6 +31,8 @@ pub(super) struct Exchange {
     is_writing: AtomicBool,
     /// What may wait of an answer behind a full socket.
     unsent_bytes_max: AtomicUsize,
+    /// Read since the last request was there as a whole.
+    unparsed_bytes: AtomicUsize,
     /// It stays with hyper until another request has come.
     stays: AtomicBool,
     idle_since: Mutex<Instant>,
@@ -79,6 +82,7 @@ impl Exchange {
             beats: AtomicU32::new(0),
             is_writing: AtomicBool::new(false),
             unsent_bytes_max: AtomicUsize::new(unsent_bytes_max),
+            unparsed_bytes: AtomicUsize::new(0),
             stays: AtomicBool::new(false),
             idle_since: Mutex::new(Instant::now()),
         }
@@ -87,6 +91,7 @@ impl Exchange {
     /// Answers a request: with `answer`, or with what was being answered when the connection was taken from hyper.
     pub(super) fn answer(self: &Arc<Self>, answer: impl FnOnce() -> Answer) -> InFlight {
         self.beat();
+        self.unparsed_bytes.store(0, Ordering::Relaxed);
         if !self.is_answering() {
             *self.doing.lock() = Doing::Answering(answer());
             self.stays.store(false, Ordering::Relaxed);
@@ -228,13 +233,41 @@ impl Drop for Sending {
 pub(super) struct Wire {
     stream: ConnectionStream,
     exchange: Arc<Exchange>,
+    connection: Arc<Connection>,
+    /// What hyper's buffer has grown by for a long head.
+    grown: Option<(usize, Held)>,
 }
 
+/// Of its buffer for input hyper has so much from the beginning, and lets it grow in steps.
+const INPUT_BYTES: usize = 8 * 1024;
+/// The longest head that a configuration lets in.
+const INPUT_BYTES_MAX: usize = 64 * 1024;
+
 impl Wire {
-    pub(super) fn new(stream: ConnectionStream, exchange: &Arc<Exchange>) -> Self {
+    pub(super) fn new(
+        stream: ConnectionStream,
+        exchange: &Arc<Exchange>,
+        connection: &Arc<Connection>,
+    ) -> Self {
         Self {
             stream,
             exchange: Arc::clone(exchange),
+            connection: Arc::clone(connection),
+            grown: None,
+        }
+    }
+
+    /// Puts what has been read on the account, as far as hyper had to make room for it.
+    fn note_read(&mut self, bytes: usize) {
+        let before = self
+            .exchange
+            .unparsed_bytes
+            .fetch_add(bytes, Ordering::Relaxed);
+        let steps = (before + bytes).min(INPUT_BYTES_MAX) / INPUT_BYTES;
+        let grown = steps * INPUT_BYTES;
+        if self.grown.as_ref().map_or(0, |(bytes, _)| *bytes) < grown {
+            let held = Held::of(&self.connection, grown as isize);
+            self.grown = Some((grown, held));
         }
     }
 
@@ -260,9 +293,11 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_ready() {
             self.exchange.beat();
+            self.note_read(buffer.filled().len() - before);
         }
         read
     }

@@ -30,7 +30,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Site;
-use super::connection::{BUFFER_BYTES_MAX, HEADERS_MAX, STOPPING_MAX};
+use super::connection::{HEADERS_MAX, STOPPING_MAX};
 use super::exchange::{Answer, Exchange, InFlight, Sending, Successor, Wire};
 use super::held::Held;
 use super::respond::respond;
@@ -74,7 +74,7 @@ pub(super) async fn serve(
     idle_max: Duration,
 ) {
     let exchange = Arc::new(Exchange::new(site.options.unsent_bytes_max));
-    let builder = builder(idle_max);
+    let builder = builder(idle_max, listening.router.request_head_bytes_max);
     let _state = Held::of(&connection, STATE_BYTES);
     loop {
         // What hyper has is kept no longer than it has the connection: an empty part of a buffer keeps all of it.
@@ -86,7 +86,7 @@ pub(super) async fn serve(
                 connection: Arc::clone(&connection),
                 exchange: Arc::clone(&exchange),
             };
-            let wire = TokioIo::new(Wire::new(stream, &exchange));
+            let wire = TokioIo::new(Wire::new(stream, &exchange, &connection));
             let mut serving = Box::new(builder.serve_connection(wire, requests));
             let served = converse(&mut serving, &exchange, &listening).await;
             let parts = serving.into_parts();
@@ -111,12 +111,13 @@ pub(super) async fn serve(
     }
 }
 
-fn builder(idle_max: Duration) -> http1::Builder {
+/// A head within its bound is in the buffer as a whole, and so much is read of a body ahead of its service.
+fn builder(idle_max: Duration, head_bytes_max: usize) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(idle_max)
-        .max_buf_size(BUFFER_BYTES_MAX)
+        .max_buf_size(head_bytes_max)
         .max_headers(HEADERS_MAX);
     builder
 }

@@ -9,6 +9,7 @@ use hyper::header::{HOST, HeaderValue, ORIGIN, STRICT_TRANSPORT_SECURITY, USER_A
 use hyper::{Request, Response, StatusCode, Version};
 
 use super::exchange::Takeover;
+use super::held::Held;
 use super::{Answering, Asked, Body, Site, answer, ready};
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
@@ -28,6 +29,7 @@ pub(super) async fn respond(
         .access_log
         .then(|| Box::new(Line::of(&connection, &request)));
     let is_secure = listening.tls.is_some();
+    let _head = Held::of(&connection, head_bytes(&request));
     let mut response = answering(&site, listening, connection, *request, takeover).await;
     if let (Some(age), true) = (site.options.hsts_max_age, is_secure) {
         let text = format!("max-age={}", age.as_secs());
@@ -41,6 +43,17 @@ pub(super) async fn respond(
         line.write(response.status());
     }
     response
+}
+
+/// What a request's head comes to.
+fn head_bytes(request: &Request<Incoming>) -> isize {
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    (target + headers.sum::<usize>()) as isize
 }
 
 /// Has the service answer that the request's path leads to.

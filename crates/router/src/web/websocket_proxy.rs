@@ -27,10 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service as _;
 
-use super::exchange::Takeover;
-use super::held::Held;
-use super::passing::Passing;
-use super::places::PASSING_BYTES;
+use super::upgrades::{Opening, Upgrades, is_handshake, no_upgrade};
 use super::{Answering, Asked, Body, Service, answer};
 use crate::origins::origin_may_connect;
 use crate::outgoing::connector;

@@ -17,7 +17,7 @@ const GOOD: &str = "GET /ws?x=1 HTTP/1.1\r\nHost: example.com:8080\r\nUpgrade: W
     Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n";
 
 fn parsed(bytes: &str) -> Request<'_> {
-    let (length, request) = parse_request(bytes.as_bytes())
+    let (length, request) = parse_request(bytes.as_bytes(), HEAD_BYTES_MAX)
         .expect("well-formed")
         .expect("whole");
     assert_eq!(length, bytes.find("\r\n\r\n").map_or(0, |at| at + 4));
@@ -48,7 +48,11 @@ fn a_request_is_read() {
 #[test]
 fn a_request_may_come_in_parts() {
     for at in 0..GOOD.len() {
-        assert_eq!(parse_request(&GOOD.as_bytes()[..at]), Ok(None), "{at}");
+        assert_eq!(
+            parse_request(&GOOD.as_bytes()[..at], HEAD_BYTES_MAX),
+            Ok(None),
+            "{at}"
+        );
     }
 }
 
@@ -110,7 +114,7 @@ const BAD_REQUESTS: &[(&str, &str, u16, &str)] = &[
 fn check_refused(from: &str, to: &str, status: u16, text: &str) {
     assert!(GOOD.contains(from), "{from}");
     let bytes = GOOD.replacen(from, to, 1);
-    let error = parse_request(bytes.as_bytes()).and_then(|parsed| {
+    let error = parse_request(bytes.as_bytes(), HEAD_BYTES_MAX).and_then(|parsed| {
         let (_, request) = parsed.expect("whole");
         request.upgrade().map(drop)
     });
@@ -143,10 +147,11 @@ fn a_key_that_is_not_16_bytes_is_refused() {
 
 #[test]
 fn a_head_beyond_its_bounds_is_refused() {
-    let text = "expected at most 8192 bytes and 64 headers";
+    let text = "expected a head of at most 32768 bytes, got more";
     let long = format!("Origin: {}", "o".repeat(HEAD_BYTES_MAX));
     check_refused("Origin: ", &long, 431, text);
-    let many = format!("{}Origin:", "A: b\r\n".repeat(64));
+    let text = "expected at most 100 headers, got more";
+    let many = format!("{}Origin:", "A: b\r\n".repeat(100));
     check_refused("Origin:", &many, 431, text);
 }
 
@@ -157,12 +162,38 @@ fn a_request_without_an_end_is_not_awaited_forever() {
         vec![b'x'; HEAD_BYTES_MAX],
     ]
     .concat();
-    assert_eq!(parse_request(&endless[..HEAD_BYTES_MAX - 1]), Ok(None));
     assert_eq!(
-        parse_request(&endless[..HEAD_BYTES_MAX]),
-        Err(HandshakeError::TooLarge)
+        parse_request(&endless[..HEAD_BYTES_MAX - 1], HEAD_BYTES_MAX),
+        Ok(None)
     );
-    assert_eq!(parse_request(&endless), Err(HandshakeError::TooLarge));
+    let too_large = Err(HandshakeError::TooLarge {
+        bytes_max: HEAD_BYTES_MAX,
+    });
+    assert_eq!(
+        parse_request(&endless[..HEAD_BYTES_MAX], HEAD_BYTES_MAX),
+        too_large
+    );
+    assert_eq!(parse_request(&endless, HEAD_BYTES_MAX), too_large);
+}
+
+#[test]
+fn a_long_head_is_read_as_far_as_it_may_go() {
+    let cookie = format!("Cookie: sid={}\r\n\r\n", "c".repeat(8_800));
+    for end in ["\r\n\r\n", "\n\n", "\n\r\n"] {
+        let bytes = GOOD.replacen("\r\n\r\n", "\r\n", 1) + &cookie.replace("\r\n\r\n", end);
+        let whole = bytes.as_bytes();
+        for at in [4_000, 4_097, 8_192, whole.len() - 1] {
+            assert_eq!(
+                parse_request(&whole[..at], HEAD_BYTES_MAX),
+                Ok(None),
+                "{at}"
+            );
+        }
+        let parsed = parse_request(whole, whole.len()).expect("well-formed");
+        assert_eq!(parsed.expect("whole").0, whole.len());
+        let refused = parse_request(whole, whole.len() - 1).expect_err("too long");
+        assert_eq!(refused.status(), 431);
+    }
 }
 
 #[test]

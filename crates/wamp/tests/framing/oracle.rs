@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{
-    Decoder, DecoderConfig, Opcode, Role, message, parse_request, raw_frame,
+    Decoder, DecoderConfig, HEAD_BYTES_MAX, Opcode, Role, message, parse_request, raw_frame,
 };
 use crosstie_wamp::framing::{FrameError, Framing};
 use proptest::collection::vec;
@@ -227,7 +227,7 @@ proptest! {
     #[test]
     fn any_request(bytes in vec(any::<u8>(), 0..200)) {
         let bytes = [b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n", &bytes[..], b"\r\n\r\n"].concat();
-        if let Ok(Some((length, request))) = parse_request(&bytes) {
+        if let Ok(Some((length, request))) = parse_request(&bytes, HEAD_BYTES_MAX) {
             prop_assert!(length <= bytes.len());
             let _ = request.upgrade();
         }
@@ -263,7 +263,9 @@ fn shakes_hands_with_the_other() {
         panic!("expected it to wait for an answer");
     };
     let tape = half.get_mut().get_mut();
-    let (_, request) = parse_request(&tape.output).expect("good").expect("whole");
+    let (_, request) = parse_request(&tape.output, HEAD_BYTES_MAX)
+        .expect("good")
+        .expect("whole");
     let upgrade = request.upgrade().expect("a good handshake");
     let mut answer = accept_response(upgrade.key, None, None, &[]);
     message(true, None, b"hi", &mut answer);

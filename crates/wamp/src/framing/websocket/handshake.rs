@@ -8,7 +8,8 @@ use httparse::EMPTY_HEADER;
 use sha1::{Digest, Sha1};
 
 use super::http::{
-    HEADERS_MAX, HandshakeError, HeaderList, Headers, Request, head_length, push_header,
+    HEAD_BYTES_MAX, HEADERS_MAX, HandshakeError, HeaderList, Headers, Request, head_length,
+    push_header,
 };
 
 /// The text that a key is joined with before it is hashed (RFC 6455, section 1.3).
@@ -168,7 +169,7 @@ impl<'a> ClientRequest<'a> {
     ) -> Result<Option<(usize, Accepted<'o>)>, ResponseError> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);
-        let head = head_length(bytes, |bytes| response.parse(bytes));
+        let head = head_length(bytes, HEAD_BYTES_MAX, |bytes| response.parse(bytes));
         let Some(length) = head.map_err(ResponseError::Head)? else {
             return Ok(None);
         };

@@ -3,11 +3,15 @@
 use std::fmt;
 
 use httparse::{EMPTY_HEADER, Status};
+use memchr::memchr_iter;
 
-/// Bytes of a request's or response's head, all its headers included.
-pub const HEAD_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a response's head, all its headers included, and of a request's where nothing else is said.
+pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of one request or response.
-pub const HEADERS_MAX: usize = 64;
+pub const HEADERS_MAX: usize = 100;
+/// A head that is longer is parsed once its end is there: a peer that sends it byte by byte would have all of it parsed
+/// as often.
+const PARSED_INCOMPLETE_BYTES_MAX: usize = 4 << 10;
 
 /// Names and values of headers to send.
 pub type HeaderList<'a> = [(&'a str, &'a str)];
@@ -23,9 +27,12 @@ pub struct Request<'a> {
     pub(super) headers: Headers<'a>,
 }
 
-/// Reads a request's head from the start of `bytes`, and says how many bytes it has. None: it
+/// Reads a request's head of at most `bytes_max` from the start of `bytes`, and says how many bytes it has. None: it
 /// is not there whole.
-pub fn parse_request(bytes: &[u8]) -> Result<Option<(usize, Request<'_>)>, HandshakeError> {
+pub fn parse_request(
+    bytes: &[u8],
+    bytes_max: usize,
+) -> Result<Option<(usize, Request<'_>)>, HandshakeError> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let Some(length) = head_length(bytes, |bytes| request.parse(bytes))? else {
@@ -49,16 +56,27 @@ pub fn parse_request(bytes: &[u8]) -> Result<Option<(usize, Request<'_>)>, Hands
 /// Parses a head within the limits.
 pub(super) fn head_length<'a>(
     bytes: &'a [u8],
+    bytes_max: usize,
     parse: impl FnOnce(&'a [u8]) -> httparse::Result<usize>,
 ) -> Result<Option<usize>, HandshakeError> {
-    let cut = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
+    let cut = &bytes[..bytes.len().min(bytes_max)];
+    let is_all = cut.len() == bytes_max;
+    if cut.len() > PARSED_INCOMPLETE_BYTES_MAX && !is_all && !has_end(cut) {
+        return Ok(None);
+    }
     match parse(cut) {
         Ok(Status::Complete(length)) => Ok(Some(length)),
-        Ok(Status::Partial) if cut.len() < HEAD_BYTES_MAX => Ok(None),
-        Ok(Status::Partial) | Err(httparse::Error::TooManyHeaders) => Err(HandshakeError::TooLarge),
+        Ok(Status::Partial) if !is_all => Ok(None),
+        Ok(Status::Partial) => Err(HandshakeError::TooLarge { bytes_max }),
+        Err(httparse::Error::TooManyHeaders) => Err(HandshakeError::TooManyHeaders),
         Err(httparse::Error::Version) => Err(HandshakeError::HttpVersion),
         Err(_) => Err(HandshakeError::Malformed),
     }
+}
+
+/// Whether there may be an empty line, which ends a head.
+fn has_end(bytes: &[u8]) -> bool {
+    memchr_iter(b'\n', bytes).any(|at| matches!(&bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
 impl<'a> Request<'a> {
@@ -126,8 +144,10 @@ impl<'a> Headers<'a> {
 pub enum HandshakeError {
     /// Not HTTP.
     Malformed,
-    /// More than [`HEAD_BYTES_MAX`] bytes or [`HEADERS_MAX`] headers.
-    TooLarge,
+    /// More bytes than are taken.
+    TooLarge { bytes_max: usize },
+    /// More than [`HEADERS_MAX`] headers.
+    TooManyHeaders,
     /// Neither HTTP/1.0 nor HTTP/1.1; for an upgrade, not HTTP/1.1.
     HttpVersion,
     /// A plain request.
@@ -147,7 +167,7 @@ impl HandshakeError {
             Self::Malformed | Self::Header { .. } => 400,
             Self::Method => 405,
             Self::NotUpgrade | Self::WebSocketVersion => 426,
-            Self::TooLarge => 431,
+            Self::TooLarge { .. } | Self::TooManyHeaders => 431,
             Self::HttpVersion => 505,
         }
     }
@@ -157,10 +177,10 @@ impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => f.write_str("not an HTTP request"),
-            Self::TooLarge => write!(
-                f,
-                "expected at most {HEAD_BYTES_MAX} bytes and {HEADERS_MAX} headers"
-            ),
+            Self::TooLarge { bytes_max } => {
+                write!(f, "expected a head of at most {bytes_max} bytes, got more")
+            }
+            Self::TooManyHeaders => write!(f, "expected at most {HEADERS_MAX} headers, got more"),
             Self::HttpVersion => f.write_str("expected HTTP/1.1"),
             Self::NotUpgrade => f.write_str("expected an upgrade to WebSocket"),
             Self::Method => f.write_str("expected an upgrade by GET"),

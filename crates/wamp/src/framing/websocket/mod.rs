@@ -25,8 +25,8 @@ pub use handshake::{
 };
 pub use header::Opcode;
 pub use http::{
-    HEAD_BYTES_MAX, HEADERS_MAX, HandshakeError, HeaderList, Request, parse_request,
-    reject_response,
+    HEAD_BYTES_MAX, HEADERS_MAX, HandshakeError, HeaderList, Request, closing_response,
+    parse_request,
 };
 pub use subprotocol::{from_subprotocol, subprotocol};
 
