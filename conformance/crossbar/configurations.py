@@ -287,7 +287,7 @@ WAYS_OF_SAYING = [
         "enable_webstatus": False, "max_frame_size": 1048576, "max_message_size": 1048576,
         "auto_fragment_size": 65536, "fail_by_drop": True, "open_handshake_timeout": 2500,
         "close_handshake_timeout": 1000, "auto_ping_interval": 10000, "auto_ping_timeout": 5000}),
-        says=('"enable_webstatus"', '"auto_fragment_size"')),
+        says=('"auto_fragment_size"',)),
     Case("MQTT", node(router({"type": "mqtt", "endpoint": LOCAL, "options": {}})), False,
          ("MQTT is not spoken",)),
     Case("a Unix socket", node(router({

@@ -32,6 +32,7 @@ pub(crate) enum Counter {
     MessagesRefused,
     SessionsClosedForRefusal,
     ConnectionsClosedForSilence,
+    ConnectionsClosedUnused,
     ConnectionsClosedForStall,
     ConnectionsClosedForSlowInput,
     ConnectionsClosedForDebt,
@@ -60,7 +61,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 45] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 46] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -161,6 +162,11 @@ impl Counter {
             Self::ConnectionsClosedForSilence,
             "connections_closed_for_silence",
             "Connections closed because a ping was not answered",
+        ),
+        (
+            Self::ConnectionsClosedUnused,
+            "connections_closed_unused",
+            "Connections closed because no byte came within the time of a handshake",
         ),
         (
             Self::ConnectionsClosedForStall,

@@ -46,6 +46,7 @@ mod origins;
 mod outgoing;
 mod overview;
 mod pages;
+mod probes;
 mod programs;
 mod rendered;
 mod report;

@@ -17,7 +17,7 @@ use crosstie_transport::{
     Connection, ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers,
 };
 use crosstie_wamp::codec;
-use crosstie_wamp::framing::websocket;
+use crosstie_wamp::framing::websocket::{self, Request};
 use crosstie_web::http2;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -25,6 +25,8 @@ use tokio::sync::Notify;
 use crate::admission::Excess;
 use crate::amqp::AmqpEndpoint;
 use crate::cookies::Jar;
+use crate::origins::host_may_enter;
+use crate::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::rendered::Rendered;
 use crate::report;
 use crate::router_state::RouterState;
@@ -183,6 +185,11 @@ impl WebSocketEndpoint {
             let is_below = |rest: &str| self.is_service && rest.starts_with('/');
             below.is_some_and(|rest| rest.is_empty() || is_below(rest))
         })
+    }
+
+    /// Whether such a request, which opens no WebSocket, is shown that one is here.
+    pub(crate) fn shows_status(&self, method: &str) -> bool {
+        self.options.options.shows_status && matches!(method, "GET" | "HEAD")
     }
 
     fn new(
@@ -368,22 +375,41 @@ impl Listening {
         http.is_some_and(|http| http.takes_websocket(path)) && !self.websockets.iter().any(is_own)
     }
 
-    /// Whether a request that opens no WebSocket is answered here; else with which status, and why. Web services are
-    /// for those who are no excess; pages are for operators, who want to know why there are so many.
-    pub(crate) fn takes_http(&self, excess: Option<Excess>) -> Result<(), (u16, String)> {
+    /// Whether a request that opens no WebSocket is answered by pages or web services. Web services are for those who
+    /// are no excess; pages are for operators, who want to know why there are so many.
+    pub(crate) fn takes_http(&self, excess: Option<Excess>) -> bool {
         match (&self.http, excess) {
-            (Some(_), Some(excess)) => Err((503, excess.text().to_owned())),
-            (None, _) if self.pages.is_empty() => {
-                let e = websocket::HandshakeError::NotUpgrade;
-                Err((e.status(), e.to_string()))
-            }
-            _ => Ok(()),
+            (Some(_), excess) => excess.is_none(),
+            (None, _) => !self.pages.is_empty(),
         }
     }
 
-    /// Whether a WebSocket is found at `path`.
-    pub(crate) fn is_websocket(&self, path: &str) -> bool {
-        self.websockets.iter().any(|endpoint| endpoint.is_at(path))
+    /// What else is answered: with which status, and why.
+    pub(crate) fn answer(&self, request: &Request<'_>, excess: Option<Excess>) -> (u16, String) {
+        if let Some(excess) = excess {
+            return (503, excess.text().to_owned());
+        }
+        if let Err(reason) = host_may_enter(request.header("Host"), &self.allowed_hosts) {
+            return (403, reason);
+        }
+        let found = self.websocket_at(request.path());
+        match found.map(|endpoint| endpoint.shows_status(request.method)) {
+            Some(true) if self.router.is_stopping() => (503, "shutting down".to_owned()),
+            Some(true) => (200, WEBSOCKET_STATUS.to_owned()),
+            None if request.path() == FAVICON => (204, String::new()),
+            None if !self.websockets.is_empty() => {
+                (404, format!("no WebSocket at {}", request.path()))
+            }
+            _ => {
+                let e = websocket::HandshakeError::NotUpgrade;
+                (e.status(), e.to_string())
+            }
+        }
+    }
+
+    /// The WebSocket at `path`.
+    pub(crate) fn websocket_at(&self, path: &str) -> Option<&WebSocketEndpoint> {
+        self.websockets.iter().find(|endpoint| endpoint.is_at(path))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crosstie_config::Page;
 use crosstie_fabric::State;
-use crosstie_transport::ConnectionStream;
+use crosstie_transport::{Connection, ConnectionStream};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, UPGRADE, VARY};
@@ -20,24 +20,29 @@ use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::amqp::{self, Alarm, Ownership, Whose};
-use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::markup::escaped;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
+use crate::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::rendered::{Rendering, Shown};
-use crate::rlink_table;
 use crate::router_state::RouterState;
 use crate::sessions;
 use crate::wamp::realm::SharedRealm;
+use crate::{report, rlink_table};
 
 /// A connection that asks for nothing is closed after so long.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Answers requests on one connection until it ends; the first alone, unless it may stay.
-pub(crate) async fn serve(listening: Arc<Listening>, stream: ConnectionStream, may_stay: bool) {
+pub(crate) async fn serve(
+    listening: Arc<Listening>,
+    connection: &Connection,
+    stream: ConnectionStream,
+    may_stay: bool,
+) {
     let answer = service_fn(|request| {
-        let response = respond(&listening, &request);
+        let response = respond(&listening, connection, &request);
         async { Ok::<_, Infallible>(response) }
     });
     let serving = http1::Builder::new()
@@ -71,35 +76,63 @@ fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), S
 
 /// Whether one of the listener's pages is at that path.
 pub(crate) fn is_page(listening: &Listening, path: &str) -> bool {
-    let page = match path {
-        "/health" => Page::Health,
-        "/metrics" => Page::Metrics,
-        "/" => Page::Status,
-        _ => return false,
-    };
-    listening.pages.contains(&page)
+    page_at(path).is_some_and(|page| listening.pages.contains(&page))
+}
+
+fn page_at(path: &str) -> Option<Page> {
+    match path {
+        "/health" => Some(Page::Health),
+        "/metrics" => Some(Page::Metrics),
+        "/" => Some(Page::Status),
+        _ => None,
+    }
+}
+
+/// What is said at a WebSocket's path to a request that opens none.
+fn websocket_status(listening: &Listening, is_shown: bool) -> Response<Full<Bytes>> {
+    if is_shown && listening.router.is_stopping() {
+        return text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "shutting down\n".to_owned(),
+        );
+    }
+    if is_shown {
+        return text(StatusCode::OK, format!("{WEBSOCKET_STATUS}\n"));
+    }
+    let mut response = text(
+        StatusCode::UPGRADE_REQUIRED,
+        "expected an upgrade to WebSocket\n".to_owned(),
+    );
+    let websocket = hyper::header::HeaderValue::from_static("websocket");
+    response.headers_mut().insert(UPGRADE, websocket);
+    response
 }
 
 /// Answers one request.
-pub(crate) fn respond(listening: &Listening, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+pub(crate) fn respond(
+    listening: &Listening,
+    connection: &Connection,
+    request: &Request<Incoming>,
+) -> Response<Full<Bytes>> {
     if let Err(reason) = may_enter(listening, request) {
-        counters().count(Counter::PeerFaults);
+        report::peer_fault(connection, "http", &reason);
         return text(StatusCode::FORBIDDEN, reason + "\n");
     }
-    let page = match request.uri().path() {
-        "/health" => Page::Health,
-        "/metrics" => Page::Metrics,
-        "/" => Page::Status,
-        path if listening.is_websocket(path) => {
-            let text_of = "expected an upgrade to WebSocket\n".to_owned();
-            let mut response = text(StatusCode::UPGRADE_REQUIRED, text_of);
-            let websocket = hyper::header::HeaderValue::from_static("websocket");
-            response.headers_mut().insert(UPGRADE, websocket);
-            return response;
-        }
-        path => return text(StatusCode::NOT_FOUND, format!("no page at {path}\n")),
+    let path = request.uri().path();
+    let page = page_at(path);
+    let is_on = page.is_some_and(|page| listening.pages.contains(&page));
+    if !is_on && let Some(endpoint) = listening.websocket_at(path) {
+        let is_shown = endpoint.shows_status(request.method().as_str());
+        return websocket_status(listening, is_shown);
+    }
+    let Some(page) = page else {
+        return match path {
+            // Browsers ask for it beside every page.
+            FAVICON => text(StatusCode::NO_CONTENT, String::new()),
+            _ => text(StatusCode::NOT_FOUND, format!("no page at {path}\n")),
+        };
     };
-    if !listening.pages.contains(&page) {
+    if !is_on {
         return text(
             StatusCode::NOT_FOUND,
             "this page is switched off here\n".to_owned(),
@@ -285,6 +318,7 @@ fn status(listening: &Listening) -> String {
     let links = rlink_table::table(links);
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Crosstie</title>\
+         <link rel=icon href=\"data:,\">\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
          <meta name=color-scheme content=\"light dark\"><style>{STYLE}</style>\
          <h1>Crosstie {}</h1><p>Up for {}; {} open connections, that of this page included.\

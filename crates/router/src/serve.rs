@@ -9,7 +9,7 @@ use crosstie_transport::{
     Connection, ConnectionStream, Ended, Listener, Place, Protocol, Socket, Stage, Unread, Workers,
     pump_in,
 };
-use crosstie_wamp::framing::websocket::reject_response;
+use crosstie_wamp::framing::websocket::closing_response;
 use parking_lot::Mutex;
 
 use crate::admission::Admitted;
@@ -237,7 +237,7 @@ async fn serve_pages(
     match ConnectionStream::new(Arc::clone(connection), input) {
         Ok(stream) => {
             let listening = Arc::clone(&admitted.listening);
-            pages::serve(listening, stream, place.may_stay).await;
+            pages::serve(listening, connection, stream, place.may_stay).await;
         }
         Err(e) => report::peer_fault(connection, "http", &e.to_string()),
     }
@@ -277,7 +277,7 @@ impl Drop for PagePlace {
 fn refuse_pages(connection: &Arc<Connection>) {
     counters().count(Counter::PageConnectionsRefused);
     let text = "there are as many connections for pages as are allowed: ask again in a moment";
-    let response = reject_response(503, text, &[("Retry-After", "1")]);
+    let response = closing_response(503, text, &[("Retry-After", "1")]);
     // A new connection has room; one that is gone needs no answer.
     let _ = connection.append(|out| {
         out.extend_from_slice(&response);

@@ -226,6 +226,11 @@ impl Watch {
             }
             for (connection, (counter, text)) in faults {
                 counters().count(counter);
+                if counter == Counter::ConnectionsClosedUnused {
+                    tracing::debug!(peer = %connection.peer(), "connection closed: {text}");
+                    connection.close();
+                    continue;
+                }
                 match counter {
                     Counter::ConnectionsClosedForStall => EndReason::Stalled,
                     Counter::ConnectionsClosedForSlowInput => EndReason::Slow,
@@ -265,6 +270,9 @@ fn address(connection: &Arc<Connection>) -> usize {
 /// What is said of a peer that does not read.
 pub(crate) const STALLED: &str = "takes nothing, or next to nothing, of what waits for it";
 
+/// What is said of a peer that has sent nothing.
+const UNUSED: &str = "it sent no byte within the time of a handshake";
+
 /// What is said of a client that has no connection, and asks for nothing.
 const UNASKED: &str = "no request came in time";
 
@@ -294,6 +302,10 @@ impl Watched {
         }
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {
+            // Browsers keep spare connections, and load balancers look whether a port is open.
+            Phase::Opening { within_s } if age_s > *within_s && !connection.has_spoken() => {
+                Some((Counter::ConnectionsClosedUnused, UNUSED))
+            }
             Phase::Opening { within_s } if age_s > *within_s => {
                 Some((Counter::ConnectionsRefused, "no session was opened in time"))
             }

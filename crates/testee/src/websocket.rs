@@ -124,7 +124,7 @@ impl WebSocketEcho {
 
     fn refuse(&mut self, e: HandshakeError, options: &WebSocketOptions) {
         let reason = e.to_string();
-        self.say(&websocket::reject_response(
+        self.say(&websocket::closing_response(
             e.status(),
             &reason,
             headers(options),

@@ -35,6 +35,8 @@ pub struct Connection {
     reading_paused: AtomicBool,
     /// The system gave the peer up while bytes waited for it.
     given_up: AtomicBool,
+    /// The peer has said something, under TLS if there is any.
+    has_spoken: AtomicBool,
     note: AtomicU8,
 }
 
@@ -64,6 +66,7 @@ impl Connection {
             sent_at_s: AtomicU32::new(0),
             reading_paused: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
+            has_spoken: AtomicBool::new(false),
             note: AtomicU8::new(0),
         }
     }
@@ -407,6 +410,16 @@ impl Connection {
 
     pub(crate) fn note_received(&self, now_s: u32) {
         self.received_at_s.store(now_s, Ordering::Relaxed);
+    }
+
+    /// Notes that the protocol has got its first byte.
+    pub fn note_spoken(&self) {
+        self.has_spoken.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the protocol has got a byte.
+    pub fn has_spoken(&self) -> bool {
+        self.has_spoken.load(Ordering::Relaxed)
     }
 
     /// When something was last received, by [`crate::now_s`].

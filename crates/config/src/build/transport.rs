@@ -253,6 +253,7 @@ impl Builder<'_> {
             show_server_version: options.boolean("show_server_version"),
             echo_close_codereason: options.boolean("echo_close_codereason"),
             fail_by_drop: options.boolean("fail_by_drop"),
+            shows_status: options.boolean("enable_webstatus"),
         }
     }
 

@@ -404,7 +404,7 @@ fn python(service: View<'_>, program: WebProgram, threads: (usize, usize)) -> We
 }
 
 /// Of options of WebSocket, what holds for connections that are passed on as they are.
-const OF_PROXIED: &[&str] = &["allowed_origins", "allow_null_origin"];
+const OF_PROXIED: &[&str] = &["allowed_origins", "allow_null_origin", "enable_webstatus"];
 
 /// By endings as they are looked up: with their dot, in lower case.
 fn mime_types(object: View<'_>) -> Vec<(String, String)> {

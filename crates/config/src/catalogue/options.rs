@@ -99,8 +99,13 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         ENABLE_FLASH_POLICY,
         ENABLE_HYBI10,
         ENABLE_HIXIE76,
-        key("enable_webstatus", Kind::Boolean, "")
-            .inert("the transport's pages say what plain HTTP requests can see"),
+        key(
+            "enable_webstatus",
+            Kind::Boolean,
+            "Whether a GET of its path that asks for no upgrade is answered with 200 and a line of text, as probes of \
+             load balancers expect. Otherwise the answer is 426.",
+        )
+        .fallback(YES),
         EXTERNAL_PORT,
     ],
 };

@@ -21,7 +21,7 @@ pub struct Transport {
     pub limits: ListenerLimits,
     /// The pages for plain HTTP requests.
     pub pages: Vec<Page>,
-    /// The names by which browsers may reach it, ports apart.
+    /// The names by which browsers may reach it.
     pub allowed_hosts: Allowed,
     /// The roles, by realm, that sessions may have; any where not said.
     pub admits: Option<Admits>,
@@ -282,6 +282,8 @@ pub struct WebSocketOptions {
     pub show_server_version: bool,
     pub echo_close_codereason: bool,
     pub fail_by_drop: bool,
+    /// A GET of its path without an upgrade is answered with 200.
+    pub shows_status: bool,
 }
 
 /// How a silent peer is found to be dead.

@@ -128,6 +128,9 @@ impl Conversation {
 
     /// Looks at the protocol header (section 4.2.2), or has nodes begin.
     fn open(&mut self, input: &[u8]) -> Handled {
+        if !input.is_empty() {
+            self.connection.note_spoken();
+        }
         if self.endpoint.cluster.is_some() {
             self.state = State::Greeting(Greeting::default());
             return Handled::Done { consumed: 0 };

@@ -96,7 +96,9 @@ impl Conversation {
 
     /// Looks at the first bytes; `None` asks for more.
     fn open(&mut self, input: &[u8]) -> Option<Outcome> {
-        match input.first()? {
+        let first = input.first()?;
+        self.connection.note_spoken();
+        match first {
             &rawsocket::MAGIC => input.first_chunk().map(|bytes| self.open_rawsocket(*bytes)),
             _ => self.open_http(input),
         }
@@ -145,9 +147,16 @@ impl Conversation {
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
         if !request.is_websocket_upgrade() || listening.passes_websocket(request.path()) {
-            return Some(match listening.takes_http(self.excess) {
-                Ok(()) => Outcome::HandOver { consumed: 0 },
-                Err((status, reason)) => self.reject(status, &reason),
+            if listening.takes_http(self.excess) {
+                return Some(Outcome::HandOver { consumed: 0 });
+            }
+            return Some(match listening.answer(&request, self.excess) {
+                (status @ (200 | 204), text) => {
+                    let text = if request.method == "HEAD" { "" } else { &*text };
+                    self.append(&websocket::closing_response(status, text, &[]));
+                    self.finish()
+                }
+                (status, reason) => self.reject(status, &reason),
             });
         }
         if let Some(excess) = self.excess {
@@ -223,7 +232,7 @@ impl Conversation {
 
     /// Ends an HTTP connection with a response of this status.
     fn reject(&mut self, status: u16, reason: &str) -> Outcome {
-        self.turn_away(reason, &websocket::reject_response(status, reason, &[]))
+        self.turn_away(reason, &websocket::closing_response(status, reason, &[]))
     }
 
     /// Ends a connection that never became a session.

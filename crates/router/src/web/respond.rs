@@ -14,7 +14,7 @@ use super::{Answering, Asked, Body, Site, answer, ready};
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::origins::host_may_enter;
-use crate::pages;
+use crate::{pages, report};
 
 /// What a request is answered with. Boxed, like the line of the log: what waits long has room for neither.
 pub(super) async fn respond(
@@ -65,11 +65,11 @@ fn answering(
     takeover: Option<Takeover>,
 ) -> Answering<'_> {
     if pages::is_page(&listening, request.uri().path()) {
-        let page = pages::respond(&listening, &request);
+        let page = pages::respond(&listening, &connection, &request);
         return ready(page.map(|page| page.map_err(|never| match never {}).boxed_unsync()));
     }
     if let Err(reason) = may_enter(&listening, &request) {
-        counters().count(Counter::PeerFaults);
+        report::peer_fault(&connection, "http", &reason);
         return ready(answer::text(StatusCode::FORBIDDEN, reason));
     }
     let mut components = match crosstie_web::path::components(request.uri().path()) {

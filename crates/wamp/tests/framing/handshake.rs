@@ -3,7 +3,7 @@
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{
     ClientRequest, HEAD_BYTES_MAX, HandshakeError, Request, ResponseError, accept_key,
-    accept_response, from_subprotocol, key, parse_request, reject_response, subprotocol,
+    accept_response, closing_response, from_subprotocol, key, parse_request, subprotocol,
 };
 
 /// The example of RFC 6455 section 1.3.
@@ -205,13 +205,13 @@ fn responses_say_what_they_should() {
         Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
         Sec-WebSocket-Protocol: wamp.2.json\r\nServer: a  b\r\n\r\n";
     assert_eq!(String::from_utf8_lossy(&accepted), expected);
-    let rejected = reject_response(426, "expected 13", &[]);
+    let rejected = closing_response(426, "expected 13", &[]);
     let expected = "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\n\
         Sec-WebSocket-Version: 13\r\nConnection: Upgrade, close\r\n\
         Content-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\r\nexpected 13\n";
     assert_eq!(String::from_utf8_lossy(&rejected), expected);
     for status in [400, 403, 404, 431, 503] {
-        let rejected = String::from_utf8(reject_response(status, "no", &[])).expect("text");
+        let rejected = String::from_utf8(closing_response(status, "no", &[])).expect("text");
         assert!(
             rejected.starts_with(&format!("HTTP/1.1 {status} ")),
             "{rejected}"

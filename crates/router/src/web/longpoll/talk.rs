@@ -45,6 +45,7 @@ impl Talk {
         let listening = Arc::clone(&admitted.listening);
         let within = listening.handshake_timeout;
         let watch = &listening.router.watch;
+        connection.note_spoken();
         let watch = watch.add(Arc::clone(connection), listening.number, within);
         let peer = Peer {
             connection: Arc::clone(connection),

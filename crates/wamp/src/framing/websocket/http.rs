@@ -35,7 +35,7 @@ pub fn parse_request(
 ) -> Result<Option<(usize, Request<'_>)>, HandshakeError> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
-    let Some(length) = head_length(bytes, |bytes| request.parse(bytes))? else {
+    let Some(length) = head_length(bytes, bytes_max, |bytes| request.parse(bytes))? else {
         return Ok(None);
     };
     // The parser leaves no part out of a head that it calls complete.
@@ -192,9 +192,9 @@ impl fmt::Display for HandshakeError {
 
 impl std::error::Error for HandshakeError {}
 
-/// A whole response that turns a handshake down; `reason` is its body. The connection is to be
+/// A whole response to a request that opens no WebSocket, or not here; `reason` is its body. The connection is to be
 /// closed after it.
-pub fn reject_response(status: u16, reason: &str, headers: &HeaderList<'_>) -> Vec<u8> {
+pub fn closing_response(status: u16, reason: &str, headers: &HeaderList<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", phrase(status)).as_bytes());
     if status == 426 {
@@ -204,14 +204,20 @@ pub fn reject_response(status: u16, reason: &str, headers: &HeaderList<'_>) -> V
     } else {
         push_header(&mut out, "Connection", "close");
     }
-    push_header(&mut out, "Content-Type", "text/plain; charset=utf-8");
-    push_header(&mut out, "Content-Length", &(reason.len() + 1).to_string());
+    let body = match reason {
+        "" => String::new(),
+        _ => format!("{reason}\n"),
+    };
+    // RFC 9110 section 8.6.
+    if status != 204 {
+        push_header(&mut out, "Content-Type", "text/plain; charset=utf-8");
+        push_header(&mut out, "Content-Length", &body.len().to_string());
+    }
     for (name, value) in headers {
         push_header(&mut out, name, value);
     }
     out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(reason.as_bytes());
-    out.push(b'\n');
+    out.extend_from_slice(body.as_bytes());
     out
 }
 
@@ -227,6 +233,8 @@ pub(super) fn push_header(out: &mut Vec<u8>, name: &str, value: &str) {
 
 fn phrase(status: u16) -> &'static str {
     match status {
+        200 => "OK",
+        204 => "No Content",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",
