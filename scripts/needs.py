@@ -206,6 +206,13 @@ def nginx() -> str | None:
 
 
 @functools.cache
+def haproxy() -> str | None:
+    """The load balancer in front of the node under test."""
+    found = shutil.which("haproxy") or Path("/usr/sbin/haproxy").exists()
+    return None if found else packages("haproxy")
+
+
+@functools.cache
 def rabbitmq() -> str | None:
     """RabbitMQ, which judges AMQP. Debian's package starts it where there is an init system."""
     if Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():

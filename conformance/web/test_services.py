@@ -107,7 +107,8 @@ def test_a_page_elsewhere_reads_no_more_than_anybody(site: Http, path: str):
 
 
 def test_a_websocket_tells_others_what_it_is(site: Http):
-    answer = site.get("/ws")
+    assert site.get("/ws").status == 200
+    answer = site.post("/ws", "x")
     assert (answer.status, answer.header("upgrade")) == (426, "websocket")
 
 

@@ -34,6 +34,7 @@ mod respond;
 mod reverse_proxy;
 pub(crate) mod services;
 mod site;
+mod upgrades;
 mod websocket_proxy;
 
 use std::pin::Pin;

@@ -1,6 +1,7 @@
 //! Requests that another HTTP server answers.
 
 use std::io;
+use std::sync::Arc;
 
 use crosstie_config::ReverseProxy as Model;
 use crosstie_transport::PeerAddress;
@@ -10,12 +11,14 @@ use hyper::Response;
 use hyper::header::{HOST, HeaderValue};
 
 use super::backend::{Address, Backend, Bounds};
+use super::upgrades::{Opening, Upgrades, is_handshake};
 use super::{Answering, Asked, Body, Service};
 use crate::router_state::RouterState;
 
 /// A service that passes requests on.
 pub(crate) struct ReverseProxy {
     backend: Backend,
+    upgrades: Upgrades,
     /// As the server is asked.
     host: HeaderValue,
     path: String,
@@ -43,13 +46,18 @@ impl ReverseProxy {
             timeout: model.timeout,
             body_bytes_max: u64::MAX,
         };
+        let counts = router.counts_of("reverseproxy", &host);
+        let url = format!("http://{host}/").parse();
+        let upgrades = Upgrades::new(
+            url.map_err(io::Error::other)?,
+            (&[], None),
+            model.requests_max,
+            model.timeout,
+            Arc::clone(&counts),
+        )?;
         Ok(Self {
-            backend: Backend::new(
-                address,
-                format!("the server at {host}"),
-                bounds,
-                router.counts_of("reverseproxy", &host),
-            ),
+            upgrades,
+            backend: Backend::new(address, format!("the server at {host}"), bounds, counts),
             host: HeaderValue::try_from(host).map_err(io::Error::other)?,
             path: model.path.clone(),
             forwarded_port: model.forwarded_port,
@@ -64,6 +72,7 @@ impl ReverseProxy {
             PeerAddress::Unix(_) => None,
         };
         let mut request = asked.request;
+        let opens_websocket = is_handshake(&request);
         let target = target(&self.path, &asked.rest, request.uri().query());
         // Over HTTP/2 the host stands in the address.
         if let Some(authority) = request.uri().authority()
@@ -77,8 +86,19 @@ impl ReverseProxy {
             proto: &self.forwarded_proto,
         };
         forward(request.headers_mut(), &self.host, client);
-        let answering = self.backend.ask(request, &target, &asked.connection);
-        let mut answer = answering.await;
+        let mut answer = if opens_websocket {
+            let opening = Opening {
+                headers: request.into_parts().0.headers,
+                target: &target,
+                connection: &asked.connection,
+                takeover: asked.takeover,
+            };
+            let counted = self.upgrades.begin();
+            self.upgrades.pass_on(opening, counted).await
+        } else {
+            let answering = self.backend.ask(request, &target, &asked.connection);
+            answering.await
+        };
         if self.rewrites_answers {
             let names = Names {
                 host: self.host.to_str().unwrap_or_default(),
@@ -92,6 +112,10 @@ impl ReverseProxy {
 }
 
 impl Service for ReverseProxy {
+    fn takes_websockets(&self) -> bool {
+        true
+    }
+
     fn answer(&self, asked: Asked) -> Answering<'_> {
         Box::pin(self.pass(asked))
     }

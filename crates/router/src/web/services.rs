@@ -4,10 +4,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crosstie_config::{FileSource, Web, WebFiles, WebService};
-use hyper::StatusCode;
-use hyper::header::{HeaderValue, UPGRADE};
-
 use crate::listen::Http;
 use crate::programs::Hosting;
 use crate::router_state::RouterState;
@@ -21,8 +17,10 @@ use crate::web::node_info::NodeInfo;
 use crate::web::python::Python;
 use crate::web::reverse_proxy::ReverseProxy;
 use crate::web::site::Site;
+use crate::web::upgrades::no_upgrade;
 use crate::web::websocket_proxy::WebSocketProxy;
 use crate::web::{Answering, Asked, Service, answer, package, ready};
+use crosstie_config::{FileSource, Web, WebFiles, WebService};
 
 /// What answers the requests of a transport.
 pub(crate) fn site(
@@ -52,7 +50,9 @@ fn make(
         WebService::Caller(model) => Box::new(Bridge::caller(model, router)),
         WebService::Publisher(model) => Box::new(Bridge::publisher(model, router)),
         WebService::Webhook(model) => Box::new(Bridge::webhook(model, router)),
-        WebService::WebSocket(_) => Box::new(WebSocket),
+        WebService::WebSocket(options) => Box::new(WebSocket {
+            shows_status: options.options.shows_status,
+        }),
         WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy, router)?),
         WebService::WebSocketReverseProxy(proxy) => {
             Box::new(WebSocketProxy::new(proxy, directory, router)?)
@@ -93,15 +93,13 @@ impl Service for Nothing {
     }
 }
 
-/// Opened by the listener itself; whoever comes without asking for an upgrade is told so.
-struct WebSocket;
+/// Opened by the listener itself; other requests are told that it is here.
+struct WebSocket {
+    shows_status: bool,
+}
 
 impl Service for WebSocket {
-    fn answer(&self, _: Asked) -> Answering<'_> {
-        let text = "expected an upgrade to WebSocket";
-        let mut response = answer::text(StatusCode::UPGRADE_REQUIRED, text);
-        let websocket = HeaderValue::from_static("websocket");
-        response.headers_mut().insert(UPGRADE, websocket);
-        ready(response)
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        ready(no_upgrade(&asked.request, self.shows_status))
     }
 }

@@ -1,0 +1,240 @@
+//! WebSocket connections that another server has: the client's opening handshake is passed on, with its key and what it
+//! offers, and so is the server's answer. From then on bytes pass as they are: subprotocols, compression and pings are
+//! what the two have agreed on.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_transport::{Connection, ConnectionStream};
+use crosstie_web::forward::remove_hop_by_hop;
+use http_body_util::Empty;
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_service::Service as _;
+
+use super::exchange::Takeover;
+use super::held::Held;
+use super::passing::Passing;
+use super::places::PASSING_BYTES;
+use super::{Body, answer};
+use crate::outgoing::connector;
+use crate::probes::WEBSOCKET_STATUS;
+use crate::request_counts::{Counted, Outcome, RequestCounts};
+
+/// How long one side may go on when the other has ended.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(10);
+
+/// A server of WebSockets.
+pub(super) struct Upgrades {
+    connector: HttpsConnector<HttpConnector>,
+    /// The server, as a URL of HTTP.
+    url: Uri,
+    places: Arc<Semaphore>,
+    timeout: Duration,
+    counts: Arc<RequestCounts>,
+}
+
+/// A client's handshake, as the server is to see it.
+pub(super) struct Opening<'a> {
+    pub(super) headers: HeaderMap,
+    /// Path and query.
+    pub(super) target: &'a str,
+    pub(super) connection: &'a Arc<Connection>,
+    pub(super) takeover: Option<Takeover>,
+}
+
+impl Upgrades {
+    pub(super) fn new(
+        url: Uri,
+        (ca_certificates, server_name): (&[PathBuf], Option<&str>),
+        connections_max: usize,
+        timeout: Duration,
+        counts: Arc<RequestCounts>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            connector: connector(ca_certificates, server_name)?,
+            url,
+            places: Arc::new(Semaphore::new(connections_max)),
+            timeout,
+            counts,
+        })
+    }
+
+    pub(super) fn begin(&self) -> Counted {
+        self.counts.begin()
+    }
+
+    /// Has the server open a WebSocket, and passes its bytes on once it has.
+    pub(super) async fn pass_on(&self, opening: Opening<'_>, counted: Counted) -> Response<Body> {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            counted.end(Outcome::Full);
+            let text = "as many connections are passed on as may be: come again in a moment";
+            return answer::text(StatusCode::SERVICE_UNAVAILABLE, text);
+        };
+        let Opening {
+            mut headers,
+            target,
+            connection,
+            takeover,
+        } = opening;
+        ask_for_upgrade(&mut headers);
+        let Ok(mut request) = Request::get(target).body(Empty::new()) else {
+            counted.end(Outcome::Refused);
+            return answer::text(StatusCode::BAD_REQUEST, "this cannot be passed on");
+        };
+        *request.headers_mut() = headers;
+        match tokio::time::timeout(self.timeout, self.ask(request)).await {
+            Ok(Ok(answered)) => {
+                let held = Held::of(connection, PASSING_BYTES);
+                self.answered(takeover, answered, (place, held), counted)
+            }
+            Ok(Err(why)) => {
+                counted.end(Outcome::Unavailable);
+                tracing::warn!("no WebSocket at {}: {why}", self.url);
+                let text = "the server behind this one does not answer";
+                answer::text(StatusCode::BAD_GATEWAY, text)
+            }
+            Err(_) => {
+                counted.end(Outcome::TimedOut);
+                let text = "the server behind this one did not answer in time";
+                answer::text(StatusCode::GATEWAY_TIMEOUT, text)
+            }
+        }
+    }
+
+    async fn ask(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, String> {
+        debug_assert!(request.headers().contains_key(HOST));
+        let mut connector = self.connector.clone();
+        let stream = connector.call(self.url.clone()).await;
+        let stream = stream.map_err(|e| e.to_string())?;
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(|e| e.to_string())?;
+        tokio::spawn(connection.with_upgrades());
+        sender
+            .send_request(request)
+            .await
+            .map_err(|e| e.to_string())
+    }
+
+    fn answered(
+        &self,
+        takeover: Option<Takeover>,
+        answered: Response<Incoming>,
+        place: (OwnedSemaphorePermit, Held),
+        counted: Counted,
+    ) -> Response<Body> {
+        let is_open = answered.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if is_open && !names(answered.headers(), &UPGRADE, "websocket") {
+            counted.end(Outcome::Unavailable);
+            let text = "the server behind this one speaks something else";
+            return answer::text(StatusCode::BAD_GATEWAY, text);
+        }
+        let mut head = Response::new(()).into_parts().0;
+        head.status = answered.status();
+        head.headers = answered.headers().clone();
+        remove_hop_by_hop(&mut head.headers);
+        if !is_open {
+            counted.end(Outcome::Unexpected);
+            // What it says instead is the client's to read.
+            let body = Passing::body(answered.into_body(), place, Some(self.timeout));
+            return Response::from_parts(head, body);
+        }
+        ask_for_upgrade(&mut head.headers);
+        let Some(takeover) = takeover else {
+            counted.end(Outcome::Refused);
+            return upgrade_required();
+        };
+        let server = hyper::upgrade::on(answered);
+        takeover.leave_to(|client| async move {
+            relay(client, server).await;
+            // It was open until now.
+            counted.end(Outcome::Answered);
+            drop(place);
+        });
+        Response::from_parts(head, answer::full(""))
+    }
+}
+
+/// Whether a request opens a WebSocket (RFC 6455 section 4.2.1), as far as the server does not look itself.
+pub(super) fn is_handshake(request: &Request<Incoming>) -> bool {
+    let headers = request.headers();
+    request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && names(headers, &UPGRADE, "websocket")
+        && names(headers, &CONNECTION, "upgrade")
+        && headers.contains_key(SEC_WEBSOCKET_KEY)
+        && headers.contains_key(SEC_WEBSOCKET_VERSION)
+}
+
+/// Whether a list of words has one.
+fn names(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let values = headers.get_all(name).iter();
+    let mut words = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    words.any(|one| one.trim().eq_ignore_ascii_case(word))
+}
+
+fn ask_for_upgrade(headers: &mut HeaderMap) {
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+}
+
+/// What a request is answered that opens no WebSocket where one is.
+pub(super) fn no_upgrade(request: &Request<Incoming>, shows_status: bool) -> Response<Body> {
+    let is_probe = !names(request.headers(), &UPGRADE, "websocket");
+    match *request.method() {
+        Method::GET | Method::HEAD if shows_status && is_probe => {
+            answer::text(StatusCode::OK, WEBSOCKET_STATUS)
+        }
+        _ => upgrade_required(),
+    }
+}
+
+fn upgrade_required() -> Response<Body> {
+    let text = "expected an upgrade to WebSocket";
+    let mut response = answer::text(StatusCode::UPGRADE_REQUIRED, text);
+    let websocket = HeaderValue::from_static("websocket");
+    response.headers_mut().insert(UPGRADE, websocket);
+    response
+}
+
+/// Passes bytes both ways until one side has ended.
+async fn relay(client: ConnectionStream, server: OnUpgrade) {
+    let server: Upgraded = match server.await {
+        Ok(server) => server,
+        Err(e) => return tracing::debug!("a WebSocket was not opened: {e}"),
+    };
+    let (client_read, client_write) = tokio::io::split(client);
+    let (server_read, server_write) = tokio::io::split(TokioIo::new(server));
+    let mut up = std::pin::pin!(pass(client_read, server_write));
+    let mut down = std::pin::pin!(pass(server_read, client_write));
+    let rest = tokio::select! {
+        () = &mut up => tokio::time::timeout(LAST_WORDS_MAX, down).await,
+        () = &mut down => tokio::time::timeout(LAST_WORDS_MAX, up).await,
+    };
+    if rest.is_err() {
+        tracing::debug!("one side of a WebSocket had ended, and the other did not");
+    }
+}
+
+/// One way: what comes is waited for until it is taken.
+async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
+    let copied = tokio::io::copy(&mut from, &mut to).await;
+    if let Err(e) = copied {
+        tracing::debug!("a WebSocket broke off: {e}");
+    }
+    let _ = to.shutdown().await;
+}
