@@ -402,7 +402,9 @@ static AMQP_OPTIONS: Table = Table {
             "closing_timeout_ms",
             integer(1_000, 3_600_000),
             "How long a client may take to answer `connection.close`, and to close its socket \
-             after `connection.close-ok`, in milliseconds. Then its socket is closed here.",
+             after `connection.close-ok`, in milliseconds. Then its socket is closed here. For as \
+             long after a client's `channel.close`, frames on that channel are ignored: the client \
+             may have sent them before it read `channel.close-ok`.",
         )
         .fallback(Fallback::Integer(10_000)),
     ],

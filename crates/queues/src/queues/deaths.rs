@@ -40,10 +40,10 @@ impl<'a> Deaths<'a> {
             return true;
         }
         for table in &self.tables {
-            if text(*table, "reason") == Some("rejected") {
+            if says(*table, "reason", "rejected") {
                 return false;
             }
-            if text(*table, "queue") == Some(queue) {
+            if says(*table, "queue", queue) {
                 return true;
             }
         }
@@ -116,6 +116,10 @@ impl<'a> Deaths<'a> {
             .saturating_add(1);
         if let Some(before) = before {
             let mut table = TableBuf::new();
+            // A client wrote the entry, without `count`: this death is the first that counts.
+            if before.find("count").is_none() {
+                table = table.with("count", Value::I64(count));
+            }
             for (name, value) in before.iter() {
                 table = match name {
                     "count" => table.with(name, Value::I64(count)),
@@ -157,11 +161,15 @@ impl<'a> Deaths<'a> {
 }
 
 fn is_same(table: Table<'_>, dead: &DeadLetter) -> bool {
-    text(table, "queue") == Some(&dead.queue) && text(table, "reason") == Some(dead.reason.name())
+    says(table, "queue", &dead.queue) && says(table, "reason", dead.reason.name())
 }
 
-fn text<'a>(table: Table<'a>, name: &str) -> Option<&'a str> {
-    table.find(name)?.as_str()
+/// Whether a field is that text; clients may have written it as octets.
+fn says(table: Table<'_>, name: &str, expected: &str) -> bool {
+    matches!(
+        table.find(name),
+        Some(Value::LongString(found) | Value::ByteArray(found)) if found == expected.as_bytes()
+    )
 }
 
 fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -326,6 +326,11 @@ const ARGUMENTS: &[Argument] = &[
         kinds: CLASSIC,
         read: |_, value| {
             let known = ["min-masters", "client-local", "random"];
+            // The one argument that RabbitMQ takes as octets, too.
+            let value = match value {
+                Value::ByteArray(octets) => Value::LongString(octets),
+                value => value,
+            };
             one_of(value, &known, "invalid_queue_locator_arg")
         },
     },

@@ -77,11 +77,28 @@ pub(super) fn check_argument(
     Err(inequivalent(caller, resource, name, &texts.0, &texts.1))
 }
 
-/// Integers are the same whatever their widths.
+/// Types do not matter, as in RabbitMQ, but what they hold: integers and timestamps of any width, floats
+/// of any width, text and octets.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
-    match (one.as_i64(), other.as_i64()) {
-        (Some(one), Some(other)) => one == other,
-        _ => one == other,
+    match (one, other) {
+        (
+            Value::LongString(one) | Value::ByteArray(one),
+            Value::LongString(other) | Value::ByteArray(other),
+        ) => one == other,
+        (Value::F32(one), Value::F64(other)) | (Value::F64(other), Value::F32(one)) => {
+            f64::from(one) == other
+        }
+        _ => match (whole(one), whole(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => one == other,
+        },
+    }
+}
+
+fn whole(value: Value<'_>) -> Option<i128> {
+    match value {
+        Value::Timestamp(seconds) => Some(seconds.into()),
+        value => value.as_i64().map(Into::into),
     }
 }
 

@@ -264,7 +264,7 @@ impl<'t> Request<'t> {
     }
 }
 
-/// `{name=1,other=text,list=[a;b],long=3L,yes=true}`.
+/// `{name=1,other=text,list=[a;b],tables=[{name:a|other:1}],octets=~ab,long=3L,yes=true}`.
 fn table(text: &str) -> Result<TableBuf, String> {
     let inner = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
     let inner = inner.ok_or_else(|| format!("no table: {text}"))?;
@@ -272,7 +272,7 @@ fn table(text: &str) -> Result<TableBuf, String> {
     for field in inner.split(',').filter(|field| !field.is_empty()) {
         let (name, value) = field.split_once('=').ok_or("a field is name=value")?;
         if let Some(list) = value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
-            let bytes = array(name, list);
+            let bytes = array(name, list)?;
             let one = Table::from_bytes(&bytes).map_err(|error| error.to_string())?;
             table = table.with(name, one.find(name).ok_or("an array")?);
             continue;
@@ -282,23 +282,34 @@ fn table(text: &str) -> Result<TableBuf, String> {
             ("true" | "false", ..) => table.with(name, Value::Bool(value == "true")),
             (_, Ok(number), _) => table.with(name, Value::I32(number)),
             (.., Some(Ok(number))) => table.with(name, Value::I64(number)),
+            _ if value.starts_with('~') => {
+                table.with(name, Value::ByteArray(&value.as_bytes()[1..]))
+            }
             _ => table.with(name, Value::LongString(value.as_bytes())),
         };
     }
     Ok(table)
 }
 
-fn array(name: &str, list: &str) -> Vec<u8> {
+fn array(name: &str, list: &str) -> Result<Vec<u8>, String> {
     let mut values = Vec::new();
     for text in list.split(';').filter(|text| !text.is_empty()) {
-        values.push(b'S');
-        values.extend_from_slice(&(text.len() as u32).to_be_bytes());
-        values.extend_from_slice(text.as_bytes());
+        let inner = text
+            .starts_with('{')
+            .then(|| table(&text.replace('|', ",").replace(':', "=")))
+            .transpose()?;
+        let (tag, bytes) = match &inner {
+            Some(inner) => (b'F', inner.as_table().bytes()),
+            None => (b'S', text.as_bytes()),
+        };
+        values.push(tag);
+        values.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        values.extend_from_slice(bytes);
     }
     let mut bytes = vec![name.len() as u8];
     bytes.extend_from_slice(name.as_bytes());
     bytes.push(b'A');
     bytes.extend_from_slice(&(values.len() as u32).to_be_bytes());
     bytes.extend_from_slice(&values);
-    bytes
+    Ok(bytes)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crosstie_amqp::frame::{self, Frame, FrameKind};
 use crosstie_amqp::method::{
@@ -41,6 +42,9 @@ pub(super) enum Channel {
     },
     /// The broker has closed it; what comes before the client's answer is nobody's.
     Closing,
+    /// The client has closed it at that time. Frames that it had sent behind `channel.close` before it
+    /// could read the answer are nobody's, either.
+    Closed { at: Instant },
 }
 
 impl Channels {
@@ -76,6 +80,11 @@ impl Channels {
             Channel::Open { key, assembly } => (*key, assembly),
             Channel::Closing => {
                 self.handle_closing(place, peer, turn, frame)?;
+                return Ok(done);
+            }
+            Channel::Closed { at } => {
+                let is_late = at.elapsed() >= peer.closing_timeout;
+                self.handle_closed(place, is_late, peer, turn, frame)?;
                 return Ok(done);
             }
         };
@@ -123,7 +132,9 @@ impl Channels {
 
     /// The vhost has closed this channel, and said so.
     pub(super) fn note_closed(&mut self, peer: &Peer, number: u16) {
-        if let Ok(place) = self.place(number) {
+        if let Ok(place) = self.place(number)
+            && matches!(self.channels[place].1, Channel::Open { .. })
+        {
             self.set_closing(peer, place);
         }
     }
@@ -219,7 +230,8 @@ impl Channels {
                 "second 'channel.open' seen",
             )),
             Method::ChannelClose(_) => {
-                self.remove(peer, place);
+                self.set_closing(peer, place);
+                self.channels[place].1 = Channel::Closed { at: Instant::now() };
                 let (vhost, now, outbox) = turn.enter();
                 vhost.close_channel(now, key, outbox);
                 // Whatever the vhost closed before is not what is opened by this number next.
@@ -265,7 +277,8 @@ impl Channels {
                 return Err(Fault::in_method(ReplyCode::ChannelError, ids, text));
             }
         }
-        let opened = self.channels.len();
+        let is_closed = |(_, channel): &&(u16, Channel)| matches!(channel, Channel::Closed { .. });
+        let opened = self.channels.len() - self.channels.iter().filter(is_closed).count();
         if opened >= self.channels_max.into() {
             let text = format!(
                 "number of channels opened ({opened}) has reached the negotiated channel_max ({})",
@@ -313,6 +326,26 @@ impl Channels {
         Ok(())
     }
 
+    /// A frame of a channel that the client has closed: it is ignored, or opens the channel again.
+    fn handle_closed(
+        &mut self,
+        place: usize,
+        is_late: bool,
+        peer: &Arc<Peer>,
+        turn: &mut Turn<'_>,
+        frame: &Frame<'_>,
+    ) -> Result<(), Fault> {
+        let method = match frame.kind {
+            FrameKind::Method => Some(Method::decode(frame.payload).map_err(|e| method_fault(&e))?),
+            _ => None,
+        };
+        if !is_late && !matches!(method, Some(Method::ChannelOpen(_))) {
+            return Ok(());
+        }
+        self.channels.remove(place);
+        self.handle_unopened(peer, turn, frame)
+    }
+
     /// Closes the channel for `fault`, unless that is too much for a channel.
     fn fail(
         &mut self,
@@ -340,11 +373,6 @@ impl Channels {
             peer.channels.fetch_sub(1, Ordering::Relaxed);
         }
         *channel = Channel::Closing;
-    }
-
-    fn remove(&mut self, peer: &Peer, place: usize) {
-        self.set_closing(peer, place);
-        self.channels.remove(place);
     }
 
     fn forget_assembly(&mut self, place: usize) {

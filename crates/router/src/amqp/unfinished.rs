@@ -37,7 +37,7 @@ impl Channels {
             .iter()
             .filter_map(|(_, channel)| match channel {
                 Channel::Open { assembly, .. } => assembly.as_ref(),
-                Channel::Closing => None,
+                Channel::Closing | Channel::Closed { .. } => None,
             });
         assemblies.map(|assembly| assembly.since_s()).min()
     }

@@ -367,3 +367,36 @@ declare u durable x-queue-type=quorum x-delivery-limit=5 x-queue-mode=lazy x-max
 ",
     );
 }
+
+/// RabbitMQ compares what arguments hold, and not their types.
+#[test]
+fn arguments_are_the_same_whatever_their_types() {
+    check(
+        "
+declare o x-overflow=reject-publish
+declare o x-overflow=bytes:reject-publish
+declare o x-overflow=bytes:drop-head
+  406 PRECONDITION_FAILED - inequivalent arg 'x-overflow' for queue 'o' in vhost '/': received 'drop-head' but current is 'reject-publish'
+declare p x-overflow=bytes:drop-head
+  406 PRECONDITION_FAILED - invalid arg 'x-overflow' for queue 'p' in vhost '/': {unacceptable_type,binary}
+declare c x-queue-type=classic
+declare c x-queue-type=bytes:classic
+declare c
+declare n
+declare n x-queue-type=bytes:classic
+  406 PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'n' in vhost '/': received the value 'classic' of type 'binary' but current is none
+declare q durable x-queue-type=quorum x-dead-letter-exchange=dx x-dead-letter-routing-key=k
+declare q durable x-queue-type=bytes:quorum x-dead-letter-exchange=bytes:dx x-dead-letter-routing-key=bytes:k
+declare l x-max-length=5
+declare l x-max-length=byte:5
+declare l x-max-length=long:5
+declare l x-max-length=timestamp:5
+declare l x-max-length=double:5
+  406 PRECONDITION_FAILED - inequivalent arg 'x-max-length' for queue 'l' in vhost '/': received '5.0' but current is '5'
+declare d durable x-queue-type=quorum x-delivery-limit=float:5
+declare d durable x-queue-type=quorum x-delivery-limit=double:5
+declare m x-queue-master-locator=bytes:min-masters
+declare m x-queue-master-locator=min-masters
+",
+    );
+}
