@@ -177,6 +177,15 @@ pub(crate) fn channel_closed(connection: &Connection, channel: u16, text: &str) 
     }
 }
 
+/// A client has declared a queue with something that is taken and not honoured.
+pub(crate) fn queue_warning(peer: &crate::amqp::Peer, queue: &str, text: &str) {
+    if FAULTS.may_log() {
+        let (queue, vhost) = (Escaped(queue), Escaped(peer.vhost.name()));
+        let peer = peer.connection.peer();
+        tracing::warn!(%peer, %vhost, %queue, "a queue is not all that it is declared as: {text}");
+    }
+}
+
 /// A listener could not accept a connection; others come right behind it.
 pub(crate) fn cannot_accept(e: &std::io::Error) {
     counters().count(Counter::AcceptsFailed);

@@ -129,6 +129,10 @@ impl<H> Vhost<H> {
         &mut self.ledger.journal
     }
 
+    pub fn has_queue(&self, name: &str) -> bool {
+        self.topology.queue(name).is_some()
+    }
+
     pub fn name(&self) -> &str {
         &self.config.name
     }

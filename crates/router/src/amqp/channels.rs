@@ -14,6 +14,7 @@ use crosstie_transport::now_s;
 
 use super::broker::Broker;
 use super::content::{self, Assembly, Lookahead};
+use super::declared;
 use super::flow::Published;
 use super::handled::Handled;
 use super::peer::Peer;
@@ -248,7 +249,12 @@ impl Channels {
             }
             _ => {
                 let (vhost, now, outbox) = turn.enter();
-                vhost.handle(now, key, method, outbox)
+                let warned = declared::at_least_once(method).filter(|name| !vhost.has_queue(name));
+                vhost.handle(now, key, method, outbox)?;
+                if let Some(queue) = warned {
+                    outbox.warn(peer, queue, declared::AT_MOST_ONCE);
+                }
+                Ok(())
             }
         }
     }

@@ -8,6 +8,7 @@ use crosstie_config::{Amqp, DefinedBinding, DefinedExchange, DefinedQueue, Defin
 use crosstie_queues::{Destination, Fault, Time, Vhost};
 
 use super::arguments;
+use super::declared;
 use super::limits::vhost_config;
 
 /// The definitions that an empty broker would not take, beside what was skipped in reading them.
@@ -81,6 +82,16 @@ impl<P> Definer<'_, P> {
         };
         let what = format!("queue '{}'", queue.name);
         let now = self.now;
+        if declared::is_at_least_once(declare.arguments) {
+            self.skipped.push(Skipped {
+                what: format!(
+                    "'x-dead-letter-strategy' of {what} in vhost '{}'",
+                    queue.vhost
+                ),
+                why: declared::AT_MOST_ONCE.to_owned(),
+                is_wider: false,
+            });
+        }
         self.define(&queue.vhost, &what, |vhost| {
             vhost.define_queue(now, &declare)
         });

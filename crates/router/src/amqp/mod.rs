@@ -23,6 +23,7 @@ mod certificate;
 mod channels;
 mod content;
 mod conversation;
+mod declared;
 mod flow;
 mod handled;
 mod identity;

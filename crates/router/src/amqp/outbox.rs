@@ -46,6 +46,11 @@ impl VhostOutbox {
             .push((Arc::clone(to), channel, fault.text.clone()));
     }
 
+    /// Says that a queue is not all that its client has declared.
+    pub(crate) fn warn(&self, declared_by: &Peer, queue: &str, text: &str) {
+        report::queue_warning(declared_by, queue, text);
+    }
+
     /// Does what needs no lock. Needs a tokio context.
     pub(crate) fn settle(&mut self) {
         for (peer, room_bytes) in self.refused.drain(..) {
