@@ -348,11 +348,11 @@ def single_active_consumer(s: Script) -> None:
     d.nothing_more(queue)
     c("basic.ack", delivery=1)
     c("basic.cancel", tag="first")
-    c.send(queue, "4")
-    d.deliveries(1)
-    # What the first has not acknowledged stays with its channel.
+    # What the first has not acknowledged stays with its channel, and comes before the rest.
     c("channel.close")
     d.deliveries(2)
+    d.send(queue, "4")
+    d.deliveries(1)
     d("basic.consume", queue=queue, tag="mine alone", exclusive=True)
 
 

@@ -56,6 +56,13 @@ impl Settlements {
         });
     }
 
+    /// A queue waits for all that a channel gives back, if it gives anything back.
+    pub(crate) fn begin_return(&mut self, key: ChannelKey, queue: QueueKey, queues: &mut Queues) {
+        if let Some(settling) = self.of_channels.get_mut(&key) {
+            settling.begin_return(queue, queues);
+        }
+    }
+
     /// Whether something that a channel has said before is not done yet.
     pub(crate) fn has(&self, key: ChannelKey) -> bool {
         self.of_channels.contains_key(&key)

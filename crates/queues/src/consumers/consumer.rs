@@ -14,6 +14,8 @@ pub(crate) struct Consumer {
     pub(crate) queue: QueueKey,
     pub(crate) tag: Arc<str>,
     pub(super) group: GroupKey,
+    /// `x-priority`.
+    pub(crate) priority: i64,
     /// Its place among all consumers of its queue.
     pub(super) seat: Rank,
     /// Its place in line.
@@ -22,6 +24,8 @@ pub(crate) struct Consumer {
     pub(crate) is_exclusive: bool,
     /// 0: without limit.
     pub(crate) prefetch_count: u16,
+    /// Its successor begins when all that it holds is acknowledged or back in the queue.
+    pub(super) is_awaited: bool,
     pub(crate) unacked: usize,
     pub(super) turn: Turn,
 }
@@ -48,6 +52,9 @@ pub(super) struct OfOneQueue {
     pub(super) exclusive: Option<ConsumerKey>,
     /// Of a queue with `x-single-active-consumer`.
     pub(super) active: Option<ConsumerKey>,
+    /// Deliveries of active consumers that have left: the next one begins when all of them are
+    /// acknowledged or back in the queue, so that it is sent them in their order.
+    pub(super) awaited: usize,
 }
 
 /// The consumers of one channel.
@@ -67,11 +74,6 @@ impl Consumer {
     pub(super) fn is_at_limit(&self) -> bool {
         let max = self.prefetch_count;
         !self.no_ack && max != 0 && self.unacked >= max.into()
-    }
-
-    /// `x-priority`.
-    pub(crate) fn priority(&self) -> i64 {
-        self.seat.priority.0
     }
 
     /// Whether it is not waiting behind a single active consumer.

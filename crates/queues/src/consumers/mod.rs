@@ -55,7 +55,17 @@ pub(crate) struct NewConsumer {
     pub(crate) is_exclusive: bool,
     pub(crate) prefetch_count: u16,
     /// The queue gives messages to one consumer at a time.
-    pub(crate) is_single_active: bool,
+    pub(crate) single_active: SingleActive,
+}
+
+/// Whether a queue has a single active consumer (`x-single-active-consumer`), and who succeeds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SingleActive {
+    No,
+    /// The most urgent, when all is back that the former one held: of classic queues.
+    ByPriority,
+    /// The one that has waited longest, at once: of quorum queues.
+    ByOrder,
 }
 
 /// A consumer that was removed.
@@ -87,17 +97,23 @@ impl Consumers {
         if let Some(group) = self.groups.find_mut(group) {
             group.consumers += 1;
         }
-        let seat = queue.rank_behind(Reverse(new.priority));
+        let urgency = match new.single_active {
+            SingleActive::ByOrder => 0,
+            SingleActive::No | SingleActive::ByPriority => new.priority,
+        };
+        let seat = queue.rank_behind(Reverse(urgency));
         let key = self.consumers.insert(Consumer {
             channel: new.channel,
             queue: new.queue,
             tag: new.tag.clone(),
             group,
+            priority: new.priority,
             seat,
             rank: seat,
             no_ack: new.no_ack,
             is_exclusive: new.is_exclusive,
             prefetch_count: new.prefetch_count,
+            is_awaited: new.single_active == SingleActive::ByPriority,
             unacked: 0,
             turn: Turn::Inactive,
         });
@@ -106,9 +122,12 @@ impl Consumers {
         if new.is_exclusive {
             queue.exclusive = Some(key);
         }
-        if !new.is_single_active || queue.active.is_none() {
-            queue.active = new.is_single_active.then_some(key);
-            self.line_up(key);
+        let is_one_of_many = new.single_active == SingleActive::No;
+        if is_one_of_many || queue.active.is_none() {
+            queue.active = (!is_one_of_many).then_some(key);
+            if queue.awaited == 0 {
+                self.line_up(key);
+            }
         }
     }
 
@@ -133,8 +152,11 @@ impl Consumers {
             queue.exclusive.take_if(|consumer| *consumer == key);
             is_last = queue.consumers.is_empty();
             if queue.active == Some(key) {
+                if consumer.is_awaited {
+                    queue.awaited += consumer.unacked;
+                }
                 queue.active = queue.consumers.first().map(|(_, next)| next);
-                if let Some(next) = queue.active {
+                if let Some(next) = queue.active.filter(|_| queue.awaited == 0) {
                     self.line_up(next);
                 }
             }
@@ -223,6 +245,12 @@ impl Consumers {
     pub(crate) fn count_of_channel(&self, channel: ChannelKey) -> usize {
         let channel = self.of_channels.find(channel);
         channel.map_or(0, |channel| channel.by_tag.len())
+    }
+
+    /// The queues that a channel consumes.
+    pub(crate) fn queues_of_channel(&self, channel: ChannelKey) -> impl Iterator<Item = QueueKey> {
+        let channel = self.of_channels.find(channel).into_iter();
+        channel.flat_map(|channel| channel.groups.keys().copied())
     }
 
     pub(crate) fn count_of_queue(&self, queue: QueueKey) -> usize {

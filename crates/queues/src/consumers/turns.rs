@@ -117,13 +117,30 @@ impl Consumers {
     /// A delivery is its consumer's no more. It may have room again: its queue is among those of
     /// [`Self::take_unblocked`] then.
     #[inline(always)]
-    pub(crate) fn settle(&mut self, key: ConsumerKey) {
-        if let Some(consumer) = self.consumers.find_mut(key) {
-            consumer.unacked = consumer.unacked.saturating_sub(1);
-            if consumer.turn == Turn::Blocked && !consumer.is_at_limit() {
-                self.unblocked.push(consumer.queue);
-                self.line_up(key);
-            }
+    pub(crate) fn settle(&mut self, key: ConsumerKey, queue: QueueKey) {
+        let Some(consumer) = self.consumers.find_mut(key) else {
+            return self.settle_of_gone(queue);
+        };
+        consumer.unacked = consumer.unacked.saturating_sub(1);
+        if consumer.turn == Turn::Blocked && !consumer.is_at_limit() {
+            self.unblocked.push(consumer.queue);
+            self.line_up(key);
+        }
+    }
+
+    /// The same of a consumer that has left. After the last delivery of an active one its successor begins.
+    #[cold]
+    fn settle_of_gone(&mut self, key: QueueKey) {
+        let Some(queue) = self.of_queues.find_mut(key) else {
+            return;
+        };
+        if queue.awaited == 0 {
+            return;
+        }
+        queue.awaited -= 1;
+        if let Some(next) = queue.active.filter(|_| queue.awaited == 0) {
+            self.unblocked.push(key);
+            self.line_up(next);
         }
     }
 

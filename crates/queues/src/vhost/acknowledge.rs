@@ -187,7 +187,7 @@ impl<H> Vhost<H> {
         self.queues.settle_one(delivery.queue);
         self.channels.settle(key, tag, delivery.consumer);
         if let Some(consumer) = delivery.consumer {
-            self.consumers.settle(consumer);
+            self.consumers.settle(consumer, delivery.queue);
         }
     }
 }

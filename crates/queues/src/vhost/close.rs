@@ -14,16 +14,23 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) {
         self.begin();
-        let Some(channels) = self.channels.shut_connection(connection, out) else {
-            return;
+        if self.shut_connection(connection, out) {
+            self.go_on_closing(now, connection, out);
+        }
+        self.end(now, out);
+    }
+
+    /// Nothing is sent to a connection any more; whether that is news. All of its channels are shut before
+    /// any is closed: what one held goes to no other, and all is back in its place before anybody else is
+    /// given any.
+    pub(super) fn shut_connection(&mut self, key: ConnectionKey, out: &mut dyn Outbox<H>) -> bool {
+        let Some(channels) = self.channels.shut_connection(key, out) else {
+            return false;
         };
-        // First all of them: what one held goes to no other, and all is back in its place before
-        // anybody else is given any.
         for channel in channels {
             self.shut(channel);
         }
-        self.go_on_closing(now, connection, out);
-        self.end(now, out);
+        true
     }
 
     /// Works off what a connection has left, as far as this input's steps reach.
@@ -72,8 +79,12 @@ impl<H> Vhost<H> {
         self.confirms.end_channel(key);
         let unacked = self.channels.shut(key);
         let verdict = Verdict::GivenBack;
-        self.settlements
-            .push(key, unacked, verdict, &mut self.queues);
+        let queues = &mut self.queues;
+        self.settlements.push(key, unacked, verdict, queues);
+        // Another channel of the connection may hold older messages of the same queue.
+        for queue in self.consumers.queues_of_channel(key) {
+            self.settlements.begin_return(key, queue, queues);
+        }
     }
 
     pub(super) fn go_on_closing_channel(

@@ -10,7 +10,7 @@ use crosstie_auth::Access;
 
 use super::Vhost;
 use super::methods::Context;
-use crate::consumers::{Consumer, Left, NewConsumer};
+use crate::consumers::{Consumer, Left, NewConsumer, SingleActive};
 use crate::topology::{Caller, Resource, integer};
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
 
@@ -48,7 +48,12 @@ impl<H> Vhost<H> {
             no_ack: method.no_ack,
             is_exclusive: method.exclusive,
             prefetch_count: channel.map_or(0, |channel| channel.prefetch_count),
-            is_single_active: queue.is_some_and(|q| q.settings.is_single_active_consumer),
+            single_active: match queue {
+                Some(queue) if !queue.settings.is_single_active_consumer => SingleActive::No,
+                Some(queue) if queue.is_quorum() => SingleActive::ByOrder,
+                Some(_) => SingleActive::ByPriority,
+                None => SingleActive::No,
+            },
         });
         self.channels.add_consumer(context.channel, &tag);
         let ok = BasicConsumeOk { consumer_tag: &tag };

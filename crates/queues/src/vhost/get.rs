@@ -1,11 +1,13 @@
 //! `basic.get`: a message that is asked for.
 
+use crosstie_amqp::ReplyCode;
 use crosstie_amqp::method::{BasicGet, BasicGetEmpty, BasicGetOk};
 
 use super::Vhost;
 use super::methods::Context;
 use crate::channels::{Delivery, Sending};
 use crate::queues::Entry;
+use crate::topology::Resource;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Refused, Time};
 
 impl<H> Vhost<H> {
@@ -17,6 +19,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let key = self.readable_queue(context, method.queue, out)?;
+        self.check_gettable(context, key)?;
         self.touch(now, key);
         self.drop_expired(now, key);
         let Some((entry, is_quorum)) = self.queues.pop_unexpired(now, key) else {
@@ -46,6 +49,21 @@ impl<H> Vhost<H> {
         }
         self.queues.set_head_timer(key);
         Ok(())
+    }
+
+    /// That a queue may be read so.
+    fn check_gettable(&self, context: &Context, key: QueueKey) -> Result<(), Fault> {
+        match self.queues.find(key) {
+            Some(queue) if queue.is_quorum() && queue.settings.is_single_active_consumer => {
+                let text = format!(
+                    "cannot obtain access to locked {}. basic.get operations are not supported by \
+                     quorum queues with single active consumer",
+                    Resource::queue(&queue.name, &self.config.name)
+                );
+                Err(context.caller().fault(ReplyCode::ResourceLocked, text))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns its delivery tag.

@@ -70,7 +70,7 @@ impl<H> Vhost<H> {
                 no_ack: consumer.no_ack,
                 exclusive: consumer.is_exclusive,
                 prefetch_count: consumer.prefetch_count,
-                priority: consumer.priority(),
+                priority: consumer.priority,
                 messages_unacknowledged: consumer.unacked,
                 active: consumer.is_active(),
             })

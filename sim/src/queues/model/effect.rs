@@ -390,6 +390,9 @@ impl Model {
 
     fn take_one(&mut self, from: Channel, name: &str, no_ack: bool) -> Result<(), u16> {
         let queue = self.queue(name).ok_or(404u16)?;
+        if queue.kind.is_quorum && queue.kind.is_single_active {
+            return Err(405);
+        }
         let Some(head) = queue.head() else {
             self.expected.push((from, Sent::GetEmpty));
             return Ok(());

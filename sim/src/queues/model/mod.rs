@@ -189,8 +189,26 @@ impl Queue {
             .insert(behind.unwrap_or(self.entries.len()), entry);
     }
 
-    /// The first of the most urgent consumers becomes the active one.
+    /// Whether the active consumer waits for what one before it holds that has left.
+    pub fn is_awaiting(&self) -> bool {
+        if !self.kind.is_single_active || self.kind.is_quorum {
+            return false;
+        }
+        let is_here = |held: &Held| {
+            let mut consumers = self.consumers.iter();
+            consumers.any(|known| {
+                known.channel == held.channel && Some(&known.tag) == held.consumer.as_ref()
+            })
+        };
+        let mut held = self.entries.iter().filter_map(|entry| entry.held.as_ref());
+        held.any(|held| held.consumer.is_some() && !is_here(held))
+    }
+
+    /// The first of the most urgent consumers becomes the active one; of a quorum queue the first.
     pub fn activate_next(&mut self) {
+        if self.kind.is_quorum {
+            return;
+        }
         let highest = self
             .consumers
             .iter()
@@ -334,7 +352,7 @@ impl Model {
         if self.refusing.contains(&channel.connection) {
             return false;
         }
-        if queue.kind.is_single_active && place > 0 {
+        if queue.kind.is_single_active && (place > 0 || queue.is_awaiting()) {
             return false;
         }
         let held = self.held_by(channel);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crosstie_amqp::method::BasicGet;
+use crosstie_amqp::method::BasicConsume;
 use crosstie_auth::Permissions;
 use crosstie_queues::{Client, Destination, Time, Vhost, VhostConfig};
 
@@ -103,25 +103,30 @@ impl VhostSimulation {
         }
         // Those for dead letters first (`d…`): emptying another may send some there.
         for name in names {
+            // Some queues are only to be consumed.
+            let consume = BasicConsume {
+                queue: &name,
+                consumer_tag: &name,
+                no_ack: true,
+                ..BasicConsume::default()
+            };
+            vhost
+                .handle(now, channel, &consume.into(), &mut out)
+                .map_err(|fault| fault.text)?;
+            while vhost.has_backlog() {
+                vhost.work(now, super::WHOLE, &mut out);
+            }
             let mut messages = Vec::new();
-            loop {
-                let get = BasicGet {
-                    queue: &name,
-                    no_ack: true,
-                };
-                vhost
-                    .handle(now, channel, &get.into(), &mut out)
-                    .map_err(|fault| fault.text)?;
-                match out.sent.pop() {
-                    Some((
-                        _,
-                        Sent::GetOk {
-                            message,
-                            redelivered,
-                            ..
-                        },
-                    )) => messages.push((message, redelivered)),
-                    Some((_, Sent::GetEmpty)) => break,
+            for (_, sent) in std::mem::take(&mut out.sent) {
+                match sent {
+                    Sent::Deliver {
+                        consumer,
+                        message,
+                        redelivered,
+                        ..
+                    } if consumer == name => messages.push((message, redelivered)),
+                    // What dies of it goes to a queue that has been looked at.
+                    Sent::Deliver { .. } | Sent::Answer { .. } => {}
                     other => return Err(format!("after a crash {name} gives {other:?}")),
                 }
             }
