@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 
+import pika
 import pika.exceptions
 import pytest
 from rig.router import Router
@@ -133,3 +134,39 @@ def test_what_cannot_be_moved_stays(nats, start, tmp_path, request):
     request.addfinalizer(plain.kill)
     assert "vhost '/' is not replicated" in refused(plain, "/")
     assert crosstie(plain, "backup", tmp_path / "plain.store").stderr == ""
+
+
+def test_redelivered_is_exact_after_a_move_and_a_stop(nats, start):
+    """The next owner knows which messages were delivered; after a kill any may have been."""
+    servers = nats()
+    nodes = [start(servers, name) for name in ("node_a", "node_b")]
+    owner = await_owner(nodes)
+    connection = connect(owner)
+    channel = connection.channel()
+    channel.confirm_delivery()
+    persistent = pika.BasicProperties(delivery_mode=2)
+    for queue in ("held", "never"):
+        channel.queue_declare(queue, durable=True)
+        for number in range(3):
+            channel.basic_publish("", queue, b"%d" % number, persistent)
+    assert channel.basic_get("held")[2] == b"0"
+    await_standing_by(*(node for node in nodes if node is not owner))
+    moved(owner)
+    owner = await_owner(nodes)
+    assert marked(owner, "held", 2) == [True, False]
+    (other,) = (node for node in nodes if node is not owner)
+    await_standing_by(other)
+    owner.stop()
+    owner = await_owner([other])
+    assert marked(owner, "held", 3) == [True, True, False]
+    assert marked(owner, "never", 1) == [False]
+    owner.kill()
+    owner = await_owner([start(servers, owner.directory.name)])
+    assert marked(owner, "never", 3) == [True, True, True]
+
+
+def marked(owner: Router, queue: str, count: int) -> list[bool]:
+    """Have so many delivered, and give them back by closing the connection."""
+    with connect(owner) as connection:
+        channel = connection.channel()
+        return [channel.basic_get(queue)[0].redelivered for _ in range(count)]

@@ -131,7 +131,7 @@ fn records(queue: QueueId) -> Vec<Record> {
         },
         enqueued(0),
         enqueued(1),
-        Record::Returned {
+        Record::Delivered {
             queue,
             place: 1,
             deliveries: 2,

@@ -20,7 +20,7 @@ enum Tag {
     Unbound = 6,
     Enqueued = 7,
     Dequeued = 8,
-    Returned = 9,
+    Delivered = 9,
     Purged = 10,
 }
 
@@ -116,8 +116,10 @@ fn write(
         }
         Record::Enqueued { .. }
         | Record::Dequeued { .. }
-        | Record::Returned { .. }
+        | Record::Delivered { .. }
         | Record::Purged { .. } => write_of_message(record, contents, out),
+        // An owner's last entry says so.
+        Record::Rested { .. } => {}
     }
 }
 
@@ -141,12 +143,12 @@ fn write_of_message(
             put_queue(Tag::Dequeued, *queue, out);
             out.extend_from_slice(&place.to_be_bytes());
         }
-        Record::Returned {
+        Record::Delivered {
             queue,
             place,
             deliveries,
         } => {
-            put_queue(Tag::Returned, *queue, out);
+            put_queue(Tag::Delivered, *queue, out);
             out.extend_from_slice(&place.to_be_bytes());
             out.extend_from_slice(&deliveries.to_be_bytes());
         }
@@ -205,7 +207,7 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
         Tag::Unbound,
         Tag::Enqueued,
         Tag::Dequeued,
-        Tag::Returned,
+        Tag::Delivered,
         Tag::Purged,
     ];
     let octet = usize::from(reader.octet()?);
@@ -251,7 +253,7 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
                 arguments: reader.table()?,
             }
         }
-        Tag::Enqueued | Tag::Dequeued | Tag::Returned | Tag::Purged => {
+        Tag::Enqueued | Tag::Dequeued | Tag::Delivered | Tag::Purged => {
             read_of_message(*tag, reader, contents)?
         }
     };
@@ -273,7 +275,7 @@ fn read_of_message(
             queue: queue(reader)?,
             place: place(reader)?,
         },
-        Tag::Returned => Record::Returned {
+        Tag::Delivered => Record::Delivered {
             queue: queue(reader)?,
             place: place(reader)?,
             deliveries: reader.short()?,

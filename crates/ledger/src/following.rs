@@ -50,6 +50,12 @@ impl Ledger {
         self.history.live.records()
     }
 
+    /// Which messages nobody has been sent, where the owner before this one ended in good order: for its vhost, behind
+    /// [`Self::records`].
+    pub fn rested(&self) -> impl Iterator<Item = Record> {
+        self.history.rested()
+    }
+
     /// Whether what was read is all that there is: the log's last entry has the number `last`, and `known` is what the node
     /// has seen of it before: which log it was, and an entry that was acknowledged. Before [`Self::claim`].
     ///
@@ -83,7 +89,7 @@ impl Ledger {
             return;
         }
         self.role = Role::Claiming;
-        self.history.handed = None;
+        self.history.change_hands();
         self.claimed_at = self.history.end.sequence;
         if self.history.end.log == 0 {
             self.history.end.log = log.max(1);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crosstie_queues::QueueId;
+
 use crate::broken::Broken;
 use crate::reader::{Reader, put};
 
@@ -10,17 +12,42 @@ use crate::reader::{Reader, put};
 pub struct Handed {
     /// The node; empty: whoever has read the log along.
     pub to: Arc<str>,
+    /// From which place on nobody has been sent the messages of each queue
+    /// ([`crosstie_queues::Record::Rested`]); none where the owner did not end in good order, or is of an
+    /// earlier version.
+    pub rested: Option<Vec<(QueueId, i64)>>,
 }
+
+/// Ends the queues, of which there may be none.
+const RESTED: u8 = 1;
 
 impl Handed {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(self.to.as_bytes(), &mut out);
+        // Earlier versions do not look behind the name.
+        for (queue, fresh_from) in self.rested.iter().flatten() {
+            out.extend_from_slice(&queue.0.to_be_bytes());
+            out.extend_from_slice(&fresh_from.to_be_bytes());
+        }
+        out.extend(self.rested.iter().map(|_| RESTED));
         out
     }
 
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Broken> {
-        let to = Reader(body).shared_text()?;
-        Ok(Self { to })
+        let mut reader = Reader(body);
+        let to = reader.shared_text()?;
+        let mut rested = None;
+        if !reader.is_empty() {
+            let mut queues = Vec::new();
+            while reader.0.len() > 1 {
+                queues.push((QueueId(reader.long()?), reader.long()?.cast_signed()));
+            }
+            match reader.octet()? {
+                RESTED => rested = Some(queues),
+                _ => return Err(Broken::Body),
+            }
+        }
+        Ok(Self { to, rested })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use crosstie_queues::{QueueId, Record};
+
 use crate::body;
 use crate::broken::Broken;
 use crate::entry::{Head, Kind, Owner};
@@ -33,6 +35,8 @@ pub(crate) struct History {
     is_unfinished: bool,
     /// Its owner has written its last.
     pub handed: Option<Handed>,
+    /// What that said of its queues, for the owner behind it.
+    rested: Vec<(QueueId, i64)>,
     /// A batch of which only a part is there; it ends with the next one if its writer was deposed.
     partial: Option<Partial>,
     /// Octets of entries behind the last batch that is whole.
@@ -49,7 +53,7 @@ struct Partial {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Whole {
     Owned(Owner),
-    Fresh(Vec<crosstie_queues::Record>),
+    Fresh(Vec<Record>),
     Kept,
     Handed(Handed),
     /// What was read before may not count any more.
@@ -125,6 +129,21 @@ impl History {
         self.is_unfinished
     }
 
+    /// Another owner begins: what the last one has said of its queues is for this one alone.
+    pub(crate) fn change_hands(&mut self) {
+        let rested = self.handed.take().and_then(|handed| handed.rested);
+        self.rested = rested.unwrap_or_default();
+    }
+
+    /// Which messages nobody has been sent, of the queues of which that is known.
+    pub(crate) fn rested(&self) -> impl Iterator<Item = Record> {
+        let rested = self.rested.iter();
+        rested.map(|(queue, fresh_from)| Record::Rested {
+            queue: *queue,
+            fresh_from: *fresh_from,
+        })
+    }
+
     /// Whether an entry follows the last one.
     fn check(&self, sequence: u64, head: &Head, part: &[u8]) -> Result<(), Broken> {
         let phase = Phase::of_entry(head, part);
@@ -167,7 +186,7 @@ impl History {
             Kind::Owned => {
                 let owner = Owner::decode(body)?;
                 self.owner = Some(owner.clone());
-                self.handed = None;
+                self.change_hands();
                 Whole::Owned(owner)
             }
             Kind::Handed => {
@@ -184,6 +203,7 @@ impl History {
                 Whole::Recovered
             }
             Kind::Fresh | Kind::Kept => {
+                self.rested = Vec::new();
                 let mut records = Vec::new();
                 for (record, name) in body::decode(body)? {
                     self.live.take(head.batch, &record, name.as_ref());

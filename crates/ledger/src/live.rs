@@ -128,7 +128,7 @@ impl Live {
                 let before = self.messages.remove(&(*queue, *place));
                 self.forget_some(before);
             }
-            Record::Returned {
+            Record::Delivered {
                 queue,
                 place,
                 deliveries,
@@ -138,6 +138,8 @@ impl Live {
                 }
             }
             Record::Purged { queue } => self.purge(*queue),
+            // An owner's last entry says so.
+            Record::Rested { .. } => {}
         }
     }
 

@@ -142,7 +142,11 @@ fn seal(entry: &mut [u8]) {
 #[test]
 fn an_owner_that_hands_over_writes_nothing_more() {
     let (mut first, mut log) = filled(9, 2);
-    let handed = Handed { to: "b".into() };
+    let rested = vec![(QueueId(1), 3), (QueueId(2), i64::MIN)];
+    let handed = Handed {
+        to: "b".into(),
+        rested: Some(rested.clone()),
+    };
     first.submit(NOW, vec![enqueued(3, 3)], Position(7));
     assert!(!first.hand_over(NOW, &handed), "something is under way");
     assert_eq!(
@@ -163,6 +167,14 @@ fn an_owner_that_hands_over_writes_nothing_more() {
     for (node, epoch) in [("b", 2), ("a", 3)] {
         let mut next = claimed(&mut log, node, 1);
         assert_eq!(next.status().epoch, epoch);
+        // The first one knows which messages nobody has been sent. The second one reads of an owner that
+        // has not said so.
+        let known = next.rested().map(|record| match record {
+            Record::Rested { queue, fresh_from } => (queue, fresh_from),
+            other => panic!("{other:?}"),
+        });
+        let known: Vec<_> = known.collect();
+        assert_eq!(known, if node == "b" { &rested[..] } else { &[] });
         assert_eq!(records(&next), expected(1..=3));
         assert!(next.hand_over(NOW, &Handed::default()));
         assert_eq!(settle(&mut next, &mut log), [Effect::Handed]);

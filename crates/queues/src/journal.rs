@@ -60,9 +60,9 @@ pub enum Record {
         queue: QueueId,
         place: i64,
     },
-    /// A kept message came back from a consumer, for that many times by now; only of queues that
-    /// count (`x-queue-type` quorum).
-    Returned {
+    /// A kept message has been delivered so often by now. Quorum queues say so of each delivery: one
+    /// that is out when the node ends counts. Other queues say so when the vhost rests.
+    Delivered {
         queue: QueueId,
         place: i64,
         deliveries: u32,
@@ -71,6 +71,22 @@ pub enum Record {
     Purged {
         queue: QueueId,
     },
+    /// The vhost has ended in good order. Messages of that queue have been delivered before if their
+    /// place is before this, or if [`Self::Delivered`] says so; without this record any may have been. It
+    /// is true until the vhost goes on: a store forgets it then.
+    Rested {
+        queue: QueueId,
+        fresh_from: i64,
+    },
+}
+
+impl Record {
+    /// The message is sent in the moment in which it is kept.
+    pub(crate) fn count_delivery(&mut self) {
+        if let Self::Enqueued { message, .. } = self {
+            message.deliveries = message.deliveries.saturating_add(1);
+        }
+    }
 }
 
 /// The destination of a binding.
@@ -86,7 +102,7 @@ pub struct StoredMessage {
     /// Where it was published to, its properties' bytes, its body: shared with the queue.
     pub content: Arc<MessageContent>,
     pub expires_at: Option<Time>,
-    /// How often it was delivered in vain (`x-delivery-limit`).
+    /// How often it has been delivered, if its queue has said so.
     pub deliveries: u32,
 }
 

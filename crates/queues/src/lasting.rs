@@ -15,6 +15,13 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Whether it only says that a message was delivered.
+    pub fn is_delivery(&self) -> bool {
+        matches!(self, Self::Delivered { .. })
+    }
+}
+
 /// For each record of what is written together, from the first, whether those behind it leave it
 /// anything to say. Each is given with what names its vhost.
 pub fn find_lasting<'r, V: Copy + Eq + Hash>(
@@ -47,7 +54,7 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
                     None => true,
                 }
             }
-            Record::Returned { queue, place, .. } => {
+            Record::Delivered { queue, place, .. } => {
                 !cleared.contains(&(vhost, *queue))
                     && !dequeued.contains_key(&(vhost, *queue, *place))
             }
@@ -55,7 +62,8 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
             | Record::ExchangeDeleted { .. }
             | Record::QueueDeclared { .. }
             | Record::Bound { .. }
-            | Record::Unbound { .. } => true,
+            | Record::Unbound { .. }
+            | Record::Rested { .. } => true,
         };
         lasting.push(is_lasting);
     }

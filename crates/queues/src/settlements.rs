@@ -47,7 +47,7 @@ impl Settlements {
             return;
         };
         let settling = self.of_channels.entry(key).or_default();
-        if verdict == Verdict::GivenBack {
+        if verdict.is_return() {
             settling.begin_return(oldest.queue, queues);
         }
         settling.runs.push_back(Run {
@@ -95,7 +95,6 @@ impl Settlements {
         self.of_channels.get(&key)
     }
 
-    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Settling> {
         self.of_channels.values()
     }
@@ -135,7 +134,6 @@ impl Settling {
         self.returning
     }
 
-    #[cfg(test)]
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         self.runs.iter().flat_map(|run| run.deliveries.iter())
     }

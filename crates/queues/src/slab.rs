@@ -165,7 +165,6 @@ impl<K, T> Beside<K, T> {
         slot.value.take()
     }
 
-    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
         let slots = self.slots.iter().enumerate();
         slots.filter_map(|(index, slot)| {

@@ -23,6 +23,8 @@
 //! commit                                           or: commit fails
 //! work manual                                      what inputs leave for later stays, until `work`
 //! restart                                          everything is lost that was not committed
+//! rest                                             it ends in good order, and starts again
+//! copy                                             it starts again with a copy of the store
 //! holds ready=1 unacked=0 queues=1                 and other counts
 //! purge q 1                                        an operator; that many messages go
 //! delete q 1

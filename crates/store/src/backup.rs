@@ -34,15 +34,16 @@ pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
         let error = io::Error::from(io::ErrorKind::NotFound);
         return Err(StoreError::io(store, "looking for it", error));
     };
-    copy(Some(&file.connection), path, &mut || Ok(()))
+    copy(Some(&file.connection), path, &mut || Ok(()), |_, _| Ok(()))
 }
 
 /// Copies what a connection has open; the copy of what there is not yet is an empty store. `between`
-/// is called after each slice, and its error ends the copying.
+/// is called after each slice, and its error ends the copying; `last` is done to the copy.
 pub(crate) fn copy(
     source: Option<&Connection>,
     path: &Path,
     between: &mut dyn FnMut() -> Result<(), StoreError>,
+    last: impl FnOnce(&Connection, &Path) -> Result<(), StoreError>,
 ) -> Result<Backup, StoreError> {
     check_vacancy(path)?;
     let Some(source) = source else {
@@ -60,7 +61,7 @@ pub(crate) fn copy(
             io::ErrorKind::AlreadyExists => StoreError::new(&draft, StoreErrorKind::Partial),
             _ => StoreError::io(&draft, "making it", error),
         })?;
-    let copied = copy_pages(source, &draft, between).and_then(|()| name(&draft, path));
+    let copied = copy_pages(source, &draft, between, last).and_then(|()| name(&draft, path));
     // Whole or not, it is in nobody's way.
     let _ = fs::remove_file(&draft);
     copied?;
@@ -72,6 +73,7 @@ fn copy_pages(
     source: &Connection,
     draft: &Path,
     between: &mut dyn FnMut() -> Result<(), StoreError>,
+    last: impl FnOnce(&Connection, &Path) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let failed = |error| StoreError::sqlite(draft, "writing it", error);
     let open = || {
@@ -103,6 +105,7 @@ fn copy_pages(
             between()?;
         }
     }
+    last(&target, draft)?;
     target.close().map_err(|(_, error)| failed(error))?;
     File::open(draft)
         .and_then(|file| file.sync_all())

@@ -103,12 +103,14 @@ impl Batch {
     }
 
     /// What takes messages away and can be written without the rest, also before it, and then again
-    /// with it: what was handed over at once, and has nothing else in it. A dead letter's original
-    /// is not of that kind, since it is handed over with the letter.
+    /// with it: what was handed over at once, and has nothing else in it but deliveries. A dead letter's
+    /// original is not of that kind, since it is handed over with the letter.
     pub(crate) fn departures(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+        let adds = |record: &Record| !record.is_departure() && !record.is_delivery();
         let parts = self.parts.iter();
-        let parts = parts.filter(move |part| part.records.iter().all(Record::is_departure));
-        parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
+        let parts = parts.filter(move |part| !part.records.iter().any(adds));
+        let records = parts.flat_map(|part| part.records.iter().map(|found| (&part.vhost, found)));
+        records.filter(|(_, record)| record.is_departure())
     }
 
     /// There is neither anything to be written nor anybody to be told.

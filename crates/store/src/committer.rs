@@ -118,15 +118,18 @@ impl Committer {
     }
 
     /// Has the store copied to a file that must not be there, between commits. `on_done` is called
-    /// from the committer's thread. What was told as committed before this is in the copy. There is
-    /// one at a time; another one that waits is given up for this.
+    /// from the committer's thread. What was told as committed before this is in the copy, and at its end
+    /// the records of `last`, which is called from that thread too. There is one at a time; another one
+    /// that waits is given up for this.
     pub fn back_up(
         &self,
         path: PathBuf,
+        last: impl FnOnce() -> Batch + Send + 'static,
         on_done: impl FnOnce(Result<Backup, StoreError>) + Send + 'static,
     ) {
         let order = Order {
             path,
+            last: Box::new(last),
             on_done: Box::new(on_done),
         };
         let before = {
@@ -136,7 +139,7 @@ impl Committer {
             }
             state.backup.replace(order)
         };
-        if let Some(Order { path, on_done }) = before {
+        if let Some(Order { path, on_done, .. }) = before {
             let why = "another backup was asked for";
             let error = StoreErrorKind::Abandoned { why };
             on_done(Err(StoreError::new(&path, error)));
@@ -183,8 +186,12 @@ impl Drop for Committer {
 /// A backup that was asked for.
 struct Order {
     path: PathBuf,
+    last: Box<Last>,
     on_done: Box<OnDone>,
 }
+
+/// What only a copy has.
+type Last = dyn FnOnce() -> Batch + Send;
 
 /// How a backup went.
 type OnDone = dyn FnOnce(Result<Backup, StoreError>) + Send;
@@ -296,8 +303,13 @@ impl Shared {
         let mut disk = Disk::default();
         loop {
             let ordered = self.lock().backup.take();
-            if let Some(Order { path, on_done }) = ordered {
-                let made = self.back_up(&mut store, &path, &mut work);
+            if let Some(Order {
+                path,
+                last,
+                on_done,
+            }) = ordered
+            {
+                let made = self.back_up(&mut store, &path, last, &mut work);
                 on_done(made);
             }
             work.look_at = disk.look(&mut store, config, on_disk_low);
@@ -373,28 +385,33 @@ impl Shared {
         &self,
         store: &mut Store,
         path: &Path,
+        last: Box<Last>,
         work: &mut Work<'_>,
     ) -> Result<Backup, StoreError> {
         let abandoned = |why| StoreError::new(path, StoreErrorKind::Abandoned { why });
         if work.failed.is_some() {
             return Err(abandoned("the store cannot be written at present"));
         }
-        store.back_up(path, &mut |commit| {
-            let has_news = {
-                let state = self.lock();
-                if state.is_stopping {
-                    return Err(abandoned("the node is being stopped"));
+        store.back_up(
+            path,
+            &mut |commit| {
+                let has_news = {
+                    let state = self.lock();
+                    if state.is_stopping {
+                        return Err(abandoned("the node is being stopped"));
+                    }
+                    state.has_news()
+                };
+                if has_news || !work.kept.is_done() {
+                    let turn = self.turn(work, commit);
+                    if turn.is_break() || work.failed.is_some() {
+                        return Err(abandoned("the store could not be written meanwhile"));
+                    }
                 }
-                state.has_news()
-            };
-            if has_news || !work.kept.is_done() {
-                let turn = self.turn(work, commit);
-                if turn.is_break() || work.failed.is_some() {
-                    return Err(abandoned("the store could not be written meanwhile"));
-                }
-            }
-            Ok(())
-        })
+                Ok(())
+            },
+            last,
+        )
     }
 
     /// What waits: at once if there is something else to do, else once something does, after a

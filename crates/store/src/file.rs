@@ -140,12 +140,12 @@ fn check_header(path: &Path, form: &Form) -> Result<(), StoreError> {
         None => return Err(damaged(path, "it ends in its header")),
     }
     match number(60).map(i64::from) {
-        Some(version) if version == form.version => Ok(()),
+        Some(version) if (form.version..=form.version_max).contains(&version) => Ok(()),
         found => Err(StoreError::new(
             path,
             StoreErrorKind::Version {
                 found: found.unwrap_or_default(),
-                expected: form.version,
+                expected: form.version_max,
             },
         )),
     }

@@ -6,6 +6,8 @@ pub(crate) struct Form {
     pub(crate) application_id: i32,
     /// Of the tables below, and of what is in their bytes.
     pub(crate) version: i64,
+    /// The last that can be read.
+    pub(crate) version_max: i64,
     pub(crate) tables: &'static str,
 }
 
@@ -13,6 +15,7 @@ pub(crate) struct Form {
 pub(crate) static MESSAGES: Form = Form {
     application_id: 0x5854_4945,
     version: 1,
+    version_max: RESTED_VERSION,
     tables: MESSAGE_TABLES,
 };
 
@@ -20,6 +23,7 @@ pub(crate) static MESSAGES: Form = Form {
 pub(crate) static EVENTS: Form = Form {
     application_id: 0x5854_4556,
     version: 1,
+    version_max: 1,
     tables: EVENT_TABLES,
 };
 
@@ -53,6 +57,26 @@ const MESSAGE_TABLES: &str = "
     CREATE TABLE shared_content_user (
         number INTEGER PRIMARY KEY, messages INTEGER NOT NULL
     ) STRICT;
+";
+
+/// A store whose vhosts have ended in good order has a table more: from which place on nobody has been sent the
+/// messages of a queue. A program that does not know it would go on without forgetting it, and is refused
+/// by the version. [`AWAKE`] is how it is again while it is used.
+pub(crate) const RESTED_VERSION: i64 = 2;
+
+pub(crate) const RESTED: &str = "
+    CREATE TABLE IF NOT EXISTS rested (
+        vhost INTEGER NOT NULL, queue INTEGER NOT NULL, fresh_from INTEGER NOT NULL,
+        PRIMARY KEY (vhost, queue)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 2;
+";
+
+pub(crate) const AWAKE: &str = "
+    BEGIN;
+    DROP TABLE IF EXISTS rested;
+    PRAGMA user_version = 1;
+    COMMIT;
 ";
 
 /// Events lie in chunks, as they were committed: a row for each would cost more than all else. A chunk's `place` is

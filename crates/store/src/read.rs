@@ -10,6 +10,7 @@ use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Row};
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::form::RESTED_VERSION;
 use crate::{Restored, content};
 
 /// Everything that is kept: exchanges, queues, bindings, and then messages in their order.
@@ -66,7 +67,12 @@ impl Reader {
             "SELECT vhost, queue, place, expires_at, deliveries, content FROM message
              ORDER BY vhost, queue, place",
             |row| message(row, &shared),
-        )
+        )?;
+        if is_rested(connection)? {
+            let sql = "SELECT vhost, queue, fresh_from FROM rested";
+            self.read_each(connection, sql, rested)?;
+        }
+        Ok(())
     }
 
     fn read_each(
@@ -87,6 +93,19 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Whether it says from where on nobody has been sent a queue's messages.
+pub(crate) fn is_rested(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(version == RESTED_VERSION)
+}
+
+fn rested(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record::Rested {
+        queue: QueueId(row.get::<_, i64>(1)? as u64),
+        fresh_from: row.get(2)?,
+    })
 }
 
 fn exchange(row: &Row<'_>) -> rusqlite::Result<Record> {

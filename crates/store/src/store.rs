@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::file::StoreFile;
-use crate::form::MESSAGES;
+use crate::form::{AWAKE, MESSAGES};
 use crate::room::{PAGE_BYTES, Reserve, ReserveState, Room, room};
 use crate::write::Writer;
 use crate::{Backup, Batch, backup, read};
@@ -78,6 +78,37 @@ impl Store {
         let restored = read::read(&file.connection, &store.config.path)?;
         store.take_file(file);
         Ok((store, restored))
+    }
+
+    /// What is kept is used from now on: a store does not say any more what it does of vhosts that have
+    /// ended in good order.
+    pub fn wake(&mut self) -> Result<(), StoreError> {
+        match self.try_wake() {
+            Err(error) if error.is_full() => {}
+            other => return other,
+        }
+        // What makes room is for this too.
+        let pages_max = self.pages_max();
+        if let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) {
+            reserve.give_up();
+            copy_log(&file.connection);
+            bound_pages(&file.connection, pages_max);
+        }
+        let woken = self.try_wake();
+        self.restore_reserve();
+        woken
+    }
+
+    fn try_wake(&self) -> Result<(), StoreError> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let connection = &file.connection;
+        let woken = read::is_rested(connection).and_then(|is_rested| match is_rested {
+            true => connection.execute_batch(AWAKE),
+            false => Ok(()),
+        });
+        woken.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))
     }
 
     /// Writes a batch in one transaction; when this returns it is on the disk. Of a batch that
@@ -152,17 +183,21 @@ impl Store {
     }
 
     /// Copies it to a file that must not be there. `between` is called after each slice, with what
-    /// commits a batch meanwhile; its error ends the copying.
+    /// commits a batch meanwhile; its error ends the copying. The copy alone has the records of `last`.
     pub(crate) fn back_up(
         &mut self,
         path: &Path,
         between: &mut dyn FnMut(&mut Commit<'_>) -> Result<(), StoreError>,
+        last: impl FnOnce() -> Batch,
     ) -> Result<Backup, StoreError> {
         let source = self.file.as_ref().map(|file| &file.connection);
         let (vhosts, own) = (&mut self.vhosts, &self.config.path);
-        backup::copy(source, path, &mut || match source {
+        let mut between = || match source {
             Some(source) => between(&mut |batch| commit(source, vhosts, batch, own)),
             None => Ok(()),
+        };
+        backup::copy(source, path, &mut between, |copy, path| {
+            commit(copy, &mut HashMap::new(), &last(), path)
         })
     }
 

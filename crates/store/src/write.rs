@@ -7,6 +7,7 @@ use crosstie_amqp::TableBuf;
 use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage};
 use rusqlite::{CachedStatement, Connection, params};
 
+use crate::form::RESTED;
 use crate::{Batch, content};
 
 /// Contents of several queues' messages that are longer than this are written once.
@@ -19,6 +20,8 @@ pub(crate) struct Writer<'c> {
     dequeue: Option<CachedStatement<'c>>,
     /// Some messages share their content.
     is_sharing: bool,
+    /// There is a table for what is known of queues that rest.
+    is_rested: bool,
     /// How many messages of this batch have a long content, and its number once it has one; by
     /// its address, which is nobody else's while the batch is there.
     long_contents: HashMap<*const MessageContent, LongContent>,
@@ -50,6 +53,7 @@ impl<'c> Writer<'c> {
             enqueue: None,
             dequeue: None,
             is_sharing,
+            is_rested: false,
             long_contents,
             bytes: Vec::new(),
         })
@@ -73,7 +77,7 @@ impl<'c> Writer<'c> {
                 message,
             } => self.enqueue(vhost, *queue, *place, message),
             Record::Dequeued { queue, place } => self.dequeue(vhost, *queue, *place),
-            Record::Returned {
+            Record::Delivered {
                 queue,
                 place,
                 deliveries,
@@ -83,6 +87,15 @@ impl<'c> Writer<'c> {
                 params![vhost, queue.0 as i64, place, deliveries],
             ),
             Record::Purged { queue } => self.purge(vhost, *queue, i64::MAX),
+            Record::Rested { queue, fresh_from } => {
+                if !std::mem::replace(&mut self.is_rested, true) {
+                    self.connection.execute_batch(RESTED)?;
+                }
+                self.execute(
+                    "INSERT OR REPLACE INTO rested VALUES (?1, ?2, ?3)",
+                    params![vhost, queue.0 as i64, fresh_from],
+                )
+            }
             Record::ExchangeDeclared {
                 name,
                 kind,

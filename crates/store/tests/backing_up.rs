@@ -8,7 +8,9 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Backup, Committer, Store, StoreConfig, StoreError, StoreErrorKind, back_up};
+use crosstie_store::{
+    Backup, Batch, Committer, Store, StoreConfig, StoreError, StoreErrorKind, back_up,
+};
 
 use rig::*;
 
@@ -27,11 +29,48 @@ fn kept_in(path: PathBuf) -> Vec<Record> {
 }
 
 fn asked(committer: &Committer, path: PathBuf) -> mpsc::Receiver<Result<Backup, StoreError>> {
+    asked_with(committer, path, Batch::default)
+}
+
+fn asked_with(
+    committer: &Committer,
+    path: PathBuf,
+    last: impl FnOnce() -> Batch + Send + 'static,
+) -> mpsc::Receiver<Result<Backup, StoreError>> {
     let (done, made) = mpsc::channel();
-    committer.back_up(path, move |backup| {
+    committer.back_up(path, last, move |backup| {
         done.send(backup).expect("somebody waits")
     });
     made
+}
+
+#[test]
+fn a_copy_alone_has_the_records_of_its_end() {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    commit(&mut store, vec![queue(1, "q"), enqueued(1, 2)]).expect("room");
+    let committer = Committer::start(store, |_, _, _| {}).expect("a thread");
+    let last = || {
+        let mut batch = Batch::default();
+        let delivered = vec![returned(1, 2, 1), rested(1, 3)];
+        batch.push(&"/".into(), delivered, Position(0));
+        batch
+    };
+    let made = asked_with(&committer, target(&directory), last);
+    made.recv().expect("an answer").expect("a copy");
+    committer.stop().expect("written");
+    let kept = kept_in(target(&directory));
+    assert_eq!(kept.last(), Some(&rested(1, 3)));
+    let deliveries = |records: &[Record]| {
+        let of = records.iter().find_map(|record| match record {
+            Record::Enqueued { message, .. } => Some(message.deliveries),
+            _ => None,
+        });
+        of.expect("a message")
+    };
+    assert_eq!(deliveries(&kept), 1);
+    let own = kept_in(path(&directory));
+    assert_eq!((deliveries(&own), own.len()), (0, 2));
 }
 
 /// Long enough that a store of some hundred of them is copied in several slices.

@@ -286,3 +286,34 @@ fn nothing_is_written_before_the_first_record() {
     drop(store);
     assert_eq!(files(), 2, "one file and its reserve, after an orderly end");
 }
+
+#[test]
+fn what_a_vhost_says_at_its_end_is_true_until_it_goes_on() {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    let records = vec![queue(1, "q"), enqueued(1, 2), rested(1, -5), rested(1, 2)];
+    commit(&mut store, records.clone()).expect("room");
+    drop(store);
+    let expected = [&records[..2], &records[3..]].concat();
+    for _ in 0..2 {
+        assert_eq!(kept(&directory), of_slash(&expected));
+    }
+    let (mut store, restored) = Store::open(config(&directory)).expect("a store");
+    assert_eq!(restored.len(), 3);
+    store.wake().expect("room");
+    store.wake().expect("it is awake");
+    // A crash.
+    std::mem::forget(store);
+    let copy = rig::directory();
+    for file in fs::read_dir(directory.path())
+        .expect("a directory")
+        .flatten()
+    {
+        fs::copy(file.path(), copy.path().join(file.file_name())).expect("copied");
+    }
+    assert_eq!(kept(&copy), of_slash(&records[..2]));
+    let (mut store, _) = Store::open(config(&copy)).expect("a store");
+    commit(&mut store, vec![rested(1, 7)]).expect("room");
+    drop(store);
+    assert_eq!(kept(&copy).last(), of_slash(&[rested(1, 7)]).last());
+}

@@ -41,7 +41,7 @@ impl Ledgers {
                         self.in_log.insert(number(message.content.body()));
                         self.deliveries.insert((queue.0, place), message.deliveries);
                     }
-                    Record::Returned {
+                    Record::Delivered {
                         queue,
                         place,
                         deliveries,

@@ -79,10 +79,12 @@ impl Node {
         self.say(now, &ConfirmSelect { no_wait: false }.into())
     }
 
-    /// Declares a queue; the last of them counts deliveries.
+    /// Declares a queue; the last of them counts deliveries. With a limit its messages keep their order.
     pub(super) fn declare(&mut self, now: Time, queue: &str) -> Result<(), String> {
         let arguments = match queue == QUEUES[2] {
-            true => TableBuf::new().with("x-queue-type", Value::LongString(b"quorum")),
+            true => TableBuf::new()
+                .with("x-queue-type", Value::LongString(b"quorum"))
+                .with("x-delivery-limit", Value::I32(1_000_000)),
             false => TableBuf::new(),
         };
         let method = QueueDeclare {

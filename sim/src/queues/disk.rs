@@ -13,6 +13,8 @@ pub struct Disk {
     queues: BTreeMap<QueueId, (Arc<str>, Record)>,
     bindings: Vec<Binding>,
     messages: BTreeMap<(QueueId, i64), StoredMessage>,
+    /// From which place on nobody has been sent the messages of a queue, as long as the vhost rests.
+    rested: BTreeMap<QueueId, i64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +80,7 @@ impl Disk {
             Record::Dequeued { queue, place } => {
                 self.messages.remove(&(queue, place)).is_some() || !self.queues.contains_key(&queue)
             }
-            Record::Returned {
+            Record::Delivered {
                 queue,
                 place,
                 deliveries,
@@ -87,6 +89,10 @@ impl Disk {
                 message
                     .map(|message| message.deliveries = deliveries)
                     .is_some()
+            }
+            Record::Rested { queue, fresh_from } => {
+                self.rested.insert(queue, fresh_from);
+                self.queues.contains_key(&queue)
             }
             Record::Purged { queue } => {
                 self.messages.retain(|(found, _), _| *found != queue);
@@ -142,7 +148,17 @@ impl Disk {
             place: *place,
             message: read(message),
         }));
+        let rested = self.rested.iter();
+        records.extend(rested.map(|(queue, fresh_from)| Record::Rested {
+            queue: *queue,
+            fresh_from: *fresh_from,
+        }));
         records
+    }
+
+    /// The vhost goes on.
+    pub fn wake(&mut self) {
+        self.rested.clear();
     }
 }
 

@@ -123,7 +123,10 @@ fn draw_of_channel(
         (97..99, _) if pending > 0 => Operation::FailCommit {
             inputs: 1 + chance.below(pending),
         },
-        (99, _) if chance.one_in(3) => Operation::Crash,
+        (99, _) if chance.one_in(3) => match chance.one_in(2) {
+            true => Operation::Crash,
+            false => Operation::Stop,
+        },
         _ => return None,
     })
 }
@@ -279,7 +282,7 @@ fn draw_queue(
         kind.length_max = chance.one_in(4).then(|| 1 + chance.below(4));
         kind.rejects_publish = kind.length_max.is_some() && chance.one_in(2);
         kind.dead_letter_queue = chance.one_in(2).then(|| DEAD[place].to_owned());
-        kind.delivery_limit = kind.is_quorum.then(|| chance.below(3) as u32);
+        kind.delivery_limit = (kind.is_quorum && !chance.one_in(3)).then(|| chance.below(3) as u32);
     }
     if !kind.is_quorum && chance.one_in(3) {
         kind.priority_max = chance.pick(&[1, 3, 255]);

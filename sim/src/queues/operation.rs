@@ -134,6 +134,8 @@ pub enum Operation {
     },
     /// Everything but the disk is gone.
     Crash,
+    /// The vhost ends in good order, and starts again.
+    Stop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +143,8 @@ pub enum Settlement {
     Accept,
     Requeue,
     Reject,
+    /// Nothing is said: its channel is gone.
+    Left,
 }
 
 impl Operation {
@@ -173,7 +177,8 @@ impl Operation {
             | Self::Refuse { .. }
             | Self::Commit { .. }
             | Self::FailCommit { .. }
-            | Self::Crash => None,
+            | Self::Crash
+            | Self::Stop => None,
         }
     }
 }

@@ -339,7 +339,10 @@ impl<H> Channels<H> {
         self.connections.len()
     }
 
-    #[cfg(test)]
+    pub(crate) fn connection_keys(&self) -> Vec<ConnectionKey> {
+        self.connections.iter().map(|(key, _)| key).collect()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ChannelKey, &Channel)> {
         self.channels.iter()
     }

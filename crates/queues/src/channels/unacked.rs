@@ -127,7 +127,6 @@ impl Unacked {
         self.deliveries.capacity() * size_of::<(u64, Option<Delivery>)>()
     }
 
-    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         let deliveries = self.deliveries.iter();
         deliveries.filter_map(|(tag, d)| Some((*tag, d.as_ref()?)))

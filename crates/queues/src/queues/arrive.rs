@@ -49,13 +49,13 @@ impl Queues {
         }
     }
 
-    /// The entry of a message that a queue has taken. The position is that at which a store has it,
-    /// if it is to.
+    /// The entry of a message that a queue has taken; `is_sent`: and that a consumer has been sent. The
+    /// position is that at which a store has it, if it is to.
     #[inline]
     pub(crate) fn keep(
         &mut self,
         key: QueueKey,
-        is_stored: bool,
+        (is_stored, is_sent): (bool, bool),
         expires_at: Option<Time>,
         incoming: &mut Incoming<'_>,
         ledger: &mut Ledger,
@@ -72,7 +72,11 @@ impl Queues {
         };
         let mut position = None;
         if let Some(id) = queue.id.filter(|_| is_stored) {
-            ledger.record(entry.record(id));
+            let mut record = entry.record(id);
+            if is_sent && queue.is_quorum() {
+                record.count_delivery();
+            }
+            ledger.record(record);
             position = Some(ledger.journal.position);
         }
         ledger.account(&entry);

@@ -90,6 +90,27 @@ impl Lane {
         }
     }
 
+    /// The first that nobody has been sent.
+    pub(crate) fn first_fresh(&self) -> Option<&Entry> {
+        self.line.iter().find(|entry| !entry.is_redelivered)
+    }
+
+    /// Those that have been delivered before: they are before all others of their level, as they were
+    /// taken from the front. Only a quorum queue has some behind them, and counts each.
+    pub(crate) fn delivered(&self) -> impl Iterator<Item = &Entry> {
+        let returned = self.returned.iter();
+        let returned = returned.flat_map(|found| found.run.iter().chain(found.tree.values()));
+        let line = self.line.iter().take_while(|entry| entry.is_redelivered);
+        line.chain(returned)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let returned = self.returned.iter_mut();
+        let returned =
+            returned.flat_map(|found| found.run.iter_mut().chain(found.tree.values_mut()));
+        self.line.iter_mut().chain(returned)
+    }
+
     pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
         if let Some(at) = find(&self.line, place) {
             return self.line.get_mut(at);

@@ -1,6 +1,6 @@
 //! A message leaves its queue: sent, forgotten, dead; or comes back to it.
 
-use super::{Entry, Queues, Reason};
+use super::{Entry, Queue, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
 use crate::{QueueKey, Record, Time};
@@ -106,6 +106,20 @@ impl Queues {
 
 /// Messages come back.
 impl Queues {
+    /// A message was sent, and a quorum queue counts that: a store is told now, so that the message has
+    /// come back so often if the node ends before its answer.
+    pub(crate) fn count_delivery(&mut self, key: QueueKey, entry: &Entry, ledger: &mut Ledger) {
+        if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id)
+            && entry.is_stored
+        {
+            ledger.record(Record::Delivered {
+                queue,
+                place: entry.place,
+                deliveries: entry.deliveries.saturating_add(1),
+            });
+        }
+    }
+
     /// Messages of a queue are about to come back: no consumer is sent any until all are there. Whether
     /// there is such a queue.
     pub(crate) fn begin_return(&mut self, key: QueueKey) -> bool {
@@ -119,12 +133,13 @@ impl Queues {
         queue.map(|queue| queue.returning -= 1).is_some()
     }
 
-    /// A message comes back to its place, unless it has come back too often
-    /// (`x-delivery-limit`), or its queue is gone.
+    /// A message comes back, unless it has come back too often (`x-delivery-limit`), or its queue is
+    /// gone. `is_wish`: its client asked for that.
     pub(crate) fn give_back(
         &mut self,
         key: QueueKey,
         mut entry: Entry,
+        is_wish: bool,
         ledger: &mut Ledger,
         confirms: &mut Confirms,
     ) {
@@ -139,14 +154,26 @@ impl Queues {
             if limit.is_some_and(|limit| u64::from(entry.deliveries) > limit) {
                 return self.die(key, entry, Reason::DeliveryLimit, ledger, confirms);
             }
-            if let Some(queue) = queue.id.filter(|_| entry.is_stored) {
-                ledger.record(Record::Returned {
-                    queue,
-                    place: entry.place,
-                    deliveries: entry.deliveries,
-                });
+            if is_wish && limit.is_none() {
+                queue.move_to_end(&mut entry, ledger);
             }
         }
         queue.insert(entry);
+    }
+}
+
+impl Queue {
+    /// Gives a message that is on its way back the place behind all others. A store has it at both
+    /// places or at one, and at none at no time.
+    fn move_to_end(&mut self, entry: &mut Entry, ledger: &mut Ledger) {
+        let before = entry.place;
+        entry.place = self.take_place();
+        if let Some(queue) = self.id.filter(|_| entry.is_stored) {
+            ledger.record(entry.record(queue));
+            ledger.record(Record::Dequeued {
+                queue,
+                place: before,
+            });
+        }
     }
 }

@@ -80,6 +80,21 @@ impl Messages {
         lanes.find_map(|lane| lane.find_mut(place))
     }
 
+    /// In no particular order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lanes);
+        [&mut self.lowest]
+            .into_iter()
+            .chain(upper)
+            .flat_map(Lane::iter_mut)
+    }
+
+    /// One for each level where messages wait, and the lowest.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        let upper = self.upper.iter().flat_map(|upper| &upper.lanes);
+        [&self.lowest].into_iter().chain(upper)
+    }
+
     /// Takes out the one of that place.
     pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
         let found = self.lowest.take(place);

@@ -19,6 +19,7 @@ mod lane;
 mod leave;
 mod messages;
 mod queue;
+mod rest;
 mod restore;
 
 pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reason};
@@ -42,6 +43,8 @@ pub(crate) struct Queues {
     next_id: QueueId,
     /// By what a store calls them; only until it has given back what it kept.
     restoring: BTreeMap<QueueId, QueueKey>,
+    /// From which place on nobody has been sent the messages of those; as long.
+    rested: BTreeMap<QueueId, i64>,
     /// Those that have something for somebody, or something that has to go, later.
     postponed: VecDeque<QueueKey>,
     /// The messages of queues that were purged or deleted.
@@ -73,6 +76,7 @@ impl Queues {
             timers: Timers::new(),
             next_id: QueueId(1),
             restoring: BTreeMap::new(),
+            rested: BTreeMap::new(),
             postponed: VecDeque::new(),
             remains: VecDeque::new(),
             dead: DeadLetters::default(),

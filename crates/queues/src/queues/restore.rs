@@ -1,6 +1,7 @@
 //! The return of queues and their messages from the store.
 
-use super::{Entry, Queue, Queues};
+use super::{Entry, Queue, Queues, Reason};
+use crate::confirms::Confirms;
 use crate::ledger::Ledger;
 use crate::{QueueId, QueueKey, Record, StoredMessage};
 
@@ -39,7 +40,7 @@ impl Queues {
                     ledger.release(&entry);
                 }
             }
-            Record::Returned {
+            Record::Delivered {
                 queue,
                 place,
                 deliveries,
@@ -55,6 +56,7 @@ impl Queues {
                     ledger.release_all(queue.take_messages());
                 }
             }
+            Record::Rested { queue, fresh_from } => drop(self.rested.insert(queue, fresh_from)),
             _ => {}
         }
     }
@@ -75,9 +77,8 @@ impl Queues {
             place,
             expires_at: message.expires_at,
             deliveries: message.deliveries,
-            // No record says who was sent it: any message may have been delivered before the end,
-            // and `redelivered` is to be set where that cannot be ruled out (AMQP 0-9-1,
-            // basic.deliver).
+            // Any message may have been delivered before the end, and `redelivered` is to be set
+            // where that cannot be ruled out (AMQP 0-9-1, basic.deliver). `end_restoring` rules it out.
             is_redelivered: true,
             is_stored: true,
         };
@@ -91,10 +92,44 @@ impl Queues {
 
     /// Everything has been given back. Returns the queues in the order of their keys: what follows
     /// from a seed follows from it alone.
-    pub(crate) fn end_restoring(&mut self) -> Vec<QueueKey> {
-        let mut keys: Vec<_> = std::mem::take(&mut self.restoring).into_values().collect();
+    pub(crate) fn end_restoring(
+        &mut self,
+        ledger: &mut Ledger,
+        confirms: &mut Confirms,
+    ) -> Vec<QueueKey> {
+        let rested = std::mem::take(&mut self.rested);
+        let mut keys = Vec::new();
+        for (id, key) in std::mem::take(&mut self.restoring) {
+            keys.push(key);
+            for entry in self.judge_restored(key, rested.get(&id).copied()) {
+                self.die(key, entry, Reason::DeliveryLimit, ledger, confirms);
+            }
+        }
         keys.sort_unstable();
         keys
+    }
+
+    /// Notes which messages of a queue nobody has been sent, if that is known; takes out those that were
+    /// out for one time too many when the vhost ended.
+    fn judge_restored(&mut self, key: QueueKey, fresh_from: Option<i64>) -> Vec<Entry> {
+        let Some(queue) = self.queues.find_mut(key) else {
+            return Vec::new();
+        };
+        let limit = queue.settings.delivery_limit.filter(|_| queue.is_quorum());
+        let mut over = Vec::new();
+        if fresh_from.is_some() || limit.is_some() {
+            for entry in queue.messages.iter_mut() {
+                let is_fresh = fresh_from.is_some_and(|from| from <= entry.place);
+                entry.is_redelivered = !is_fresh || entry.deliveries > 0;
+                if limit.is_some_and(|limit| u64::from(entry.deliveries) > limit) {
+                    over.push(entry.place);
+                }
+            }
+        }
+        over.sort_unstable();
+        over.into_iter()
+            .filter_map(|place| queue.take(place))
+            .collect()
     }
 
     /// The queue that a store calls so.

@@ -192,6 +192,12 @@ impl Transactions {
         }
     }
 
+    /// All deliveries about which something is said that is not committed.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = (u64, &Delivery)> {
+        let transactions = self.of_channels.iter().map(|(_, transaction)| transaction);
+        transactions.flat_map(|transaction| transaction.deliveries())
+    }
+
     /// When the oldest delivery was delivered that a channel's transaction acknowledges.
     pub(crate) fn held_since(&self, key: ChannelKey) -> Option<Time> {
         self.find(key)?.held_since()

@@ -45,8 +45,10 @@ pub(crate) enum Verdict {
     Done,
     /// `basic.reject` or `basic.nack`
     Refused,
-    /// The same with `requeue`.
+    /// The same with `requeue`, or `basic.recover`.
     GivenBack,
+    /// None: its channel is gone.
+    Left,
 }
 
 /// The contents of a transaction, taken out of it.
@@ -111,7 +113,6 @@ impl Transaction {
         self.publication_bytes
     }
 
-    #[cfg(test)]
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         let groups = self.acknowledgements.iter();
         groups.flat_map(|group| {
@@ -133,6 +134,11 @@ impl Publication {
 }
 
 impl Verdict {
+    /// Whether the message is in its queue again.
+    pub(crate) fn is_return(self) -> bool {
+        matches!(self, Self::GivenBack | Self::Left)
+    }
+
     pub(crate) fn turned_down(requeue: bool) -> Self {
         match requeue {
             true => Self::GivenBack,

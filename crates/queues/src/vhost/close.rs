@@ -78,7 +78,7 @@ impl<H> Vhost<H> {
         self.abandon_transaction(key);
         self.confirms.end_channel(key);
         let unacked = self.channels.shut(key);
-        let verdict = Verdict::GivenBack;
+        let verdict = Verdict::Left;
         let queues = &mut self.queues;
         self.settlements.push(key, unacked, verdict, queues);
         // Another channel of the connection may hold older messages of the same queue.

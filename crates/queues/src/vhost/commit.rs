@@ -202,7 +202,7 @@ impl<H> Vhost<H> {
                 }
             }
             Verdict::Refused => deliveries.for_each(|delivery| self.reject(delivery)),
-            Verdict::GivenBack => self.requeue(now, deliveries, out),
+            Verdict::GivenBack | Verdict::Left => self.requeue(now, deliveries, out),
         }
     }
 }

@@ -31,7 +31,12 @@ impl<H> Vhost<H> {
                 break;
             };
             match self.send_entry(next, &entry, is_quorum, out) {
-                Ok(sent) if sent.needs_ack => self.hold(now, key, sent, entry),
+                Ok(sent) if sent.needs_ack => {
+                    if is_quorum {
+                        self.queues.count_delivery(key, &entry, &mut self.ledger);
+                    }
+                    self.hold(now, key, sent, entry);
+                }
                 Ok(_) => self.forget(key, &entry),
                 Err(_) => {
                     self.ledger.steps.spend(1);

@@ -32,9 +32,13 @@ impl<H> Vhost<H> {
         if sent.is_some_and(|sent| !sent.needs_ack) {
             return Enqueued::Taken;
         }
-        let kept = self
-            .queues
-            .keep(key, is_stored, expires_at, incoming, &mut self.ledger);
+        let kept = self.queues.keep(
+            key,
+            (is_stored, sent.is_some()),
+            expires_at,
+            incoming,
+            &mut self.ledger,
+        );
         let Some((entry, position)) = kept else {
             return Enqueued::Taken;
         };

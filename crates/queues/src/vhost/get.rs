@@ -37,6 +37,9 @@ impl<H> Vhost<H> {
             Err(_) => self.queues.insert(key, entry),
             Ok(_) if method.no_ack => self.forget(key, &entry),
             Ok(tag) => {
+                if is_quorum {
+                    self.queues.count_delivery(key, &entry, &mut self.ledger);
+                }
                 self.queues.hold_one(key);
                 let delivery = Delivery {
                     queue: key,

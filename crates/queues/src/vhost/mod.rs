@@ -29,12 +29,15 @@ mod publish;
 #[cfg(test)]
 mod random_inputs;
 mod replies;
+mod rest;
 mod restore;
 mod settle;
 mod timeouts;
 
 use std::sync::Arc;
 
+use crosstie_amqp::ReplyCode;
+use crosstie_amqp::method::ChannelOpen;
 use crosstie_auth::Permissions;
 
 use crate::channels::{Channels, Client};
@@ -80,6 +83,8 @@ pub struct Vhost<H> {
     transactions: Transactions,
     settlements: Settlements,
     ledger: Ledger,
+    /// Nobody comes any more.
+    has_ended: bool,
     /// Where a message goes: emptied, and used again.
     targets: Vec<QueueKey>,
 }
@@ -101,6 +106,7 @@ impl<H> Vhost<H> {
             confirms: Confirms::new(),
             settlements: Settlements::default(),
             ledger: Ledger::default(),
+            has_ended: false,
             targets: Vec::new(),
         }
     }
@@ -120,6 +126,10 @@ impl<H> Vhost<H> {
         connection: ConnectionKey,
         number: u16,
     ) -> Result<ChannelKey, Fault> {
+        if self.has_ended {
+            let text = "the vhost is closed";
+            return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::ChannelError, text));
+        }
         self.channels.open(connection, number)
     }
 

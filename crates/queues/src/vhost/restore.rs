@@ -36,8 +36,9 @@ impl<H> Vhost<H> {
             }
             Record::Enqueued { .. }
             | Record::Dequeued { .. }
-            | Record::Returned { .. }
-            | Record::Purged { .. } => self.queues.restore(record, &mut self.ledger),
+            | Record::Delivered { .. }
+            | Record::Purged { .. }
+            | Record::Rested { .. } => self.queues.restore(record, &mut self.ledger),
             Record::ExchangeDeclared { .. }
             | Record::ExchangeDeleted { .. }
             | Record::Bound { .. }
@@ -87,7 +88,8 @@ impl<H> Vhost<H> {
     pub fn restored(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         // Without a bound: no client is connected yet that could be kept waiting.
         self.ledger.steps.begin(u32::MAX);
-        for key in self.queues.end_restoring() {
+        let (ledger, confirms) = (&mut self.ledger, &mut self.confirms);
+        for key in self.queues.end_restoring(ledger, confirms) {
             self.touch(now, key);
             self.attend(now, key, out);
         }

@@ -49,7 +49,9 @@ impl<H> Vhost<H> {
                     self.forget(delivery.queue, &delivery.entry);
                 }
                 Verdict::Refused => self.reject(delivery),
-                Verdict::GivenBack => self.give_back(&mut settling, delivery),
+                Verdict::GivenBack | Verdict::Left => {
+                    self.give_back(&mut settling, delivery, verdict);
+                }
             }
         }
         match settling.is_done() {
@@ -58,7 +60,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// These go back to their queues at once.
+    /// A client gives these back to their queues, at once.
     pub(super) fn requeue(
         &mut self,
         now: Time,
@@ -68,7 +70,7 @@ impl<H> Vhost<H> {
         let mut settling = Settling::default();
         for delivery in deliveries {
             self.ledger.steps.spend(1);
-            self.give_back(&mut settling, delivery);
+            self.give_back(&mut settling, delivery, Verdict::GivenBack);
         }
         self.end_return(now, settling, out);
     }
@@ -81,12 +83,16 @@ impl<H> Vhost<H> {
             .die(queue, entry, Reason::Rejected, ledger, confirms);
     }
 
-    /// A message goes back to its place in its queue, which then waits until all are there.
-    fn give_back(&mut self, settling: &mut Settling, delivery: Delivery) {
+    /// A message goes back to its queue, which then waits until all are there: to its place; behind
+    /// all others, if a client gave it back to a quorum queue without a delivery limit, as in RabbitMQ,
+    /// or it would be delivered before them for ever.
+    fn give_back(&mut self, settling: &mut Settling, delivery: Delivery, verdict: Verdict) {
         let Delivery { queue, entry, .. } = delivery;
         settling.begin_return(queue, &mut self.queues);
+        let is_wish = verdict == Verdict::GivenBack;
+        let (ledger, confirms) = (&mut self.ledger, &mut self.confirms);
         self.queues
-            .give_back(queue, entry, &mut self.ledger, &mut self.confirms);
+            .give_back(queue, entry, is_wish, ledger, confirms);
     }
 
     /// All are in their places.

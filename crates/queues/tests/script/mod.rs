@@ -138,6 +138,14 @@ impl Player {
                 self.restart();
                 Ok(())
             }
+            ("rest", "") => {
+                self.rest();
+                Ok(())
+            }
+            ("copy", "") => {
+                self.copy();
+                Ok(())
+            }
             ("purge" | "delete", _) => self.operate(head, rest),
             (who, state) => self.set_socket(who, state, line),
         }
@@ -225,6 +233,21 @@ impl Player {
         self.vhost = vhost;
     }
 
+    /// Ends in good order, and goes on.
+    fn rest(&mut self) {
+        self.with_vhost(|vhost, now, out| vhost.rest(now, out));
+        self.commit();
+        self.out.outputs.clear();
+        self.restart();
+    }
+
+    /// Goes on with what a copy of the store has.
+    fn copy(&mut self) {
+        let delivered = self.vhost().delivered();
+        self.committed.extend(delivered);
+        self.restart();
+    }
+
     fn restart(&mut self) {
         self.connections.clear();
         self.channels.clear();
@@ -235,6 +258,9 @@ impl Player {
         }
         vhost.restored(self.now, &mut self.out);
         self.vhost = Some(vhost);
+        // A store forgets that when the vhost goes on.
+        self.committed
+            .retain(|record| !matches!(record, Record::Rested { .. }));
     }
 
     fn configure(&mut self, attributes: &str) -> Result<(), String> {

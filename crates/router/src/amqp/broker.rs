@@ -1,7 +1,7 @@
 //! The broker of a router worker: its vhosts and users, and who is connected.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_queues::{Position, Time, Vhost};
-use crosstie_store::{CommitterConfig, Restored, Store, StoreConfig, StoreError};
+use crosstie_store::{Batch, CommitterConfig, Restored, Store, StoreConfig, StoreError};
 use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -25,7 +25,7 @@ use super::outbox::VhostOutbox;
 use super::peer::{About, Peer};
 use super::replicated::Whose;
 use super::replication::{self, Ownership, Replicated};
-use super::shared::Shared;
+use super::shared::{BackedUp, Shared};
 use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
 use super::totals::Totals;
@@ -270,8 +270,8 @@ impl Broker {
         }
     }
 
-    /// Writes what is to survive and has not been written, and ends the store's thread; whether all
-    /// could be written.
+    /// Ends the vhosts in good order, writes what is to survive and has not been written, and ends the
+    /// store's thread; whether all could be written.
     pub(crate) fn stop(&self) -> bool {
         self.replicated
             .iter()
@@ -280,8 +280,29 @@ impl Broker {
             // One that has panicked has said so.
             let _ = ledger.join();
         }
-        self.vhosts.iter().for_each(|vhost| vhost.stop());
+        for vhost in &self.vhosts {
+            vhost.rest();
+        }
         self.shared.stop_committer()
+    }
+
+    /// Has the store copied to a file that must not be there. In the copy every message that has been
+    /// delivered is marked so.
+    pub(crate) fn back_up(
+        &self,
+        path: PathBuf,
+        on_done: impl FnOnce(BackedUp) + Send + 'static,
+    ) -> bool {
+        let vhosts = self.vhosts.clone();
+        let delivered = move || {
+            let mut batch = Batch::default();
+            for vhost in &vhosts {
+                let delivered = vhost.lock().delivered();
+                batch.push(vhost.name(), delivered, Position::default());
+            }
+            batch
+        };
+        self.shared.back_up(path, delivered, on_done)
     }
 
     /// Those that are open here, by name.
@@ -371,11 +392,12 @@ impl Broker {
 
 /// The store, and what it has kept.
 fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restored>), String> {
-    let (store, restored) = Store::open(StoreConfig {
+    let opened = Store::open(StoreConfig {
         path: directory.join(&amqp.store),
         bytes_max: None,
-    })
-    .map_err(|e| e.to_string())?;
+    });
+    let (mut store, restored) = opened.map_err(|e| e.to_string())?;
+    store.wake().map_err(|e| e.to_string())?;
     if let Some(obstacle) = store.obstacle() {
         // Several nodes on the embedded default may run in one directory, most of which have
         // nothing to keep.

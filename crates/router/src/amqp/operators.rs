@@ -104,7 +104,7 @@ impl Operators {
         path: PathBuf,
         on_done: impl FnOnce(Result<u64, String>) + Send + 'static,
     ) {
-        self.broker.shared.back_up(path, |made| {
+        self.broker.back_up(path, |made| {
             on_done(
                 made.map(|made| made.bytes)
                     .map_err(|error| error.to_string()),

@@ -11,8 +11,8 @@ use std::time::Instant;
 use crosstie_config as model;
 use crosstie_ledger::Ledger;
 use crosstie_nats::escaped;
-use crosstie_queues::{Position, Record, Vhost};
-use crosstie_store::Restored;
+use crosstie_queues::{Position, QueueId, Record, Vhost};
+use crosstie_store::{Batch, Restored};
 use crosstie_transport::Workers;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -226,7 +226,7 @@ impl Opening {
         let now = self.clock.time(Instant::now());
         let config = vhost_config(&name, &self.limits);
         let mut vhost = Vhost::new(config, router_state::seed());
-        for record in ledger.records() {
+        for record in ledger.records().chain(ledger.rested()) {
             vhost.restore(now, record);
         }
         let mut outbox = VhostOutbox::default();
@@ -291,9 +291,12 @@ impl Holder for Opening {
         let ending = || "the node is ending".to_owned();
         let broker = self.state.amqp().ok_or_else(ending)?;
         let (done, made) = std::sync::mpsc::channel();
-        broker.shared.back_up(path.to_owned(), move |made| {
-            let _ = done.send(made.map(drop).map_err(|e| e.to_string()));
-        });
+        // What is copied becomes a log, which does not say which messages have been delivered.
+        broker
+            .shared
+            .back_up(path.to_owned(), Batch::default, move |made| {
+                let _ = done.send(made.map(drop).map_err(|e| e.to_string()));
+            });
         made.recv().map_err(|_| ending())?
     }
 
@@ -312,6 +315,14 @@ impl Holder for Opening {
                 broker.close_vhost(&self.state.watch, &vhost, &reason);
             }
         });
+    }
+
+    fn rest(&self, why: &str) -> Vec<(QueueId, i64)> {
+        let Some(vhost) = self.replicated.here() else {
+            return Vec::new();
+        };
+        self.close(why);
+        self.act(|| vhost.rest())
     }
 
     fn note_memory(&self, bytes: usize) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Backup, Committer, CommitterConfig, DiskLow, Store, StoreError};
+use crosstie_store::{Backup, Batch, Committer, CommitterConfig, DiskLow, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
 
 use super::flow::FlowControl;
@@ -107,16 +107,18 @@ impl Shared {
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
     }
 
-    /// Has the store copied to a file that must not be there; false where the router is ending.
+    /// Has the store copied to a file that must not be there, which has the records of `last` too; false
+    /// where the router is ending.
     pub(crate) fn back_up(
         &self,
         path: PathBuf,
+        last: impl FnOnce() -> Batch + Send + 'static,
         on_done: impl FnOnce(BackedUp) + Send + 'static,
     ) -> bool {
         let committer = self.committer.read();
         let committer = committer.as_ref();
         committer
-            .map(|committer| committer.back_up(path, on_done))
+            .map(|committer| committer.back_up(path, last, on_done))
             .is_some()
     }
 

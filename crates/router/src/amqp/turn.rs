@@ -117,7 +117,9 @@ impl<'v> Turn<'v> {
         if !journal.records.is_empty() {
             let position = journal.position;
             let records = mem::take(&mut journal.records);
-            let departure = |record: &Record| matches!(record, Record::Dequeued { .. });
+            // A consumer that acknowledges is sent the next.
+            let departure =
+                |record: &Record| matches!(record, Record::Dequeued { .. }) || record.is_delivery();
             journaled = match records.iter().all(departure) {
                 true => Journaled::Departures,
                 false => Journaled::More,

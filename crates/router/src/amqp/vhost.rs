@@ -1,15 +1,17 @@
 //! A vhost with its lock, its clock and its way to the store.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crosstie_queues::{ConnectionKey, Position, Record, Time, Vhost};
+use crosstie_queues::{ConnectionKey, Position, QueueId, Record, Time, Vhost};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 use super::backlog::Backlog;
 use super::flow::{FlowControl, Journaled, Published};
+use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::replicated::Journal;
 use super::shared::Shared;
@@ -242,6 +244,32 @@ impl SharedVhost {
         self.timer.set(next);
         turn.spend();
         turn.finish();
+    }
+
+    /// Ends the vhost in good order, and says from which place on nobody has been sent the messages of each
+    /// queue. All that is to be kept is handed over.
+    pub(super) fn rest(&self) -> Vec<(QueueId, i64)> {
+        self.stop();
+        let mut outbox = VhostOutbox::default();
+        let mut rested = Vec::new();
+        {
+            let mut vhost = self.vhost.lock();
+            vhost.rest(self.clock.time(Instant::now()), &mut outbox);
+            let journal = vhost.journal();
+            let mut records = mem::take(&mut journal.records);
+            for record in &records {
+                if let Record::Rested { queue, fresh_from } = record {
+                    rested.push((*queue, *fresh_from));
+                }
+            }
+            if let Keeper::Replicated { .. } = self.keeper {
+                // The log's last entry says it.
+                records.retain(|record| !matches!(record, Record::Rested { .. }));
+            }
+            self.submit(records, journal.position);
+        }
+        outbox.settle();
+        rested
     }
 
     /// Sees to it that the timer looks no later than `next`.

@@ -129,9 +129,16 @@ pub fn dequeued(id: u64, place: i64) -> Record {
 }
 
 pub fn returned(id: u64, place: i64, deliveries: u32) -> Record {
-    Record::Returned {
+    Record::Delivered {
         queue: QueueId(id),
         place,
         deliveries,
+    }
+}
+
+pub fn rested(id: u64, fresh_from: i64) -> Record {
+    Record::Rested {
+        queue: QueueId(id),
+        fresh_from,
     }
 }

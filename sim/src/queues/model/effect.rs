@@ -70,6 +70,7 @@ impl Model {
                 connection,
                 refusing,
             } => self.refuse(*connection, *refusing),
+            Operation::Stop => self.stop(),
             Operation::Commit { .. } | Operation::FailCommit { .. } | Operation::Crash => {}
         }
         Ok(())
@@ -209,7 +210,7 @@ impl Model {
     pub fn close_channel(&mut self, channel: Channel) {
         self.channels.retain(|open| open.channel != channel);
         for held in self.held_by(channel) {
-            self.give_back(&held, Settlement::Requeue);
+            self.give_back(&held, Settlement::Left);
         }
         self.remove_consumers(|consumer| consumer.channel == channel);
     }
@@ -219,7 +220,7 @@ impl Model {
         let channels = channels.iter().filter(|c| c.connection == connection);
         for channel in channels.clone() {
             for held in self.held_by(*channel) {
-                self.give_back(&held, Settlement::Requeue);
+                self.give_back(&held, Settlement::Left);
             }
         }
         for channel in channels {
@@ -238,6 +239,19 @@ impl Model {
         self.refusing.remove(&connection);
         // Nobody is there to be told.
         self.expected.retain(|(to, _)| to.connection != connection);
+    }
+
+    /// Everybody leaves; what one held goes to no other.
+    fn stop(&mut self) {
+        let channels: Vec<Channel> = self.channels.iter().map(|open| open.channel).collect();
+        for channel in channels {
+            for held in self.held_by(channel) {
+                self.give_back(&held, Settlement::Left);
+            }
+        }
+        while let Some(connection) = self.connections.first().copied() {
+            self.disconnect(connection);
+        }
     }
 
     fn declare(&mut self, from: Channel, name: &str, kind: &QueueKind) {

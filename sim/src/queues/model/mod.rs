@@ -271,8 +271,9 @@ impl Model {
         held
     }
 
-    /// What a crash leaves of this once all of it is on the disk.
-    pub fn durable(&self) -> Self {
+    /// What a crash leaves of this once all of it is on the disk; or an end in good order, after which it
+    /// is known what has been delivered.
+    pub fn durable(&self, is_rested: bool) -> Self {
         let is_durable = |queue: &&Queue| queue.kind.durable && !queue.kind.exclusive;
         let mut queues: Vec<Queue> = self.queues.iter().filter(is_durable).cloned().collect();
         for queue in &mut queues {
@@ -282,8 +283,10 @@ impl Model {
                 .entries
                 .retain(|entry| entry.persistent || kind.is_quorum);
             for entry in &mut queue.entries {
-                entry.held = None;
-                entry.redelivered = true;
+                // What is out at a crash has been delivered; and so may have been anything else.
+                let is_out = entry.held.take().is_some();
+                entry.deliveries += u32::from(kind.is_quorum && is_out);
+                entry.redelivered |= !is_rested;
             }
         }
         let mut exchanges = self.exchanges.clone();

@@ -82,16 +82,20 @@ impl Model {
                 continue;
             };
             let entry = &mut queue.entries[place];
-            if settlement == Settlement::Requeue {
+            if matches!(settlement, Settlement::Requeue | Settlement::Left) {
                 entry.held = None;
                 entry.redelivered = true;
                 if !queue.kind.is_quorum {
                     return;
                 }
                 entry.deliveries += 1;
-                let limit = queue.kind.delivery_limit;
-                if limit.is_none_or(|limit| entry.deliveries <= limit) {
-                    return;
+                match queue.kind.delivery_limit {
+                    Some(limit) if entry.deliveries > limit => {}
+                    None if settlement == Settlement::Requeue => {
+                        let entry = queue.entries.remove(place);
+                        return queue.push(entry);
+                    }
+                    _ => return,
                 }
             }
             let entry = queue.entries.remove(place);
@@ -100,6 +104,22 @@ impl Model {
                 self.bury(target, &entry);
             }
             return;
+        }
+    }
+
+    /// After a crash: what was out for one time too many is dead.
+    pub fn bury_over_limit(&mut self) {
+        for place in 0..self.queues.len() {
+            let queue = &mut self.queues[place];
+            let Some(limit) = queue.kind.delivery_limit else {
+                continue;
+            };
+            let target = queue.kind.dead_letter_queue.clone();
+            let is_over = |entry: &mut Entry| entry.deliveries > limit;
+            let over: Vec<Entry> = queue.entries.extract_if(.., is_over).collect();
+            for entry in over {
+                self.bury(target.clone(), &entry);
+            }
         }
     }
 

@@ -168,7 +168,7 @@ impl VhostSimulation {
             }
         }
         if let Some(pending) = self.pending.back_mut().filter(|_| has_records) {
-            pending.durable = self.model.durable();
+            pending.durable = self.model.durable(false);
         }
         self.check_counts()
     }

@@ -65,6 +65,7 @@ impl VhostSimulation {
                     .handle_not_committed(now, last.position, &mut self.out);
             }
             Operation::Crash => self.crash()?,
+            Operation::Stop => self.stop()?,
             _ => return Ok(code(self.handle(operation))),
         }
         Ok(Ok(()))

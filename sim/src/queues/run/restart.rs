@@ -51,11 +51,32 @@ impl VhostSimulation {
     pub(super) fn crash(&mut self) -> Result<(), String> {
         if self.pending.is_empty() {
             // Nothing durable has changed without a record.
-            let (kept, found) = (describe(&self.kept), describe(&self.model.durable()));
+            let found = describe(&self.model.durable(false));
+            let kept = describe(&self.kept);
             if kept != found {
                 return Err(format!("of {found:?} only {kept:?} was written down"));
             }
         }
+        self.restart()
+    }
+
+    /// Ends the vhost in good order, and goes on with one that knows what it has been told.
+    pub(super) fn stop(&mut self) -> Result<(), String> {
+        while !self.pending.is_empty() {
+            self.commit()?;
+        }
+        self.vhost.rest(Time(self.model.now_ms), &mut self.out);
+        for record in std::mem::take(&mut self.vhost.journal().records) {
+            self.disk.write(record)?;
+        }
+        // Nobody is there any more.
+        self.out.sent.clear();
+        self.model.settle_queues();
+        self.kept = self.model.durable(true);
+        self.restart()
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
         self.check_restart()?;
         let (now_ms, input) = (self.model.now_ms, self.model.input);
         self.pending.clear();
@@ -69,7 +90,11 @@ impl VhostSimulation {
             self.input_steps_max,
             &mut self.out,
         );
+        self.disk.wake();
         self.model = self.kept.clone();
+        self.model.bury_over_limit();
+        // A crash from here on.
+        self.kept = self.kept.durable(false);
         self.model.now_ms = now_ms;
         self.model.input = input;
         Ok(())
@@ -78,6 +103,7 @@ impl VhostSimulation {
     /// Restores a vhost at the time at which this was so, and looks at everything in it.
     fn check_restart(&self) -> Result<(), String> {
         let mut kept = self.kept.clone();
+        kept.bury_over_limit();
         // What was behind a message that is gone now may be too old.
         kept.settle_queues();
         let now = Time(kept.now_ms);

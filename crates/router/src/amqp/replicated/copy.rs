@@ -162,6 +162,8 @@ pub(super) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     let mut records = Vec::new();
     for found in restored {
         match *found.vhost == *vhost {
+            // A log does not say so.
+            true if matches!(found.record, Record::Rested { .. }) => {}
             true => records.push(found.record),
             false => drop(others.insert(found.vhost)),
         }

@@ -407,8 +407,8 @@ impl Driver {
         self.abandon_opening().await;
         if let (Some(connection), true) = (self.connection.clone(), self.term.is_some()) {
             let stream = self.names.stream(&connection);
-            let flushed = tokio::time::timeout(LEAVE_MAX, self.flush(&stream)).await;
-            if flushed.is_err() {
+            let left = tokio::time::timeout(LEAVE_MAX, self.write_rest(&stream)).await;
+            if left.is_err() {
                 let vhost = &self.task.vhost;
                 tracing::error!("vhost '{vhost}': not all could be written to its log");
             }

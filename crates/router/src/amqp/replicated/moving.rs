@@ -92,11 +92,16 @@ impl Driver {
             return Err("it is owned here no more");
         };
         let journal = Arc::clone(&term.journal);
+        let why = format!("it is handed to node {to}");
+        let rested = self.task.holder.rest(&why);
         journal.seal();
         let lost = "its log has not taken the entry that hands it over: whoever is ready takes it";
         self.beat(stream, Saying::Owning);
         let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
-        let handed = Handed { to: to.into() };
+        let handed = Handed {
+            to: to.into(),
+            rested: Some(rested),
+        };
         let now = self.now();
         if flushed.is_err() || !self.ledger.hand_over(now, &handed) {
             return Err(lost);
@@ -107,6 +112,23 @@ impl Driver {
         match flushed.is_ok() && is_handed {
             true => Ok(()),
             false => Err(lost),
+        }
+    }
+
+    /// Ends the vhost in good order, since the node ends, and writes all there is; any node may own it next.
+    pub(super) async fn write_rest(&mut self, stream: &Stream) {
+        let rested = self.task.holder.rest("the node is being stopped");
+        if let Some(term) = &self.term {
+            term.journal.seal();
+        }
+        self.flush(stream).await;
+        let handed = Handed {
+            to: "".into(),
+            rested: Some(rested),
+        };
+        let now = self.now();
+        if self.ledger.hand_over(now, &handed) {
+            self.flush(stream).await;
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crosstie_config as model;
 use crosstie_ledger::Ledger;
-use crosstie_queues::Position;
+use crosstie_queues::{Position, QueueId};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -62,6 +62,10 @@ pub(crate) trait Holder: Send + Sync {
 
     /// The node does not own the vhost any more: clients are sent away.
     fn close(&self, why: &str);
+
+    /// The vhost ends here in good order, and its clients are sent away. From which place on nobody has been
+    /// sent the messages of each queue; what else has happened is in the journal.
+    fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
 
     /// So many bytes are in memory for the log, beside what a vhost that is open has itself.
     fn note_memory(&self, bytes: usize);

@@ -1,0 +1,48 @@
+//! What a store is told when the vhost ends in good order: which messages have been delivered before.
+
+use std::collections::BTreeMap;
+
+use super::{Queue, Queues};
+use crate::{QueueKey, Record};
+
+impl Queues {
+    /// Records that make `redelivered` exact after a restart, for each queue that survives; `held`: the
+    /// places of messages that channels have.
+    pub(crate) fn rest(&self, held: &BTreeMap<QueueKey, Vec<i64>>) -> Vec<Record> {
+        let mut records = Vec::new();
+        for (key, queue) in self.queues.iter() {
+            queue.rest(held.get(&key).map_or(&[], Vec::as_slice), &mut records);
+        }
+        records
+    }
+}
+
+impl Queue {
+    fn rest(&self, held: &[i64], records: &mut Vec<Record>) {
+        let Some(queue) = self.id else {
+            return;
+        };
+        let fresh = self.messages.lanes().filter_map(|lane| lane.first_fresh());
+        let fresh_from = fresh
+            .map(|entry| entry.place)
+            .min()
+            .unwrap_or(self.next_place);
+        // Priorities only let a message be delivered before another one that has waited longer. A
+        // quorum queue has counted each delivery already.
+        if !self.is_quorum() {
+            let delivered = self.messages.lanes().flat_map(|lane| lane.delivered());
+            let delivered = delivered.filter(|entry| entry.is_stored && entry.deliveries == 0);
+            let places = delivered
+                .map(|entry| entry.place)
+                .chain(held.iter().copied());
+            records.extend(places.filter(|place| *place > fresh_from).map(|place| {
+                Record::Delivered {
+                    queue,
+                    place,
+                    deliveries: 1,
+                }
+            }));
+        }
+        records.push(Record::Rested { queue, fresh_from });
+    }
+}

@@ -1,0 +1,52 @@
+//! The vhost ends in good order.
+
+use std::collections::BTreeMap;
+
+use super::Vhost;
+use crate::{Outbox, QueueKey, Record, Time};
+
+impl<H> Vhost<H> {
+    /// Ends the vhost in good order: all connections leave, and none comes any more. The journal says
+    /// which messages have been delivered before, so that `redelivered` is exact after a restart. This is
+    /// the last input; it takes as long as there is something left to do.
+    pub fn rest(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        self.has_ended = true;
+        let connections = self.channels.connection_keys();
+        // First all of them: what one held goes to no other.
+        for connection in &connections {
+            self.shut_connection(*connection, out);
+        }
+        for connection in connections {
+            self.begin();
+            self.go_on_closing(now, connection, out);
+        }
+        while self.has_backlog() {
+            self.work(now, u32::MAX, out);
+        }
+        for record in self.delivered() {
+            self.ledger.record(record);
+        }
+    }
+
+    /// The same records of a vhost that goes on: for a copy of its store, in which what is out now is
+    /// back in its queue.
+    pub fn delivered(&self) -> Vec<Record> {
+        let mut held = BTreeMap::<QueueKey, Vec<i64>>::new();
+        let unacked = self
+            .channels
+            .iter()
+            .flat_map(|(_, channel)| channel.unacked.iter());
+        let settling = self
+            .settlements
+            .iter()
+            .flat_map(|settling| settling.deliveries());
+        let in_transactions = self.transactions.deliveries();
+        for (_, delivery) in unacked.chain(settling).chain(in_transactions) {
+            let entry = &delivery.entry;
+            if entry.is_stored {
+                held.entry(delivery.queue).or_default().push(entry.place);
+            }
+        }
+        self.queues.rest(&held)
+    }
+}
