@@ -25,7 +25,4 @@ pub use properties::{BasicProperties, ContentHeader, DeliveryMode, Properties, P
 pub use reader::{ReadError, Reader};
 pub use reply_code::ReplyCode;
 pub use table::{Array, Table, TableBuf, Value};
-pub use version::{UnknownHeader, Version};
-
-/// The protocol header, which a client sends first (section 4.2.2).
-pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
+pub use version::{PROTOCOL_HEADER, UnknownHeader, Version};

@@ -6,9 +6,14 @@
 
 use std::fmt;
 
-use crate::method::{BasicConsume, ChannelOpenOk, ConnectionClose, ConnectionCloseOk};
+use crate::method::{
+    Arguments, BasicConsume, ChannelOpenOk, ConnectionClose, ConnectionCloseOk, Method, MethodError,
+};
 use crate::reader::{ReadError, Reader};
-use crate::{Arguments, Method, MethodError, PROTOCOL_HEADER, Table};
+use crate::table::Table;
+
+/// The protocol header, which a client sends first (section 4.2.2).
+pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,6 @@ use crosstie_transport::Connection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use super::negotiation::TurnedAway;
 use crate::door::origin;
 
 /// The attempts of all of a router's AMQP clients.
@@ -38,7 +37,7 @@ pub(super) enum For {
     /// The credentials may be looked at; at `last` for the last time.
     Place { last: Instant },
     /// The client is told that it is turned away.
-    Answer(Box<TurnedAway>),
+    Answer,
 }
 
 /// How often an attempt asks whether it may be looked at.
@@ -104,14 +103,13 @@ impl Logins {
             .then(|| self.wait(connection, left.min(PLACE_INTERVAL), For::Place { last }))
     }
 
-    /// A client is to be told later that it is turned away, at once if it has waited as long `before`.
+    /// A client is to be told later that it is turned away; `None`, if it has waited as long `before`.
     pub(super) fn answer_later(
         &self,
         connection: &Arc<Connection>,
         delay: Duration,
         before: Option<For>,
-        away: TurnedAway,
-    ) -> Result<Waiting, TurnedAway> {
+    ) -> Option<Waiting> {
         let longest = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
         let waited = match before {
             Some(For::Place { last }) => {
@@ -121,10 +119,10 @@ impl Logins {
         };
         let delay = delay.saturating_sub(waited);
         if delay.is_zero() {
-            return Err(away);
+            return None;
         }
         self.delayed.fetch_add(1, Ordering::Relaxed);
-        Ok(self.wait(connection, delay, For::Answer(Box::new(away))))
+        Some(self.wait(connection, delay, For::Answer))
     }
 
     fn wait(&self, connection: &Arc<Connection>, delay: Duration, for_what: For) -> Waiting {

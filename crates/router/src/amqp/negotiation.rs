@@ -32,6 +32,8 @@ pub(super) struct Negotiation {
     client: Client,
     /// Its `connection.start-ok` is not answered yet.
     waiting: Option<Waiting>,
+    /// The answer, if it comes late.
+    away: Option<Box<TurnedAway>>,
 }
 
 /// What follows a method of a client that has not entered a vhost yet.
@@ -150,6 +152,7 @@ impl Negotiation {
                 ..Client::default()
             },
             waiting: None,
+            away: None,
         }
     }
 
@@ -190,15 +193,17 @@ impl Negotiation {
         broker: &Broker,
         options: &AmqpTransport,
     ) -> Result<Next, TurnedAway> {
+        if let Some(away) = self.away.take() {
+            return Err(*away);
+        }
         let waited = match self.waiting.take() {
             Some(waiting) => match waiting.for_what {
-                For::Answer(away) => return Err(*away),
                 For::Place { .. } if !waiting.is_over() => {
                     let text = "left before its attempt to log in was looked at";
                     let code = ReplyCode::ConnectionForced;
                     return Err(TurnedAway::of::<ConnectionStartOk<'_>>(code, text));
                 }
-                place @ For::Place { .. } => Some(place),
+                for_what => Some(for_what),
             },
             None => None,
         };
@@ -238,7 +243,11 @@ impl Negotiation {
                     true => logins.note_wrong(guess),
                     false => Duration::ZERO,
                 };
-                self.waiting = Some(logins.answer_later(connection, delay, waited, away)?);
+                self.waiting = logins.answer_later(connection, delay, waited);
+                if self.waiting.is_none() {
+                    return Err(away);
+                }
+                self.away = Some(Box::new(away));
                 Ok(Next::Again)
             }
         }

@@ -5,23 +5,12 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use crosstie_auth::Guesses;
-use crosstie_auth::wamp::{Cause, Refusal, Step};
+use crosstie_auth::wamp::{Cause, Refusal};
 use crosstie_routing::error;
-use crosstie_wamp::Dict;
 
 use crate::wamp::elsewhere::{Outcome, Slot};
-use crate::wamp::pending::{Pending, Waits};
+use crate::wamp::pending::{Look, Pending, Waits};
 use crate::wamp::session::Session;
-
-/// What is to be looked at.
-pub(super) enum Look {
-    /// What followed from HELLO.
-    Hello(Box<Step>),
-    Authenticate {
-        signature: String,
-        extra: Dict,
-    },
-}
 
 /// How often a handshake asks whether it is its turn.
 const PLACE_INTERVAL: Duration = Duration::from_millis(100);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crosstie_auth::wamp::{Given, Handshake, Refusal, Resumption};
+use crosstie_auth::wamp::{Given, Handshake, Refusal, Resumption, Step};
 use crosstie_routing::ClientFeatures;
+use crosstie_wamp::Dict;
 
 use crate::door::Place;
 use crate::wamp::elsewhere::Slot;
-use crate::wamp::looking::Look;
 
 /// What HELLO says of the session that is to be.
 pub(super) type Wishes = (ClientFeatures, Option<Resumption>);
@@ -52,6 +52,16 @@ pub(super) enum Waits {
         slot: Arc<Slot>,
         last: Instant,
         look: Look,
+    },
+}
+
+/// What is to be looked at when it is a handshake's turn.
+pub(super) enum Look {
+    /// What followed from HELLO.
+    Hello(Box<Step>),
+    Authenticate {
+        signature: String,
+        extra: Dict,
     },
 }
 
