@@ -260,6 +260,16 @@ def test_a_browsers_spare_connection_is_no_fault(start_router):
     assert router.count_faults() == 1, fault
 
 
+def test_a_browsers_spare_connection_over_tls_is_no_fault(start_router, certificate_directory):
+    secure = config.universal("tls", config.tls(certificate_directory))
+    pages = config.universal("tcp", config.tcp())
+    router = start_router(config.plain(secure, pages, limits={"handshake_timeout_ms": 100}))
+    with Plain.tls(router.address("tls"), certificate_directory / "ca.pem") as spare:
+        spare.receive_all()
+    assert router.metric("connections_closed_unused_total") == 1
+    assert router.count_faults() == 0
+
+
 def test_a_browser_on_the_status_page_asks_for_no_picture_in_vain(start_router):
     router = start_router(config.plain(config.universal("tcp", config.tcp())))
     site = Http(router.address("tcp"))

@@ -22,7 +22,6 @@ def short_handshake() -> dict:
 
 
 SLOW = [
-    pytest.param(b"", id="nothing"),
     pytest.param(b"\x7f\xf1", id="half_a_rawsocket_handshake"),
     pytest.param(b"\x7f\xf1\0\0", id="no_hello"),
     pytest.param(b"\x7f\xf1\0\0\0\0\0\x20[1,", id="half_a_hello"),

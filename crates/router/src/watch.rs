@@ -303,7 +303,7 @@ impl Watched {
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {
             // Browsers keep spare connections, and load balancers look whether a port is open.
-            Phase::Opening { within_s } if age_s > *within_s && !connection.has_spoken() => {
+            Phase::Opening { within_s } if age_s > *within_s && connection.is_unused() => {
                 Some((Counter::ConnectionsClosedUnused, UNUSED))
             }
             Phase::Opening { within_s } if age_s > *within_s => {

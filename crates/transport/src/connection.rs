@@ -409,7 +409,8 @@ impl Connection {
     }
 
     pub(crate) fn note_received(&self, now_s: u32) {
-        self.received_at_s.store(now_s, Ordering::Relaxed);
+        // Zero is never.
+        self.received_at_s.store(now_s.max(1), Ordering::Relaxed);
     }
 
     /// Notes that the protocol has got its first byte.
@@ -417,9 +418,10 @@ impl Connection {
         self.has_spoken.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the protocol has got a byte.
-    pub fn has_spoken(&self) -> bool {
-        self.has_spoken.load(Ordering::Relaxed)
+    /// Whether the peer has sent nothing yet, or no more than a whole handshake of TLS 1.3, as browsers do for later.
+    pub fn is_unused(&self) -> bool {
+        let is_silent = !self.has_spoken.load(Ordering::Relaxed);
+        is_silent && (self.received_at_s() == 0 || self.tls_exporter().is_some())
     }
 
     /// When something was last received, by [`crate::now_s`].
