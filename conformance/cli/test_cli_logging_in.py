@@ -63,7 +63,7 @@ def test_a_secret_in_a_file_and_in_the_environment(
     assert count(url, *as_who, "--secret-env", "SECRET_OF_A_TEST").stdout == "1\n"
     monkeypatch.setenv("SECRET_OF_A_TEST", "0" * 64)
     done = count(url, *as_who, "--secret-env", "SECRET_OF_A_TEST")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "wamp.error.not_authorized" in done.stderr
 
 

@@ -532,7 +532,7 @@ def test_a_port_in_use_is_named(start_node):
         endpoint = {**config.tcp(), "port": port}
         configuration["workers"][0]["transports"].append(config.universal("tcp", endpoint))
         started = start_node(configuration)
-        assert started.exit_code() == 2
+        assert started.exit_code() == 1
         started.says(f"cannot start worker 'worker1'.*transport tcp.*{port}", role="RAW")
     assert not (started.directory / "node.pid").exists()
 

@@ -12,8 +12,8 @@ use crate::wamp_arguments::{Connection, Given, duration, print_error, to_object,
 /// Call a procedure and print its result as JSON.
 ///
 /// A result of one argument is printed as it is, one of none as null, any other as
-/// {"args": […], "kwargs": {…}}. An error goes to standard error, with exit code 1; when the
-/// router cannot be reached the exit code is 2.
+/// {"args": […], "kwargs": {…}}. An error goes to standard error. The exit code is 1 if the call
+/// fails or the router rejects the session, and 2 if the router cannot be reached.
 #[derive(clap::Args)]
 pub(crate) struct CallArguments {
     /// URI of the procedure.

@@ -139,7 +139,16 @@ pub(crate) fn judge(
                 }));
                 errors
             }
-            Files::Principals(methods) => Vec::from_iter(principals_error(methods, directory)),
+            Files::Principals { methods, roles } => match principals(methods, roles, directory) {
+                Ok(unknown) => {
+                    let warnings = unknown
+                        .into_iter()
+                        .map(|text| Problem::warning(*span, text));
+                    problems.extend(warnings);
+                    Vec::new()
+                }
+                Err(error) => vec![error],
+            },
             Files::Directory(path) | Files::File(path) => {
                 // It may be made before the node is started.
                 let missing = missing(&directory.join(path), matches!(files, Files::Directory(_)));
@@ -170,11 +179,19 @@ pub(crate) fn judge(
     })
 }
 
-/// Why principals could not be read from their files.
-fn principals_error(methods: &Methods, directory: &Path) -> Option<String> {
+/// What is odd about the principals in files, or why they cannot be read.
+pub(crate) fn principals(
+    methods: &Methods,
+    roles: &Option<Vec<String>>,
+    directory: &Path,
+) -> Result<Vec<String>, String> {
     let environment = |name: &str| std::env::var(name).ok();
     let read = config::read_principals(methods, directory, &environment);
-    read.err().map(|e| e.to_string())
+    let read = read.map_err(|e| e.to_string())?;
+    let unknown = roles
+        .iter()
+        .flat_map(|roles| config::unknown_roles(methods, &read, roles));
+    Ok(unknown.collect())
 }
 
 /// What a web service has nothing to serve from, or would not start without.

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use crosstie_node::StartError;
 
 /// Prints a line, or has the error that it could not be. A reader that has gone misses it, and that is all.
 macro_rules! say {
@@ -34,6 +35,7 @@ mod credentials;
 mod embedded;
 mod exec_child;
 mod explain;
+mod groups;
 mod init;
 mod keys;
 mod link;
@@ -58,6 +60,7 @@ mod version;
 mod wamp_arguments;
 
 use self::output::NotPrinted;
+use self::wamp_arguments::Refused;
 
 /// A message router for WAMP, a broker for AMQP 0-9-1, and the instruments that measure them.
 #[derive(Parser)]
@@ -126,6 +129,12 @@ enum Command {
 /// The exit code of what could not do its work at all.
 const CANNOT_RUN: u8 = 2;
 
+/// The exit code for an error: 1 if the node or its peer refuses.
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    let is_refusal = error.is::<NotPrinted>() || error.is::<Refused>() || error.is::<StartError>();
+    ExitCode::from(if is_refusal { 1 } else { CANNOT_RUN })
+}
+
 /// An error and its causes in one line, without those that the line has told already.
 fn chain(e: &anyhow::Error) -> String {
     let mut line = String::new();
@@ -162,7 +171,10 @@ fn main() -> ExitCode {
     if let Some(exit_code) = exec_child::run() {
         return exit_code;
     }
-    let arguments = Arguments::parse_from(command_line(std::env::args_os()));
+    let command = groups::grouped(Arguments::command());
+    let matches = command.get_matches_from(command_line(std::env::args_os()));
+    // What the derived command has matched its arguments read.
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match arguments.command {
         Command::Start(arguments) => start::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
@@ -203,6 +215,6 @@ fn main() -> ExitCode {
         if is_heard {
             complain!("crosstie: {}", chain(&e));
         }
-        ExitCode::from(if e.is::<NotPrinted>() { 1 } else { CANNOT_RUN })
+        exit_code(&e)
     })
 }

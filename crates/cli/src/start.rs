@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use crosstie_config::{
-    self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Loaded, TransportKind,
-    Worker,
+    self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Files, Loaded,
+    NamedFiles, Problem, TransportKind, Worker,
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
@@ -16,10 +16,11 @@ use crosstie_node::{Node, Options, Outcome};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
+use crate::check;
 use crate::embedded::{SOCKET, management_socket};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
-use crate::{CANNOT_RUN, chain};
+use crate::{chain, exit_code};
 
 /// Start a node: its routers, containers and guests.
 ///
@@ -108,7 +109,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
             for line in chain(&error).lines() {
                 error!("{line}");
             }
-            Ok(ExitCode::from(CANNOT_RUN))
+            Ok(exit_code(&error))
         }
         outcome => outcome,
     }
@@ -282,6 +283,16 @@ fn report_loaded(loaded: &Loaded, found: &NodeDirectory) {
     info!("Node configuration loaded from '{file}'");
     for problem in &loaded.warnings {
         warn!("{}", problem.line(&loaded.source));
+    }
+    for NamedFiles { span, files } in &loaded.files {
+        let Files::Principals { methods, roles } = files else {
+            continue;
+        };
+        // A file that cannot be read is an error of the transport, a moment later.
+        let unknown = check::principals(methods, roles, &found.path).unwrap_or_default();
+        for text in unknown {
+            warn!("{}", Problem::warning(*span, text).line(&loaded.source));
+        }
     }
 }
 

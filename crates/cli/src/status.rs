@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use crosstie_client::{CallError, Client, args};
 use crosstie_node::directory::{Occupant, occupant};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::embedded::SOCKET;
 use crate::management::{self, embedded, locate_if_any, reached};
@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// Exit with 1 if it is not so.
     #[arg(long, value_enum, value_name = "STATE")]
     assert: Option<State>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -49,7 +52,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         (None, None) => State::Stopped,
         _ => State::Running,
     };
-    found.say(state)?;
+    if arguments.json {
+        say!("{}", found.to_json(state))?;
+    } else {
+        found.say(state)?;
+    }
     let is_asserted = arguments.assert.is_none_or(|asserted| asserted == state);
     Ok(match is_asserted {
         true => ExitCode::SUCCESS,
@@ -88,13 +95,53 @@ fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
     })
 }
 
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 impl Found {
-    fn say(&self, state: State) -> anyhow::Result<()> {
-        let word = match state {
-            State::Running => "running",
-            State::Stopped => "stopped",
+    /// For programs: every list is there, if it is empty too.
+    fn to_json(&self, state: State) -> Json {
+        let (occupant, told) = (self.occupant.as_ref(), self.told.as_ref());
+        let is_crossbar = occupant.is_some_and(|occupant| occupant.is_crossbar);
+        let program = Some(if is_crossbar {
+            "Crossbar.io"
+        } else {
+            "Crosstie"
+        });
+        let pid = occupant.and_then(|occupant| occupant.pid.map(u64::from));
+        let since = occupant.and_then(|occupant| occupant.started.clone());
+        let rows = |name: &str| -> Vec<&str> {
+            let rows = told.iter().flat_map(|told| &told.rows);
+            let named = rows.filter(|(what, _)| *what == name);
+            named.map(|(_, text)| text.as_str()).collect()
         };
-        say!("{word}")?;
+        let problems = [rows("worker"), rows("component"), rows("alarm")].concat();
+        json!({
+            "state": state.word(),
+            "answers": told.is_some(),
+            "directory": self.directory.display().to_string(),
+            "program": program.filter(|_| state == State::Running),
+            "process": pid.or(told.map(|told| told.pid)),
+            "since": since.or_else(|| told.map(|told| told.started.clone())),
+            "management": self.url,
+            "admin": rows("admin"),
+            "wamp": rows("wamp"),
+            "amqp": rows("amqp"),
+            "testee": rows("testee"),
+            "pages": rows("pages"),
+            "workers": told.map_or(&[][..], |told| told.workers.as_slice()),
+            "problems": problems,
+        })
+    }
+
+    fn say(&self, state: State) -> anyhow::Result<()> {
+        say!("{}", state.word())?;
         say!("directory: {}", self.directory.display())?;
         if state == State::Stopped && self.no_directory {
             let what = self.left_over(Path::new(SOCKET));
@@ -143,6 +190,8 @@ struct Told {
     started: String,
     /// Where it is reached and what is wrong there, each with its name.
     rows: Vec<(&'static str, String)>,
+    /// What `crossbar.get_worker` answers for each.
+    workers: Vec<Json>,
 }
 
 /// Asks the node; nothing where it does not answer, for whether it runs is known without.
@@ -166,6 +215,7 @@ async fn read(url: &str) -> anyhow::Result<Told> {
             pid: status["pid"].as_u64().unwrap_or_default(),
             started: status["started"].as_str().unwrap_or_default().to_owned(),
             rows: Vec::new(),
+            workers: Vec::new(),
         };
         told.add("admin", texts(&status["admin_urls"]));
         let workers = management::call(&client, "crossbar.get_workers", args![]).await?;
@@ -195,7 +245,10 @@ impl Told {
             Err(error) => return Err(error),
         };
         self.add("worker", restart_loop(worker, &about));
-        if about["type"] != "router" && about["type"] != "websocket-testee" {
+        self.add("component", troubles(worker, &about));
+        let has_listeners = about["type"] == "router" || about["type"] == "websocket-testee";
+        self.workers.push(about);
+        if !has_listeners {
             return Ok(());
         }
         let of = |what: &str| format!("crossbar.worker.{worker}.{what}");
@@ -238,6 +291,25 @@ fn restart_loop(worker: &str, about: &Json) -> Option<String> {
         "{worker} is in a restart loop: {whose} has ended {restarts} times in a row, the last time \
          with: {last}"
     ))
+}
+
+/// Says which components of a worker do not run though they are to, and why.
+fn troubles(worker: &str, about: &Json) -> Vec<String> {
+    let components = about["components"].as_array().into_iter().flatten();
+    let troubled = components.filter_map(|component| {
+        let (id, state) = (component["id"].as_str()?, component["state"].as_str()?);
+        let reason = component["reason"].as_str()?;
+        Some(format!("{id} of {worker} {}: {reason}", in_words(state)))
+    });
+    troubled.collect()
+}
+
+fn in_words(state: &str) -> &str {
+    match state {
+        "failed" => "has failed",
+        "waiting" => "has no session",
+        other => other,
+    }
 }
 
 fn texts(list: &Json) -> Vec<String> {

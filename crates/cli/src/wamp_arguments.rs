@@ -1,6 +1,7 @@
 //! What `call`, `register`, `publish` and `subscribe` have in common: how to reach the router, and
 //! arguments in JSON.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -97,14 +98,29 @@ impl Connection {
         config.ping_interval = (!interval.is_zero()).then_some(interval);
         config.reconnect = reconnect;
         Client::connect(config).await.map_err(|error| {
-            let advice = advice(&error);
-            match advice {
-                Some(advice) => anyhow::anyhow!("{error}\n{advice}"),
-                None => error.into(),
+            let text = match advice(&error) {
+                Some(advice) => format!("{error}\n{advice}"),
+                None => error.to_string(),
+            };
+            match error {
+                ConnectError::Aborted { .. } => Refused(text).into(),
+                _ => anyhow::anyhow!(text),
             }
         })
     }
 }
+
+/// The router answered, and rejected the session.
+#[derive(Debug)]
+pub(crate) struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -127,12 +143,30 @@ fn advice(error: &ConnectError) -> Option<&'static str> {
             "Does the router listen for this transport there? --url names another one, and \
              --serializer another serializer."
         }
-        ConnectError::Aborted { .. } => "--realm names another realm.",
+        ConnectError::Aborted { error, .. } => advice_on_abort(&error.uri),
         ConnectError::TimedOut { .. } => {
             "Something accepts connections there but does not speak WAMP; --url names another one."
         }
         _ => return None,
     })
+}
+
+/// What the user can do about an ABORT, by its reason.
+fn advice_on_abort(reason: &str) -> &'static str {
+    match reason {
+        "wamp.error.no_such_realm" => "--realm names another realm.",
+        "wamp.error.no_such_role" => {
+            "The realm has no such role: does the router's configuration give --authid a role of this \
+             --realm?"
+        }
+        "wamp.error.no_auth_method" | "wamp.error.no_matching_auth_method" => {
+            "--authmethod names another way to log in."
+        }
+        _ => {
+            "The router rejects these credentials: --authid, --authmethod, and --secret-file or \
+             --secret-env name others."
+        }
+    }
 }
 
 async fn report(mut states: tokio::sync::watch::Receiver<State>) {
@@ -264,6 +298,28 @@ pub(crate) fn print_error(error: &ApplicationError) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_follows_the_reason_of_the_abort() {
+        let check = |reason: &str, key: &str| {
+            let error = ConnectError::Aborted {
+                realm: "realm1".to_owned(),
+                error: ApplicationError::new(reason, Arguments::default()),
+            };
+            let advice = advice(&error).unwrap_or_default();
+            assert!(advice.contains(key), "{reason}: {advice}");
+            let is_about_realm = advice.contains("names another realm");
+            assert_eq!(is_about_realm, key == "--realm names", "{reason}");
+        };
+        check("wamp.error.no_such_realm", "--realm names");
+        check("wamp.error.not_authorized", "--secret-file");
+        check("wamp.error.authentication_failed", "--secret-file");
+        check("wamp.error.no_such_principal", "--authid");
+        check("com.example.denied", "--authid");
+        check("wamp.error.no_such_role", "role");
+        check("wamp.error.no_auth_method", "--authmethod names");
+        check("wamp.error.no_matching_auth_method", "--authmethod names");
+    }
 
     #[test]
     fn values() {

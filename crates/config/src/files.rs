@@ -23,7 +23,11 @@ pub enum Files {
     /// The definitions at `path`, which join what the worker has.
     Definitions { path: String, amqp: Box<Amqp> },
     /// Those with principals, of a transport with these methods.
-    Principals(Box<Methods>),
+    Principals {
+        methods: Box<Methods>,
+        /// The roles of the worker's realms; none where these are not known.
+        roles: Option<Vec<String>>,
+    },
     /// A directory that a web service is of, which starts with it.
     Directory(String),
     /// A file that a web service is of, which starts with it.

@@ -32,6 +32,7 @@ mod tree;
 mod twisted;
 mod view;
 
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -220,6 +221,29 @@ pub fn read_principals(
         }
     }
     Ok(read)
+}
+
+/// Warnings about roles of principals that stand in files (`read`, where `configured` only names
+/// these) and that are none of `roles`, those of the worker's realms.
+pub fn unknown_roles(configured: &Methods, read: &Methods, roles: &[String]) -> Vec<String> {
+    let known: HashSet<&str> = roles
+        .iter()
+        .map(String::as_str)
+        .chain(configured.roles().map(|(_, role)| role))
+        .chain([Role::TRUSTED])
+        .collect();
+    let unknown: BTreeSet<&str> = read
+        .roles()
+        .map(|(_, role)| role)
+        .filter(|role| !known.contains(role))
+        .collect();
+    let warning = |role: &str| {
+        format!(
+            "no realm that can be joined here has the role {}: the router rejects the principals with it",
+            tree::quoted(role)
+        )
+    };
+    unknown.into_iter().map(warning).collect()
 }
 
 /// Puts the principals that a file holds in the place of those that a method has.

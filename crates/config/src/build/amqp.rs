@@ -50,7 +50,7 @@ impl Builder<'_> {
             limits: limits(object.section("limits")),
             identity: identity(object.section("identity")),
         };
-        self.check_logins(object, &amqp, transports);
+        self.check_logins(object, worker, &amqp, transports);
         match &amqp.definitions {
             Some(path) => {
                 let path = path.clone();
@@ -225,14 +225,25 @@ impl Builder<'_> {
         }
     }
 
-    /// Users whom nothing lets in.
-    fn check_logins(&mut self, object: View<'_>, amqp: &Amqp, transports: &[Transport]) {
+    /// Users that cannot log in and that no joint uses.
+    fn check_logins(
+        &mut self,
+        object: View<'_>,
+        worker: View<'_>,
+        amqp: &Amqp,
+        transports: &[Transport],
+    ) {
+        let is_of_joint = |name: &str| {
+            let mut joints = worker.objects("joints");
+            joints.any(|joint| joint.text("user") == Some(name))
+        };
         let by_certificate = transports.iter().any(|transport| match &transport.kind {
             TransportKind::Amqp(amqp) => amqp.mechanisms.contains(&AmqpMechanism::External),
             _ => false,
         });
         for (view, user) in object.objects("users").zip(&amqp.users) {
-            if user.password.is_none() && !by_certificate && view.given("password_hash").is_none() {
+            let has_login = user.password.is_some() || view.given("password_hash").is_some();
+            if !has_login && !by_certificate && !is_of_joint(&user.name) {
                 let message = format!(
                     "the AMQP user {} has no password, and no transport takes certificates: \
                      nobody can log in as that",

@@ -42,8 +42,12 @@ impl Builder<'_> {
             files: self.principals_files(auth),
         };
         if !methods.files.is_empty() {
-            let files = Files::Principals(Box::new(methods.clone()));
-            self.names(auth.span, files);
+            let roles = realms.map(|realms| {
+                let roles = realms.iter().flat_map(|realm| &realm.roles);
+                roles.map(|role| role.name.clone()).collect()
+            });
+            let methods = Box::new(methods.clone());
+            self.names(auth.span, Files::Principals { methods, roles });
         }
         if methods.is_empty() {
             methods.anonymous = Some(standard());

@@ -1,0 +1,121 @@
+//! The list of commands in `crosstie --help`, in groups: nobody finds one of thirty in one list.
+
+use std::fmt::Write;
+
+use clap::{Command, builder::StyledStr};
+
+/// Commands, each with a line that fits a terminal; its own help says more.
+type Group = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// In the order of `docs/commands.md`.
+const GROUPS: [Group; 4] = [
+    (
+        "A node",
+        &[
+            ("start", "Start a node: its routers, containers and guests"),
+            ("check", "Check a configuration without starting anything"),
+            ("init", "Make a node directory from a template"),
+            (
+                "convert",
+                "Rewrite a configuration from JSON to YAML, or back",
+            ),
+            (
+                "status",
+                "Say whether a node runs, where, and what is wrong",
+            ),
+            ("stop", "Stop a node"),
+            ("keys", "Show or make keys; show what credentials hold"),
+            ("passwd", "Make a principal's entry from a password"),
+            ("version", "Print the version and the platform"),
+        ],
+    ),
+    (
+        "A running node",
+        &[
+            ("queues", "List, purge or delete AMQP queues"),
+            ("exchanges", "List or delete AMQP exchanges"),
+            ("bindings", "List AMQP bindings"),
+            ("connections", "List or close AMQP connections"),
+            ("sessions", "List or close WAMP sessions"),
+            (
+                "cluster",
+                "Set up and watch several nodes of the same realms",
+            ),
+            ("amqp", "List, move and recover replicated vhosts"),
+            ("backup", "Copy what is durable to a file"),
+        ],
+    ),
+    (
+        "Clients",
+        &[
+            ("call", "Call a procedure"),
+            ("register", "Register a procedure and answer its calls"),
+            ("publish", "Publish to a topic"),
+            ("subscribe", "Subscribe to a topic and print its events"),
+            ("oslo", "Serve and call by oslo.messaging's RPC"),
+            ("roundtrip", "Call, or be called, one call after the other"),
+        ],
+    ),
+    (
+        "The laboratory",
+        &[
+            (
+                "bench",
+                "Measure this router, others, and the machine's floor",
+            ),
+            ("conformance", "Judge any WAMP router by scenarios"),
+            ("report", "Make one page of the benches' results"),
+            ("analyze", "Sum up handshake logs"),
+            ("testee", "Run an echo server to be measured"),
+            (
+                "link",
+                "Relay a stream with a delay, as a longer line would",
+            ),
+        ],
+    ),
+];
+
+/// The program's command with its subcommands listed by group.
+pub(crate) fn grouped(command: Command) -> Command {
+    command
+        .help_template(
+            "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}",
+        )
+        .after_help(list())
+}
+
+fn list() -> StyledStr {
+    let commands = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
+    let width = commands.map(|(name, _)| name.len()).max();
+    let width = width.unwrap_or_default();
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    for (title, commands) in GROUPS {
+        let _ = writeln!(text, "{title}:");
+        for (name, about) in commands {
+            let _ = writeln!(text, "  {name:width$}  {about}");
+        }
+        text.push('\n');
+    }
+    text += "`crosstie help COMMAND` has a command's options.";
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = crate::Arguments::command();
+        let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
+        let commands = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
+        let mut listed: Vec<&str> = commands.map(|(name, _)| *name).collect();
+        visible.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, visible);
+    }
+}
