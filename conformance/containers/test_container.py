@@ -131,7 +131,8 @@ def test_an_endless_on_join_does_not_keep_others_from_starting(start_node):
 )
 def test_a_component_that_fails(start_node, name, says):
     bad = component("x", classname=name)
-    started = start_node(node(container(bad), container(component("Echo"))))
+    options = {"needs_components": False}
+    started = start_node(node(container(bad, options=options), container(component("Echo"))))
     started.says(re.escape(says))
     session = joined(started)
     assert wait_for(session, "com.hosted.echo", 1)["args"] == [1]
@@ -273,7 +274,7 @@ def test_the_last_component_ends_the_node(start_node):
         component("Leaving"), options={"shutdown": "shutdown-on-last-component-stopped"}
     )
     started = start_node(node(worker, shutdown="shutdown_on_worker_exit"))
-    assert started.exit_code() == 0
+    assert started.exit_code() == 1
     for text in (
         "Container is hosting no more components: shutting down.",
         "Node worker worker2 ended successfully",
@@ -286,9 +287,10 @@ def test_the_last_component_ends_the_node(start_node):
 def test_the_last_component_that_cannot_start_ends_the_node(start_node, second):
     components = [component("x", classname="nowhere.Class")]
     components += [component(second)] if second else []
-    worker = container(*components, options={"shutdown": "shutdown-on-last-component-stopped"})
+    options = {"shutdown": "shutdown-on-last-component-stopped", "needs_components": False}
+    worker = container(*components, options=options)
     started = start_node(node(worker, shutdown="shutdown_on_worker_exit"))
-    assert started.exit_code() != 0
+    assert started.exit_code() == 1
     started.says("Container is hosting no more components: shutting down.")
     started.says("Node worker worker2 ended with error: exit code 1")
 

@@ -210,6 +210,17 @@ WORKERS = [
     Case("a guest", node(router(websocket()), {
         "type": "guest", "executable": "node", "arguments": ["hello.js"],
         "options": {"workdir": "../node", "watch": {"directories": ["../node"]}}})),
+    Case("ids with dashes and capitals", node(
+        router(websocket(), realms=[realm(role(id="Role 1"), id="My Realm")]),
+        {"type": "guest", "id": "my-guest", "executable": "node"},
+        {"type": "container", "id": "WampADCP", "components": [
+            component(id="Device-1", transport=CONNECTS)]}),
+        says=('"id" in a role has no effect', '"id" in a realm has no effect')),
+    Case("a guest beside a ticket of the environment", node(
+        asks(ticket={"type": "static", "principals": {
+            "joe": {"ticket": "$TICKET", "role": "backend"}}})["workers"][0],
+        {"type": "guest", "executable": "node"}),
+        says=('"worker2" does not see', '"vars": {"TICKET": "$TICKET"}')),
     Case("shared objects", node(router(websocket()), {
         "type": "container", "options": {"expose_shared": True}, "components": [
             component(transport=CONNECTS)]})),

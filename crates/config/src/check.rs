@@ -3,6 +3,8 @@
 //! Everything found is told, not only the first thing. A tree that passes holds what its
 //! tables say, so that reading it ([`crate::view`]) needs no checks of its own.
 
+use std::collections::BTreeSet;
+
 use crate::catalogue::refused::{self, KEYS, VALUES};
 use crate::catalogue::{Fallback, Key, Kind, Rule, Table, Tagged};
 use crate::near::{nearest, of_texts, places_below};
@@ -12,25 +14,29 @@ use crate::tree::{Entry, Node, Span, Value, quoted};
 use crate::{Environment, Outside};
 
 /// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from
-/// outside; without one, `$VARIABLE` stands for itself.
+/// outside; without one, `$VARIABLE` stands for itself. Returns the variables that secrets came from.
 pub(crate) fn check(
     root: &mut Node,
     kind: &Kind,
     subject: &str,
     outside: Option<Outside<'_>>,
     problems: &mut Vec<Problem>,
-) {
+) -> BTreeSet<String> {
     let mut checker = Checker {
         is_secret: false,
+        secret_variables: BTreeSet::new(),
         outside,
         problems,
     };
     checker.value(root, kind, subject);
+    checker.secret_variables
 }
 
 struct Checker<'a> {
     /// The value is a secret, and messages do not show it.
     is_secret: bool,
+    /// The environment variables that secrets came from.
+    secret_variables: BTreeSet<String>,
     outside: Option<Outside<'a>>,
     problems: &'a mut Vec<Problem>,
 }
@@ -63,8 +69,11 @@ impl Checker<'_> {
             self.problems
                 .push(Problem::warning(entry.key_span, message));
         }
-        if key.environment && !self.substitute(&mut entry.node, &key.kind, &mut subject) {
-            return;
+        if key.environment {
+            self.note_secret(key.name, &entry.node);
+            if !self.substitute(&mut entry.node, &key.kind, &mut subject) {
+                return;
+            }
         }
         self.secret(key.name, |checker| {
             checker.value(&mut entry.node, &key.kind, &subject);
@@ -76,6 +85,12 @@ impl Checker<'_> {
         let outside = std::mem::replace(&mut self.is_secret, is_secret(key));
         check(self);
         self.is_secret = outside;
+    }
+
+    /// Remembers the variable that the key of a secret names.
+    fn note_secret(&mut self, key: &str, node: &Node) {
+        let variable = variable(node).filter(|_| is_secret(key));
+        self.secret_variables.extend(variable.map(str::to_owned));
     }
 
     /// Replaces `$VARIABLE` by the variable's value; whether there is anything left to check.

@@ -160,12 +160,12 @@ fn parse_with_files(
     proxied::give(&mut root, &mut problems);
     let table = &catalogue::CONFIG;
     let kind = catalogue::Kind::Object(table);
-    check::check(&mut root, &kind, table.name, Some(outside), &mut problems);
+    let secrets = check::check(&mut root, &kind, table.name, Some(outside), &mut problems);
     if problem::failed(&problems) {
         return Err(problems);
     }
     let file = view::View::new(&root, table);
-    let (config, files) = build::build(file, &mut problems);
+    let (config, files) = build::build(file, secrets, &mut problems);
     if problem::failed(&problems) {
         return Err(problems);
     }

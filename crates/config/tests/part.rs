@@ -56,9 +56,9 @@ fn everything_wrong_is_told_with_the_way_to_it() {
         "a worker must be an object, found an empty list",
     );
     check(
-        worker_from_json(Some("A"), &json!({"type": "guest", "executable": "sleep"})),
-        "/id: \"id\" in a guest worker must be an id: 3 to 64 lower-case letters, digits and \
-         underscores, a letter first, found the text \"A\"",
+        worker_from_json(Some(""), &json!({"type": "guest", "executable": "sleep"})),
+        "/id: \"id\" in a guest worker must be an id: text that is not empty, without control \
+         characters, found the text \"\"",
     );
     check(
         worker_from_json(None, &json!({"type": "proxy"})),

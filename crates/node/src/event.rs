@@ -33,6 +33,12 @@ pub(crate) enum Event {
         component: String,
         failure: Option<String>,
     },
+    /// A host of components says how the session of one of them is.
+    ComponentSession {
+        worker: String,
+        component: String,
+        news: SessionNews,
+    },
     /// A worker's process is to be started again.
     RestartDue(Run),
     /// Something changed in a directory that a guest's files are in.
@@ -47,6 +53,16 @@ pub(crate) enum Event {
     StartProgram(StartProgram),
     /// Somebody calls a procedure of the management realm.
     Request(Request),
+}
+
+/// How the session of a component is.
+#[derive(Debug)]
+pub(crate) enum SessionNews {
+    Joined,
+    /// Its `onJoin` has returned.
+    Ready,
+    /// It has none, with the reason, and tries again.
+    Waiting(String),
 }
 
 /// One run of a worker's process. What is told about an earlier one is of no interest any more.

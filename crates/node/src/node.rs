@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{AuditLog, Config, Limits, ShutdownTrigger, Worker as Definition};
-use crosstie_router::{Admin, Audit, Router, RouterOptions, WorkerOverview};
+use crosstie_router::{Admin, Audit, Router, RouterOptions};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -129,6 +129,7 @@ impl Node {
             management: options.management,
             executable: options.executable.clone(),
             loglevel: options.loglevel.to_owned(),
+            secrets: Arc::new(config.secret_variables.clone()),
         };
         let id = node_id(config.controller.id.as_deref());
         let audit = config.audit_log.as_ref();
@@ -224,6 +225,11 @@ impl Node {
                 component,
                 failure,
             } => self.handle_component_ended(&worker, &component, failure),
+            Event::ComponentSession {
+                worker,
+                component,
+                news,
+            } => self.handle_component_session(&worker, &component, news),
             Event::RestartDue(run) => self.handle_restart_due(&run),
             Event::FilesChanged { worker, first } => self.handle_files_changed(&worker, &first),
             Event::EndOverdue(run) => self.handle_end_overdue(&run),
@@ -293,6 +299,7 @@ impl Node {
                 worker: definition.id().to_owned(),
                 text: error.text,
             })?;
+            self.need_components(definition.id());
         }
         Ok(())
     }
@@ -331,11 +338,7 @@ impl Node {
 
     /// Has the operators' pages tell how the workers are.
     fn show_workers(&self) {
-        let workers = self.workers.iter().map(|worker| WorkerOverview {
-            id: worker.id().to_owned(),
-            kind: worker.kind(),
-            status: worker.described(),
-        });
+        let workers = self.workers.iter().map(Worker::overview);
         self.router_options.overview.show(workers.collect());
     }
 

@@ -1,6 +1,8 @@
 //! Where a node is: its directory, its private files, its own program.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What workers need to know of the node they belong to.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub(crate) struct Place {
     pub(crate) executable: PathBuf,
     /// How much children of the project's own kind log.
     pub(crate) loglevel: String,
+    /// The environment variables that secrets of the configuration come from.
+    pub(crate) secrets: Arc<BTreeSet<String>>,
 }
 
 impl Place {

@@ -80,6 +80,7 @@ impl Starter {
             arguments: program.arguments,
             directory: program.directory,
             environment: program.environment,
+            secrets: Arc::clone(&self.place.secrets),
             more_variables: program.variables,
             cpu_affinity: program.cpu_affinity,
             stdin: Stdin::Null,

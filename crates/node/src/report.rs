@@ -40,6 +40,17 @@ pub(crate) fn started(kind: &str, id: &str, pid: u32) {
     info!("{} with ID '{id}' and PID {pid} started", title(kind));
 }
 
+/// The variables of the node's that a worker's process does not see; by name alone.
+pub(crate) fn withheld(worker: &str, names: &[String]) {
+    if !names.is_empty() {
+        let names = names.join(", ");
+        info!(
+            "Worker '{worker}' does not see these variables, which the configuration takes secrets \
+             from: {names} (`env` in its options passes them on)"
+        );
+    }
+}
+
 /// How many connections there can be at most, whatever the configuration allows.
 pub(crate) fn descriptors() {
     let (limit, reserve) = (descriptors::limit(), descriptors::reserve());

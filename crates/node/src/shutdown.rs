@@ -177,7 +177,8 @@ impl Node {
         }
     }
 
-    /// A worker has ended for good: does the node end with it?
+    /// A worker has ended for good: does the node end with it? Then its exit code is 1 also if the worker
+    /// ended well, as Crossbar.io's: nobody asked for it.
     pub(crate) fn pull_triggers(&mut self, exit: Exit) {
         let fired = triggers::fired(&self.triggers, exit, self.workers.len());
         if let Some(trigger) = fired {
@@ -200,8 +201,8 @@ impl Node {
             None if fired.is_some() => {
                 announce();
                 let outcome = match exit {
-                    Exit::Error => Outcome::WithFailure,
-                    _ => Outcome::Orderly,
+                    Exit::Requested => Outcome::Orderly,
+                    _ => Outcome::WithFailure,
                 };
                 self.begin_end(outcome);
                 if let Some(ending) = &mut self.ending {

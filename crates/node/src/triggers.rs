@@ -7,8 +7,10 @@ use crosstie_config::ShutdownTrigger;
 pub(crate) enum Exit {
     Success,
     Error,
-    /// Somebody asked for it: that ends a node only by leaving it without workers.
+    /// An operator asked for it: that ends a node only by leaving it without workers.
     Requested,
+    /// A guest's, however it ended: as on Crossbar.io the node goes on.
+    Guest,
 }
 
 /// The first of the node's triggers that this end sets off.
@@ -17,6 +19,9 @@ pub(crate) fn fired(
     exit: Exit,
     workers_left: usize,
 ) -> Option<ShutdownTrigger> {
+    if exit == Exit::Guest {
+        return None;
+    }
     let fires = |trigger: &ShutdownTrigger| match trigger {
         ShutdownTrigger::WorkerExit => exit != Exit::Requested,
         ShutdownTrigger::WorkerExitWithError => exit == Exit::Error,
@@ -44,7 +49,7 @@ mod tests {
 
     #[test]
     fn triggers_fire_on_what_they_are_named_after() {
-        use Exit::{Error, Requested, Success};
+        use Exit::{Error, Guest, Requested, Success};
         use ShutdownTrigger::{LastWorkerExit, ShutdownRequested, WorkerExit, WorkerExitWithError};
         let check = |triggers: &[ShutdownTrigger], exit, left, expected| {
             assert_eq!(
@@ -62,6 +67,8 @@ mod tests {
         check(&[LastWorkerExit], Success, 0, Some(LastWorkerExit));
         check(&[LastWorkerExit], Requested, 0, Some(LastWorkerExit));
         check(&[ShutdownRequested], Error, 0, None);
+        check(&[WorkerExit], Guest, 1, None);
+        check(&[LastWorkerExit], Guest, 0, None);
         check(
             &[LastWorkerExit, WorkerExitWithError],
             Error,

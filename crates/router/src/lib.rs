@@ -68,6 +68,7 @@ mod urls;
 mod wamp;
 mod watch;
 mod web;
+mod worker_table;
 
 pub use admin::{Admin, start_admin};
 pub use audit::Audit;
@@ -78,7 +79,7 @@ pub use crosstie_transport::descriptors;
 pub use error::{StartError, StartFault, StopError};
 pub use joint_state::JointStatus;
 pub use meta_session::{MetaEvents, MetaFailure, MetaPayload, MetaSession};
-pub use overview::{Overview, WorkerOverview};
+pub use overview::{COMPONENT_STATES, ComponentOverview, Overview, WorkerOverview};
 pub use programs::{Executable, Program, Programs, Running};
 pub use rlink_state::RLinkStatus;
 pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};

@@ -29,7 +29,7 @@ use crate::rendered::{Rendering, Shown};
 use crate::router_state::RouterState;
 use crate::sessions;
 use crate::wamp::realm::SharedRealm;
-use crate::{report, rlink_table};
+use crate::{report, rlink_table, worker_table};
 
 /// A connection that asks for nothing is closed after so long.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -256,6 +256,9 @@ fn health(routers: &[Arc<RouterState>]) -> (StatusCode, String) {
             let _ = writeln!(wrong, "Realm '{realm}' of router '{router}': {wrong_there}");
         }
     }
+    // Clients of the routers are served all the same.
+    let workers = routers.first().map(|router| router.overview.workers());
+    wrong += &worker_table::troubles(&workers.unwrap_or_default());
     match is_ready {
         true => (StatusCode::OK, format!("ok\n{wrong}")),
         false => (
@@ -308,7 +311,10 @@ fn status(listening: &Listening) -> String {
             counts.calls
         );
     }
-    let (addresses, workers) = (addresses(&routers), workers(&listening.router));
+    let (addresses, workers) = (
+        addresses(&routers),
+        worker_table::table(&listening.router.overview.workers()),
+    );
     let sessions = session_table(&routers);
     let (brokers, fabric) = (amqp_status(&routers), fabric_status(&routers));
     let links = routers.iter().flat_map(|router| {
@@ -357,25 +363,6 @@ fn addresses(routers: &[Arc<RouterState>]) -> String {
         }
     }
     format!("<h2>Connect to</h2><div><table><tr><th>router<th>transport<th>URL{rows}</table></div>")
-}
-
-/// The node's workers, where the router belongs to a node.
-fn workers(router: &RouterState) -> String {
-    let workers = router.overview.workers();
-    if workers.is_empty() {
-        return String::new();
-    }
-    let mut rows = String::new();
-    for worker in workers {
-        let _ = write!(
-            rows,
-            "<tr><td>{}<td>{}<td>{}",
-            escaped(&worker.id),
-            worker.kind,
-            escaped(&worker.status)
-        );
-    }
-    format!("<h2>Workers</h2><div><table><tr><th>worker<th>type<th>status{rows}</table></div>")
 }
 
 /// The two largest units that are not zero.

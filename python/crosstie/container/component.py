@@ -51,6 +51,9 @@ class Listener:
     ready: Callable[[Component], None]
     # The connection, and a session with it that will not be used again; another is to come.
     lost: Callable[[Component], None]
+    # With the reason why it has no session; it tries again. Called for each attempt until the
+    # component has joined once, and then once for each reason.
+    waiting: Callable[[Component, str], None]
     # With the reason of a failure, or None where it was stopped or left by itself.
     ended: Callable[[Component, str | None], None]
 
@@ -90,6 +93,7 @@ class Component:
         # Set once a goodbye is under way, to be had for so long.
         self._leaving = None
         self._joined_s: float | None = None
+        self._has_joined = False
         self._has_left = False
         # Why the router ended the session, if it did.
         self._sent_away = ""
@@ -207,6 +211,7 @@ class Component:
 
     def _handle_joined(self, session):
         self.state = "joined"
+        self._has_joined = True
         cancel(self._welcome)
         self._joined_s = self._reactor.seconds()
         if self._complaint:
@@ -289,7 +294,8 @@ class Component:
 
     def _try_again(self, complaint):
         self.state = "waiting"
-        if complaint != self._complaint:
+        is_news = complaint != self._complaint
+        if is_news:
             self._complaint = complaint
             self.log.warn(
                 "Component '{name}', {way}: {complaint}; trying again",
@@ -297,6 +303,8 @@ class Component:
                 way=self._way.text,
                 complaint=complaint,
             )
+        if is_news or not self._has_joined:
+            self._listener.waiting(self, complaint)
         # A tenth more or less, so that not all that lost one router come back at once.
         wait_s = self._wait_s * random.uniform(0.9, 1.1)
         self._wait_s = min(self._wait_s * WAIT_GROWTH, WAIT_MOST_S)

@@ -250,7 +250,11 @@ class Host:
             raise invalid(name, str(error)) from error
         config = ComponentConfig(realm=realm, extra=extra, shared=self._options.shared)
         listener = Listener(
-            self._handle_joined, self._handle_ready, self._handle_lost, self._handle_ended
+            self._handle_joined,
+            self._handle_ready,
+            self._handle_lost,
+            self._handle_waiting,
+            self._handle_ended,
         )
         try:
             return Component(name, definition, loaded, found, config, listener, self._reactor)
@@ -271,6 +275,7 @@ class Host:
 
     def _handle_joined(self, component: Component):
         self.log.debug("Component '{name}' joined", name=component.name)
+        self._publish("on_component_joined", {"id": component.name})
         if component.name not in self._settled:
             self._settled.add(component.name)
             gc.collect()
@@ -280,6 +285,9 @@ class Host:
     def _handle_ready(self, component: Component):
         self._order.handle_ready(component)
         self._publish("on_component_ready", {"id": component.name, "ready": now()})
+
+    def _handle_waiting(self, component: Component, reason: str):
+        self._publish("on_component_waiting", {"id": component.name, "reason": reason})
 
     def _handle_lost(self, _component: Component):
         if not self._is_collecting:

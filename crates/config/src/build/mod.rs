@@ -26,6 +26,7 @@ mod transport;
 mod web;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::files::{Files, NamedFiles};
@@ -38,8 +39,14 @@ pub(crate) use amqp::standard as standard_amqp;
 use names::Names;
 
 /// Builds the model. It is whole even where a problem is found, but of use only without errors.
-pub(crate) fn build(file: View<'_>, problems: &mut Vec<Problem>) -> (Config, Vec<NamedFiles>) {
+/// `secrets` are the variables that its secrets came from.
+pub(crate) fn build(
+    file: View<'_>,
+    secrets: BTreeSet<String>,
+    problems: &mut Vec<Problem>,
+) -> (Config, Vec<NamedFiles>) {
     let mut builder = Builder::new(problems);
+    builder.secrets = secrets;
     let config = builder.config(file);
     (config, builder.files)
 }
@@ -54,6 +61,8 @@ pub(crate) struct Builder<'a> {
     stores: Vec<amqp::StoreFile>,
     cookie_files: Vec<String>,
     files: Vec<NamedFiles>,
+    /// The environment variables that secrets of the file came from.
+    secrets: BTreeSet<String>,
     /// The worker that is being built will not be started, and takes no address.
     disabled: bool,
     queue_bytes_max: usize,
@@ -72,6 +81,7 @@ impl<'a> Builder<'a> {
             stores: Vec::new(),
             cookie_files: Vec::new(),
             files: Vec::new(),
+            secrets: BTreeSet::new(),
             disabled: false,
             queue_bytes_max: usize::MAX,
             functions: None,
@@ -99,6 +109,7 @@ impl<'a> Builder<'a> {
             }),
             admin: file.object("admin").map(|admin| self.admin(admin)),
             limits,
+            secret_variables: self.secrets.clone(),
         };
         if config.workers.is_empty() {
             let message = "there is no worker to start".into();

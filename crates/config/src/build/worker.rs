@@ -8,7 +8,7 @@ use crate::model::{
     Worker,
 };
 use crate::problem::Problem;
-use crate::tree::Value;
+use crate::tree::{Value, quoted};
 use crate::view::View;
 
 impl Builder<'_> {
@@ -41,6 +41,7 @@ impl Builder<'_> {
             return None;
         }
         self.warn_of_idle(worker, &built);
+        self.warn_of_withheld(worker, &built);
         Some(built)
     }
 
@@ -79,6 +80,7 @@ impl Builder<'_> {
             id,
             components: self.components(worker, None),
             process: native_options(options),
+            needs_components: options.boolean("needs_components"),
             shutdown: match options.text("shutdown") {
                 Some("shutdown-on-last-component-stopped") => {
                     ContainerShutdown::LastComponentStopped
@@ -89,6 +91,34 @@ impl Builder<'_> {
             },
             restart: restart(options),
         }
+    }
+
+    /// The variables with this file's secrets are not every process' business, and a process may want
+    /// one of them.
+    fn warn_of_withheld(&mut self, worker: View<'_>, built: &Worker) {
+        let environment = match built {
+            Worker::Container(container) => &container.process.environment,
+            Worker::Guest(guest) => &guest.environment,
+            Worker::Router(router) if !router.components.is_empty() => &router.process.environment,
+            _ => return,
+        };
+        if environment.inherit != Inherit::AllButSecrets {
+            return;
+        }
+        let is_set = |name: &str| environment.variables.iter().any(|(set, _)| set == name);
+        let withheld = self.secrets.iter().filter(|name| !is_set(name));
+        let withheld: Vec<&str> = withheld.map(String::as_str).collect();
+        let Some(first) = withheld.first() else {
+            return;
+        };
+        let message = format!(
+            "the process of the worker {} does not see the environment variables that secrets of this \
+             file come from ({}): \"env\": {{\"vars\": {{\"{first}\": \"${first}\"}}}} in its \
+             \"options\" passes one on",
+            quoted(built.id()),
+            withheld.join(", ")
+        );
+        self.problems.push(Problem::warning(worker.span, message));
     }
 
     /// A worker that does nothing until somebody asks for more is odd in a file.
@@ -176,7 +206,7 @@ fn environment(env: View<'_>) -> ChildEnvironment {
         Some(Value::List(_)) => Inherit::Only(env.texts("inherit").map(str::to_owned).collect()),
         Some(Value::Boolean(false)) => Inherit::None,
         Some(_) => Inherit::All,
-        None => Inherit::Usual,
+        None => Inherit::AllButSecrets,
     };
     ChildEnvironment {
         inherit,

@@ -18,7 +18,7 @@ pub(crate) static REALM: Table = Table {
             "The name that clients join it by; no two realms of a worker share one.",
         )
         .required(),
-        key("id", Kind::Text(Rule::Id), "").inert("realms are known by their names"),
+        key("id", Kind::Text(Rule::Any), "").inert("realms are known by their names"),
         key(
             "options",
             Kind::Object(&REALM_OPTIONS),
@@ -221,7 +221,7 @@ pub(crate) static ROLE: Table = Table {
             "The role's name; no two roles of a realm share one.",
         )
         .required(),
-        key("id", Kind::Text(Rule::Id), "").inert("roles are known by their names"),
+        key("id", Kind::Text(Rule::Any), "").inert("roles are known by their names"),
         key(
             "permissions",
             list(&Kind::Object(&PERMISSION)),

@@ -13,7 +13,7 @@ pub(crate) static RLINK: Table = Table {
     keys: &[
         key(
             "id",
-            Kind::Text(Rule::Id),
+            Kind::Text(Rule::Name),
             "The link's id; no two links of a worker share one.",
         )
         .otherwise("`rlink1`, `rlink2`, …, by its place"),

@@ -22,8 +22,12 @@ pub enum Rule {
     PythonName,
     /// A host's name or IP address.
     Host,
-    /// Crossbar.io's form of an id.
+    /// Crossbar.io's form of an id, where it has one.
     Id,
+    /// An id that stands in URIs as one component, and that Crossbar.io does not check.
+    UriComponent,
+    /// An id that stands in no URI, and that Crossbar.io does not check.
+    Name,
     /// A realm is a URI too; Crossbar.io does not check it, so only the grammar's least is asked.
     RealmName,
     /// A URI or a pattern of URIs, whose components may be empty.
@@ -63,6 +67,8 @@ impl Rule {
             Self::PythonName => Some("^[^\\s./:]+(\\.[^\\s./:]+)+$"),
             Self::Host => Some("^[^\\s/]+$"),
             Self::Id => Some("^[a-z][a-z0-9_]{2,63}$"),
+            Self::UriComponent => Some("^[^\\s.#\\u0000-\\u001f\\u007f]+$"),
+            Self::Name => Some("^[^\\u0000-\\u001f\\u007f]+$"),
             Self::RealmName => Some("^[^\\s#]+$"),
             Self::Uri => Some("^[^\\s#]*$"),
             Self::ExactUri => Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
@@ -92,6 +98,8 @@ impl Rule {
             Self::PythonName => "a full name in Python, such as package.module.name",
             Self::Host => "the name of a host or an IP address",
             Self::Id => "an id: 3 to 64 lower-case letters, digits and underscores, a letter first",
+            Self::UriComponent => "an id: text that is not empty, without whitespace, . and #",
+            Self::Name => "an id: text that is not empty, without control characters",
             Self::RealmName => "the name of a realm, without whitespace and #",
             Self::Uri => "a URI or a pattern of URIs, without whitespace and #",
             Self::ExactUri => "a URI, without whitespace, # and empty components",
@@ -137,6 +145,11 @@ impl Rule {
                     && word(text, b"_")
                     && !text.bytes().any(|byte| byte.is_ascii_uppercase())
             }
+            Self::UriComponent => {
+                let is_foreign = |c: char| c.is_whitespace() || ".#".contains(c);
+                Self::Name.holds(text) && !text.contains(is_foreign)
+            }
+            Self::Name => !text.is_empty() && !text.contains(char::is_control),
             Self::RealmName => !text.is_empty() && Self::Uri.holds(text),
             Self::Uri => !text.contains(|c: char| c.is_whitespace() || c == '#'),
             Self::ExactUri => Self::Uri.holds(text) && text.split('.').all(|part| !part.is_empty()),

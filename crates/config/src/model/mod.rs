@@ -14,6 +14,7 @@ mod transport;
 mod web;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use serde_json::Value as Json;
@@ -62,6 +63,8 @@ pub struct Config {
     pub limits: Limits,
     pub audit_log: Option<AuditLog>,
     pub admin: Option<Admin>,
+    /// The environment variables that secrets of it come from.
+    pub secret_variables: BTreeSet<String>,
 }
 
 /// A file of who was not let in.

@@ -47,6 +47,8 @@ pub struct ContainerWorker {
     pub id: String,
     pub components: Vec<Component>,
     pub process: NativeOptions,
+    /// One of `components` that does not start with the node ends the node.
+    pub needs_components: bool,
     pub shutdown: ContainerShutdown,
     pub restart: Restart,
 }
@@ -80,6 +82,8 @@ pub struct ChildEnvironment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inherit {
     All,
+    /// All but those that the configuration takes secrets from.
+    AllButSecrets,
     /// Those that programs need to run at all; none that may hold a secret.
     Usual,
     None,

@@ -20,7 +20,7 @@ use self::events::Publication;
 use self::meta_api::Bridged;
 use self::procedures::{PROCEDURES, Procedure};
 pub(crate) use self::request::{Reply, Request};
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, SessionNews};
 use crate::task::Task;
 
 /// Calls of one procedure that are answered at once; further ones wait.
@@ -108,8 +108,19 @@ type Reading = fn(worker: &str, details: &Json) -> Option<Event>;
 
 /// What hosts of components say in the realm.
 async fn hear_hosts(client: &Client, events: &Events) -> Result<Vec<Task>, String> {
-    let heard: [(&str, Reading); 3] = [
+    let heard: [(&str, Reading); 6] = [
         ("on_worker_ready", ready),
+        ("on_component_joined", |worker, details| {
+            session(worker, details, SessionNews::Joined)
+        }),
+        ("on_component_ready", |worker, details| {
+            session(worker, details, SessionNews::Ready)
+        }),
+        ("on_component_waiting", |worker, details| {
+            let reason = details.get("reason").and_then(Json::as_str);
+            let reason = reason.unwrap_or_default().to_owned();
+            session(worker, details, SessionNews::Waiting(reason))
+        }),
         ("on_component_stopped", |worker, details| {
             ended(worker, details, None)
         }),
@@ -145,6 +156,14 @@ fn ready(worker: &str, details: &Json) -> Option<Event> {
     Some(Event::Ready {
         worker: worker.to_owned(),
         pid: u32::try_from(pid).ok()?,
+    })
+}
+
+fn session(worker: &str, details: &Json, news: SessionNews) -> Option<Event> {
+    Some(Event::ComponentSession {
+        worker: worker.to_owned(),
+        component: details.get("id")?.as_str()?.to_owned(),
+        news,
     })
 }
 

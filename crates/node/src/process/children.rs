@@ -96,15 +96,6 @@ pub(super) fn prepare(
     let own_directory = executable.parent().unwrap_or_else(|| Path::new("/"));
     let variables = command.variables(std::env::vars_os(), own_directory);
     let path = variables.get(OsStr::new("PATH")).map(AsRef::as_ref);
-    let withheld = command.withheld(std::env::vars_os().map(|(name, _)| name));
-    if !withheld.is_empty() {
-        // By name alone: what they hold is why they are not passed on.
-        tracing::debug!(
-            "{} does not see these variables of the node's, for want of `env.inherit`: {}",
-            command.program.display(),
-            withheld.join(", ")
-        );
-    }
     let program = find_program(&command.program, directory, path)?;
 
     let mut process = std::process::Command::new(executable);

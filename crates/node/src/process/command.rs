@@ -1,6 +1,6 @@
 //! What is to be run, and the environment it finds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     pub directory: PathBuf,
     pub environment: ChildEnvironment,
+    /// The variables that a child does not inherit unless `environment` names them.
+    pub secrets: Arc<BTreeSet<String>>,
     /// Set whatever `environment` says.
     pub more_variables: Vec<(String, String)>,
     /// Any core where empty.
@@ -70,6 +72,7 @@ impl Command {
                 inherit: Inherit::All,
                 variables: Vec::new(),
             },
+            secrets: Arc::default(),
             more_variables: Vec::new(),
             cpu_affinity: Vec::new(),
             stdin: Stdin::Null,
@@ -81,10 +84,12 @@ impl Command {
 
     /// The names of the node's own variables that the child does not see, though nobody said which it
     /// is to see.
-    pub(super) fn withheld(&self, own: impl Iterator<Item = OsString>) -> Vec<String> {
-        if self.environment.inherit != Inherit::Usual {
-            return Vec::new();
-        }
+    pub(crate) fn withheld(&self, own: impl Iterator<Item = OsString>) -> Vec<String> {
+        let is_inherited = |name: &OsStr| match self.environment.inherit {
+            Inherit::AllButSecrets => !self.is_secret(name),
+            Inherit::Usual => is_usual(name),
+            _ => true,
+        };
         let set = self
             .environment
             .variables
@@ -92,12 +97,17 @@ impl Command {
             .chain(&self.more_variables);
         let set: Vec<_> = set.map(|(name, _)| name).collect();
         let withheld =
-            own.filter(|name| !is_usual(name) && set.iter().all(|set| name != set.as_str()));
+            own.filter(|name| !is_inherited(name) && set.iter().all(|set| name != set.as_str()));
         let mut withheld: Vec<_> = withheld
             .map(|name| name.to_string_lossy().escape_debug().to_string())
             .collect();
         withheld.sort();
         withheld
+    }
+
+    fn is_secret(&self, name: &OsStr) -> bool {
+        name.to_str()
+            .is_some_and(|name| self.secrets.contains(name))
     }
 
     /// The child's whole environment, made from the node's own.
@@ -110,6 +120,7 @@ impl Command {
     ) -> BTreeMap<OsString, OsString> {
         let mut variables: BTreeMap<_, _> = match &self.environment.inherit {
             Inherit::All => own.collect(),
+            Inherit::AllButSecrets => own.filter(|(name, _)| !self.is_secret(name)).collect(),
             Inherit::Usual => own.filter(|(name, _)| is_usual(name)).collect(),
             Inherit::None => BTreeMap::new(),
             Inherit::Only(names) => own
@@ -124,6 +135,10 @@ impl Command {
         {
             variables.insert(name.into(), value.into());
         }
+        // What a program in Python prints is in the log at once, as on Crossbar.io.
+        variables
+            .entry("PYTHONUNBUFFERED".into())
+            .or_insert_with(|| "1".into());
         let path = variables
             .entry("PATH".into())
             .or_insert_with(|| PATH_DEFAULT.into());
@@ -190,6 +205,7 @@ mod tests {
             variables: owned(set),
         };
         command.more_variables = owned(more);
+        command.secrets = Arc::new(["NOVA_PASSWORD".to_owned()].into());
         let own = [
             ("HOME", "/root"),
             ("LANG", "C"),
@@ -200,6 +216,7 @@ mod tests {
         let variables = command.variables(own, Path::new("/opt/bin"));
         let expected: BTreeMap<OsString, OsString> = expected
             .iter()
+            .chain(&[("PYTHONUNBUFFERED", "1")])
             .map(|&(k, v)| (k.into(), v.into()))
             .collect();
         assert_eq!(variables, expected);
@@ -217,6 +234,8 @@ mod tests {
         let usual = [("HOME", "/root"), ("LANG", "C"), ("PATH", "/bin:/opt/bin")];
         check(Inherit::Usual, &[], &[], &usual);
         check(Inherit::Usual, &[("NOVA_PASSWORD", "x")], &[], &all);
+        check(Inherit::AllButSecrets, &[], &[], &usual);
+        check(Inherit::AllButSecrets, &[("NOVA_PASSWORD", "x")], &[], &all);
         check(
             Inherit::None,
             &[("A", "1")],
@@ -246,5 +265,8 @@ mod tests {
         assert!(command.withheld(own()).is_empty(), "it sees everything");
         command.environment.inherit = Inherit::Usual;
         assert_eq!(command.withheld(own()), ["A\\n", "TOKEN"]);
+        command.environment.inherit = Inherit::AllButSecrets;
+        command.secrets = Arc::new(["SET".to_owned(), "TOKEN".to_owned()].into());
+        assert_eq!(command.withheld(own()), ["TOKEN"]);
     }
 }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crosstie_client::{CallError, CallOptions, Client, args};
 use crosstie_config::{Component, Json, Worker as Definition};
+use crosstie_router::ComponentOverview;
 use tracing::{error, info, warn};
 
 use super::Worker;
-use crate::event::{Event, Events, Run};
+use crate::event::{Event, Events, Run, SessionNews};
 use crate::management::Reply;
 use crate::management::errors;
 use crate::node::{Node, Outcome};
@@ -23,6 +24,14 @@ const STARTED_WITHIN: Duration = Duration::from_secs(60);
 pub(crate) struct Hosted {
     pub(crate) component: Component,
     pub(crate) state: HostedState,
+    /// Why it has no session, where its host goes on trying to get one.
+    waiting: Option<String>,
+    /// The node ends if it does not come to join its realm.
+    is_needed: bool,
+    /// It has been ready, or has failed to be.
+    is_tried: bool,
+    /// Times that it got no session though all others were tried: one of them may be who lets it in.
+    failures_alone: u8,
     /// Callers that wait for its start.
     pub(crate) starting: Vec<Reply>,
 }
@@ -55,6 +64,10 @@ impl Hosted {
         Self {
             component,
             state: HostedState::Waiting,
+            waiting: None,
+            is_needed: false,
+            is_tried: false,
+            failures_alone: 0,
             starting: Vec::new(),
         }
     }
@@ -80,6 +93,37 @@ impl Hosted {
     /// There is a new host, which knows nothing of it.
     pub(crate) fn await_host(&mut self) {
         self.state = HostedState::Waiting;
+        self.waiting = None;
+    }
+
+    /// Its state in a word, and what is wrong with it.
+    pub(crate) fn condition(&self) -> (&'static str, Option<&str>) {
+        match (&self.state, &self.waiting) {
+            (HostedState::Failed(why) | HostedState::Lost(why), _) => ("failed", Some(why)),
+            (HostedState::Stopped, _) => ("stopped", None),
+            (_, Some(why)) => ("waiting", Some(why)),
+            (HostedState::Started, None) => ("started", None),
+            (HostedState::Waiting | HostedState::Starting, None) => ("starting", None),
+        }
+    }
+
+    /// What pages and metrics tell of it.
+    pub(crate) fn overview(&self) -> ComponentOverview {
+        let (state, reason) = self.condition();
+        ComponentOverview {
+            id: self.component.id.clone(),
+            state,
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    fn lose(&mut self) {
+        (self.waiting, self.is_needed, self.is_tried) = (None, false, true);
+    }
+
+    /// Whether others need not wait for it to show what it is: also if it waits for others itself.
+    fn is_out_of_the_way(&self) -> bool {
+        self.is_tried || self.component.definition.get("references").is_some()
     }
 
     pub(crate) fn handle_started(&mut self, worker: &str, outcome: Result<(), NotStarted>) {
@@ -94,8 +138,13 @@ impl Hosted {
         }
         self.state = match outcome {
             Ok(()) => HostedState::Started,
-            Err(why) if why.is_lost => HostedState::Lost(why.text),
-            Err(why) => HostedState::Failed(why.text),
+            Err(why) => {
+                self.lose();
+                match why.is_lost {
+                    true => HostedState::Lost(why.text),
+                    false => HostedState::Failed(why.text),
+                }
+            }
         };
     }
 }
@@ -221,22 +270,84 @@ impl Node {
         let is_configured = hosted.starting.is_empty();
         let has_failed = matches!(&outcome, Err(why) if !why.is_lost);
         hosted.handle_started(id, outcome);
+        if has_failed {
+            worker.component_failures += 1;
+        }
         if has_failed && is_configured {
             self.end_without_component(id);
         }
         self.settle(id);
     }
 
-    /// A router's component did not start. Where that happens with the node's own start, nobody has come
-    /// to rely on anything yet: a node that lacks a part is worse than none, as Crossbar.io has it.
+    /// Has the node end if one of a worker's components does not come to join its realm.
+    pub(crate) fn need_components(&mut self, id: &str) {
+        let worker = self.worker_mut(id).filter(|own| own.needs_components());
+        let components = worker.map_or(&mut [][..], |worker| &mut worker.components[..]);
+        components.iter_mut().for_each(|own| own.is_needed = true);
+    }
+
+    /// A component did not start. If that happens with the node's own start, nobody has come to rely on
+    /// anything yet: a node that lacks a part is worse than none, as Crossbar.io has it.
     pub(crate) fn end_without_component(&mut self, id: &str) {
         let is_needed = self.worker(id).is_some_and(Worker::needs_components);
-        if is_needed && !self.is_ready() && !self.is_ending() {
-            error!(
-                "Router '{id}' lacks a component: the node ends (the worker's option \
-                 'needs_components' says whether it does)"
-            );
-            self.begin_end(Outcome::WithFailure);
+        if is_needed && !self.is_ready() {
+            self.end_for_want_of_component(id);
+        }
+    }
+
+    fn end_for_want_of_component(&mut self, id: &str) {
+        if self.is_ending() {
+            return;
+        }
+        let title = self.worker(id).map_or("Worker", Worker::title);
+        error!(
+            "{title} '{id}' lacks a component: the node ends (the worker's option \
+             'needs_components' says whether it does)"
+        );
+        self.begin_end(Outcome::WithFailure);
+    }
+
+    /// A host said how the session of a component is.
+    ///
+    /// A component whose first attempts fail ends the node, as on Crossbar.io. There workers start one after
+    /// the other, so that an authenticator is ready before who logs in with it; here they start at once, and
+    /// so an attempt counts when all other components have been tried, and the one under way then does not.
+    pub(crate) fn handle_component_session(
+        &mut self,
+        id: &str,
+        component: &str,
+        news: SessionNews,
+    ) {
+        /// One may have been under way.
+        const FAILURES_MAX: u8 = 2;
+        let is_it = |worker: &Worker, hosted: &Hosted| {
+            worker.id() == id && hosted.component.id == component
+        };
+        let is_alone = self.workers.iter().all(|worker| {
+            let mut components = worker.components.iter();
+            components.all(|hosted| hosted.is_out_of_the_way() || is_it(worker, hosted))
+        });
+        let Some(worker) = self.worker_mut(id) else {
+            return;
+        };
+        let mut hosted = worker.components.iter_mut();
+        let Some(hosted) = hosted.find(|hosted| hosted.component.id == component) else {
+            return;
+        };
+        if !hosted.is_there() {
+            return;
+        }
+        match news {
+            SessionNews::Joined => (hosted.waiting, hosted.is_needed) = (None, false),
+            SessionNews::Ready => hosted.is_tried = true,
+            SessionNews::Waiting(reason) => {
+                (hosted.waiting, hosted.is_tried) = (Some(reason), true);
+                let counts = u8::from(is_alone && hosted.is_needed);
+                hosted.failures_alone = hosted.failures_alone.saturating_add(counts);
+                if hosted.failures_alone >= FAILURES_MAX {
+                    self.end_for_want_of_component(id);
+                }
+            }
         }
     }
 
@@ -254,6 +365,8 @@ impl Node {
         let hosted = hosted.find(|hosted| hosted.component.id == component);
         // One that did not start is answered for by who was asked to start it.
         if let Some(hosted) = hosted.filter(|hosted| hosted.state == HostedState::Started) {
+            hosted.lose();
+            worker.component_failures += u64::from(failure.is_some());
             hosted.state = failure.map_or(HostedState::Stopped, HostedState::Failed);
         }
     }

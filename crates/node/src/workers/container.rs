@@ -2,6 +2,7 @@
 //! package is what runs in them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crosstie_config::{ContainerShutdown, Json, NativeOptions};
 
@@ -25,9 +26,9 @@ pub(crate) fn command(
         .management_socket()
         .ok_or("it needs a node directory: there is no management realm without one")?;
     let program = interpreter(options.python.as_deref(), place)?;
-    let mut arguments: Vec<String> = ["-u", "-m", MODULE, "--worker", worker]
-        .map(str::to_owned)
-        .into();
+    let mut arguments: Vec<String> = ["-u", "-m", MODULE].map(str::to_owned).into();
+    // An id may begin as an option does.
+    arguments.push(format!("--worker={worker}"));
     let mut option = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
     option("management", format!("unix:{}", socket.display()));
     option("directory", place.directory.display().to_string());
@@ -54,6 +55,7 @@ pub(crate) fn command(
         arguments: arguments.into_iter().map(Into::into).collect(),
         directory: place.directory.clone(),
         environment: options.environment.clone(),
+        secrets: Arc::clone(&place.secrets),
         more_variables: Vec::new(),
         cpu_affinity: options.cpu_affinity.clone(),
         // Not an argument: those have a bound, and everybody on the machine can read them.

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crosstie_config::Worker as Definition;
 use serde_json::json;
 use tracing::{error, info, warn};
 
@@ -11,7 +12,7 @@ use super::process::{Phase, Verdict};
 use super::{Wanted, Worker, container};
 use crate::event::{End, Event, Run};
 use crate::management::errors;
-use crate::node::Node;
+use crate::node::{Node, Outcome};
 use crate::triggers::Exit;
 
 impl Node {
@@ -28,6 +29,7 @@ impl Node {
         };
         let verdict = process.handle_ended(end);
         worker.report_end(&verdict);
+        let exit = worker.exit(&verdict);
         let components_were_under_way = worker.components.iter().any(|c| c.is_under_way());
         worker.lose_host(&verdict.text);
         // A caller that asked for a worker that could not even begin is told so, and that is all.
@@ -42,7 +44,7 @@ impl Node {
         }
         let is_ending = self.is_ending();
         if is_ending {
-            self.forget_process(id, exit_of(&verdict), is_router);
+            self.forget_process(id, exit, is_router);
         } else if wanted == Wanted::Stop && is_router {
             self.remove_worker(id);
         } else if (wanted == Wanted::Stop || was_in_vain) && !is_router {
@@ -74,9 +76,25 @@ impl Node {
                 self.settled(id);
             }
         } else {
-            self.forget_process(id, exit_of(&verdict), is_router);
+            if !verdict.was_ready {
+                self.end_without_worker(id);
+            }
+            self.forget_process(id, exit, is_router);
         }
         self.start_queued();
+    }
+
+    /// A worker's process did not come to do what it is for. If that happens with the node's own start,
+    /// the node ends, whatever its triggers, as Crossbar.io does.
+    fn end_without_worker(&mut self, id: &str) {
+        let is_needed = self.worker(id).is_some_and(|worker| {
+            let is_container = matches!(worker.definition, Definition::Container(_));
+            !is_container || worker.needs_components()
+        });
+        if is_needed && !self.is_ready() && !self.is_ending() {
+            error!("Worker '{id}' could not be started: the node ends");
+            self.begin_end(Outcome::WithFailure);
+        }
     }
 
     /// How long to wait before a worker's next run, if it is to have one without being asked for.
@@ -190,6 +208,15 @@ impl Worker {
         }
     }
 
+    /// What its end counts as for the node.
+    fn exit(&self, verdict: &Verdict) -> Exit {
+        match verdict.is_success {
+            _ if self.kind() == "guest" => Exit::Guest,
+            true => Exit::Success,
+            false => Exit::Error,
+        }
+    }
+
     fn report_end(&self, verdict: &Verdict) {
         let id = self.id();
         let is_host = !self.kind().eq("guest");
@@ -221,12 +248,5 @@ impl Worker {
         if let Some(advice) = container::advice(program, &lines) {
             error!("Worker {id}: {advice}");
         }
-    }
-}
-
-fn exit_of(verdict: &Verdict) -> Exit {
-    match verdict.is_success {
-        true => Exit::Success,
-        false => Exit::Error,
     }
 }

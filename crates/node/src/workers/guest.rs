@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{GuestInput, GuestOutput, GuestWorker};
@@ -27,6 +28,7 @@ pub(crate) fn command(guest: &GuestWorker, place: &Place) -> Command {
         arguments: guest.arguments.iter().map(Into::into).collect(),
         directory,
         environment: guest.environment.clone(),
+        secrets: Arc::clone(&place.secrets),
         more_variables: Vec::new(),
         cpu_affinity: guest.cpu_affinity.clone(),
         stdin: stdin(&guest.stdin),

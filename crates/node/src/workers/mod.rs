@@ -21,7 +21,7 @@ use crosstie_config::{
     ChildEnvironment, ContainerShutdown, Inherit, Json, NativeOptions, Restart, RouterWorker,
     TesteeWorker, Worker as Definition,
 };
-use crosstie_router::StartError;
+use crosstie_router::{StartError, WorkerOverview};
 use serde_json::json;
 
 use self::components::Hosted;
@@ -46,6 +46,8 @@ pub(crate) struct Worker {
     pub(crate) process: Option<Process>,
     pub(crate) monitor: Option<HostMonitor>,
     pub(crate) components: Vec<Hosted>,
+    /// Times that one of them could not be started, or failed.
+    pub(crate) component_failures: u64,
     pub(crate) wanted: Wanted,
     pub(crate) reload: Reload,
     /// Callers that wait for the start to come to an end.
@@ -83,6 +85,7 @@ impl Worker {
             process: None,
             monitor: None,
             components: Vec::new(),
+            component_failures: 0,
             wanted: Wanted::Running,
             reload: Reload::default(),
             starting: Vec::new(),
@@ -141,19 +144,32 @@ impl Worker {
         }
     }
 
-    /// Its status in words, with what is wrong.
-    pub(crate) fn described(&self) -> String {
-        let process = self.process.as_ref();
-        let restarts = process.map_or(0, Process::restarts_in_a_row);
-        let last_end = process.and_then(Process::last_end).unwrap_or_default();
-        match restarts {
-            0 => self.status().to_owned(),
+    /// What is wrong with its process.
+    fn trouble(&self) -> Option<String> {
+        let process = self.process.as_ref()?;
+        let last_end = process.last_end().unwrap_or_default();
+        match process.restarts_in_a_row() {
+            0 => None,
             // Nothing wakes the node when it has run for so long that it is well.
-            _ if self.status() == "started" => self.status().to_owned(),
-            n => format!(
-                "{}; ended {n} times in a row, last with: {last_end}",
-                self.status()
-            ),
+            _ if process.phase() == Phase::Started => None,
+            n => Some(format!("ended {n} times in a row, last with: {last_end}")),
+        }
+    }
+
+    /// What pages and metrics tell of it.
+    pub(crate) fn overview(&self) -> WorkerOverview {
+        let (status, trouble) = (self.status(), self.trouble());
+        WorkerOverview {
+            id: self.id().to_owned(),
+            kind: self.kind(),
+            status: match &trouble {
+                Some(trouble) => format!("{status}; {trouble}"),
+                None => status.to_owned(),
+            },
+            is_running: status == "started",
+            components: self.components.iter().map(Hosted::overview).collect(),
+            component_failures: self.component_failures,
+            trouble,
         }
     }
 
@@ -184,9 +200,13 @@ impl Worker {
         !is_starting && !self.components.iter().any(Hosted::is_under_way)
     }
 
-    /// Whether the node ends where a component of its configuration does not start.
+    /// Whether the node ends if a component of its configuration does not start.
     pub(crate) fn needs_components(&self) -> bool {
-        matches!(&self.definition, Definition::Router(router) if router.needs_components)
+        match &self.definition {
+            Definition::Router(router) => router.needs_components,
+            Definition::Container(container) => container.needs_components,
+            _ => false,
+        }
     }
 
     /// Whether that run is the present one.
@@ -268,6 +288,12 @@ impl Node {
         };
         let is_guest = matches!(worker.definition, Definition::Guest(_));
         worker.since = SystemTime::now();
+        if let (None, Ok(command)) = (&worker.process, &command) {
+            report::withheld(
+                id,
+                &command.withheld(std::env::vars_os().map(|(name, _)| name)),
+            );
+        }
         let process = worker
             .process
             .get_or_insert_with(|| Process::new(title, restart));
@@ -441,7 +467,7 @@ pub(crate) fn no_process() -> NativeOptions {
         pythonpath: Vec::new(),
         cpu_affinity: Vec::new(),
         environment: ChildEnvironment {
-            inherit: Inherit::Usual,
+            inherit: Inherit::AllButSecrets,
             variables: Vec::new(),
         },
         exposes_shared: false,

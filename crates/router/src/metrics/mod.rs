@@ -11,6 +11,7 @@ mod process;
 mod realm_counts;
 mod stores;
 mod text;
+mod workers;
 
 use std::sync::Arc;
 
@@ -108,6 +109,9 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     joint_counts::register(&mut registry, joints);
     let requests = routers.iter().map(|r| (&*r.id, r.request_counts()));
     request_counts::register(&mut registry, requests);
+    // All of a node have the same one.
+    let overview = routers.first().map(|router| router.overview.workers());
+    workers::register(&mut registry, &overview.unwrap_or_default());
     let links = routers.iter().map(|r| (&*r.id, r.rlinks.all()));
     rlink_metrics::register(&mut registry, links);
     let mut gauge = |name: &str, help: &str, value: usize| {

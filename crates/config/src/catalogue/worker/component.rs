@@ -21,7 +21,7 @@ pub(crate) static ROUTER_COMPONENT: Tagged = Tagged {
 
 const COMPONENT_ID: Key = key(
     "id",
-    Kind::Text(Rule::Id),
+    Kind::Text(Rule::Name),
     "The component's id; no two components of a worker share one.",
 )
 .otherwise("`component1`, `component2`, …, by its place");

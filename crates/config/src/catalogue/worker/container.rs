@@ -3,8 +3,8 @@
 use super::super::form::{Fallback, Kind, TYPE, Table, Words, key, list};
 use super::component::CONTAINER_COMPONENT;
 use super::{
-    CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,
-    RESTART, TITLE, WORKER_ID,
+    CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, NEEDS_COMPONENTS, PYTHON,
+    PYTHONPATH, RESTART, TITLE, WORKER_ID,
 };
 
 pub(super) static CONTAINER: Table = Table {
@@ -45,6 +45,7 @@ static CONTAINER_OPTIONS: Table = Table {
         )
         .fallback(Fallback::Text("shutdown-manual")),
         RESTART,
+        NEEDS_COMPONENTS,
         DISABLED,
         EXPOSE_CONTROLLER,
         EXPOSE_SHARED,

@@ -3,14 +3,14 @@
 use super::super::form::{
     Fallback, Kind, Rule, TYPE, Table, Tagged, Words, YES, integer, key, list, list_not_empty,
 };
-use super::{CPU_AFFINITY, DISABLED, ENV, PATH, RESTART, WORKER_ID};
+use super::{CPU_AFFINITY, DISABLED, ENV, PATH, RESTART, worker_id};
 
 pub(super) static GUEST: Table = Table {
     path: "workers[guest]",
     name: "a guest worker",
     keys: &[
         TYPE,
-        WORKER_ID,
+        worker_id(Rule::Name),
         key(
             "executable",
             Kind::Text(Rule::Path),

@@ -13,7 +13,7 @@ use guest::GUEST;
 use router::ROUTER;
 use small::{HOST_MONITOR, WEBSOCKET_TESTEE};
 
-use super::form::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, integer, key, list};
+use super::form::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, YES, integer, key, list};
 
 pub(crate) static WORKER: Tagged = Tagged {
     path: "workers[].type",
@@ -27,12 +27,16 @@ pub(crate) static WORKER: Tagged = Tagged {
     ],
 };
 
-const WORKER_ID: Key = key(
-    "id",
-    Kind::Text(Rule::Id),
-    "The worker's id; no two workers share one.",
-)
-.otherwise("`worker1`, `worker2`, …, by its place");
+const WORKER_ID: Key = worker_id(Rule::UriComponent);
+
+const fn worker_id(rule: Rule) -> Key {
+    key(
+        "id",
+        Kind::Text(rule),
+        "The worker's id; no two workers share one.",
+    )
+    .otherwise("`worker1`, `worker2`, …, by its place")
+}
 
 const DISABLED: Key = key(
     "disabled",
@@ -82,7 +86,7 @@ const ENV: Key = key(
     Kind::Object(&ENVIRONMENT),
     "The environment variables of its process.",
 )
-.otherwise("some of the node's own");
+.otherwise("the node's own, but those that secrets of this file come from");
 
 static ENVIRONMENT: Table = Table {
     path: "workers[].options.env",
@@ -91,13 +95,12 @@ static ENVIRONMENT: Table = Table {
         key(
             "inherit",
             Kind::Either(&Kind::Boolean, &list(&Kind::Text(Rule::VariableName))),
-            "Whether the node's own variables are seen, all or none, or which of them.",
+            "The node's own variables that the process inherits: all (`true`), none (`false`), or those \
+             listed.",
         )
         .otherwise(
-            "those that say where and how programs run: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, \
-             `TERM`, `HOSTNAME`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`, `TMPDIR`, `TMP`, `TEMP`, `XDG_*`, \
-             `LD_LIBRARY_PATH`, `SSL_CERT_FILE`, `SSL_CERT_DIR`, `VIRTUAL_ENV`, `CONDA_PREFIX`, \
-             `PYTHON*`, `NODE_PATH`",
+            "all but those that secrets of this file come from, as in `\"ticket\": \"$TICKET\"`; a CGI \
+             program inherits those that programs need to run, such as `PATH`, `HOME`, `LANG` and `TZ`",
         ),
         key(
             "vars",
@@ -111,6 +114,16 @@ static ENVIRONMENT: Table = Table {
         .otherwise("none"),
     ],
 };
+
+const NEEDS_COMPONENTS: Key = key(
+    "needs_components",
+    Kind::Boolean,
+    "Whether the node ends, with exit code 1, if a component of this file cannot be loaded when the \
+     node starts, or its first attempt to join its realm fails. Otherwise the failure is logged, and a \
+     component that could be loaded tries again.",
+)
+.fallback(YES)
+.own();
 
 const EXTRA: Key = key(
     "extra",

@@ -1,14 +1,14 @@
 //! Router workers: every key that is taken.
 
 use super::super::amqp::AMQP;
-use super::super::form::{Kind, NO, TYPE, Table, YES, integer, key, list};
+use super::super::form::{Kind, NO, Rule, TYPE, Table, integer, key, list};
 use super::super::joint::JOINT;
 use super::super::realm::REALM;
 use super::super::transport::TRANSPORT;
 use super::component::ROUTER_COMPONENT;
 use super::{
-    CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, PYTHON, PYTHONPATH,
-    TITLE, WORKER_ID,
+    CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, NEEDS_COMPONENTS, PYTHON,
+    PYTHONPATH, TITLE, worker_id,
 };
 
 pub(super) static ROUTER: Table = Table {
@@ -16,7 +16,7 @@ pub(super) static ROUTER: Table = Table {
     name: "a router worker",
     keys: &[
         TYPE,
-        WORKER_ID,
+        worker_id(Rule::Id),
         key(
             "options",
             Kind::Object(&ROUTER_OPTIONS),
@@ -78,14 +78,7 @@ static ROUTER_OPTIONS: Table = Table {
         )
         .fallback(NO)
         .own(),
-        key(
-            "needs_components",
-            Kind::Boolean,
-            "Whether a component of this file that cannot be started ends the node, with exit code \
-             1; otherwise that is logged, and everything else goes on.",
-        )
-        .fallback(YES)
-        .own(),
+        NEEDS_COMPONENTS,
         CPU_AFFINITY,
         DISABLED,
         TITLE.about("The name that process lists show for the process of its components."),

@@ -33,12 +33,7 @@ fn component(node: &mut Node, call: &Call) -> Answer {
     let mut all = hosted(node, call)?.iter();
     let hosted = all.find(|hosted| hosted.component.id == id);
     let hosted = hosted.ok_or_else(|| no_such_component(&id))?;
-    let (status, error) = match &hosted.state {
-        HostedState::Waiting | HostedState::Starting => ("starting", None),
-        HostedState::Started => ("started", None),
-        HostedState::Stopped => ("stopped", None),
-        HostedState::Failed(text) | HostedState::Lost(text) => ("failed", Some(text)),
-    };
+    let (status, error) = hosted.condition();
     Ok(json!({
         "id": id,
         "realm": hosted.component.realm,

@@ -9,6 +9,7 @@ use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::triggers::Exit;
+use crate::workers::components::Hosted;
 use crate::workers::log::{LINES_MAX, level_name};
 use crate::workers::process::Process;
 use crate::workers::{Wanted, Worker};
@@ -50,7 +51,13 @@ fn worker(node: &mut Node, call: &Call) -> Answer {
         "uptime": started.map(seconds_since),
         "restarts": process.map_or(0, Process::restarts_in_a_row),
         "last_end": process.and_then(Process::last_end),
+        "components": worker.components.iter().map(component).collect::<Vec<_>>(),
     }))
+}
+
+fn component(hosted: &Hosted) -> Json {
+    let (state, reason) = hosted.condition();
+    json!({"id": hosted.component.id, "state": state, "reason": reason})
 }
 
 fn worker_log(node: &mut Node, call: &Call) -> Answer {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_config::{Cgi as Model, ChildEnvironment};
+use crosstie_config::{Cgi as Model, ChildEnvironment, Inherit};
 use crosstie_transport::PeerAddress;
 use crosstie_web::cgi;
 use hyper::body::{Body as _, Incoming};
@@ -51,11 +51,16 @@ pub(super) enum Failure {
 
 impl Cgi {
     pub(crate) fn new(model: &Model, directory: &Path, hosting: &Hosting) -> io::Result<Self> {
+        let mut environment = hosting.options.environment.clone();
+        // A script answers anybody: by default it sees what it needs to run, and no more.
+        if environment.inherit == Inherit::AllButSecrets {
+            environment.inherit = Inherit::Usual;
+        }
         Ok(Self {
             scripts: Scripts::open(directory.join(&model.directory)),
             processor: processor(&model.processor, directory),
             programs: Arc::clone(hosting.programs()?),
-            environment: hosting.options.environment.clone(),
+            environment,
             places: Places::new(model.processes_max),
             timeout: model.timeout,
             run_timeout: model.run_timeout,

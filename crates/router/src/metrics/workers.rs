@@ -1,0 +1,46 @@
+//! The node's workers and the components in them, as its controller knows them.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::overview::{COMPONENT_STATES, WorkerOverview};
+
+type ByWorker<M> = Family<[(&'static str, String); 1], M>;
+type ByTwo<M> = Family<[(&'static str, String); 2], M>;
+
+pub(super) fn register(registry: &mut Registry, workers: &[WorkerOverview]) {
+    let running: ByTwo<Gauge> = Family::default();
+    let components: ByTwo<Gauge> = Family::default();
+    let failures: ByWorker<Counter> = Family::default();
+    for worker in workers {
+        let id = ("worker", worker.id.clone());
+        let labels = [id.clone(), ("type", worker.kind.to_owned())];
+        running
+            .get_or_create(&labels)
+            .set(i64::from(worker.is_running));
+        if !matches!(worker.kind, "container" | "router") {
+            continue;
+        }
+        for state in COMPONENT_STATES {
+            let all = worker.components.iter();
+            let count = all.filter(|own| own.state == state).count();
+            let labels = [id.clone(), ("state", state.to_owned())];
+            components.get_or_create(&labels).set(count as i64);
+        }
+        let count = failures.get_or_create(&[id]);
+        count.inc_by(worker.component_failures);
+    }
+    registry.register(
+        "worker_running",
+        "1 while a worker of the node runs, 0 while it starts, stops or waits for its next start",
+        running,
+    );
+    registry.register("components", "Components, by state", components);
+    registry.register(
+        "component_failures",
+        "Times that a component could not be loaded, or raised an exception that ended it",
+        failures,
+    );
+}

@@ -1,0 +1,47 @@
+//! The workers of the node, on the status page and in `/health`.
+
+use std::fmt::Write as _;
+
+use crate::markup::escaped;
+use crate::overview::WorkerOverview;
+
+/// The workers and their components, as a table; nothing without any.
+pub(crate) fn table(workers: &[WorkerOverview]) -> String {
+    if workers.is_empty() {
+        return String::new();
+    }
+    let mut rows = String::new();
+    for worker in workers {
+        let _ = write!(
+            rows,
+            "<tr><td>{}<td>{}<td>{}",
+            escaped(&worker.id),
+            worker.kind,
+            escaped(&worker.status)
+        );
+        for component in &worker.components {
+            let reason = component.reason.as_deref();
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            let _ = write!(
+                rows,
+                "<tr><td>{}<td>component {}<td>{}{}",
+                escaped(&worker.id),
+                escaped(&component.id),
+                component.state,
+                escaped(&reason)
+            );
+        }
+    }
+    format!("<h2>Workers</h2><div><table><tr><th>worker<th>type<th>status{rows}</table></div>")
+}
+
+/// A line for everything that is wrong with workers and components.
+pub(crate) fn troubles(workers: &[WorkerOverview]) -> String {
+    let mut lines = String::new();
+    for trouble in workers.iter().flat_map(WorkerOverview::troubles) {
+        // An exception's text may have several lines.
+        let words: Vec<&str> = trouble.split_whitespace().collect();
+        let _ = writeln!(lines, "{}", words.join(" "));
+    }
+    lines
+}
