@@ -172,6 +172,7 @@ impl Client {
             concurrency: options.concurrency,
             force_reregister: options.force_reregister,
             nkey: Default::default(),
+            is_forwarded: false,
             unsupported: None,
         };
         let kind = ListenerKind::Registration {

@@ -101,6 +101,7 @@ impl Client {
             // The client acknowledges nothing.
             acknowledged_delivery: false,
             nkey: Default::default(),
+            is_forwarded: false,
             unsupported: None,
         };
         let (queue, events) = mpsc::channel(waiting_max.max(1));

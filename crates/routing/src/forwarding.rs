@@ -3,7 +3,7 @@
 //! Every session may say it, as on Crossbar.io, because a link is to the other router a client as any. What stands there is
 //! then as trustworthy as who says it. So an operator may keep it to those roles that links have.
 
-use crosstie_wamp::{Dict, FORWARD_FOR, YieldOptions};
+use crosstie_wamp::{Dict, FORWARD_FOR, Unsupported, YieldOptions};
 
 use crate::context::Context;
 use crate::fault::{Fault, error};
@@ -18,6 +18,20 @@ impl<H> Context<'_, H> {
             return Err(not_for_others());
         }
         Ok(())
+    }
+
+    /// Judges what a subscription or registration asks for: whether it may be for others, and has an option that is not
+    /// honoured here.
+    pub(crate) fn check_asked(
+        &self,
+        from: SessionIndex,
+        is_forwarded: bool,
+        unsupported: Option<Unsupported>,
+    ) -> Result<(), Fault> {
+        if is_forwarded && !self.may_forward(from) {
+            return Err(not_for_others());
+        }
+        self.check_options(unsupported)
     }
 
     /// A result cannot be refused: what its callee may not say is taken out. `None` if there is no such thing.

@@ -166,6 +166,8 @@ pub struct SubscribeOptions {
     pub acknowledged_delivery: bool,
     /// The shard that the subscriber is of (WAMP advanced profile, "Sharded Subscription").
     pub nkey: Seldom<str>,
+    /// `forward_for` says for whom: a link of another router subscribes.
+    pub is_forwarded: bool,
     pub unsupported: Option<Unsupported>,
 }
 
@@ -265,6 +267,8 @@ pub struct RegisterOptions {
     /// The shard that the callee serves, by a name that it has again when it comes again. The specification has it in
     /// SUBSCRIBE, and does not say yet how callees name theirs.
     pub nkey: Seldom<str>,
+    /// `forward_for` says for whom: a link of another router registers.
+    pub is_forwarded: bool,
     pub unsupported: Option<Unsupported>,
 }
 
@@ -282,9 +286,6 @@ pub struct Revoked<'a, Id> {
 /// instead of being served otherwise than it asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Router-to-router links: who sent it to the router that sends it on. Of subscriptions and registrations; what is
-    /// published or called has it.
-    ForwardFor,
     /// Sharded subscriptions: the shard of a subscriber's node.
     Nkey,
     /// Sharded registrations and subscriptions: the shard that is meant.
@@ -294,7 +295,7 @@ pub enum Unsupported {
 }
 
 impl Unsupported {
-    const ALL: [Self; 4] = [Self::ForwardFor, Self::Nkey, Self::Rkey, Self::Runmode];
+    const ALL: [Self; 3] = [Self::Nkey, Self::Rkey, Self::Runmode];
 
     /// The option of that name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -304,7 +305,6 @@ impl Unsupported {
     /// The key on the wire.
     pub fn name(self) -> &'static str {
         match self {
-            Self::ForwardFor => "forward_for",
             Self::Nkey => "nkey",
             Self::Rkey => "rkey",
             Self::Runmode => "runmode",

@@ -1,5 +1,7 @@
 //! Decoded values, for the rare dictionaries that a router must look into or build.
 
+use crate::ID_MAX;
+
 /// A dictionary in the order it was written.
 pub type Dict = Vec<(String, Value)>;
 
@@ -41,6 +43,15 @@ impl Value {
         }
     }
 
+    /// The integer that is not negative, also one that was written as a double: clients in JavaScript write ids
+    /// beyond 32 bits so. A double is exact up to 2^53.
+    pub fn as_whole(&self) -> Option<u64> {
+        match self {
+            Self::Float(number) => whole(*number),
+            other => other.as_u64(),
+        }
+    }
+
     /// The boolean, when this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
@@ -64,6 +75,12 @@ impl Value {
             .find(|(name, _)| name == key)
             .map(|(_, value)| value)
     }
+}
+
+/// The integer from 0 to 2^53 that a double is, if it is one.
+pub(crate) fn whole(number: f64) -> Option<u64> {
+    let is_whole = (0.0..=ID_MAX as f64).contains(&number) && number.fract() == 0.0;
+    is_whole.then_some(number as u64)
 }
 
 impl From<&str> for Value {

@@ -127,6 +127,41 @@ const OTHERWISE: &[(&str, &str)] = &[
         r#"[64,1,{"concurrency":9007199254740992},"a"]"#,
         r#"[64,1,{"concurrency":4294967295},"a"]"#,
     ),
+    // An option without a value, or a word without letters, counts as absent.
+    (
+        r#"[16,1,{"acknowledge":null,"exclude_me":null,"disclose_me":null,"retain":null,"exclude":null,"eligible":null,"eligible_authid":null,"exclude_authrole":null,"rkey":null,"runmode":null},"a"]"#,
+        r#"[16,1,{},"a"]"#,
+    ),
+    (
+        r#"[32,1,{"match":null,"get_retained":null,"x_acknowledged_delivery":null},"a"]"#,
+        r#"[32,1,{},"a"]"#,
+    ),
+    (
+        r#"[48,1,{"timeout":null,"receive_progress":null,"progress":null,"disclose_me":null,"ppt_scheme":null},"a"]"#,
+        r#"[48,1,{},"a"]"#,
+    ),
+    (r#"[49,1,{"mode":null}]"#, r#"[49,1,{"mode":"killnowait"}]"#),
+    (r#"[49,1,{"mode":""}]"#, r#"[49,1,{"mode":"killnowait"}]"#),
+    (
+        r#"[64,1,{"match":"","invoke":"","concurrency":null,"force_reregister":null,"forward_timeout":null},"a"]"#,
+        r#"[64,1,{},"a"]"#,
+    ),
+    (
+        r#"[48,1,{"rkey":"r","runmode":""},"a"]"#,
+        r#"[48,1,{"rkey":"r"},"a"]"#,
+    ),
+    (r#"[69,1,{"mode":"","reason":null}]"#, "[69,1,{}]"),
+    (r#"[70,1,{"progress":null}]"#, "[70,1,{}]"),
+    // An id beyond 32 bits is a double to some clients.
+    ("[34,1.0,9007199254740992.0]", "[34,1,9007199254740992]"),
+    (
+        r#"[16,1,{"exclude":[5e9],"eligible":[5000000001.0]},"a"]"#,
+        r#"[16,1,{"exclude":[5000000000],"eligible":[5000000001]},"a"]"#,
+    ),
+    (
+        r#"[16,1,{"forward_for":[{"session":5e9,"authid":"a","authrole":"b"}]},"a"]"#,
+        r#"[16,1,{"forward_for":[{"session":5000000000,"authid":"a","authrole":"b"}]},"a"]"#,
+    ),
     // And some write null for arguments that are not there.
     (r#"[48,1,{},"a",null]"#, r#"[48,1,{},"a"]"#),
     (r#"[48,1,{},"a",null,null]"#, r#"[48,1,{},"a"]"#),
@@ -227,7 +262,7 @@ const BAD: &[(&str, &str)] = &[
         "PUBLISH: request expected integer, found text",
     ),
     (
-        r#"[16,1.0,{},"a"]"#,
+        r#"[16,1.5,{},"a"]"#,
         "PUBLISH: request expected integer, found float",
     ),
     (
@@ -279,8 +314,24 @@ const BAD: &[(&str, &str)] = &[
         "SUBSCRIBE: options.match expected exact, prefix or wildcard, found another word",
     ),
     (
-        r#"[32,1,{"match":null},"a"]"#,
-        "SUBSCRIBE: options.match expected text, found null",
+        "[33,1,0.0]",
+        "SUBSCRIBED: subscription expected id from 1 to 2^53, found 0",
+    ),
+    (
+        "[33,1,1.5]",
+        "SUBSCRIBED: subscription expected integer, found float",
+    ),
+    (
+        "[33,1,9007199254740994.0]",
+        "SUBSCRIBED: subscription expected integer, found float",
+    ),
+    (
+        "[33,1,-1.0]",
+        "SUBSCRIBED: subscription expected integer, found float",
+    ),
+    (
+        r#"[32,1,{"forward_for":[1]},"a"]"#,
+        "SUBSCRIBE: options.forward_for expected a list of dictionaries with session, authid and authrole, found something else",
     ),
     (
         "[33,1,0]",
@@ -607,6 +658,7 @@ fn fields_of_subscriptions_are_told_apart() {
                 get_retained: true,
                 acknowledged_delivery: false,
                 nkey: Some(Box::from("n")).into(),
+                is_forwarded: false,
                 unsupported: Some(Unsupported::Rkey),
             },
             topic: text("t"),
@@ -707,6 +759,7 @@ fn fields_of_registrations_are_told_apart() {
                 concurrency: 5,
                 force_reregister: true,
                 nkey: Some(Box::from("n")).into(),
+                is_forwarded: false,
                 unsupported: None,
             },
             procedure: text("p"),

@@ -442,6 +442,7 @@ fn register() -> impl Strategy<Value = Message<'static>> {
                     concurrency,
                     force_reregister,
                     nkey: nkey.map(|nkey| nkey.into_owned().into_boxed_str()).into(),
+                    is_forwarded: false,
                     unsupported: None,
                 };
                 Message::Register {
@@ -599,6 +600,7 @@ fn subscribe() -> impl Strategy<Value = Message<'static>> {
                 get_retained,
                 acknowledged_delivery: get_retained,
                 nkey: Seldom::NONE,
+                is_forwarded: false,
                 unsupported: None,
             };
             Message::Subscribe {

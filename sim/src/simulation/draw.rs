@@ -187,6 +187,7 @@ impl Simulation {
                 .map(Box::from)
                 .into(),
             acknowledged_delivery: false,
+            is_forwarded: false,
             unsupported: None,
         };
         Request::Subscribe {

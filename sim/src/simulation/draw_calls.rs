@@ -42,6 +42,7 @@ impl Simulation {
                 .pick(&[None, None, Some("n1"), Some("n2")])
                 .map(Box::from)
                 .into(),
+            is_forwarded: false,
             unsupported: None,
         };
         Request::Register {

@@ -76,7 +76,7 @@ impl Resumption {
         let session = match find("resume-session") {
             None => None,
             Some(value) => {
-                let id = value.as_u64().map(SessionId);
+                let id = value.as_whole().map(SessionId);
                 Some(id.ok_or_else(|| Malformed::new("resume-session", "an id"))?)
             }
         };

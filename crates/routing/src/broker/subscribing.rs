@@ -31,7 +31,7 @@ impl Broker {
             context.check_pattern(Action::Subscribe, topic, policy)?;
         }
         context.authorize(from, Action::Subscribe, topic, policy)?;
-        context.check_options(options.unsupported)?;
+        context.check_asked(from, options.is_forwarded, options.unsupported)?;
         let asked = (request, options.get_retained);
         let session = &mut context.sessions[from];
         if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {

@@ -135,7 +135,7 @@ impl Registrations {
             return Err(reserved_uri(Action::Register, procedure));
         }
         let disclose = context.authorize(from, Action::Register, procedure, policy)?;
-        context.check_options(options.unsupported)?;
+        context.check_asked(from, options.is_forwarded, options.unsupported)?;
         self.check_sharing(options)?;
         let mut known = self.by_procedure.value(policy, procedure);
         if known.is_some_and(|key| self.is_left(context, key)) {

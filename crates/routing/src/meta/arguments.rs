@@ -106,7 +106,7 @@ impl Arguments {
     }
 
     pub(super) fn id(&self, name: &str) -> Result<u64, Fault> {
-        let id = self.get(name).and_then(Value::as_u64);
+        let id = self.get(name).and_then(Value::as_whole);
         id.ok_or_else(|| self.unlike(name, "an id"))
     }
 
@@ -171,6 +171,7 @@ impl Arguments {
         let options = self.get("options");
         match options.and_then(|options| options.get("match")) {
             None | Some(Value::Null) => Ok(MatchPolicy::Exact),
+            Some(Value::String(text)) if text.is_empty() => Ok(MatchPolicy::Exact),
             Some(given) => {
                 let all = [
                     MatchPolicy::Exact,

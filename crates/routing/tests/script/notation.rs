@@ -475,6 +475,7 @@ fn subscribe_options(word: &str) -> Result<SubscribeOptions, String> {
             "match" => options.match_policy = match_policy(value).ok_or("no such policy")?,
             "get_retained" => options.get_retained = flag(value),
             "nkey" => options.nkey = Some(Box::from(value)).into(),
+            "forward_for" => options.is_forwarded = true,
             "x_acknowledged_delivery" => options.acknowledged_delivery = flag(value),
             _ if unsupported(&mut options.unsupported, key) => {}
             _ => return Err(format!("no such option: {key}={value}")),
@@ -497,6 +498,7 @@ fn register_options(word: &str) -> Result<RegisterOptions, String> {
             }
             ("forward_timeout", value) => options.forward_timeout = flag(value),
             ("force_reregister", value) => options.force_reregister = flag(value),
+            ("forward_for", _) => options.is_forwarded = true,
             ("nkey", value) => options.nkey = Some(Box::from(value)).into(),
             ("concurrency", value) => {
                 options.concurrency = value.parse().map_err(|_| "concurrency is a number")?;

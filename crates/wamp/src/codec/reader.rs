@@ -26,9 +26,9 @@ pub(super) trait Reader<'a>: Sized {
         Ok(())
     }
 
-    /// Reads a null, if one comes next.
+    /// Reads a null, if one comes next, or JavaScript's undefined as libraries write it.
     fn null(&mut self) -> bool;
-    /// An integer that is not negative.
+    /// An integer that is not negative. If something else comes next, nothing is read.
     fn unsigned(&mut self) -> Result<u64>;
     fn boolean(&mut self) -> Result<bool>;
     fn text(&mut self) -> Result<Cow<'a, str>>;

@@ -37,6 +37,9 @@ impl Room {
 pub(super) fn read<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<Value> {
     let offset = reader.value_offset();
     room.take(offset)?;
+    if reader.null() {
+        return Ok(Value::Null);
+    }
     Ok(match reader.token()? {
         Token::Null => Value::Null,
         Token::Boolean(flag) => Value::Bool(flag),

@@ -8,7 +8,7 @@ mod passed_on;
 
 use std::borrow::Cow;
 
-use super::reader::{Kind, Open, Reader, Result, enter};
+use super::reader::{Kind, Open, Reader, Result, Token, enter};
 use super::value::{self, Room};
 use super::{DecodeError, Limits};
 use crate::{
@@ -263,7 +263,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
     fn revocable(&mut self) -> Result<RequestId> {
         let request = self.read("request", |reader| {
             let offset = reader.value_offset();
-            match reader.unsigned()? {
+            match number(reader)? {
                 0 => Ok(0),
                 number => checked_id(number, offset),
             }
@@ -290,7 +290,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
         self.read(name, |reader| {
             let mut room = Room::new(depth_left, HEAD_VALUES_MAX);
             let mut dict = Dict::new();
-            options::entries(reader, &mut room, |reader, key, room| {
+            options::all_entries(reader, &mut room, |reader, key, room| {
                 dict.push((key.to_owned(), value::read(reader, room)?));
                 Ok(())
             })?;
@@ -367,8 +367,25 @@ impl<'a, R: Reader<'a>> Elements<R> {
 
 fn id<'a, R: Reader<'a>>(reader: &mut R) -> Result<u64> {
     let offset = reader.value_offset();
-    let number = reader.unsigned()?;
+    let number = number(reader)?;
     checked_id(number, offset)
+}
+
+/// An integer that is not negative, also one that was written as a double.
+#[inline]
+fn number<'a, R: Reader<'a>>(reader: &mut R) -> Result<u64> {
+    reader.unsigned().or_else(|error| double(reader, error))
+}
+
+#[cold]
+fn double<'a, R: Reader<'a>>(reader: &mut R, error: DecodeError) -> Result<u64> {
+    if reader.kind() != Ok(Kind::Float) {
+        return Err(error);
+    }
+    match reader.token()? {
+        Token::Float(number) => crate::value::whole(number).ok_or(error),
+        _ => Err(error),
+    }
 }
 
 fn checked_id(number: u64, offset: usize) -> Result<u64> {

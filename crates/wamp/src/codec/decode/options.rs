@@ -9,8 +9,9 @@ use super::super::DecodeError;
 use super::super::reader::{Reader, Result, Token, enter};
 use super::super::value::Room;
 use super::id;
-use super::passed_on::{other, trustlevel};
-use crate::options::{ACKNOWLEDGED_DELIVERY, TRUSTLEVEL};
+use super::passed_on::{other, said_for_others, trustlevel};
+use crate::options::{ACKNOWLEDGED_DELIVERY, FORWARD_FOR, TRUSTLEVEL};
+use crate::value::whole as whole_double;
 use crate::{
     CallOptions, CancelMode, CancelOptions, Disclosed, EventDetails, ID_MAX, InterruptOptions,
     InvocationDetails, InvocationPolicy, MatchPolicy, PublishOptions, Receivers, RegisterOptions,
@@ -18,9 +19,25 @@ use crate::{
     YieldOptions,
 };
 
-/// Reads a dictionary, each of its values with `entry`.
+/// Reads options or details, each of their values with `entry`. A key without a value (null, undefined) counts as absent:
+/// clients in JavaScript send options that their caller left out. The attributes of applications are passed on as they are.
 #[inline]
 pub(super) fn entries<'a, R: Reader<'a>>(
+    reader: &mut R,
+    room: &mut Room,
+    mut entry: impl FnMut(&mut R, &str, &mut Room) -> Result<()>,
+) -> Result<()> {
+    all_entries(reader, room, |reader, key, room| {
+        match key.starts_with('_') || !reader.null() {
+            true => entry(reader, key, room),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Reads a dictionary, each of its values with `entry`.
+#[inline]
+pub(super) fn all_entries<'a, R: Reader<'a>>(
     reader: &mut R,
     room: &mut Room,
     mut entry: impl FnMut(&mut R, &str, &mut Room) -> Result<()>,
@@ -38,16 +55,13 @@ pub(super) fn entries<'a, R: Reader<'a>>(
     Ok(())
 }
 
-/// An unknown key of a request that is passed on to nobody. A null is as good as none.
+/// An unknown key of a request that is passed on to nobody.
 fn unknown<'a, R: Reader<'a>>(
     reader: &mut R,
     key: &str,
     room: &Room,
     unsupported: &mut Option<Unsupported>,
 ) -> Result<()> {
-    if reader.null() {
-        return Ok(());
-    }
     *unsupported = Unsupported::from_name(key).or(*unsupported);
     reader.skip(room.depth_left)
 }
@@ -79,7 +93,6 @@ pub(super) fn publish<'a, R: Reader<'a>>(
                 receivers(&mut options).eligible_authrole = Some(list(reader, room, owned_text)?);
             }
             "rkey" => sharding(reader, key, &mut options.sharding, room)?,
-            "runmode" | "nkey" if reader.null() => {}
             "runmode" | "nkey" => {
                 let said = &mut options.sharding.get_or_insert_default().unsupported;
                 unknown(reader, key, room, said)?;
@@ -102,14 +115,14 @@ pub(super) fn subscribe<'a, R: Reader<'a>>(
 ) -> Result<SubscribeOptions> {
     let mut options = SubscribeOptions::default();
     entries(reader, room, |reader, key, room| match key {
-        "match" => word(reader, &MATCH_POLICIES).map(|policy| options.match_policy = policy),
+        "match" => set_word(reader, &MATCH_POLICIES, &mut options.match_policy),
         "get_retained" => reader.boolean().map(|get| options.get_retained = get),
-        "nkey" if reader.null() => Ok(()),
         "nkey" => owned_text(reader).map(|nkey| options.nkey = Some(nkey.into_boxed_str()).into()),
         ACKNOWLEDGED_DELIVERY => {
             let wants = reader.boolean();
             wants.map(|wants| options.acknowledged_delivery = wants)
         }
+        FORWARD_FOR => said_for_others(reader, room).map(|()| options.is_forwarded = true),
         _ => unknown(reader, key, room, &mut options.unsupported),
     })?;
     Ok(options)
@@ -155,7 +168,7 @@ pub(super) fn call<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
     Ok(options)
 }
 
-/// What a request says of shards. A null is as good as none.
+/// What a request says of shards.
 #[cold]
 fn sharding<'a, R: Reader<'a>>(
     reader: &mut R,
@@ -163,13 +176,10 @@ fn sharding<'a, R: Reader<'a>>(
     said: &mut Seldom<Sharding>,
     room: &Room,
 ) -> Result<()> {
-    if reader.null() {
-        return Ok(());
-    }
     let said = said.get_or_insert_default();
     match key {
         "rkey" => said.rkey = Some(reader.text()?.into()),
-        "runmode" => said.runmode = Some(word(reader, &RUNMODES)?),
+        "runmode" => said.runmode = word(reader, &RUNMODES)?,
         _ => unknown(reader, key, room, &mut said.unsupported)?,
     }
     Ok(())
@@ -178,7 +188,7 @@ fn sharding<'a, R: Reader<'a>>(
 pub(super) fn cancel<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<CancelOptions> {
     let mut options = CancelOptions::default();
     entries(reader, room, |reader, key, room| match key {
-        "mode" => word(reader, &CANCEL_MODES).map(|mode| options.mode = mode),
+        "mode" => set_word(reader, &CANCEL_MODES, &mut options.mode),
         _ => reader.skip(room.depth_left),
     })?;
     Ok(options)
@@ -211,13 +221,16 @@ pub(super) fn register<'a, R: Reader<'a>>(
     let mut options = RegisterOptions::default();
     entries(reader, room, |reader, key, room| {
         match key {
-            "match" => options.match_policy = word(reader, &MATCH_POLICIES)?,
-            "invoke" => options.invoke = word(reader, &INVOCATION_POLICIES)?,
+            "match" => set_word(reader, &MATCH_POLICIES, &mut options.match_policy)?,
+            "invoke" => set_word(reader, &INVOCATION_POLICIES, &mut options.invoke)?,
             "forward_timeout" => options.forward_timeout = reader.boolean()?,
             "concurrency" => options.concurrency = concurrency(reader)?,
             "force_reregister" => options.force_reregister = reader.boolean()?,
-            "nkey" if reader.null() => {}
             "nkey" => options.nkey = Some(owned_text(reader)?.into_boxed_str()).into(),
+            FORWARD_FOR => {
+                said_for_others(reader, room)?;
+                options.is_forwarded = true;
+            }
             _ => unknown(reader, key, room, &mut options.unsupported)?,
         }
         Ok(())
@@ -275,7 +288,7 @@ pub(super) fn interrupt<'a, R: Reader<'a>>(
     let mut options = InterruptOptions::default();
     entries(reader, room, |reader, key, room| {
         match key {
-            "mode" => options.mode = Some(word(reader, &CANCEL_MODES)?),
+            "mode" => options.mode = word(reader, &CANCEL_MODES)?,
             "reason" => options.reason = Some(reader.text()?),
             _ => reader.skip(room.depth_left)?,
         }
@@ -360,11 +373,23 @@ const CANCEL_MODES: Words<CancelMode> = Words {
     ],
 };
 
-fn word<'a, R: Reader<'a>, T: Copy>(reader: &mut R, words: &Words<T>) -> Result<T> {
+/// Sets what a word is for, unless the word is empty.
+fn set_word<'a, R: Reader<'a>, T: Copy>(
+    reader: &mut R,
+    words: &Words<T>,
+    set: &mut T,
+) -> Result<()> {
+    *set = word(reader, words)?.unwrap_or(*set);
+    Ok(())
+}
+
+/// A word's meaning. An empty text is no word, as from a client whose default is one.
+fn word<'a, R: Reader<'a>, T: Copy>(reader: &mut R, words: &Words<T>) -> Result<Option<T>> {
     let offset = reader.value_offset();
     let text = reader.text()?;
     match words.words.iter().find(|(word, _)| *word == text) {
-        Some((_, meaning)) => Ok(*meaning),
+        Some((_, meaning)) => Ok(Some(*meaning)),
+        None if text.is_empty() => Ok(None),
         None => Err(DecodeError::unexpected(
             offset,
             words.expected,
@@ -386,11 +411,7 @@ pub(super) fn whole<'a, R: Reader<'a>>(
     let offset = reader.value_offset();
     let number = match reader.token()? {
         Token::Integer(number) => u64::try_from(number).ok(),
-        Token::Float(number)
-            if (0.0..=ID_MAX as f64).contains(&number) && number.fract() == 0.0 =>
-        {
-            Some(number as u64)
-        }
+        Token::Float(number) => whole_double(number),
         _ => None,
     };
     number
@@ -398,12 +419,8 @@ pub(super) fn whole<'a, R: Reader<'a>>(
         .ok_or_else(|| DecodeError::unexpected(offset, expected, "another value"))
 }
 
-/// Invocations at a time; null is as good as not given. Beyond what is counted there is no bound
-/// that could be reached.
+/// Invocations at a time. Beyond what is counted there is no bound that could be reached.
 fn concurrency<'a, R: Reader<'a>>(reader: &mut R) -> Result<u32> {
-    if reader.null() {
-        return Ok(0);
-    }
     let number = whole(reader, 1, "invocations, from 1 to 2^53")?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }

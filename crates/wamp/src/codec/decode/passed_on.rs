@@ -32,45 +32,68 @@ pub(super) fn other<'a, R: Reader<'a>>(
 
 /// Those for whom a router sends on what another one was sent. A receiver's library may end its connection for what
 /// is no such list, so that nothing else passes.
-#[cold]
 fn forward_for<'a, R: Reader<'a>>(
     reader: &mut R,
     room: &mut Room,
     passthru: &mut Option<Box<Dict>>,
 ) -> Result<()> {
-    if reader.null() {
-        return Ok(());
-    }
-    let offset = reader.value_offset();
-    let value = value::read(reader, room)?;
-    let is_list = matches!(&value, Value::List(list) if list.iter().all(is_somebody));
-    if !is_list {
-        let expected = "a list of dictionaries with session, authid and authrole";
-        return Err(DecodeError::unexpected(offset, expected, "something else"));
-    }
+    let value = behind(reader, room)?;
     let passthru = passthru.get_or_insert_default();
     passthru.push((FORWARD_FOR.to_owned(), value));
     Ok(())
 }
 
-/// How far to trust what is published or called. A null is as good as none.
+/// The same in a request that is passed on to no client.
+pub(super) fn said_for_others<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<()> {
+    behind(reader, room).map(|_| ())
+}
+
+#[cold]
+fn behind<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<Value> {
+    let offset = reader.value_offset();
+    let mut value = value::read(reader, room)?;
+    let is_list = match &mut value {
+        Value::List(list) => list.iter_mut().all(is_somebody),
+        _ => false,
+    };
+    if !is_list {
+        let expected = "a list of dictionaries with session, authid and authrole";
+        return Err(DecodeError::unexpected(offset, expected, "something else"));
+    }
+    Ok(value)
+}
+
+/// How far to trust what is published or called.
 #[cold]
 pub(super) fn trustlevel<'a, R: Reader<'a>>(
     reader: &mut R,
     passthru: &mut Option<Box<Dict>>,
 ) -> Result<()> {
-    if reader.null() {
-        return Ok(());
-    }
     let value = Value::from(whole(reader, 0, "an integer, from 0 to 2^53")?);
     let passthru = passthru.get_or_insert_default();
     passthru.push((TRUSTLEVEL.to_owned(), value));
     Ok(())
 }
 
-fn is_somebody(value: &Value) -> bool {
-    let has = |name: &str, is: fn(&Value) -> bool| value.get(name).is_some_and(is);
-    has("session", |value| value.as_u64().is_some())
-        && has("authid", |value| value.as_str().is_some())
-        && has("authrole", |value| value.as_str().is_some())
+/// Whether a value has what a client or router is named by. A session that is a float becomes the integer that the
+/// receivers expect.
+fn is_somebody(value: &mut Value) -> bool {
+    let has_text = |name: &str| {
+        value
+            .get(name)
+            .is_some_and(|value| value.as_str().is_some())
+    };
+    if !has_text("authid") || !has_text("authrole") {
+        return false;
+    }
+    let Value::Dict(entries) = value else {
+        return false;
+    };
+    let session = entries.iter_mut().find(|(name, _)| name == "session");
+    let Some((session, id)) = session.and_then(|(_, value)| Some((value.as_whole()?, value)))
+    else {
+        return false;
+    };
+    *id = Value::from(session);
+    true
 }

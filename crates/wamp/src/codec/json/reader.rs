@@ -166,6 +166,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
         match text.parse() {
             Ok(number) if integer => Ok(number),
             Ok(_) | Err(_) => {
+                self.at = start;
                 let found = if integer { "larger integer" } else { "float" };
                 Err(DecodeError::unexpected(start, "integer", found))
             }

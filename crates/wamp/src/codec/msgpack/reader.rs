@@ -7,6 +7,9 @@ use super::super::reader::{Kind, Open, Reader, Result, Token, check_text, enter,
 
 const EXTENSION: &str = "an extension type, which only MessagePack has";
 
+/// What libraries for JavaScript write for its undefined: an extension of type 0 whose only byte is 0.
+const UNDEFINED: [u8; 3] = [0xd4, 0, 0];
+
 pub(in super::super) struct MsgPackReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -146,9 +149,13 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
 
     #[inline(always)]
     fn null(&mut self) -> bool {
-        let null = self.bytes.get(self.at) == Some(&0xc0);
-        self.at += usize::from(null);
-        null
+        let width = match self.bytes.get(self.at) {
+            Some(0xc0) => 1,
+            Some(0xd4) if self.bytes[self.at..].starts_with(&UNDEFINED) => UNDEFINED.len(),
+            _ => return false,
+        };
+        self.at += width;
+        true
     }
 
     #[inline(always)]
