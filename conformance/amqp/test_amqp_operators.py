@@ -272,6 +272,8 @@ def test_refusals_are_not_lost_among_those_who_come_and_go(embedded):
         connect(place, "nobody")
     line = embedded.await_log(lambda line: "login refused" in line.text, since)
     assert line.level == "WARN"
+    names = ("user", "method", "cause")
+    assert [line.fields[name] for name in names] == ["nobody", "PLAIN", "login"]
 
 
 # Lists and verbs.

@@ -191,9 +191,10 @@ def test_only_so_many_are_asked_at_a_time(start_router, monkeypatch):
 
 def test_who_does_not_answer_is_closed(start_router, monkeypatch):
     monkeypatch.setenv("TICKET", "hunter3")
-    node = start_router(closed(AUTH, limits={"handshake_timeout_ms": 100}))
+    node = start_router(closed(AUTH, limits={"challenge_timeout_ms": 100}))
     with hello(node, **TICKET) as peer:
         peer.hear(CHALLENGE)
+        assert peer.hear(ABORT)[2] == "crosstie.error.challenge_timeout"
         peer.expect_end()
     await_true("its place is free", lambda: node.metric("handshakes_pending") == 0)
 

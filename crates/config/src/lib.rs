@@ -47,12 +47,12 @@ pub use files::{Files, NamedFiles};
 pub use joint_circle::joints_in_a_circle;
 pub use model::{
     Admin, Admits, Allow, Allowed, Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission,
-    AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, Cgi, ChildEnvironment,
-    Component, ComponentKind, Config, ContainerShutdown, ContainerWorker, Controller, Cookie,
-    CookieStore, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions,
-    Deflate, Disclose, DiscloseMe, EmptyEligible, Endpoint, EventStore, FileSource, Forwarding,
-    GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, HttpBridge,
-    HttpBridgeOptions, Inherit, Json, Limits, ListenerLimits, LoneSurrogates, LongPoll,
+    AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, CancelAnswers, Cgi,
+    ChildEnvironment, Component, ComponentKind, Config, ContainerShutdown, ContainerWorker,
+    Controller, Cookie, CookieStore, DefinedArguments, DefinedBinding, DefinedExchange,
+    DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe, EmptyEligible, Endpoint, EventStore,
+    FileSource, Forwarding, GuestInput, GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker,
+    HttpBridge, HttpBridgeOptions, Inherit, Json, Limits, ListenerLimits, LoneSurrogates, LongPoll,
     MatchPolicy, NativeOptions, OnLeave, OutgoingBridge, OutgoingKind, Page, Permission, Ping,
     RawSocket, Realm, RealmLimits, RequestIdCheck, RequestKey, Restart, ReverseProxy, Role,
     RoleMatch, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,

@@ -87,6 +87,11 @@ impl Door {
         self.pending.load(Ordering::Relaxed)
     }
 
+    /// Whether so many are not done that none may wait for a person for long.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.pending() > self.pending_max / 2
+    }
+
     pub(crate) fn pending_max(&self) -> usize {
         self.pending_max
     }

@@ -93,7 +93,7 @@ pub(crate) struct WebSocketEndpoint {
     is_service: bool,
     pub(crate) options: WebSocket,
     pub(crate) auth: Arc<LiveMethods>,
-    pub(crate) cookies: Option<Jar>,
+    pub(crate) cookies: Option<Arc<Jar>>,
     pub(crate) supervision: Arc<Supervision>,
 }
 
@@ -108,17 +108,19 @@ struct Endpoints {
 impl Endpoints {
     fn of(
         transport: &model::Transport,
-        router: &RouterState,
+        router: &Arc<RouterState>,
         directory: &Path,
     ) -> io::Result<Self> {
-        let live = |auth: &Arc<Methods>| LiveMethods::start(auth, directory, &router.door);
+        let live = |auth: &Arc<Methods>| LiveMethods::start(auth, directory, router);
         let rawsocket = |options: &RawSocket| {
             let auth = live(&options.auth)?;
             io::Result::Ok(RawSocketEndpoint::new(options, auth))
         };
         let websocket = |path: Option<&String>, options: &WebSocket| {
             let auth = live(&options.auth)?;
-            WebSocketEndpoint::new(path, options, auth, directory)
+            let endpoint = WebSocketEndpoint::new(path, options, auth, directory)?;
+            router.jars.add(endpoint.cookies.as_ref());
+            io::Result::Ok(endpoint)
         };
         let services = |web: &model::Web| {
             let service = |(path, options): (Option<String>, &WebSocket)| {
@@ -204,7 +206,7 @@ impl WebSocketEndpoint {
             path: path.cloned(),
             is_service: false,
             auth,
-            cookies: cookies.transpose()?,
+            cookies: cookies.transpose()?.map(Arc::new),
             supervision: Arc::new((&options.options).into()),
             options: options.clone(),
         })

@@ -34,13 +34,71 @@ pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
     }
 }
 
-/// A peer was not let into a realm or a vhost, or not any more, by no fault of its own making.
-pub(crate) fn session_refused(connection: &Connection, reason: &str, text: &str) {
+/// A peer that is not let into a realm or a vhost, or not any more. What it is not known to have said is empty. It has no
+/// credentials in it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Refused<'r> {
+    /// As the peer is told it, where its protocol has words for it.
+    pub(crate) reason: &'r str,
+    pub(crate) text: &'r str,
+    /// A word for the operator.
+    pub(crate) cause: &'r str,
+    /// The authid or the user.
+    pub(crate) who: &'r str,
+    /// The realm or the vhost.
+    pub(crate) place: &'r str,
+    /// Of authentication.
+    pub(crate) method: &'r str,
+}
+
+impl<'r> Refused<'r> {
+    /// For a reason whose last word is the cause.
+    pub(crate) fn new(reason: &'r str, text: &'r str) -> Self {
+        Self {
+            reason,
+            text,
+            cause: reason.rsplit('.').next().unwrap_or(reason),
+            ..Self::default()
+        }
+    }
+}
+
+/// A peer was not let into a realm.
+pub(crate) fn session_refused(connection: &Connection, refused: &Refused<'_>) {
     counters().count(Counter::SessionsRefused);
     if FAULTS.may_log() {
-        let (reason, text) = (Escaped(reason), Escaped(text));
-        tracing::warn!(peer = %connection.peer(), %reason, "session refused: {text}");
+        tracing::warn!(
+            peer = %connection.peer(),
+            authid = said(refused.who),
+            realm = said(refused.place),
+            method = said(refused.method),
+            cause = said(refused.cause),
+            reason = %Escaped(refused.reason),
+            "session refused: {}",
+            Escaped(refused.text)
+        );
     }
+}
+
+/// An AMQP client was not let into a vhost.
+pub(crate) fn connection_refused(connection: &Connection, refused: &Refused<'_>) {
+    counters().count(Counter::SessionsRefused);
+    if FAULTS.may_log() {
+        tracing::warn!(
+            peer = %connection.peer(),
+            user = said(refused.who),
+            vhost = said(refused.place),
+            method = said(refused.method),
+            cause = said(refused.cause),
+            reason = %Escaped(refused.reason),
+            "session refused: {}",
+            Escaped(refused.text)
+        );
+    }
+}
+
+fn said(text: &str) -> Option<tracing::field::DisplayValue<Escaped<'_>>> {
+    (!text.is_empty()).then(|| tracing::field::display(Escaped(text)))
 }
 
 /// A channel's client was closed at a bound; the counter of that bound has counted it.

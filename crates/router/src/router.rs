@@ -103,7 +103,7 @@ impl Router {
             make_http,
         ));
         let watched = Arc::clone(&state);
-        workers.spawn_keeper(async move { watched.watch.run().await });
+        workers.spawn_keeper(async move { watched.watch.run(&watched.door).await });
         Ok(Self {
             state,
             workers: Arc::new(workers),

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::addresses::Addresses;
 use crate::amqp::Broker;
+use crate::cookies::Jars;
 use crate::counters::{Counter, counters};
 use crate::denials::Denials;
 use crate::door::Door;
@@ -59,6 +60,7 @@ pub(crate) struct RouterState {
     pub(crate) overview: Arc<Overview>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) request_head_bytes_max: usize,
+    pub(crate) challenge_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) connections_max: usize,
     /// Connections by the addresses that they come from.
@@ -71,6 +73,7 @@ pub(crate) struct RouterState {
     pub(crate) door: Arc<Door>,
     pub(crate) denials: Denials,
     pub(crate) authenticators: Authenticators,
+    pub(crate) jars: Jars,
     pub(crate) key: Option<Arc<SigningKey>>,
     /// For web services that programs answer.
     pub(crate) hosting: Hosting,
@@ -119,6 +122,7 @@ impl RouterState {
             overview: Arc::clone(&options.overview),
             handshake_timeout: limits.handshake_timeout,
             request_head_bytes_max: limits.request_head_bytes_max,
+            challenge_timeout: limits.challenge_timeout,
             shutdown_timeout: limits.shutdown_timeout,
             connections_max: limits.sessions_max,
             peer_addresses: Addresses::default(),
@@ -137,6 +141,7 @@ impl RouterState {
             )),
             denials: Denials::new(options.audit.clone()),
             authenticators: Authenticators::default(),
+            jars: Jars::default(),
             key: options.key.clone(),
             hosting: Hosting {
                 programs: options.programs.clone(),
@@ -374,6 +379,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
             model::CallTimeoutUnit::Seconds => CallTimeoutUnit::Seconds,
         },
         empty_eligible: realm.empty_eligible,
+        cancel_answers: realm.cancel_answers,
         on_leave: realm.on_leave,
         meta_api: realm.meta_api,
         history: realm.history.clone(),

@@ -3,6 +3,8 @@
 //! A timer per connection would cost each idle session more memory than its session state; a
 //! sweep costs a load per connection and second.
 
+mod asked;
+
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,9 +18,12 @@ use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::counters::{Counter, counters};
+use crate::door::Door;
 use crate::leaving::Awaited;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::supervision::CLOSING_MAX;
+pub(crate) use asked::Asked;
 
 /// All connections of a router.
 #[derive(Default)]
@@ -34,10 +39,15 @@ struct Watched {
     phase: Phase,
 }
 
-#[derive(Clone, Copy)]
 enum Phase {
     /// Between the connection and the session.
-    Opening { within_s: u32 },
+    Opening {
+        within_s: u32,
+        /// So long the client was asked before, in all.
+        asked_s: u32,
+    },
+    /// The client is asked for its credentials: the handshake's own time stands still.
+    Asked(Box<Asked>),
     Open {
         framing: Framing,
         ping: PingTimes,
@@ -75,6 +85,7 @@ impl Watch {
     ) -> WatchKey {
         let phase = Phase::Opening {
             within_s: whole_seconds(within),
+            asked_s: 0,
         };
         self.entries.lock().insert(Watched {
             connection,
@@ -115,7 +126,43 @@ impl Watch {
     /// There is no session any more; the next must come in time.
     pub(crate) fn opening(&self, key: WatchKey, within: Duration) {
         let within_s = whole_seconds(within);
-        self.set_phase(key, Phase::Opening { within_s });
+        let asked_s = 0;
+        self.set_phase(key, Phase::Opening { within_s, asked_s });
+    }
+
+    /// The client is asked for its credentials, for which it has `within` in all. What is left of the handshake's own
+    /// time, of `handshake` where a session went before, is left for later.
+    pub(crate) fn asked(
+        &self,
+        key: WatchKey,
+        mut asked: Box<Asked>,
+        within: Duration,
+        handshake: Duration,
+    ) {
+        if let Some(watched) = self.entries.lock().get_mut(key) {
+            (asked.left_s, asked.asked_s) = match watched.phase {
+                Phase::Opening { within_s, asked_s } => {
+                    (within_s.saturating_sub(watched.age_s(now_s())), asked_s)
+                }
+                _ => (whole_seconds(handshake), 0),
+            };
+            asked.within_s = whole_seconds(within);
+            watched.phase = Phase::Asked(asked);
+            watched.since_s = now_s();
+        }
+    }
+
+    /// The client has answered: the handshake's own time goes on.
+    pub(crate) fn going_on(&self, key: WatchKey) {
+        if let Some(watched) = self.entries.lock().get_mut(key)
+            && let Phase::Asked(asked) = &watched.phase
+        {
+            watched.phase = Phase::Opening {
+                within_s: asked.left_s,
+                asked_s: asked.asked_s.saturating_add(watched.age_s(now_s())),
+            };
+            watched.since_s = now_s();
+        }
     }
 
     /// A ping was answered.
@@ -167,7 +214,7 @@ impl Watch {
                 continue;
             }
             match watched.phase {
-                Phase::Opening { .. } => {
+                Phase::Opening { .. } | Phase::Asked(_) => {
                     watched.connection.finish();
                     watched.connection.close();
                 }
@@ -187,11 +234,11 @@ impl Watch {
     }
 
     /// Looks at every connection once a second, for ever.
-    pub(crate) async fn run(&self) {
+    pub(crate) async fn run(&self, door: &Door) {
         let mut interval = tokio::time::interval(Duration::from_secs(1));
         loop {
             interval.tick().await;
-            self.sweep(now_s());
+            self.sweep(now_s(), door);
             crosstie_transport::uncork();
         }
     }
@@ -205,24 +252,32 @@ impl Watch {
 
     /// Goes through all connections, some at a time: threads that open, close or answer wait for
     /// a portion at most.
-    fn sweep(&self, now_s: u32) {
+    fn sweep(&self, now_s: u32, door: &Door) {
+        let is_crowded = door.is_crowded();
         let mut next = 0;
         loop {
             let mut faults = Vec::new();
+            let mut overdue = Vec::new();
             {
                 let mut entries = self.entries.lock();
                 let end = next + SWEEP_MAX;
                 for key in next..end.min(entries.capacity()) {
-                    if let Some(watched) = entries.get_mut(key)
-                        && let Some(fault) = watched.judge(now_s)
-                    {
+                    let Some(watched) = entries.get_mut(key) else {
+                        continue;
+                    };
+                    if let Some(fault) = watched.judge(now_s) {
                         faults.push((Arc::clone(&watched.connection), fault));
+                    } else {
+                        overdue.extend(watched.take_overdue(now_s, is_crowded));
                     }
                 }
                 next = end;
                 if next >= entries.capacity() {
                     next = 0;
                 }
+            }
+            for asked in overdue {
+                asked.refuse(door);
             }
             for (connection, (counter, text)) in faults {
                 counters().count(counter);
@@ -283,6 +338,36 @@ const SWEEP_MAX: usize = 1024;
 type Fault = (Counter, &'static str);
 
 impl Watched {
+    fn age_s(&self, now_s: u32) -> u32 {
+        now_s.saturating_sub(self.since_s)
+    }
+
+    /// A client that was asked, and has taken too long: what it was asked. Where handshakes are many, they have no more
+    /// than their own time.
+    fn take_overdue(&mut self, now_s: u32, is_crowded: bool) -> Option<Box<Asked>> {
+        let Phase::Asked(asked) = &mut self.phase else {
+            return None;
+        };
+        let age_s = now_s.saturating_sub(self.since_s);
+        let rest_s = asked.within_s.saturating_sub(asked.asked_s);
+        let allowed_s = match is_crowded {
+            true => rest_s.min(asked.left_s),
+            false => rest_s,
+        };
+        if age_s <= allowed_s {
+            return None;
+        }
+        asked.within_s = asked.asked_s.saturating_add(allowed_s);
+        let closing = Phase::Closing {
+            within_s: whole_seconds(CLOSING_MAX),
+        };
+        self.since_s = now_s;
+        match std::mem::replace(&mut self.phase, closing) {
+            Phase::Asked(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
     /// Looks at the connection; pings it where that is due.
     fn judge(&mut self, now_s: u32) -> Option<Fault> {
         let connection = &self.connection;
@@ -303,10 +388,10 @@ impl Watched {
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {
             // Browsers keep spare connections, and load balancers look whether a port is open.
-            Phase::Opening { within_s } if age_s > *within_s && connection.is_unused() => {
+            Phase::Opening { within_s, .. } if age_s > *within_s && connection.is_unused() => {
                 Some((Counter::ConnectionsClosedUnused, UNUSED))
             }
-            Phase::Opening { within_s } if age_s > *within_s => {
+            Phase::Opening { within_s, .. } if age_s > *within_s => {
                 Some((Counter::ConnectionsRefused, "no session was opened in time"))
             }
             Phase::Closing { within_s } if age_s > *within_s => {
@@ -355,7 +440,7 @@ impl Watched {
                 }
                 None
             }
-            Phase::Opening { .. } | Phase::Amqp { .. } | Phase::Closing { .. } => None,
+            _ => None,
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct RealmConfig {
     pub call_timeout_unit: CallTimeoutUnit,
     /// Whom an empty whitelist of a publication reaches.
     pub empty_eligible: EmptyEligible,
+    /// Which CANCELs are answered.
+    pub cancel_answers: CancelAnswers,
     /// What is told of a session that has left.
     pub on_leave: OnLeave,
     /// Whether the realm has the meta procedures and events.
@@ -91,6 +93,7 @@ impl RealmConfig {
             disclose_me: DiscloseMe::default(),
             call_timeout_unit: CallTimeoutUnit::default(),
             empty_eligible: EmptyEligible::default(),
+            cancel_answers: CancelAnswers::default(),
             on_leave: OnLeave::default(),
             meta_api: true,
             roles: vec![Role::everything("anonymous")],
@@ -161,6 +164,18 @@ pub enum EmptyEligible {
     Nobody,
     /// As good as no list, as Crossbar.io takes it: the event reaches everybody.
     Everybody,
+}
+
+/// Whether a caller that cancels a call gets its ERROR. With the mode `kill` it always does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CancelAnswers {
+    /// Unless the client is one that forgets the call with its CANCEL, as Autobahn|JS does.
+    #[default]
+    ByClient,
+    /// As the specification says.
+    Always,
+    /// No client gets one in another mode.
+    KillOnly,
 }
 
 /// What `wamp.session.on_leave` says (WAMP advanced profile, "Session Meta Events").

@@ -4,6 +4,8 @@ use std::fmt;
 
 use crosstie_wamp::{Dict, Value};
 
+use crate::forgetful::is_forgetful;
+
 /// The features a client announced, as far as the routing depends on them. Two bytes: every session has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientFeatures(u16);
@@ -75,10 +77,24 @@ impl FromIterator<ClientFeature> for ClientFeatures {
 }
 
 impl ClientFeatures {
+    /// The client forgets a call when it cancels it, and takes an answer for a violation.
+    const FORGETFUL: u16 = 1 << 15;
+
     /// Whether that one was announced.
     #[inline]
     pub fn has(self, feature: ClientFeature) -> bool {
         self.0 & feature.bit() != 0
+    }
+
+    /// Whether the client forgets a call when it cancels it.
+    pub(crate) fn is_forgetful(self) -> bool {
+        self.0 & Self::FORGETFUL != 0
+    }
+
+    /// The same of a client that does.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        Self(self.0 | Self::FORGETFUL)
     }
 
     /// Reads `HELLO.Details`. Whatever is not announced as `true` is not supported.
@@ -110,7 +126,11 @@ impl ClientFeatures {
             says(role, name) || is_misspelt || is_elsewhere
         };
         let all = ClientFeature::ALL.into_iter();
-        Ok(all.filter(is_announced).collect())
+        let announced: Self = all.filter(is_announced).collect();
+        Ok(match is_forgetful(details) {
+            true => announced.forgetful(),
+            false => announced,
+        })
     }
 }
 
@@ -251,7 +271,7 @@ const DEALER_META_FEATURES: [&str; 4] = [
     "x_meta_api_paging",
 ];
 
-fn lookup<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {
+pub(crate) fn lookup<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {
     dict.iter()
         .find(|(name, _)| name == key)
         .map(|(_, value)| value)

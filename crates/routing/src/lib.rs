@@ -57,6 +57,7 @@ mod entrusted;
 mod events;
 mod fault;
 mod features;
+mod forgetful;
 mod forwarding;
 mod handed;
 mod identity;
@@ -80,6 +81,7 @@ mod receivers;
 mod recorded;
 mod reflection;
 mod resuming;
+mod revoking;
 mod session;
 mod sharding;
 mod taking_out;
@@ -98,8 +100,8 @@ pub use authz::{
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, SlowConsumer, Verdict,
 };
 pub use config::{
-    CallQueue, CallTimeoutUnit, DiscloseMe, EmptyEligible, OnLeave, RealmConfig, Recording,
-    RequestIdCheck, Resumption, Retention,
+    CallQueue, CallTimeoutUnit, CancelAnswers, DiscloseMe, EmptyEligible, OnLeave, RealmConfig,
+    Recording, RequestIdCheck, Resumption, Retention,
 };
 pub use counts::RealmCounts;
 pub use fault::{Violation, error};
@@ -108,10 +110,13 @@ pub use identity::{Identity, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;
 pub use meta::meta_procedures;
-pub use outbox::{Acknowledgement, CloseReason, Denial, Note, Outbox, Refused, Unrecorded};
+pub use outbox::{
+    Acknowledgement, CloseReason, Denial, LoggedOut, Note, Outbox, Refused, Unrecorded,
+};
 pub use realm::{Realm, SessionView};
 pub use recall::{Recall, Recalled};
 pub use recorded::{Recorded, RetainedEvent};
+pub use revoking::Revocation;
 pub use taking_out::TakingOut;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

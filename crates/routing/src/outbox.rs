@@ -37,6 +37,9 @@ pub trait Outbox<H> {
     /// A session that is out of the realm is to be told so, and why: one session has ended it for another.
     fn goodbye(&mut self, _session: &H, _reason: &str, _message: Option<&str>) {}
 
+    /// Sessions were ended for a logout: what is remembered of their logins is to be forgotten before they are told.
+    fn logged_out(&mut self, _whose: LoggedOut<'_>) {}
+
     /// A session is another connection's from now on: the one before is to be closed, if it is not, and what is held for the
     /// session is the new one's.
     fn resumed(&mut self, _before: &H, _now: &H) {}
@@ -183,4 +186,12 @@ pub enum CloseReason {
     ResultRefused,
     /// It has more events to acknowledge than it may, or its queue has no room for the first of them.
     Unacknowledged,
+}
+
+/// Those whose logins are forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggedOut<'a> {
+    Authid(&'a str),
+    Authrole(&'a str),
+    All,
 }

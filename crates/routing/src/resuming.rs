@@ -8,6 +8,7 @@
 use crosstie_wamp::SessionId;
 
 use crate::detached::{LOOK_US, Resumable, ResumeBytes};
+use crate::identity::SessionIndex;
 use crate::{ClientFeatures, Identity, Outbox, Realm, SessionKey, Time};
 
 impl<H> Realm<H> {
@@ -87,6 +88,21 @@ impl<H> Realm<H> {
         out.resumed(&before, &session.handle);
         let identity = session.identity.clone();
         Some((self.sessions.rename(index), identity))
+    }
+
+    /// Does not let a session be resumed any more; whether it waits for its client.
+    pub(crate) fn forget_resumable(&mut self, index: SessionIndex) -> bool {
+        let rare = self.sessions[index].rare.as_mut();
+        let resumable = rare.map(|rare| &mut rare.resumable);
+        let is_waiting = |resumable: &Resumable| resumable.until.is_some();
+        match resumable {
+            Some(Some(resumable)) if is_waiting(resumable) => true,
+            Some(resumable) => {
+                *resumable = None;
+                false
+            }
+            None => false,
+        }
     }
 
     /// Sends a session that was resumed what it has not acknowledged.

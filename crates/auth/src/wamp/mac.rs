@@ -10,3 +10,9 @@ pub(super) fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     let mac = mac.map(|mac| mac.chain_update(text).finalize().into_bytes());
     mac.map_or([0; 32], Into::into)
 }
+
+/// A text of a credential that may not be there.
+pub(super) fn optional(text: Option<&str>) -> Vec<u8> {
+    text.map(|text| [b"+", text.as_bytes()].concat())
+        .unwrap_or_default()
+}

@@ -19,6 +19,8 @@ pub struct Methods {
     pub tls: Option<Tls>,
     /// Whether those are known again that have logged in by another one.
     pub cookie: bool,
+    /// Whether the sessions of a principal end when it is taken out of its file, or changed there.
+    pub ends_revoked: bool,
     pub error_texts: ErrorTexts,
     /// Where principals are that have not been read.
     pub files: Vec<PrincipalsFile>,

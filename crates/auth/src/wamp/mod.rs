@@ -39,6 +39,7 @@ mod principals_file;
 mod refusal;
 mod resumption;
 pub mod scram;
+mod standing;
 mod step;
 mod ticket;
 mod tls;

@@ -62,10 +62,12 @@ pub enum Cause {
     NoSuchRole,
     /// As many of its origin or for its authid have failed as may at a time.
     TooManyFailures,
+    /// It has not answered CHALLENGE in time.
+    ChallengeTimeout,
 }
 
 impl Cause {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::NoMethod,
         Self::NoAuthid,
         Self::UnknownPrincipal,
@@ -87,6 +89,7 @@ impl Cause {
         Self::NoSuchRealm,
         Self::NoSuchRole,
         Self::TooManyFailures,
+        Self::ChallengeTimeout,
     ];
 
     /// As logs and metrics have it.
@@ -113,6 +116,7 @@ impl Cause {
             Self::NoSuchRealm => "no_such_realm",
             Self::NoSuchRole => "no_such_role",
             Self::TooManyFailures => "too_many_failures",
+            Self::ChallengeTimeout => "challenge_timeout",
         }
     }
 
@@ -152,6 +156,11 @@ impl Refusal {
     pub(super) fn of_credentials(cause: Cause, in_other_words: Option<String>) -> Self {
         let text = in_other_words.unwrap_or_else(|| NOT_VALID.to_owned());
         Self::new(NOT_AUTHORIZED, text, cause)
+    }
+
+    /// Of a principal whose credentials were right when its handshake began, and are not any more.
+    pub fn revoked() -> Self {
+        Self::of_credentials(Cause::UnknownPrincipal, None)
     }
 
     /// An authenticator that did not do its work.

@@ -1,7 +1,12 @@
 //! Cookies: how many are kept, for how long, and their lines in a file.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crosstie_auth::wamp::cookie::{Cookies, Record, Remembered};
-use crosstie_auth::wamp::{Anonymous, Channel, Method, Methods};
+use crosstie_auth::wamp::{
+    Anonymous, Authenticator, Channel, Method, Methods, Provider, Ticket, Tickets,
+};
 
 use crate::script::{GIVEN, check_over};
 
@@ -17,6 +22,7 @@ fn record(text: &str, authid: &str, created_ms: u64) -> Record {
             authrole: "user".into(),
             authmethod: Method::Ticket,
             authextra: Vec::new(),
+            stamp: None,
         },
     }
 }
@@ -153,4 +159,92 @@ fn who_is_known_again() {
         }
         .is_empty()
     );
+}
+
+#[test]
+fn a_logout_forgets_a_principal_a_role_or_a_realm() {
+    for (whose, left) in [
+        ((Some("joe"), None), ["b", "c"].as_slice()),
+        ((Some("nobody"), None), &["a", "b", "c"]),
+        ((None, Some("user")), &["c"]),
+        ((None, Some("no such role")), &["a", "b", "c"]),
+        ((None, None), &["c"]),
+    ] {
+        let mut cookies = Cookies::new(10);
+        let mut gone = Vec::new();
+        let mut elsewhere = record("c", "joe", 0);
+        elsewhere.who.realm = "realm2".to_owned();
+        for kept in [record("a", "joe", 0), record("b", "ann", 0), elsewhere] {
+            cookies.keep(kept, &mut gone);
+        }
+        cookies.forget_of("realm1", whose, &mut gone);
+        assert_eq!(texts(&cookies), left, "{whose:?}");
+        assert_eq!(gone.len(), 3 - left.len());
+    }
+}
+
+/// Those that stand in a configuration, with tickets of that name.
+fn tickets(principals: &[(&str, &str, Option<&str>)]) -> Methods {
+    let mut tickets = Tickets::default();
+    for (authid, ticket, role) in principals {
+        tickets.insert(authid, ticket, *role);
+    }
+    Methods {
+        ticket: Some(Ticket::Static {
+            principals: Arc::new(tickets),
+            default_role: None,
+        }),
+        cookie: true,
+        ..Methods::default()
+    }
+}
+
+#[test]
+fn a_login_is_remembered_while_its_principal_is_there_unchanged() {
+    let before = tickets(&[("joe", "secret", Some("user")), ("ann", "x", None)]);
+    let who = Remembered {
+        stamp: before.stamp(Method::Ticket, "joe"),
+        ..record("abc", "joe", 0).who
+    };
+    let of_old = record("abc", "joe", 0).who;
+    let dynamic = Methods {
+        ticket: Some(Ticket::Dynamic(Authenticator {
+            procedure: "com.example.ask".into(),
+            realm: None,
+            role: "trusted".into(),
+            default_role: None,
+            timeout: Duration::from_secs(1),
+            authprovider: Provider::Dynamic,
+        })),
+        ..Methods::default()
+    };
+    let ann: &[(&str, &str, Option<&str>)] = &[("ann", "x", None)];
+    for (methods, expected, of_old_expected) in [
+        (before.clone(), true, true),
+        (tickets(&[("joe", "secret", Some("user"))]), true, true),
+        (tickets(&[("joe", "other", Some("user"))]), false, true),
+        (tickets(&[("joe", "secret", Some("admin"))]), false, true),
+        (tickets(&[("joe", "secret", None)]), false, true),
+        (tickets(ann), false, false),
+        (Methods::default(), false, false),
+        (dynamic, true, true),
+    ] {
+        assert_eq!(methods.vouches_for(&who), expected, "{methods:?}");
+        assert_eq!(methods.vouches_for(&of_old), of_old_expected, "{methods:?}");
+        let is_revoked = before
+            .revoked_by(&methods)
+            .contains(&(Method::Ticket, "joe".to_owned()));
+        assert_eq!(
+            is_revoked,
+            methods.stamp(Method::Ticket, "joe") != who.stamp
+        );
+    }
+    assert!(before.revoked_by(&before).is_empty());
+    let mut line = Vec::new();
+    let kept = Record {
+        who,
+        ..record("abc", "joe", 0)
+    };
+    kept.write(None, &mut line);
+    assert_eq!(Record::read(&line), Some(("abc".to_owned(), Some(kept))));
 }

@@ -35,6 +35,7 @@ impl Builder<'_> {
             jwt: auth.object("jwt").map(|jwt| self.jwt(jwt)),
             tls: auth.object("tls").map(|tls| self.certificates(tls)),
             cookie: auth.given("cookie").is_some(),
+            ends_revoked: auth.boolean("end_revoked_sessions"),
             error_texts: match auth.text("error_texts") {
                 Some("crossbar") => ErrorTexts::Crossbar,
                 _ => ErrorTexts::Neutral,

@@ -169,6 +169,7 @@ fn limits(limits: View<'_>) -> Limits {
         depth_max: bound(limits, "depth_max"),
         handshake_timeout: milliseconds(limits, "handshake_timeout_ms"),
         request_head_bytes_max: bound(limits, "request_head_bytes_max"),
+        challenge_timeout: milliseconds(limits, "challenge_timeout_ms"),
         handshakes_pending_max: bound(limits, "handshakes_pending_max"),
         login_delay_max: milliseconds(limits, "login_delay_ms_max"),
         sessions_max: bound(limits, "sessions_max"),

@@ -5,8 +5,8 @@ use crosstie_routing::{Authorizer, CacheOptions, CacheScope, Resumption, WILDCAR
 use super::session_limits::{realm_limits, session_limits};
 use super::{Builder, Names, size};
 use crate::model::{
-    Allow, CallTimeoutUnit, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates, MatchPolicy,
-    OnLeave, Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
+    Allow, CallTimeoutUnit, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates,
+    MatchPolicy, OnLeave, Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -64,6 +64,11 @@ impl Builder<'_> {
             empty_eligible: match options.text("empty_eligible") {
                 Some("everybody") => EmptyEligible::Everybody,
                 _ => EmptyEligible::Nobody,
+            },
+            cancel_answers: match options.text("cancel_answers") {
+                Some("always") => CancelAnswers::Always,
+                Some("kill_only") => CancelAnswers::KillOnly,
+                _ => CancelAnswers::ByClient,
             },
             on_leave: match options.text("on_leave") {
                 Some("specified") => OnLeave::Specified,

@@ -3,7 +3,9 @@
 use super::certificates::TLS_AUTH;
 use super::cookie::COOKIE_AUTH;
 use super::cryptosign::CRYPTOSIGN;
-use super::form::{Fallback, Key, Kind, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key};
+use super::form::{
+    Fallback, Key, Kind, NO, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key,
+};
 use super::jwt::JWT;
 use super::scram::SCRAM;
 
@@ -62,6 +64,15 @@ pub(crate) static AUTH: Table = Table {
             "Sessions whose browser has logged in before, by another method and with the same `cookie`.",
         )
         .otherwise("not taken"),
+        key(
+            "end_revoked_sessions",
+            Kind::Boolean,
+            "Whether the sessions of a principal end at once when it is taken out of its file, or has another secret, key \
+             or role there. Otherwise they go on until their clients leave. Its cookies, kept decisions and sessions that \
+             wait to be resumed end in any case.",
+        )
+        .fallback(NO)
+        .own(),
         key(
             "error_texts",
             Kind::OneOf(&ERROR_TEXTS),

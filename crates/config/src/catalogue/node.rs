@@ -209,6 +209,14 @@ pub(super) static LIMITS: Table = Table {
         )
         .fallback(Fallback::Integer(32 << 10)),
         key(
+            "challenge_timeout_ms",
+            integer(100, 3_600_000),
+            "How long a WAMP client may take to answer CHALLENGE, in milliseconds, before it is sent ABORT: a person may \
+             have to type a password. `handshake_timeout_ms` stands still meanwhile. While more than half of \
+             `handshakes_pending_max` are not done, a client has no more than what is left of `handshake_timeout_ms`.",
+        )
+        .fallback(Fallback::Integer(60_000)),
+        key(
             "handshakes_pending_max",
             integer(1, 100_000_000),
             "Handshakes of a router worker that are not done: sessions that have been sent a \

@@ -141,6 +141,15 @@ static REALM_OPTIONS: Table = Table {
         .fallback(Fallback::Text("nobody"))
         .own(),
         key(
+            "cancel_answers",
+            Kind::OneOf(&CANCEL_ANSWERS),
+            "Whether a caller that sends CANCEL gets the ERROR that the specification asks for. With the mode `kill` it \
+             always does. `by_client`: every client but Autobahn|JS, whose session ends with 3002 when a call is answered \
+             that it has cancelled; it is recognized by its HELLO. `kill_only`: no client.",
+        )
+        .fallback(Fallback::Text("by_client"))
+        .own(),
+        key(
             "on_leave",
             Kind::OneOf(&ON_LEAVE),
             "What `wamp.session.on_leave` says of a session that has left: its id alone, as on Crossbar.io, or, as the \
@@ -194,6 +203,11 @@ static LONE_SURROGATES: Words = Words {
 static EMPTY_ELIGIBLE: Words = Words {
     path: "realms[].options.empty_eligible",
     words: &["nobody", "everybody"],
+};
+
+static CANCEL_ANSWERS: Words = Words {
+    path: "realms[].options.cancel_answers",
+    words: &["by_client", "always", "kill_only"],
 };
 
 static ON_LEAVE: Words = Words {

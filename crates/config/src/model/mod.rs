@@ -25,8 +25,8 @@ pub use amqp::{
     Skipped,
 };
 pub use crosstie_routing::{
-    Allow, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck, Role,
-    RoleMatch,
+    Allow, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck,
+    Role, RoleMatch,
 };
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
@@ -104,6 +104,7 @@ pub struct Realm {
     pub call_timeout_unit: CallTimeoutUnit,
     pub lone_surrogates: LoneSurrogates,
     pub empty_eligible: EmptyEligible,
+    pub cancel_answers: CancelAnswers,
     pub on_leave: OnLeave,
     /// WELCOME says which node, worker and process serve the session.
     pub discloses_router: bool,
@@ -196,6 +197,7 @@ pub struct Limits {
     pub depth_max: usize,
     pub handshake_timeout: Duration,
     pub request_head_bytes_max: usize,
+    pub challenge_timeout: Duration,
     pub handshakes_pending_max: usize,
     /// Of the answer to wrong credentials; zero where none waits.
     pub login_delay_max: Duration,

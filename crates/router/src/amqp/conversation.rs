@@ -154,7 +154,8 @@ impl Conversation {
             }
         };
         if let Some(excess) = self.excess {
-            report::session_refused(&self.connection, excess.reason(), excess.text());
+            let refused = report::Refused::new(excess.reason(), excess.text());
+            report::connection_refused(&self.connection, &refused);
             self.count_refused();
             return Handled::End(End::Answered);
         }
@@ -262,13 +263,11 @@ impl Conversation {
                 self.say_close(&fault);
             }
             End::TurnedAway(away) => {
-                let TurnedAway {
-                    fault,
-                    why,
-                    is_silent,
-                } = *away;
                 self.count_refused();
-                report::session_refused(&self.connection, fault.code.name(), &why);
+                report::connection_refused(&self.connection, &away.refused());
+                let TurnedAway {
+                    fault, is_silent, ..
+                } = *away;
                 match is_silent {
                     true => self.finish(),
                     false => self.say_close(&fault),

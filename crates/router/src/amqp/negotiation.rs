@@ -23,6 +23,7 @@ use super::logins::{For, Waiting};
 use super::peer::{self, About};
 use super::splice::Account;
 use super::vhost::SharedVhost;
+use crate::report;
 
 /// A client that has not entered a vhost yet.
 pub(super) struct Negotiation {
@@ -30,6 +31,7 @@ pub(super) struct Negotiation {
     /// The name in the client's certificate.
     certified_name: Option<String>,
     client: Client,
+    tried: Tried,
     /// Its `connection.start-ok` is not answered yet.
     waiting: Option<Waiting>,
     /// The answer, if it comes late.
@@ -43,6 +45,14 @@ pub(super) enum Next {
     /// The same method once more, when its connection is read from again.
     Again,
     Enter(Box<LetIn>),
+}
+
+/// What a client asks for, for the log where it is turned away.
+#[derive(Clone, Default)]
+struct Tried {
+    user: String,
+    vhost: String,
+    mechanism: &'static str,
 }
 
 /// The method that must come next.
@@ -107,7 +117,10 @@ pub(super) struct Entered {
 pub(super) struct TurnedAway {
     pub(super) fault: Fault,
     /// For the log, where that is told more than the client.
-    pub(super) why: String,
+    why: String,
+    tried: Tried,
+    /// A word for it.
+    cause: &'static str,
     /// It is told nothing.
     pub(super) is_silent: bool,
 }
@@ -151,6 +164,7 @@ impl Negotiation {
                 version,
                 ..Client::default()
             },
+            tried: Tried::default(),
             waiting: None,
             away: None,
         }
@@ -158,6 +172,20 @@ impl Negotiation {
 
     /// Handles the client's next method; by the last one it enters a vhost.
     pub(super) fn handle(
+        &mut self,
+        method: &Method<'_>,
+        connection: &Arc<Connection>,
+        broker: &Broker,
+        options: &AmqpTransport,
+    ) -> Result<Next, TurnedAway> {
+        let handled = self.handle_next(method, connection, broker, options);
+        handled.map_err(|away| TurnedAway {
+            tried: self.tried.clone(),
+            ..away
+        })
+    }
+
+    fn handle_next(
         &mut self,
         method: &Method<'_>,
         connection: &Arc<Connection>,
@@ -212,6 +240,12 @@ impl Negotiation {
         let (name, password) = match response {
             Ok(Response::Password { name, password }) => (name, password),
             Ok(Response::External) | Err(_) => ("", start_ok.response),
+        };
+        let certified = self.certified_name.as_deref().unwrap_or_default();
+        self.tried = Tried {
+            user: if name.is_empty() { certified } else { name }.to_owned(),
+            mechanism: mechanism.name(),
+            ..Tried::default()
         };
         let logins = &broker.logins;
         let guess = logins.guess(connection, name, password);
@@ -274,6 +308,7 @@ impl Negotiation {
         mechanism.ok_or_else(|| {
             let text = format!("unknown authentication mechanism '{name}'");
             TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::CommandInvalid, &text)
+                .because("no_method")
         })
     }
 
@@ -313,10 +348,8 @@ impl Negotiation {
             let text = format!(
                 "negotiated {name} = {value} is {how} than the {bound} allowed value ({allowed})"
             );
-            Err(TurnedAway::of::<ConnectionTuneOk>(
-                ReplyCode::NotAllowed,
-                &text,
-            ))
+            let away = TurnedAway::of::<ConnectionTuneOk>(ReplyCode::NotAllowed, &text);
+            Err(away.because("negotiation"))
         };
         negotiated(
             "frame_max",
@@ -336,19 +369,24 @@ impl Negotiation {
         Ok(())
     }
 
-    fn handle_open(&self, open: &ConnectionOpen<'_>, broker: &Broker) -> Result<LetIn, TurnedAway> {
+    fn handle_open(
+        &mut self,
+        open: &ConnectionOpen<'_>,
+        broker: &Broker,
+    ) -> Result<LetIn, TurnedAway> {
         let name = open.virtual_host;
-        let refused = |text: String| {
+        name.clone_into(&mut self.tried.vhost);
+        let refused = |text: String, cause| {
             let code = ReplyCode::NotAllowed;
-            TurnedAway::of::<ConnectionOpen<'_>>(code, &text)
+            TurnedAway::of::<ConnectionOpen<'_>>(code, &text).because(cause)
         };
         let user = &self.client.about.user;
         if !broker.has_vhost(name) {
-            return Err(refused(format!("vhost {name} not found")));
+            return Err(refused(format!("vhost {name} not found"), "no_such_vhost"));
         }
         let Some(permissions) = broker.users.permissions(user, name) else {
             let text = format!("access to vhost '{name}' refused for user '{user}'");
-            return Err(refused(text));
+            return Err(refused(text, "vhost_not_allowed"));
         };
         let tags = self.client.user.as_ref().map(|user| &user.tags);
         let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
@@ -371,6 +409,8 @@ impl Negotiation {
             // The method is not named, as by RabbitMQ.
             fault: Fault::in_method(ReplyCode::AccessRefused, (0, 0), text),
             why: format!("{name} login refused: {why}"),
+            tried: Tried::default(),
+            cause: "login",
             is_silent: !self.client.capabilities.authentication_failure_close,
         }
     }
@@ -382,6 +422,7 @@ impl Negotiation {
             "too many failed attempts to log in are waiting for their answers: try again later";
         TurnedAway {
             is_silent: !self.client.capabilities.authentication_failure_close,
+            cause: "too_many_failures",
             ..TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::ConnectionForced, text)
         }
     }
@@ -462,8 +503,32 @@ impl Entered {
 
 impl TurnedAway {
     /// It is to go elsewhere.
-    pub(super) fn elsewhere(why: &str) -> Self {
-        Self::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, why)
+    pub(super) fn elsewhere(why: &str, client: &LetIn) -> Self {
+        Self {
+            tried: Tried {
+                user: client.client.about.user.to_string(),
+                vhost: client.vhost.to_string(),
+                ..Tried::default()
+            },
+            cause: "elsewhere",
+            ..Self::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, why)
+        }
+    }
+
+    fn because(self, cause: &'static str) -> Self {
+        Self { cause, ..self }
+    }
+
+    /// For the log.
+    pub(super) fn refused(&self) -> report::Refused<'_> {
+        report::Refused {
+            reason: self.fault.code.name(),
+            text: &self.why,
+            cause: self.cause,
+            who: &self.tried.user,
+            place: &self.tried.vhost,
+            method: self.tried.mechanism,
+        }
     }
 
     fn of<M: crosstie_amqp::Arguments>(code: ReplyCode, text: &str) -> Self {
@@ -475,6 +540,8 @@ impl TurnedAway {
         Self {
             why: fault.text.clone(),
             fault,
+            tried: Tried::default(),
+            cause: "protocol",
             is_silent: false,
         }
     }

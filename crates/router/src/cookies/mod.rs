@@ -1,8 +1,9 @@
 //! Cookies of a WebSocket transport: given out with the upgrade, remembered with a login, forgotten with a logout.
 
 mod file;
+mod jars;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::wamp::peer::{Peer, Wire};
 use file::CookieFile;
+pub(crate) use jars::{Jars, Whose};
 
 /// The cookies of one path of a transport.
 pub(crate) struct Jar {
@@ -194,6 +196,25 @@ impl Jar {
             })
         });
         peers.collect()
+    }
+
+    /// Forgets the cookies of a realm that stand for those; how many they were.
+    fn forget_of(&self, realm: &str, whose: (Option<&str>, Option<&str>)) -> usize {
+        let mut gone = Vec::new();
+        let mut state = self.state.lock();
+        state.cookies.forget_of(realm, whose, &mut gone);
+        if gone.is_empty() {
+            return 0;
+        }
+        // A connection of one of them is not to bring it back.
+        let texts: HashSet<&str> = gone.iter().map(|record| record.text.as_str()).collect();
+        for used in state.by_connection.values_mut() {
+            used.is_new &= !texts.contains(used.text.as_str());
+        }
+        let count = gone.len();
+        self.note_gone(gone.into_iter(), now_ms());
+        self.tidy(&state.cookies);
+        count
     }
 
     fn note_gone(&self, gone: impl Iterator<Item = Record>, now_ms: u64) {

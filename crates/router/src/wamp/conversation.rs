@@ -20,7 +20,7 @@ use crate::wamp::frames::Frames;
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::peer::{Peer, Wire};
-use crate::wamp::session::Session;
+use crate::wamp::session::{Session, Stage};
 use crate::wamp::supervision::{CLOSING_MAX, Supervision};
 use crate::wamp::upgrade::{self, Upgraded};
 use crate::watch::{self, WatchKey};
@@ -239,7 +239,8 @@ impl Conversation {
     fn turn_away(&mut self, why: &str, last_words: &[u8]) -> Outcome {
         match self.excess {
             Some(excess) => {
-                report::session_refused(&self.connection, excess.reason(), excess.text())
+                let refused = report::Refused::new(excess.reason(), excess.text());
+                report::session_refused(&self.connection, &refused);
             }
             None => report::peer_fault(&self.connection, "handshake", why),
         }
@@ -393,17 +394,16 @@ impl Conversation {
         let State::Open(open) = &mut self.state else {
             return None;
         };
-        if open.joined != open.session.is_joined() {
-            open.joined = !open.joined;
+        if open.stage != open.session.stage() {
+            let before = mem::replace(&mut open.stage, open.session.stage());
             open.limit_messages();
             let watch = &self.listening.router.watch;
-            match open.joined {
-                true => {
+            match open.stage {
+                Stage::Joined => {
                     let framing = open.session.peer.wire.framing;
                     watch.opened(self.watch, framing, &open.supervision.ping);
                 }
-                // The next session has as long to come as the first one had.
-                false => watch.opening(self.watch, self.listening.handshake_timeout),
+                stage => open.session.note_stage(self.watch, before, stage),
             }
         }
         if done.flow.is_break() {

@@ -10,31 +10,36 @@ use crosstie_auth::wamp::{
     Answer, Call, Certificate, Channel, Handshake, Hello, Method, Methods, Principal, Provider,
     Refusal, Resumption, Step, dict_bytes,
 };
-use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused, error};
+use crosstie_routing::{ClientFeatures, Identity, JoinError, Refused as Unsent, error};
 use crosstie_wamp::{Dict, Message, MessageType, SessionId};
 
 use crate::certificate;
 use crate::counters::{Counter, counters};
 use crate::door;
+use crate::listen::Listening;
 use crate::origin;
-use crate::report;
+use crate::report::{self, Refused};
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::hosted;
 use crate::wamp::message_counts::Direction;
-use crate::wamp::pending::{Look, Pending, Waits, Wishes, given};
+use crate::wamp::pending::{Look, Pending, Waits, Wishes, given, refused};
 use crate::wamp::rate::Halt;
-use crate::wamp::session::{Farewell, Session, State, say_goodbye};
+use crate::wamp::session::{Farewell, Session, Stage, State, say_goodbye};
 use crate::wamp::welcome::Welcome;
+use crate::watch::{Asked, WatchKey};
 
-/// What is kept of a HELLO may be twice as much as it was long, and some for itself.
-const HELD_BYTES: usize = 1_024;
+/// What is kept of a HELLO may be twice as much as it was long, and some for itself and the watch.
+const HELD_BYTES: usize = 2_048;
 
 impl Session {
     pub(super) fn handle_hello(&mut self, realm: &str, details: &Dict) -> ControlFlow<()> {
         if self.listening.is_stopping() {
             let Farewell { reason, text } = Farewell::SHUTDOWN;
-            return self.refuse(reason, text);
+            return self.refuse(&Refused {
+                place: realm,
+                ..Refused::new(reason, text)
+            });
         }
         let features = match ClientFeatures::from_hello(details) {
             Ok(features) => features,
@@ -48,10 +53,15 @@ impl Session {
             Ok(resumption) => resumption,
             Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
         };
-        let Some(given) = given() else {
-            return self.refuse(AUTHENTICATION_FAILED, "the system has no randomness");
-        };
         let authid = hello.authid.unwrap_or_default();
+        let failed = |text| Refused {
+            who: authid,
+            place: realm,
+            ..Refused::new(AUTHENTICATION_FAILED, text)
+        };
+        let Some(given) = given() else {
+            return self.refuse(&failed("the system has no randomness"));
+        };
         let methods = self.auth.now();
         let certificate = self.certificate(&methods);
         let remembered = self.remembered(hello);
@@ -59,15 +69,17 @@ impl Session {
         let (handshake, step) = Handshake::begin(&methods, hello, &given, &channel);
         let Some(handshake) = handshake else {
             return match step {
-                Step::Accept(principal) => self.join(*principal, (features, resumption), None),
+                Step::Accept(principal) => {
+                    self.join(*principal, (features, resumption), None, &methods)
+                }
                 Step::Refuse(refusal) => {
                     self.note_refused(&refusal, (authid, None), realm, None);
-                    self.refuse(&refusal.reason, &refusal.text)
+                    self.refuse(&refused(&refusal, authid, realm, None))
                 }
-                _ => self.refuse(AUTHENTICATION_FAILED, "a handshake ended early"),
+                _ => self.refuse(&failed("a handshake ended early")),
             };
         };
-        self.begin_pending(handshake, (features, resumption), step)
+        self.begin_pending(handshake, methods, (features, resumption), step)
     }
 
     /// What this session's methods may look at of its connection.
@@ -101,6 +113,7 @@ impl Session {
     fn begin_pending(
         &mut self,
         handshake: Box<Handshake>,
+        methods: Arc<Methods>,
         wishes: Wishes,
         step: Step,
     ) -> ControlFlow<()> {
@@ -110,13 +123,19 @@ impl Session {
                 "the router has its {} handshakes that are not done",
                 door.pending_max()
             );
-            return self.refuse("crosstie.error.handshakes_pending_max", &text);
+            return self.refuse(&Refused {
+                who: handshake.authid().unwrap_or_default(),
+                place: handshake.realm(),
+                method: handshake.method().name(),
+                ..Refused::new("crosstie.error.handshakes_pending_max", &text)
+            });
         };
         let bytes = HELD_BYTES + 2 * handshake.bytes();
         let held_bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
         self.peer.connection.hold(held_bytes);
         let pending = Box::new(Pending {
             handshake,
+            methods,
             wishes,
             waits: Waits::Authenticate,
             credentials: None,
@@ -192,7 +211,7 @@ impl Session {
                 Some(Outcome::Elapsed) => {
                     let refusal = refusal.clone();
                     self.end_pending(&pending);
-                    return self.refuse(&refusal.reason, &refusal.text);
+                    return self.refuse(&pending.refused(&refusal));
                 }
                 _ => None,
             },
@@ -209,7 +228,12 @@ impl Session {
         if self.listening.is_stopping() {
             self.end_pending(&pending);
             let Farewell { reason, text } = Farewell::SHUTDOWN;
-            return self.refuse(reason, text);
+            return self.refuse(&Refused {
+                who: pending.handshake.authid().unwrap_or_default(),
+                place: pending.handshake.realm(),
+                method: pending.handshake.method().name(),
+                ..Refused::new(reason, text)
+            });
         }
         self.take_step(pending, step)
     }
@@ -218,10 +242,13 @@ impl Session {
     pub(super) fn take_step(&mut self, mut pending: Box<Pending>, step: Step) -> ControlFlow<()> {
         match step {
             Step::Accept(principal) => {
+                if let Some(refusal) = self.revoked_meanwhile(&pending, &principal) {
+                    return self.turn_away(pending, refusal);
+                }
                 self.note_right(&pending);
                 self.end_pending(&pending);
                 let id = SessionId(pending.handshake.session());
-                self.join(*principal, pending.wishes, Some(id))
+                self.join(*principal, pending.wishes, Some(id), &pending.methods)
             }
             Step::Challenge { method, extra } => {
                 self.send(&Message::Challenge {
@@ -298,7 +325,7 @@ impl Session {
         let delay = delay.saturating_sub(pending.waited);
         if delay.is_zero() {
             self.end_pending(&pending);
-            return self.refuse(&refusal.reason, &refusal.text);
+            return self.refuse(&pending.refused(&refusal));
         }
         let slot = Slot::new(&self.peer.connection);
         let door = &self.listening.router.door;
@@ -326,16 +353,42 @@ impl Session {
         })
     }
 
+    /// The watch is told how far the handshake of a session that has not joined is.
+    #[cold]
+    pub(crate) fn note_stage(&self, key: WatchKey, before: Stage, stage: Stage) {
+        let Listening {
+            router,
+            handshake_timeout,
+            ..
+        } = &*self.listening;
+        match (before, stage, &self.state) {
+            (_, Stage::Asked, State::Closed(Some(pending))) => {
+                let handshake = &pending.handshake;
+                let authid = handshake.authid().unwrap_or_default();
+                let (peer, method) = (self.peer.clone(), handshake.method());
+                let asked = Asked::new(peer, authid, handshake.realm(), method);
+                let within = router.challenge_timeout;
+                router
+                    .watch
+                    .asked(key, Box::new(asked), within, *handshake_timeout);
+            }
+            (Stage::Asked, ..) => router.watch.going_on(key),
+            // The next session has as long to come as the first one had.
+            _ => router.watch.opening(key, *handshake_timeout),
+        }
+    }
+
     pub(super) fn end_pending(&self, pending: &Pending) {
         self.peer.connection.hold(-pending.held_bytes);
     }
 
-    /// Lets a session into the realm that it was found to belong to.
+    /// Lets a session into the realm that it was found to belong to, by those methods.
     fn join(
         &mut self,
         mut principal: Principal,
         wishes: Wishes,
         id: Option<SessionId>,
+        methods: &Methods,
     ) -> ControlFlow<()> {
         let router = Arc::clone(&self.listening.router);
         let Some(realm) = router.realm(&principal.realm) else {
@@ -355,7 +408,7 @@ impl Session {
         if let Err(full) = self.enter_by_authid(&identity.authid) {
             return self.refuse_join(&full, &principal);
         }
-        let to_remember = self.to_remember(&principal);
+        let to_remember = self.to_remember(&principal, methods);
         let extra = mem::take(&mut principal.authextra);
         let shown = shown(extra.clone());
         let kept = realm.asks_about(&identity.authrole).then(|| extra.clone());
@@ -411,7 +464,7 @@ impl Session {
         self.conclude(welcomed)
     }
 
-    pub(super) fn welcome(&self, welcome: &Welcome<'_>) -> Result<(), Refused> {
+    pub(super) fn welcome(&self, welcome: &Welcome<'_>) -> Result<(), Unsent> {
         let sent = welcome.send(&self.peer);
         match sent {
             Ok(()) => {
@@ -424,7 +477,7 @@ impl Session {
     }
 
     /// A session is in its realm, and was told so or could not be.
-    pub(super) fn conclude(&mut self, welcomed: Result<(), Refused>) -> ControlFlow<()> {
+    pub(super) fn conclude(&mut self, welcomed: Result<(), Unsent>) -> ControlFlow<()> {
         match welcomed {
             Ok(()) if self.listening.is_stopping() => {
                 // It came in while everybody was told to leave.
@@ -433,7 +486,7 @@ impl Session {
                 ControlFlow::Continue(())
             }
             Ok(()) => ControlFlow::Continue(()),
-            Err(Refused::TooLong) => self.abort(
+            Err(Unsent::TooLong) => self.abort(
                 error::PAYLOAD_SIZE_EXCEEDED,
                 "WELCOME is longer than you take",
             ),

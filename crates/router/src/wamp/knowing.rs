@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crosstie_auth::wamp::cookie::Remembered;
-use crosstie_auth::wamp::{Hello, Method, Principal, Provider, offers_cookie};
+use crosstie_auth::wamp::{Hello, Method, Methods, Principal, Provider, Refusal, offers_cookie};
 
 use crate::cookies::Jar;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::pending::Pending;
 use crate::wamp::session::Session;
 
 impl Session {
@@ -15,7 +16,7 @@ impl Session {
     pub(super) fn cookies(&self) -> Option<&Jar> {
         let mut endpoints = self.listening.websockets.iter();
         let own = endpoints.find(|endpoint| Arc::ptr_eq(&endpoint.auth, &self.auth))?;
-        own.cookies.as_ref().filter(|_| own.options.auth.cookie)
+        own.cookies.as_deref().filter(|_| own.options.auth.cookie)
     }
 
     /// Who has logged in before. A client that does not want to be known by its cookie is not any more, as with
@@ -24,15 +25,21 @@ impl Session {
         let jar = self.cookies()?;
         let connection = &self.peer.connection;
         let who = jar.find(connection)?;
-        if offers_cookie(hello.authmethods) {
+        // A principal may be gone from the configuration since, or have another secret.
+        if offers_cookie(hello.authmethods) && self.auth.now().vouches_for(&who) {
             return Some(who);
         }
         jar.forget(connection);
         None
     }
 
-    /// Who is to be known again: not who has proven nothing, of whom there may be any number.
-    pub(super) fn to_remember(&self, principal: &Principal) -> Option<Remembered> {
+    /// Who is to be known again, by the methods that it has logged in with: not who has proven nothing, of whom there may
+    /// be any number.
+    pub(super) fn to_remember(
+        &self,
+        principal: &Principal,
+        methods: &Methods,
+    ) -> Option<Remembered> {
         self.cookies()?;
         let is_login =
             principal.authmethod != Method::Anonymous && principal.authprovider != Provider::Cookie;
@@ -42,7 +49,25 @@ impl Session {
             authrole: Arc::clone(&principal.authrole),
             authmethod: principal.authmethod,
             authextra: principal.authextra.clone(),
+            stamp: methods.stamp(principal.authmethod, &principal.authid),
         })
+    }
+
+    /// Whether a principal was taken out of its file, or given another secret, while it logged in with what there was
+    /// before, and its sessions are to end then.
+    pub(super) fn revoked_meanwhile(
+        &self,
+        pending: &Pending,
+        principal: &Principal,
+    ) -> Option<Refusal> {
+        let now = self.auth.now();
+        let is_static = principal.authprovider == Provider::Static;
+        if !now.ends_revoked || !is_static || Arc::ptr_eq(&now, &pending.methods) {
+            return None;
+        }
+        let (method, authid) = (principal.authmethod, principal.authid.as_str());
+        let is_changed = pending.methods.stamp(method, authid) != now.stamp(method, authid);
+        is_changed.then(Refusal::revoked)
     }
 
     /// The cookie stands for nobody from now on, and who came by it is out.

@@ -12,12 +12,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use crosstie_auth::wamp::jwt::Jwks;
-use crosstie_auth::wamp::{Jwt, Methods};
+use crosstie_auth::wamp::{Jwt, Method, Methods};
 use crosstie_config::read_principals;
+use crosstie_routing::Revocation;
 use parking_lot::{Mutex, RwLock};
 use tokio::task::AbortHandle;
 
 use crate::door::Door;
+use crate::router_state::RouterState;
 use crate::wamp::elsewhere::Slot;
 use crate::wamp::issuer::{Fetched, Issuer};
 
@@ -43,8 +45,9 @@ impl LiveMethods {
     pub(crate) fn start(
         configured: &Arc<Methods>,
         directory: &Path,
-        door: &Arc<Door>,
+        router: &Arc<RouterState>,
     ) -> io::Result<Arc<Self>> {
+        let door = &router.door;
         let url = configured.jwt.as_ref().and_then(|jwt| jwt.url.as_ref());
         let issuer = url.map(|url| Issuer::new(url, directory).map(Arc::new));
         let issuer = issuer.transpose()?;
@@ -65,7 +68,12 @@ impl LiveMethods {
         let weak = || Arc::downgrade(&live);
         let mut tasks = Vec::new();
         if !configured.files.is_empty() {
-            tasks.push(door.keeper().spawn(watch(weak(), Arc::new(files), stamps)));
+            tasks.push(door.keeper().spawn(watch(
+                weak(),
+                Arc::new(files),
+                stamps,
+                Arc::downgrade(router),
+            )));
         }
         if let Some(issuer) = &live.issuer {
             let (issuer, door) = (Arc::clone(issuer), Arc::clone(door));
@@ -108,15 +116,18 @@ impl LiveMethods {
         is_new
     }
 
-    /// Puts methods that were read in the place of those before, but for keys that were fetched.
-    fn put(&self, mut methods: Methods) {
+    /// Puts methods that were read in the place of those before, but for keys that were fetched; the principals of
+    /// those before who are gone, or were changed.
+    fn put(&self, mut methods: Methods) -> Vec<(Method, String)> {
         let mut now = self.now.write();
         if let (Some(Jwt { keys, .. }), Some(jwt), Some(_)) =
             (&now.jwt, &mut methods.jwt, &self.issuer)
         {
             jwt.keys = Arc::clone(keys);
         }
+        let revoked = now.revoked_by(&methods);
         *now = Arc::new(methods);
+        revoked
     }
 
     pub(crate) fn now(&self) -> Arc<Methods> {
@@ -160,7 +171,12 @@ async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
     }
 }
 
-async fn watch(live: Weak<LiveMethods>, files: Arc<Files>, mut read: Vec<Stamp>) {
+async fn watch(
+    live: Weak<LiveMethods>,
+    files: Arc<Files>,
+    mut read: Vec<Stamp>,
+    router: Weak<RouterState>,
+) {
     let mut seen = read.clone();
     loop {
         tokio::time::sleep(PERIOD).await;
@@ -189,8 +205,14 @@ async fn watch(live: Weak<LiveMethods>, files: Arc<Files>, mut read: Vec<Stamp>)
         match outcome {
             None => {}
             Some(Ok(methods)) => {
-                live.put(methods);
-                tracing::info!("principals or keys were read again: {files}");
+                let revoked = live.put(methods);
+                tracing::info!(
+                    revoked = revoked.len(),
+                    "principals or keys were read again: {files}"
+                );
+                if let Some(router) = router.upgrade() {
+                    revoke(&router, &revoked, files.configured.ends_revoked);
+                }
             }
             Some(Err(why)) => {
                 tracing::warn!(
@@ -199,6 +221,21 @@ async fn watch(live: Weak<LiveMethods>, files: Arc<Files>, mut read: Vec<Stamp>)
             }
         }
     }
+}
+
+/// Forgets what is remembered of those principals. Their cookies are looked at when somebody comes with one.
+fn revoke(router: &RouterState, revoked: &[(Method, String)], ends_sessions: bool) {
+    if revoked.is_empty() {
+        return;
+    }
+    let mut revocation = Revocation::new(ends_sessions);
+    for (method, authid) in revoked {
+        revocation.insert(method.name(), authid);
+    }
+    for realm in router.realms() {
+        realm.revoke(revocation.clone());
+    }
+    crosstie_transport::uncork();
 }
 
 struct Files {

@@ -7,6 +7,8 @@ use crosstie_auth::wamp::{Cause, Principal, Refusal};
 use crosstie_routing::{JoinError, error};
 
 use crate::counters::counters;
+use crate::report::Refused;
+use crate::wamp::pending::refused;
 use crate::wamp::realm::{DETACHED, NotJoined};
 use crate::wamp::session::Session;
 
@@ -27,8 +29,16 @@ impl Session {
         principal: &Principal,
     ) -> ControlFlow<()> {
         match why {
-            NotJoined::Stopped => self.refuse_unknown_realm(&principal.realm),
-            NotJoined::Detached => self.refuse(error::NETWORK_FAILURE, DETACHED),
+            NotJoined::Stopped => {
+                let refusal = no_realm(&principal.realm);
+                self.refuse(&told(&refusal, principal))
+            }
+            NotJoined::Detached => self.refuse(&Refused {
+                who: &principal.authid,
+                place: &principal.realm,
+                method: principal.authmethod.name(),
+                ..Refused::new(error::NETWORK_FAILURE, DETACHED)
+            }),
             NotJoined::Refused(e) => self.refuse_join(e, principal),
         }
     }
@@ -45,7 +55,12 @@ impl Session {
                 method,
             );
         }
-        self.refuse(&refusal.reason, &refusal.text)
+        self.refuse(&Refused {
+            who: &principal.authid,
+            place: &principal.realm,
+            method: principal.authmethod.name(),
+            ..Refused::new(&refusal.reason, &refusal.text)
+        })
     }
 
     /// Refuses somebody who asks for a realm that is not there.
@@ -53,13 +68,14 @@ impl Session {
         let Principal { realm, authid, .. } = principal;
         let refusal = no_realm(realm);
         self.note_refused(&refusal, (authid, None), realm, Some(principal.authmethod));
-        self.refuse(&refusal.reason, &refusal.text)
+        self.refuse(&told(&refusal, principal))
     }
+}
 
-    fn refuse_unknown_realm(&mut self, realm: &str) -> ControlFlow<()> {
-        let refusal = no_realm(realm);
-        self.refuse(&refusal.reason, &refusal.text)
-    }
+/// What is told of a principal that is not let in.
+fn told<'r>(refusal: &'r Refusal, principal: &'r Principal) -> Refused<'r> {
+    let method = Some(principal.authmethod);
+    refused(refusal, &principal.authid, &principal.realm, method)
 }
 
 fn no_realm(name: &str) -> Refusal {

@@ -8,7 +8,7 @@ use crosstie_transport::Budget;
 use crosstie_wamp::framing::Item;
 
 use crate::wamp::frames::Frames;
-use crate::wamp::session::Session;
+use crate::wamp::session::{Session, Stage};
 use crate::wamp::supervision::Supervision;
 
 /// What an open connection has.
@@ -18,7 +18,7 @@ pub(super) struct Open {
     batched: bool,
     pub(super) supervision: Arc<Supervision>,
     /// Until the session has joined, messages are short and the handshake's time limit is on.
-    pub(super) joined: bool,
+    pub(super) stage: Stage,
     /// Its last turn put much into the line of the thread's fan-outs.
     fans_out: bool,
     /// A part of a message is kept, and on the connection's account.
@@ -96,7 +96,7 @@ impl Open {
             session,
             batched,
             supervision,
-            joined: false,
+            stage: Stage::Opening,
             keeps: false,
             fans_out: false,
         };
@@ -108,7 +108,7 @@ impl Open {
         let of_endpoint = self.supervision.message_bytes_max;
         let of_session = self.session.message_bytes_max();
         let bytes_max = of_session.map_or(of_endpoint, |max| max.min(of_endpoint));
-        let hello_max = if self.joined {
+        let hello_max = if self.stage == Stage::Joined {
             bytes_max
         } else {
             HELLO_BYTES_MAX

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use crosstie_routing::{
-    Acknowledgement, Action, CloseReason, Crossing, Denial, Identity, NeighbourKey, Note, Outbox,
-    Pattern, Position, Publication, Question, Recall, Recorded, RefusalCause, Refused,
-    RetainedEvent, RoleLimit, Uncrossed, Unrecorded,
+    Acknowledgement, Action, CloseReason, Crossing, Denial, Identity, LoggedOut, NeighbourKey,
+    Note, Outbox, Pattern, Position, Publication, Question, Recall, Recorded, RefusalCause,
+    Refused, RetainedEvent, RoleLimit, Uncrossed, Unrecorded,
 };
 use crosstie_store::EventKeeper;
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, SessionId, Value};
 
+use crate::cookies::Whose;
 use crate::counters::{Counter, Counters, counters};
 use crate::link::{Link, Wish};
 use crate::origin;
@@ -42,6 +43,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     store: Option<&'a EventKeeper>,
     /// What an authorizer is to be asked about the present message.
     pub(crate) asked: Option<Box<Question>>,
+    /// Whose logins are forgotten.
+    pub(crate) logged_out: Option<Box<Whose>>,
     /// A receiver of the present message that takes events too slowly, and whose publishers wait for it.
     pub(crate) slow: Option<Arc<Connection>>,
 }
@@ -86,6 +89,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             kept,
             store,
             asked: None,
+            logged_out: None,
             slow: None,
         }
     }
@@ -230,6 +234,14 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
             Ok(()) => self.session_messages.count(Direction::Sent, goodbye.kind()),
             Err(_) => self.counters.count(Counter::MessagesRefused),
         }
+    }
+
+    fn logged_out(&mut self, whose: LoggedOut<'_>) {
+        self.logged_out = Some(Box::new(match whose {
+            LoggedOut::Authid(authid) => Whose::Authid(authid.to_owned()),
+            LoggedOut::Authrole(role) => Whose::Authrole(role.to_owned()),
+            LoggedOut::All => Whose::All,
+        }));
     }
 
     fn resumed(&mut self, before: &Peer, now: &Peer) {

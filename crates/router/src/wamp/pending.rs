@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crosstie_auth::wamp::{Given, Handshake, Refusal, Resumption, Step};
+use crosstie_auth::wamp::{Given, Handshake, Method, Methods, Refusal, Resumption, Step};
 use crosstie_routing::ClientFeatures;
 use crosstie_wamp::Dict;
 
 use crate::door::Place;
+use crate::report::Refused;
 use crate::wamp::elsewhere::Slot;
 
 /// What HELLO says of the session that is to be.
@@ -16,6 +17,8 @@ pub(super) type Wishes = (ClientFeatures, Option<Resumption>);
 /// A handshake that is not done. It is gone with WELCOME.
 pub(super) struct Pending {
     pub(super) handshake: Box<Handshake>,
+    /// With which it began.
+    pub(super) methods: Arc<Methods>,
     pub(super) wishes: Wishes,
     pub(super) waits: Waits,
     /// A hash of what it has proven itself by, if that is the same each time.
@@ -66,9 +69,33 @@ pub(super) enum Look {
 }
 
 impl Pending {
+    /// What is told of a refusal that ends it.
+    pub(super) fn refused<'r>(&'r self, refusal: &'r Refusal) -> Refused<'r> {
+        let handshake = &self.handshake;
+        let authid = handshake.authid().unwrap_or_default();
+        refused(refusal, authid, handshake.realm(), Some(handshake.method()))
+    }
+
     /// Whether nothing is to be read until something has happened elsewhere.
     pub(super) fn waits_elsewhere(&self) -> bool {
         !matches!(self.waits, Waits::Authenticate)
+    }
+}
+
+/// What is told of a refusal.
+pub(super) fn refused<'r>(
+    refusal: &'r Refusal,
+    authid: &'r str,
+    realm: &'r str,
+    method: Option<Method>,
+) -> Refused<'r> {
+    Refused {
+        reason: &refusal.reason,
+        text: &refusal.text,
+        cause: refusal.cause.name(),
+        who: authid,
+        place: realm,
+        method: method.map_or("", Method::name),
     }
 }
 

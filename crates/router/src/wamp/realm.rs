@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crosstie_config::{self as model, LoneSurrogates};
 use crosstie_routing::{
     ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
-    RealmCounts, Role, SessionKey, Time, Verdict, Violation,
+    RealmCounts, Revocation, Role, SessionKey, Time, Verdict, Violation,
 };
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -289,6 +289,15 @@ impl SharedRealm {
         })
     }
 
+    /// Forgets what is remembered of principals, whose sessions may end with it.
+    pub(crate) fn revoke(&self, revocation: Revocation) {
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Killed, |realm, outbox| {
+            realm.revoke(now, revocation, outbox);
+        });
+    }
+
     /// At most `limit` sessions, behind those that are to be skipped; how many are left to skip then.
     pub(crate) fn sessions(&self, skip: &mut usize, limit: usize) -> Vec<Seen> {
         let mut seen = Vec::new();
@@ -426,15 +435,20 @@ impl SharedRealm {
         let next = next_turn(&realm);
         unlock(realm);
         self.arm(next);
-        if !outbox.left.is_empty() || outbox.denied.is_some() {
+        if !outbox.left.is_empty() || outbox.denied.is_some() || outbox.logged_out.is_some() {
             self.tell(outbox, why);
         }
         outcome
     }
 
-    /// Tells and counts who has left, and what was denied.
+    /// Tells and counts who has left, and what was denied. Nothing is sent before cookies are forgotten.
     #[cold]
     fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
+        if let Some(whose) = &outbox.logged_out
+            && let Some(router) = self.router.upgrade()
+        {
+            router.jars.forget(&self.name, whose);
+        }
         let mut killed = Vec::new();
         let has_judged = !outbox.left.is_empty() && self.judged.pending() > 0;
         for left in &outbox.left {

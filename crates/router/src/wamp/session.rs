@@ -370,6 +370,16 @@ impl Session {
             || matches!(&self.state, State::Closed(Some(pending)) if pending.waits_elsewhere())
     }
 
+    /// How far the handshake is.
+    #[inline]
+    pub(crate) fn stage(&self) -> Stage {
+        match &self.state {
+            State::Joined { .. } => Stage::Joined,
+            State::Closed(Some(pending)) if !pending.waits_elsewhere() => Stage::Asked,
+            State::Closed(_) => Stage::Opening,
+        }
+    }
+
     pub(crate) fn is_joined(&self) -> bool {
         matches!(self.state, State::Joined { .. })
     }
@@ -398,9 +408,9 @@ impl Session {
 
     /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
     /// same connection, a few times, for as long as a new connection has to become a session.
-    pub(super) fn refuse(&mut self, reason: &str, text: &str) -> ControlFlow<()> {
-        report::session_refused(&self.peer.connection, reason, text);
-        self.say_abort(reason, text);
+    pub(super) fn refuse(&mut self, refused: &report::Refused<'_>) -> ControlFlow<()> {
+        report::session_refused(&self.peer.connection, refused);
+        self.say_abort(refused.reason, refused.text);
         self.refusals += 1;
         match self.refusals < REFUSALS_MAX && !self.listening.is_stopping() {
             true => ControlFlow::Continue(()),
@@ -446,6 +456,16 @@ pub(super) fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> R
         Err(_) => counters().count(Counter::MessagesRefused),
     }
     sent
+}
+
+/// How far a connection is with its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// HELLO is to come, or the router does its part of the handshake.
+    Opening,
+    /// AUTHENTICATE is to come: a person may have to type a password.
+    Asked,
+    Joined,
 }
 
 /// Why the router ends sessions that did nothing wrong.

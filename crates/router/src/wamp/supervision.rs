@@ -6,7 +6,7 @@ use crosstie_config::{Ping, RawSocket, WebSocketOptions};
 use crosstie_wamp::framing::rawsocket;
 
 /// The time to close for connections that have no option for it: those that were turned away, and RawSockets.
-pub(super) const CLOSING_MAX: Duration = Duration::from_secs(2);
+pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 /// One for all connections of an endpoint.
 #[derive(Debug)]

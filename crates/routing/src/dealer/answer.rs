@@ -107,6 +107,11 @@ impl Dealer {
         if let Some(reason) = uri::check(error, UriCheck::Loose) {
             return Err(Violation::new(format!("ERROR {error:?}: {reason}")));
         }
+        if self.calls[key].interrupted {
+            // Its caller has cancelled the call, and libraries of callees have errors of their own for that.
+            self.pass_error(context, key, (details, uris::CANCELED), payload);
+            return Ok(());
+        }
         if error == uris::UNAVAILABLE && self.is_rerouted(context, key) {
             self.reroute(context, key);
             return Ok(());

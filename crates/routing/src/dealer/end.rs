@@ -8,12 +8,12 @@ use super::Dealer;
 use super::call::expect_continuations;
 use super::calls::Call;
 use super::crossing::cancel_across;
-use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::CallKey;
 use crate::party::Party;
+use crate::{CancelAnswers, ClientFeature};
 
 impl Dealer {
     /// CANCEL. One for a call that is not open is ignored: its RESULT was on the way.
@@ -25,21 +25,29 @@ impl Dealer {
         mode: CancelMode,
     ) {
         let fault = Fault::new(error::CANCELED, "the caller cancelled the call");
+        let is_answered = is_answered(context, from, mode);
         if let Some(key) = self.waiting_call(from, request) {
-            return self.end_waiting(context, key, &fault);
+            match is_answered {
+                true => self.end_waiting(context, key, &fault),
+                false => _ = self.forget_waiting(context, key),
+            }
+            return;
         }
         let Some(key) = self.calls.of_caller(from.into(), request) else {
             return;
         };
         match mode {
-            CancelMode::Skip => {
+            CancelMode::Skip | CancelMode::KillNoWait => {
                 let call = self.end(context, key);
-                if call.callee.session().is_none() {
-                    interrupt(context, &call, CancelMode::Skip, error::CANCELED);
+                if is_answered {
+                    context.refuse(from, MessageType::Call, request, &fault);
                 }
-                context.refuse(from, MessageType::Call, request, &fault);
+                // Another node is told that its call has ended.
+                let is_told = mode == CancelMode::KillNoWait || call.callee.session().is_none();
+                if is_told && !(call.interrupted && mode == CancelMode::KillNoWait) {
+                    interrupt(context, &call, mode, error::CANCELED);
+                }
             }
-            CancelMode::KillNoWait => self.abandon(context, key, &fault),
             CancelMode::Kill => {
                 let call = &self.calls[key];
                 // A callee that cannot be interrupted, or not now, is not waited for.
@@ -183,6 +191,17 @@ impl Dealer {
             }
         }
     }
+}
+
+/// Whether CANCEL is answered.
+fn is_answered<H>(context: &Context<'_, H>, caller: SessionIndex, mode: CancelMode) -> bool {
+    let does_forget = || context.sessions[caller].features.is_forgetful();
+    mode == CancelMode::Kill
+        || match context.config.cancel_answers {
+            CancelAnswers::ByClient => !does_forget(),
+            CancelAnswers::Always => true,
+            CancelAnswers::KillOnly => false,
+        }
 }
 
 /// To end a call and tell somebody so: about 1 µs where a realm has a million of them.

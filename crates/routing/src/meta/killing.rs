@@ -2,6 +2,7 @@
 //! sessions, and others have something to do, too.
 
 use std::mem;
+use std::sync::Arc;
 
 use crosstie_wamp::Value;
 
@@ -11,7 +12,7 @@ use super::{Asked, ids};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::Session;
-use crate::{Outbox, Realm, SessionKey, Time};
+use crate::{LoggedOut, Outbox, Realm, Revocation, SessionKey, Time};
 
 /// As many may be under way in a realm: each has yet to walk all sessions.
 const KILLINGS_MAX: usize = 64;
@@ -23,11 +24,17 @@ const STEPS_PER_KILL: u32 = 16;
 /// What a session is told of its end, where its caller does not say.
 const KILLED: &str = "wamp.close.killed";
 
+/// With this reason what is remembered of the logins ends, too.
+const LOGOUT: &str = "wamp.close.logout";
+const REVOKED: &str = "the principal is gone, or has other credentials";
+
 /// Sessions that are to be killed.
 pub(super) enum Whom {
     Authid(String),
     Authrole(String),
     All,
+    /// Principals that are gone, whom nobody has asked for.
+    Revoked(Box<Revocation>),
 }
 
 /// Many sessions that are being killed, and how far that has come.
@@ -35,7 +42,8 @@ pub(crate) struct Killing {
     whom: Whom,
     reason: String,
     message: Option<String>,
-    asked: Asked,
+    /// `None`: nobody waits for the answer.
+    asked: Option<Asked>,
     /// The caller.
     spared: Option<SessionKey>,
     place_next: usize,
@@ -56,6 +64,32 @@ impl Whom {
             Self::Authid(authid) => *session.identity.authid == **authid,
             Self::Authrole(authrole) => *session.identity.authrole == **authrole,
             Self::All => true,
+            Self::Revoked(revocation) => revocation.is_of(session),
+        }
+    }
+
+    /// Whose logins are to be forgotten, if the sessions are ended for a logout.
+    fn logged_out(&self) -> Option<LoggedOut<'_>> {
+        match self {
+            Self::Authid(authid) => Some(LoggedOut::Authid(authid)),
+            Self::Authrole(authrole) => Some(LoggedOut::Authrole(authrole)),
+            Self::All => Some(LoggedOut::All),
+            Self::Revoked(_) => None,
+        }
+    }
+}
+
+impl Killing {
+    pub(crate) fn of_revoked(revocation: Revocation) -> Self {
+        Self {
+            whom: Whom::Revoked(Box::new(revocation)),
+            reason: LOGOUT.to_owned(),
+            message: Some(REVOKED.to_owned()),
+            asked: None,
+            spared: None,
+            place_next: 0,
+            count: 0,
+            killed: Vec::new(),
         }
     }
 }
@@ -74,6 +108,10 @@ impl<H> Realm<H> {
         if Some(index) == from {
             return Err(no_such_session(self.sessions[index].id.0));
         }
+        if reason == LOGOUT {
+            let authid = Arc::clone(&self.sessions[index].identity.authid);
+            self.log_out(LoggedOut::Authid(&authid), out);
+        }
         self.end_with_goodbye(index, reason, message, out);
         Ok(())
     }
@@ -84,6 +122,7 @@ impl<H> Realm<H> {
         (from, asked): (Option<SessionIndex>, Asked),
         whom: Whom,
         arguments: &Arguments,
+        out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let reason = arguments.optional_reason()?.unwrap_or(KILLED).to_owned();
         let message = arguments.optional_text("message")?.map(str::to_owned);
@@ -91,11 +130,16 @@ impl<H> Realm<H> {
             let text = format!("{KILLINGS_MAX} calls that kill many sessions are under way");
             return Err(Fault::new(error::REALM_CALLS_MAX, text));
         }
+        if reason == LOGOUT
+            && let Some(whose) = whom.logged_out()
+        {
+            self.log_out(whose, out);
+        }
         self.killings.push_back(Killing {
             whom,
             reason,
             message,
-            asked,
+            asked: Some(asked),
             spared: from.map(|from| self.sessions.key(from)),
             place_next: 0,
             count: 0,
@@ -119,13 +163,21 @@ impl<H> Realm<H> {
             let Some((index, session)) = found else {
                 continue;
             };
+            let is_meant = !session.closing && session.is_welcomed && killing.whom.is(session);
+            let id = session.id.0;
             let is_caller = Some(self.sessions.key(index)) == killing.spared;
-            if is_caller || session.closing || !session.is_welcomed || !killing.whom.is(session) {
+            if is_caller || !is_meant {
+                continue;
+            }
+            if let Whom::Revoked(revocation) = &killing.whom
+                && !revocation.ends_sessions
+                && !self.forget_resumable(index)
+            {
                 continue;
             }
             killing.count += 1;
             if matches!(killing.whom, Whom::Authid(_)) {
-                killing.killed.push(session.id.0);
+                killing.killed.push(id);
             }
             self.end_with_goodbye(index, &killing.reason, killing.message.as_deref(), out);
             steps += STEPS_PER_KILL;
@@ -140,12 +192,15 @@ impl<H> Realm<H> {
     }
 
     fn answer_killing(&mut self, now: Time, mut killing: Killing, out: &mut dyn Outbox<H>) {
+        let Some(asked) = killing.asked else {
+            return;
+        };
         let killed = mem::take(&mut killing.killed);
         let value = match killing.whom {
             Whom::Authid(_) => ids(killed),
-            Whom::Authrole(_) | Whom::All => Value::from(killing.count),
+            Whom::Authrole(_) | Whom::All | Whom::Revoked(_) => Value::from(killing.count),
         };
-        self.answer_meta(now, killing.asked, Ok(value), out);
+        self.answer_meta(now, asked, Ok(value), out);
     }
 
     pub(crate) fn end_with_goodbye(

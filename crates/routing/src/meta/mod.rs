@@ -378,7 +378,7 @@ impl<H> Realm<H> {
             Procedure::AddTestament => self.add_testament(now, own(from)?, arguments, out)?,
             Procedure::FlushTestaments => self.flush_testaments(own(from)?, arguments, out)?,
             Procedure::KillMany(whom) => {
-                self.kill_many((from, asked), whom(arguments)?, arguments)?;
+                self.kill_many((from, asked), whom(arguments)?, arguments, out)?;
                 return Ok(Answer::Later);
             }
             Procedure::Registrations(question) => {

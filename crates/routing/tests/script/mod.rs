@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crosstie_routing::{
-    Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, ClientFeatures, CloseReason,
-    Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, Outbox, Permission,
-    Question, Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck, Retention,
-    Role, RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
+    Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, CancelAnswers, ClientFeatures,
+    CloseReason, Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, Outbox,
+    Permission, Question, Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck,
+    Retention, Role, RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -300,6 +300,8 @@ impl Player {
                 }
                 ("meta_api", "off") => config.meta_api = false,
                 ("on_leave", "crossbar") => config.on_leave = OnLeave::Crossbar,
+                ("cancel_answers", "always") => config.cancel_answers = CancelAnswers::Always,
+                ("cancel_answers", "kill_only") => config.cancel_answers = CancelAnswers::KillOnly,
                 ("empty_eligible", "everybody") => {
                     config.empty_eligible = EmptyEligible::Everybody;
                 }
@@ -524,6 +526,7 @@ impl Player {
                 "role" => identity.authrole = value.into(),
                 "authid" => identity.authid = value.into(),
                 "features" => features = notation::features(value)?,
+                "forgetful" => features = features.forgetful(),
                 "authextra" => authextra = notation::dict(value)?,
                 _ => return Err(format!("no such attribute: {key}")),
             }

@@ -89,6 +89,36 @@ impl Cookies {
         Some(record)
     }
 
+    /// Forgets those of a realm that stand for a principal, or for a role, or all of the realm; they are appended to
+    /// `gone`.
+    pub fn forget_of(
+        &mut self,
+        realm: &str,
+        (authid, authrole): (Option<&str>, Option<&str>),
+        gone: &mut Vec<Record>,
+    ) {
+        let meant: Vec<String> = match authid {
+            Some(authid) => {
+                let places = self
+                    .of_principals
+                    .get(&(realm.to_owned(), authid.to_owned()));
+                let places = places.into_iter().flatten();
+                places
+                    .filter_map(|place| self.by_age.get(place))
+                    .cloned()
+                    .collect()
+            }
+            None => {
+                let is_meant = |who: &Remembered| {
+                    who.realm == realm && authrole.is_none_or(|role| *who.authrole == *role)
+                };
+                let meant = self.records().filter(|record| is_meant(&record.who));
+                meant.map(|record| record.text.clone()).collect()
+            }
+        };
+        gone.extend(meant.iter().filter_map(|text| self.forget(text)));
+    }
+
     pub fn len(&self) -> usize {
         self.by_text.len()
     }

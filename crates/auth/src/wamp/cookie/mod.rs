@@ -4,4 +4,4 @@ mod jar;
 mod record;
 
 pub use jar::Cookies;
-pub use record::{Record, Remembered};
+pub use record::{Record, Remembered, Stamp};

@@ -11,7 +11,7 @@ use crate::wamp::mac::hmac;
 
 /// A key that signatures are checked with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PublicKey([u8; Self::BYTES]);
+pub struct PublicKey(pub(super) [u8; Self::BYTES]);
 
 /// The point of a key that somebody has logged in with. To find it takes a tenth of checking a signature.
 #[derive(Clone, Default)]

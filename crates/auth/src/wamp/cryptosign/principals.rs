@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Parsed, PublicKey};
 use crate::wamp::Cause;
+use crate::wamp::mac::optional;
 
 /// Principals that are known by their keys.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +40,20 @@ impl KeyHolders {
             }
         }
         self.by_authid.insert(authid.to_owned(), holder);
+    }
+
+    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.keys().map(String::as_str)
+    }
+
+    /// What a principal is known by, its role, and where its sessions go.
+    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let KeyHolder { keys, role, realm } = self.by_authid.get(authid)?;
+        let mut keys = keys.clone();
+        keys.sort_unstable();
+        let texts = [role.as_deref(), realm.as_deref()].map(optional);
+        let keys = keys.iter().map(|key| key.0.to_vec());
+        Some(texts.into_iter().chain(keys).collect())
     }
 
     /// The roles of all principals.

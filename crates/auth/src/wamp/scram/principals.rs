@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Function, Kdf, KdfError, Keys, Reading};
 use crate::wamp::decoys::Decoys;
-use crate::wamp::mac::hmac;
+use crate::wamp::mac::{hmac, optional};
 use crate::wamp::{SigningKey, hexadecimal};
 
 /// What a router knows of a principal.
@@ -113,6 +113,23 @@ impl Principals {
     pub fn reading_of(&self, authid: &str, password: &str) -> Option<Option<Reading>> {
         let known = self.by_authid.get(authid)?;
         Some(known.credential.reading_of(password))
+    }
+
+    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.keys().map(String::as_str)
+    }
+
+    /// What a principal is known by, and its role.
+    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let Known { credential, role } = self.by_authid.get(authid)?;
+        let Credential { salt, keys, .. } = credential;
+        let (stored, server) = (keys.stored.to_vec(), keys.server.to_vec());
+        Some(vec![
+            optional(role.as_deref()),
+            salt.clone(),
+            stored,
+            server,
+        ])
     }
 
     /// The roles of all principals.

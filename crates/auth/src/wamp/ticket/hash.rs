@@ -105,6 +105,11 @@ impl TicketHash {
         made
     }
 
+    /// The salt, and what comes of a ticket with it.
+    pub(super) fn parts(&self) -> [&[u8]; 2] {
+        [&self.salt, &self.hash]
+    }
+
     /// Whether it takes so long that nobody else may wait for it.
     pub(super) fn is_slow(&self) -> bool {
         self.function != Function::Sha256

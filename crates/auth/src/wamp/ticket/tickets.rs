@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::TicketHash;
-use crate::wamp::mac::hmac;
+use crate::wamp::mac::{hmac, optional};
 
 /// Principals that are known by a ticket, of which nothing but a hash is kept.
 #[derive(Clone, Default, PartialEq)]
@@ -65,6 +65,17 @@ impl Tickets {
     pub fn is_right(&self, authid: &str, ticket: &str) -> Option<bool> {
         let known = self.by_authid.get(authid)?;
         Some(known.hash.verify(ticket))
+    }
+
+    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.keys().map(String::as_str)
+    }
+
+    /// What a principal is known by, and its role.
+    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let Known { hash, role } = self.by_authid.get(authid)?;
+        let [salt, hash] = hash.parts().map(<[u8]>::to_vec);
+        Some(vec![optional(role.as_deref()), salt, hash])
     }
 
     /// The roles of all principals.

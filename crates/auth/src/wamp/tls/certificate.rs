@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use crate::wamp::hexadecimal;
+use crate::wamp::mac::optional;
 
 /// A client's certificate, as far as principals are known by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +77,23 @@ impl CertificateHolders {
     /// One more principal; without a role the method's default counts.
     pub fn insert(&mut self, authid: &str, holder: CertificateHolder) {
         self.by_authid.insert(authid.to_owned(), holder);
+    }
+
+    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.keys().map(String::as_str)
+    }
+
+    /// What a principal is known by, and its role.
+    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let holder = self.by_authid.get(authid)?;
+        let texts = [holder.role.as_deref(), holder.alternative.as_deref()].map(optional);
+        let prints = [
+            holder.sha1.map(Vec::from).unwrap_or_default(),
+            holder.sha256.map(Vec::from).unwrap_or_default(),
+        ];
+        let subject = holder.subject.iter();
+        let subject = subject.map(|(name, value)| format!("{name}={value}").into_bytes());
+        Some(texts.into_iter().chain(prints).chain(subject).collect())
     }
 
     /// The roles of all principals.

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Key, Secret};
 use crate::wamp::SigningKey;
 use crate::wamp::decoys::Decoys;
-use crate::wamp::mac::hmac;
+use crate::wamp::mac::{hmac, optional};
 
 /// Users that are known by a secret.
 #[derive(Clone, Default, PartialEq)]
@@ -38,6 +38,18 @@ impl Users {
     pub fn is_right(&self, authid: &str, password: &str) -> Option<bool> {
         let user = self.by_authid.get(authid)?;
         Some(user.secret.is_of(password))
+    }
+
+    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
+        self.by_authid.keys().map(String::as_str)
+    }
+
+    /// What a user is known by, and its role.
+    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let User { secret, role } = self.by_authid.get(authid)?;
+        let salt = secret.salted.as_ref().map(|salted| salted.salt.as_str());
+        let secret = secret.as_it_is.0.clone();
+        Some(vec![optional(role.as_deref()), optional(salt), secret])
     }
 
     /// The roles of all users.

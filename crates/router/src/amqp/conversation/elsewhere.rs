@@ -51,7 +51,7 @@ impl Conversation {
             }
             Some((Way::Refuse, _)) | None => {
                 Splices::count(&broker.splices.refused);
-                let away = TurnedAway::elsewhere(&whose.refusal(&client.vhost));
+                let away = TurnedAway::elsewhere(&whose.refusal(&client.vhost), &client);
                 Handled::End(End::TurnedAway(Box::new(away)))
             }
         }
@@ -105,7 +105,10 @@ impl Conversation {
             Greeted::Ended { why, is_stranger } => {
                 match is_stranger {
                     true => report::peer_fault(&self.connection, "no node", &why),
-                    false => report::session_refused(&self.connection, "splice", &why),
+                    false => {
+                        let refused = report::Refused::new("splice", &why);
+                        report::connection_refused(&self.connection, &refused);
+                    }
                 }
                 self.count_refused();
                 Handled::End(End::Answered)

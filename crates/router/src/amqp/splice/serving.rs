@@ -116,7 +116,13 @@ pub(crate) async fn serve(
         }
         Err(why) => {
             Splices::count(&broker.splices.refused);
-            report::session_refused(&connection, "CONNECTION_FORCED", &why);
+            let refused = report::Refused {
+                who: &spliced.account.user,
+                place: &spliced.account.vhost,
+                cause: "splice",
+                ..report::Refused::new("CONNECTION_FORCED", &why)
+            };
+            report::connection_refused(&connection, &refused);
             close(&mut client, version, &why, closing_timeout).await;
         }
     }

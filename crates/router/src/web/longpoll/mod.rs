@@ -79,10 +79,10 @@ const STOPPING_MAX: Duration = Duration::from_secs(2);
 impl LongPoll {
     pub(crate) fn new(
         options: &model::LongPoll,
-        router: &RouterState,
+        router: &Arc<RouterState>,
         directory: &Path,
     ) -> io::Result<Self> {
-        let auth = LiveMethods::start(&options.session.auth, directory, &router.door)?;
+        let auth = LiveMethods::start(&options.session.auth, directory, router)?;
         let limits = &router.limits;
         let limits = Arc::new(ConnectionLimits {
             queue_bytes_max: options.queue_bytes_max.min(limits.queue_bytes_max),
@@ -176,7 +176,8 @@ impl LongPoll {
         }
         let admitted = Admitted::admit_peer(&listening, peer.address);
         if let Some(excess) = admitted.excess {
-            report::session_refused(&connection, excess.reason(), excess.text());
+            let refused = report::Refused::new(excess.reason(), excess.text());
+            report::session_refused(&connection, &refused);
             counters().count(Counter::ConnectionsRefused);
             return answer::text(StatusCode::SERVICE_UNAVAILABLE, excess.text());
         }

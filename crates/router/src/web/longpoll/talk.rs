@@ -1,5 +1,6 @@
 //! What the client of a transport says: its session, from HELLO on.
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +17,14 @@ use crate::listen::Listening;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::open::HELLO_BYTES_MAX;
 use crate::wamp::peer::{Peer, Wire};
-use crate::wamp::session::Session;
+use crate::wamp::session::{Session, Stage};
 use crate::watch::WatchKey;
 
 /// The session, with what it is counted and watched by.
 pub(super) struct Talk {
     pub(super) session: Session,
     watch: WatchKey,
-    is_joined: bool,
+    stage: Stage,
     is_over: bool,
     session_timeout_s: u32,
     message_bytes_max: u32,
@@ -61,7 +62,7 @@ impl Talk {
         Self {
             session: Session::new(listening, Arc::clone(&shared.auth), peer),
             watch,
-            is_joined: false,
+            stage: Stage::Opening,
             is_over: false,
             session_timeout_s: u32::try_from(options.session_timeout.as_secs()).unwrap_or(u32::MAX),
             message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
@@ -76,9 +77,9 @@ impl Talk {
     /// The longest body that is taken now: whoever has not joined yet must not make the router hold much.
     pub(super) fn body_bytes_max(&self) -> usize {
         let bytes_max = self.message_bytes_max as usize;
-        match self.is_joined {
-            true => bytes_max,
-            false => bytes_max.min(HELLO_BYTES_MAX),
+        match self.stage {
+            Stage::Joined => bytes_max,
+            Stage::Opening | Stage::Asked => bytes_max.min(HELLO_BYTES_MAX),
         }
     }
 
@@ -132,12 +133,11 @@ impl Talk {
     /// Does what is to be done after a step.
     fn handle_flow(&mut self, flow: ControlFlow<()>) {
         let watch = &self.admitted.listening.router.watch;
-        if self.is_joined != self.session.is_joined() {
-            self.is_joined = !self.is_joined;
-            match self.is_joined {
-                true => watch.opened_by_requests(self.watch, self.session_timeout_s),
-                // The next session has as long to come as the first one had.
-                false => watch.opening(self.watch, self.admitted.listening.handshake_timeout),
+        if self.stage != self.session.stage() {
+            let before = mem::replace(&mut self.stage, self.session.stage());
+            match self.stage {
+                Stage::Joined => watch.opened_by_requests(self.watch, self.session_timeout_s),
+                stage => self.session.note_stage(self.watch, before, stage),
             }
         }
         if flow.is_break() {

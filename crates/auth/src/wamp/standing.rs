@@ -1,0 +1,119 @@
+//! Whether a principal of the configuration is still who logged in: what is remembered of a login holds only as long as
+//! the principal is there with the same credentials and role.
+
+use super::cookie::{Remembered, Stamp};
+use super::{Cryptosign, Method, Methods, Scram, Ticket, Tls, WampCra};
+use crate::wamp::mac::hmac;
+
+/// What the configuration has of a principal.
+enum Standing {
+    /// An authenticator or an issuer says who is a principal.
+    Elsewhere,
+    Unknown,
+    Known(Stamp),
+}
+
+impl Methods {
+    /// The stamp of a principal that stands in the configuration or in a file of it.
+    pub fn stamp(&self, method: Method, authid: &str) -> Option<Stamp> {
+        match self.standing(method, authid) {
+            Standing::Known(stamp) => Some(stamp),
+            Standing::Elsewhere | Standing::Unknown => None,
+        }
+    }
+
+    /// Whether a principal that has logged in may be known again. A login of before stamps were kept has none.
+    pub fn vouches_for(&self, who: &Remembered) -> bool {
+        self.has(who.authmethod)
+            && match self.standing(who.authmethod, &who.authid) {
+                Standing::Elsewhere => true,
+                Standing::Unknown => false,
+                Standing::Known(stamp) => who.stamp.is_none_or(|of_login| of_login == stamp),
+            }
+    }
+
+    /// The principals that are gone from `newer`, or have other credentials or another role there.
+    pub fn revoked_by(&self, newer: &Self) -> Vec<(Method, String)> {
+        let mut revoked = Vec::new();
+        for method in Method::ALL {
+            // Two names of one method have the same principals, and sessions of either.
+            for authid in self.authids(method) {
+                if self.stamp(method, authid) != newer.stamp(method, authid) {
+                    revoked.push((method, authid.to_owned()));
+                }
+            }
+        }
+        revoked
+    }
+
+    fn standing(&self, method: Method, authid: &str) -> Standing {
+        let credential = match self.statics(method) {
+            None => return Standing::Elsewhere,
+            Some(Statics::Ticket(principals)) => principals.credential(authid),
+            Some(Statics::WampCra(users)) => users.credential(authid),
+            Some(Statics::Scram(principals)) => principals.credential(authid),
+            Some(Statics::Cryptosign(holders)) => holders.credential(authid),
+            Some(Statics::Tls(holders)) => holders.credential(authid),
+        };
+        credential.map_or(Standing::Unknown, |parts| {
+            let [first, second, third, ..] = hmac(b"standing", &joined(&parts));
+            Standing::Known([first, second, third])
+        })
+    }
+
+    fn authids(&self, method: Method) -> Vec<&str> {
+        match self.statics(method) {
+            None => Vec::new(),
+            Some(Statics::Ticket(principals)) => principals.authids().collect(),
+            Some(Statics::WampCra(users)) => users.authids().collect(),
+            Some(Statics::Scram(principals)) => principals.authids().collect(),
+            Some(Statics::Cryptosign(holders)) => holders.authids().collect(),
+            Some(Statics::Tls(holders)) => holders.authids().collect(),
+        }
+    }
+
+    fn statics(&self, method: Method) -> Option<Statics<'_>> {
+        match method {
+            Method::Anonymous | Method::Jwt => None,
+            Method::Ticket => match self.ticket.as_ref()? {
+                Ticket::Static { principals, .. } => Some(Statics::Ticket(principals)),
+                Ticket::Dynamic(_) => None,
+            },
+            Method::WampCra => match self.wampcra.as_ref()? {
+                WampCra::Static { users, .. } => Some(Statics::WampCra(users)),
+                WampCra::Dynamic(_) => None,
+            },
+            Method::Scram | Method::WampScram => match self.scram.as_ref()? {
+                Scram::Static { principals, .. } => Some(Statics::Scram(principals)),
+                Scram::Dynamic(_) => None,
+            },
+            Method::Cryptosign => match self.cryptosign.as_ref()? {
+                Cryptosign::Static { principals, .. } => Some(Statics::Cryptosign(principals)),
+                Cryptosign::Dynamic(_) => None,
+            },
+            Method::Tls => match self.tls.as_ref()? {
+                Tls::Static { principals, .. } => Some(Statics::Tls(principals)),
+                Tls::Dynamic(_) => None,
+            },
+        }
+    }
+}
+
+/// The principals of a method that stand in the configuration.
+enum Statics<'m> {
+    Ticket(&'m super::Tickets),
+    WampCra(&'m super::Users),
+    Scram(&'m super::scram::Principals),
+    Cryptosign(&'m super::KeyHolders),
+    Tls(&'m super::CertificateHolders),
+}
+
+/// Parts that cannot be taken for others.
+fn joined(parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for part in parts {
+        joined.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        joined.extend_from_slice(part);
+    }
+    joined
+}
