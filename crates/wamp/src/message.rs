@@ -289,6 +289,22 @@ impl Message<'_> {
         }
     }
 
+    /// The same message with that payload, when this kind of message has one.
+    pub fn with_payload<'b>(&'b self, other: Payload<'b>) -> Message<'b> {
+        let mut message: Message<'b> = self.clone();
+        match &mut message {
+            Message::Error { payload, .. }
+            | Message::Publish { payload, .. }
+            | Message::Event { payload, .. }
+            | Message::Call { payload, .. }
+            | Message::Result { payload, .. }
+            | Message::Invocation { payload, .. }
+            | Message::Yield { payload, .. } => *payload = other,
+            _ => {}
+        }
+        message
+    }
+
     /// Whether its head says how its payload is encoded (`enc_algo`), so that the payload may be
     /// one text or binary value in place of the arguments.
     pub fn is_encoded(&self) -> bool {

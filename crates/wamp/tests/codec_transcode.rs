@@ -165,13 +165,84 @@ fn numbers_keep_their_kind() {
             "{back}"
         );
     }
-    // Beyond 64 bits a JSON integer is a double, as everywhere in the JSON world.
-    json_to(MsgPack, "18446744073709551616", "cb43f0000000000000");
-    json_to(Cbor, "-9223372036854775809", "fbc3e0000000000000");
-    json_to(Cbor, "-0", "fb8000000000000000");
-    to_json(Cbor, "3bffffffffffffffff", "-18446744073709551616");
+    // The negative zero of integers is none.
+    json_to(Cbor, "-0", "00");
+    json_to(MsgPack, "[-0,-0.0]", "92 00 cb8000000000000000");
     to_json(MsgPack, "ca3f000000", "0.5");
     to_json(Cbor, "f93800", "0.5");
+}
+
+#[test]
+fn integers_of_any_length_keep_their_digits() {
+    for (json, cbor) in [
+        ("18446744073709551616", "c2 49 010000000000000000"),
+        ("18446744073709551617", "c2 49 010000000000000001"),
+        ("-18446744073709551617", "c3 49 010000000000000000"),
+        (
+            "1000000000000000000000000000000",
+            "c2 4d 0c9f2c9cd04674edea40000000",
+        ),
+    ] {
+        json_to(Cbor, json, cbor);
+        to_json(Cbor, cbor, json);
+        let wide = "MessagePack has no integers beyond 64 bits";
+        refused(Cbor, cbor, &[MsgPack], wide);
+        check(Json, json.as_bytes(), MsgPack, Err(wide));
+    }
+    json_to(Cbor, "-9223372036854775809", "3b8000000000000000");
+    json_to(Cbor, "-18446744073709551616", "3bffffffffffffffff");
+    to_json(Cbor, "3bffffffffffffffff", "-18446744073709551616");
+    // A short bignum, as JavaScript's BigInt(123), is an integer like any other.
+    to_json(Cbor, "82 c2417b c3417b", "[123,-124]");
+    to_json(Cbor, "82 c240 c340", "[0,-1]");
+    to_json(Cbor, "c2 4a 00000000000000000001", "1");
+    check(
+        Cbor,
+        &unhex("82 c2417b c3417b"),
+        MsgPack,
+        Ok(&unhex("92 7b d084")),
+    );
+    let nines = "9".repeat(4_300);
+    let mut cbor = Vec::new();
+    transcode(Json, nines.as_bytes(), Cbor, &mut cbor).unwrap();
+    check(Cbor, &cbor, Json, Ok(nines.as_bytes()));
+    let many = "an integer of more than 4300 digits";
+    check(Json, format!("{nines}9").as_bytes(), Cbor, Err(many));
+    let bytes = [unhex("c2 5907d0"), vec![0xff; 2_000]].concat();
+    check(Cbor, &bytes, Json, Err(many));
+    // The digits of many of them are too much work.
+    let one = [unhex("c2 5906f9"), vec![1; 1_785]].concat();
+    let all = [unhex("9a 00000200"), one.repeat(512)].concat();
+    check(Cbor, &all, Json, Err(TranscodeError::TOO_LONG.reason));
+}
+
+#[test]
+fn tags_with_a_form_elsewhere() {
+    for (cbor, json, msgpack) in [
+        // 1.12 as Python's Decimal is written, of which Crossbar.io makes text.
+        ("c4 82 21 1870", r#""1.12""#, "a4 312e3132"),
+        ("c4 82 01 c24105", r#""5E+1""#, "a4 35452b31"),
+        // What says of itself that it is CBOR.
+        ("d9d9f7 01", "1", "01"),
+        ("d9d9f7 d9d9f7 81 d9d9f7 c24105", "[5]", "91 05"),
+        // JavaScript's Uint8Array.
+        ("d840 42 0001", r#""\u0000AAE=""#, "c402 0001"),
+        ("d840 5f 4100 4101 ff", r#""\u0000AAE=""#, "c402 0001"),
+    ] {
+        to_json(Cbor, cbor, json);
+        check(Cbor, &unhex(cbor), MsgPack, Ok(&unhex(msgpack)));
+    }
+    let tag = "a tag, which only CBOR has";
+    for cbor in [
+        "c0 60",
+        "c4 81 01",
+        "c2 60",
+        "d840 60",
+        "d841 42 0001",
+        "d81c 80",
+    ] {
+        refused(Cbor, cbor, &[Json, MsgPack], tag);
+    }
 }
 
 #[test]
@@ -218,6 +289,13 @@ fn values_that_the_other_cannot_hold() {
         Ok(&unhex("fb 7ff0000000000000")),
     );
 
+    // A head is written in any case.
+    let mut head = Vec::new();
+    encode_value(&Value::from("\0AQI="), Json, &mut head).unwrap();
+    assert_eq!(head, "\"\u{fffd}AQI=\"".as_bytes());
+    for text in ["61 00", "63 00 61 61", "65 00 41 51 49 3d"] {
+        refused(Cbor, text, &[Json], "JSON has no text that begins with NUL");
+    }
     refused(
         Cbor,
         "c1 00",
@@ -242,9 +320,10 @@ fn values_that_the_other_cannot_hold() {
 
 #[test]
 fn dictionary_keys_that_json_cannot_hold() {
-    let key = "a dictionary key that is not text, which JSON cannot have";
-    refused(Cbor, "a1 01 02", &[Json], key);
+    let key = "a dictionary key that has no usual form as text";
     refused(Cbor, "a1 4161 02", &[Json], key);
+    refused(Cbor, "a1 80 02", &[Json, MsgPack], key);
+    refused(Cbor, "a1 f97e00 02", &[Json, MsgPack], key);
     refused(MsgPack, "81 90 02", &[Json], key);
     check(
         MsgPack,
@@ -254,10 +333,41 @@ fn dictionary_keys_that_json_cannot_hold() {
     );
     check(
         Cbor,
+        &unhex("a1 4161 02"),
+        MsgPack,
+        Ok(&unhex("81 c40161 02")),
+    );
+    // Keys that Python's `json` writes as text; receivers of MessagePack take no others either.
+    for (cbor, text) in [
+        ("01", "1"),
+        ("20", "-1"),
+        ("1bffffffffffffffff", "18446744073709551615"),
+        ("c249010000000000000000", "18446744073709551616"),
+        ("f93e00", "1.5"),
+        ("f5", "true"),
+        ("f4", "false"),
+        ("f6", "null"),
+    ] {
+        to_json(
+            Cbor,
+            &format!("a1 {cbor} 02"),
+            &format!(r#"{{"{text}":2}}"#),
+        );
+        let msgpack = format!("81 {:02x} {} 02", 0xa0 + text.len(), hex(text.as_bytes()));
+        check(
+            Cbor,
+            &unhex(&format!("a1 {cbor} 02")),
+            MsgPack,
+            Ok(&unhex(&msgpack)),
+        );
+    }
+    check(
+        Cbor,
         &unhex("bf 01 02 6161 03 ff"),
         MsgPack,
-        Ok(&unhex("82 01 02 a161 03")),
+        Ok(&unhex("82 a131 02 a161 03")),
     );
+    check(MsgPack, &unhex("81 01 02"), Cbor, Ok(&unhex("a1 01 02")));
 }
 
 #[test]

@@ -9,12 +9,15 @@
 //!         ──▶ CborReader ────┘       transcode, value       └──▶ CborWriter ────▶
 //! ```
 
+mod big;
 mod cbor;
 mod decode;
 mod encode;
 mod error;
+mod found;
 mod json;
 mod msgpack;
+mod readable;
 mod reader;
 mod transcode;
 mod value;
@@ -23,6 +26,7 @@ mod writer;
 pub use encode::Detail;
 pub use error::{DecodeError, TranscodeError};
 pub use json::replace_lone_surrogates;
+pub use readable::{Unreadable, check_readable};
 
 use cbor::{CborReader, CborWriter};
 use json::{JsonReader, JsonWriter};
@@ -55,16 +59,37 @@ impl Limits {
     }
 }
 
-/// Reads one message; `bytes` must hold it exactly.
+/// Reads one message; `bytes` must hold it exactly. NaN and infinity in JSON, which Python writes, are walked over.
 pub fn decode<'a>(
     serializer: Serializer,
     bytes: &'a [u8],
     limits: &Limits,
 ) -> Result<Message<'a>, DecodeError> {
     match serializer {
-        Serializer::Json => decode::message::<JsonReader<'_>>(serializer, bytes, limits),
-        Serializer::MsgPack => decode::message::<MsgPackReader<'_>>(serializer, bytes, limits),
-        Serializer::Cbor => decode::message::<CborReader<'_>>(serializer, bytes, limits),
+        Serializer::Json => decode::message::<JsonReader<'_>>(serializer, bytes, limits, None),
+        Serializer::MsgPack => {
+            decode::message::<MsgPackReader<'_>>(serializer, bytes, limits, None)
+        }
+        Serializer::Cbor => decode::message::<CborReader<'_>>(serializer, bytes, limits, None),
+    }
+}
+
+/// Reads one message as [`decode`] does, of a peer whose message others are to receive: what common receivers may be
+/// unable to read in its payload sets `is_doubtful`, and [`check_readable`] says more.
+#[inline]
+pub fn decode_to_pass_on<'a>(
+    serializer: Serializer,
+    bytes: &'a [u8],
+    limits: &Limits,
+    is_doubtful: &mut bool,
+) -> Result<Message<'a>, DecodeError> {
+    let doubt = Some(is_doubtful);
+    match serializer {
+        Serializer::Json => decode::message::<JsonReader<'_>>(serializer, bytes, limits, doubt),
+        Serializer::MsgPack => {
+            decode::message::<MsgPackReader<'_>>(serializer, bytes, limits, doubt)
+        }
+        Serializer::Cbor => decode::message::<CborReader<'_>>(serializer, bytes, limits, doubt),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::DecodeError;
+use super::big::BigInteger;
 
 pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -16,6 +17,12 @@ pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 /// (MessagePack) and 11 % (CBOR) fewer instructions, and the code does not grow.
 pub(super) trait Reader<'a>: Sized {
     fn new(bytes: &'a [u8]) -> Result<Self>;
+
+    /// Walks on over what is no JSON but Python's `json` writes: NaN and infinity. They are doubtful.
+    fn tolerate(&mut self) {}
+    /// Whether something was walked over that common receivers may be unable to read:
+    /// [`super::check_readable`] says.
+    fn is_doubtful(&self) -> bool;
 
     fn open_list(&mut self) -> Result<Open>;
     fn open_dict(&mut self) -> Result<Open>;
@@ -158,6 +165,8 @@ pub(super) enum Token<'a> {
     Boolean(bool),
     /// In the range of a CBOR integer.
     Integer(i128),
+    /// Beyond that.
+    BigInteger(BigInteger),
     Float(f64),
     Text(Cow<'a, str>),
     Binary(Cow<'a, [u8]>),

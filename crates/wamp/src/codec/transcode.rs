@@ -27,6 +27,7 @@ fn whole<'a, R: Reader<'a>, W: Writer>(
 ) -> Result<()> {
     // The bytes were validated where they came in, so this does not fail.
     let mut reader = valid(R::new(bytes))?;
+    reader.tolerate();
     let left = Left {
         depth: DEPTH_CEILING,
         length_max,
@@ -71,10 +72,11 @@ fn one<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left)
         Token::Null => writer.null(),
         Token::Boolean(flag) => writer.boolean(flag),
         Token::Integer(number) => writer.integer(number)?,
+        Token::BigInteger(number) => writer.big_integer(&number)?,
         Token::Float(number) => writer.float(number)?,
         Token::Text(text) => {
             check_text(writer, &text, left)?;
-            writer.text(&text);
+            writer.value_text(&text)?;
         }
         // In JSON a third longer at most.
         Token::Binary(bytes) => {
@@ -119,7 +121,10 @@ fn collection<'a, R: Reader<'a>, W: Writer>(
     Ok(())
 }
 
-/// Keys are not subject to the convention for binary in JSON: text stays text.
+const NO_KEY: &str = "a dictionary key that has no usual form as text";
+
+/// Keys are not subject to the convention for binary in JSON: text stays text. Numbers, booleans and null become the
+/// text that Crossbar.io makes of them.
 fn key<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left) -> Result<()> {
     if valid(reader.kind())?.is_text() {
         let text = valid(reader.text())?;
@@ -127,12 +132,24 @@ fn key<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left)
         writer.text(&text);
         return Ok(());
     }
-    if W::TEXT_KEYS_ONLY {
-        return Err(TranscodeError::new(
-            "a dictionary key that is not text, which JSON cannot have",
-        ));
+    if !W::TEXT_KEYS_ONLY {
+        return one(reader, writer, left);
     }
-    one(reader, writer, left)
+    let text = match valid(reader.token())? {
+        Token::Integer(number) => number.to_string(),
+        Token::BigInteger(number) => number.digits().ok_or(TranscodeError::new(NO_KEY))?,
+        Token::Boolean(flag) => flag.to_string(),
+        Token::Null => "null".to_owned(),
+        Token::Float(number) if number.is_finite() => format!("{number:?}"),
+        Token::Binary(bytes) if W::BINARY_KEYS => {
+            check_length(writer, bytes.len(), left)?;
+            writer.binary(&bytes);
+            return Ok(());
+        }
+        _ => return Err(TranscodeError::new(NO_KEY)),
+    };
+    writer.text(&text);
+    Ok(())
 }
 
 fn valid<T>(read: std::result::Result<T, super::DecodeError>) -> Result<T> {

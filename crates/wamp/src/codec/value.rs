@@ -44,6 +44,7 @@ pub(super) fn read<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
         Token::Null => Value::Null,
         Token::Boolean(flag) => Value::Bool(flag),
         Token::Integer(number) => Value::Integer(number),
+        Token::BigInteger(number) => Value::Float(number.to_f64()),
         Token::Float(number) => Value::Float(number),
         Token::Text(text) => Value::String(text.into_owned()),
         Token::Binary(bytes) => Value::Binary(bytes.into_owned()),
@@ -103,7 +104,7 @@ pub(super) fn write<W: Writer>(
         Value::Integer(number) => writer.integer(*number),
         Value::Float(number) => writer.float(*number),
         Value::String(text) => {
-            writer.text(text);
+            writer.own_text(text);
             Ok(())
         }
         Value::Binary(bytes) => {

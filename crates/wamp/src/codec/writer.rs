@@ -1,6 +1,7 @@
 //! The writing half of a serializer, as the encoders of messages and values need it.
 
 use super::TranscodeError;
+use super::big::BigInteger;
 
 pub(super) type Result<T> = std::result::Result<T, TranscodeError>;
 
@@ -10,8 +11,11 @@ pub(super) type Result<T> = std::result::Result<T, TranscodeError>;
 /// announced with [`element`](Writer::element), and it is closed. A dictionary's entry is a key,
 /// the [`separator`](Writer::separator) and a value.
 pub(super) trait Writer {
-    /// Whether the keys of dictionaries can only be text.
+    /// Whether keys of dictionaries that are not text are written as text where there is a usual form.
+    /// Receivers of MessagePack refuse other keys than text and binary.
     const TEXT_KEYS_ONLY: bool;
+    /// Whether keys may be binary.
+    const BINARY_KEYS: bool;
 
     /// Bytes of a text's form, but for what frames it.
     fn text_len(text: &str) -> usize {
@@ -34,8 +38,18 @@ pub(super) trait Writer {
     fn boolean(&mut self, flag: bool);
     fn unsigned(&mut self, number: u64);
     fn integer(&mut self, number: i128) -> Result<()>;
+    fn big_integer(&mut self, number: &BigInteger) -> Result<()>;
     fn float(&mut self, number: f64) -> Result<()>;
     fn text(&mut self, text: &str);
+    /// Text of a message's head, which is written in any case.
+    fn own_text(&mut self, text: &str) {
+        self.text(text);
+    }
+    /// Text of a payload.
+    fn value_text(&mut self, text: &str) -> Result<()> {
+        self.text(text);
+        Ok(())
+    }
     fn binary(&mut self, bytes: &[u8]);
 
     /// Appends a value that is already written in this serializer.

@@ -2,9 +2,13 @@
 //! has definite lengths and the shortest heads. Floats are written as doubles, which every peer
 //! reads.
 
+mod dates;
+mod readable;
 mod reader;
+mod tags;
 mod writer;
 
+pub(super) use readable::{Tags, check as check_readable};
 pub(super) use reader::CborReader;
 pub(super) use writer::CborWriter;
 

@@ -4,19 +4,21 @@ use std::borrow::Cow;
 
 use super::super::DecodeError;
 use super::super::reader::{Kind, Open, Reader, Result, Token, check_text, enter, text};
-use super::{BINARY, BREAK, DICT, LIST, NEGATIVE, SIMPLE, TAG, TEXT, UNSIGNED};
+use super::tags::UINT8_ARRAY;
+use super::{BINARY, BREAK, DICT, LIST, NEGATIVE, SIMPLE, TAG, TEXT, UNSIGNED, tags};
 
 pub(in super::super) struct CborReader<'a> {
     bytes: &'a [u8],
     at: usize,
+    doubtful: bool,
 }
 
 /// An initial byte and its argument.
 #[derive(Clone, Copy)]
-struct Head {
-    major: u8,
+pub(super) struct Head {
+    pub(super) major: u8,
     info: u8,
-    argument: u64,
+    pub(super) argument: u64,
 }
 
 impl Head {
@@ -27,7 +29,7 @@ impl Head {
 
 impl<'a> CborReader<'a> {
     #[inline(always)]
-    fn peek(&self) -> Result<u8> {
+    pub(super) fn peek(&self) -> Result<u8> {
         self.bytes
             .get(self.at)
             .copied()
@@ -40,7 +42,7 @@ impl<'a> CborReader<'a> {
     }
 
     #[inline(always)]
-    fn head(&mut self) -> Result<Head> {
+    pub(super) fn head(&mut self) -> Result<Head> {
         let initial = self.peek()?;
         let (major, info) = (initial >> 5, initial & 0x1f);
         let argument = match info {
@@ -215,7 +217,15 @@ fn open(head: Head) -> Open {
 
 impl<'a> Reader<'a> for CborReader<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self> {
-        Ok(Self { bytes, at: 0 })
+        Ok(Self {
+            bytes,
+            at: 0,
+            doubtful: false,
+        })
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.doubtful
     }
 
     #[inline]
@@ -281,7 +291,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
             TEXT => Token::Text(self.text_behind(head)?),
             LIST => Token::List(open(head)),
             DICT => Token::Dict(open(head)),
-            TAG => Token::Foreign("a tag, which only CBOR has"),
+            TAG => return tags::token(self, head.argument),
             _ => match head.info {
                 20 | 21 => Token::Boolean(head.info == 21),
                 22 | 23 => Token::Null,
@@ -306,7 +316,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
         loop {
             match self.peek()? {
                 // Values of one byte, and short text, need no look at a head.
-                0..=0x17 | 0x20..=0x37 | 0xe0..=0xf7 => {
+                0..=0x17 | 0x20..=0x37 | 0xf4..=0xf7 => {
                     self.at += 1;
                     return Ok(());
                 }
@@ -326,9 +336,14 @@ impl<'a> Reader<'a> for CborReader<'a> {
                 // lists of lists to the receiver that decodes them.
                 TAG => {
                     depth_left = enter(depth_left, self.at - 1)?;
+                    self.doubtful |= head.argument != UINT8_ARRAY || self.peek()? >> 5 != BINARY;
                     continue;
                 }
-                _ if head.info == 24 => self.simple(head).map(|_| ()),
+                // Nobody has given these a meaning.
+                _ if head.info <= 24 => {
+                    self.doubtful |= !matches!(head.info, 20..=23);
+                    self.simple(head).map(|_| ())
+                }
                 _ => Ok(()),
             };
         }

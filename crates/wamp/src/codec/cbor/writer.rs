@@ -1,8 +1,9 @@
 //! Writing CBOR, in its shortest forms and with definite lengths.
 
 use super::super::TranscodeError;
+use super::super::big::BigInteger;
 use super::super::writer::{Opened, Result, Writer};
-use super::{BINARY, DICT, LIST, NEGATIVE, TEXT, UNSIGNED};
+use super::{BINARY, DICT, LIST, NEGATIVE, TEXT, UNSIGNED, tags};
 
 pub(in super::super) struct CborWriter<'o> {
     out: &'o mut Vec<u8>,
@@ -70,6 +71,7 @@ impl Head {
 
 impl Writer for CborWriter<'_> {
     const TEXT_KEYS_ONLY: bool = false;
+    const BINARY_KEYS: bool = true;
 
     fn out(&mut self) -> &mut Vec<u8> {
         self.out
@@ -128,6 +130,17 @@ impl Writer for CborWriter<'_> {
             ));
         };
         self.head(major, argument);
+        Ok(())
+    }
+
+    fn big_integer(&mut self, number: &BigInteger) -> Result<()> {
+        if number.negative {
+            self.out.push(tags::TAGGED | tags::NEGATIVE_BIGNUM as u8);
+            self.binary(&number.negative_argument());
+        } else {
+            self.out.push(tags::TAGGED | tags::BIGNUM as u8);
+            self.binary(number.magnitude());
+        }
         Ok(())
     }
 

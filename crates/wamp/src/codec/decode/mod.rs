@@ -25,8 +25,10 @@ pub(super) fn message<'a, R: Reader<'a>>(
     serializer: Serializer,
     bytes: &'a [u8],
     limits: &Limits,
+    doubt: Option<&mut bool>,
 ) -> Result<Message<'a>> {
     let mut reader = R::new(bytes)?;
+    reader.tolerate();
     let depth_left = enter(limits.depth_bound(), 0)?;
     let list = reader.open_list()?;
     let mut elements = Elements {
@@ -38,7 +40,11 @@ pub(super) fn message<'a, R: Reader<'a>>(
         no_list: None,
     };
     let kind = elements.read("message type", message_type)?;
-    elements.message(kind).map_err(|error| error.of(kind))
+    let message = elements.message(kind).map_err(|error| error.of(kind));
+    if let Some(doubt) = doubt {
+        *doubt = elements.reader.is_doubtful();
+    }
+    message
 }
 
 fn message_type<'a, R: Reader<'a>>(reader: &mut R) -> Result<MessageType> {
@@ -71,7 +77,7 @@ struct Elements<R> {
 }
 
 impl<'a, R: Reader<'a>> Elements<R> {
-    fn message(mut self, kind: MessageType) -> Result<Message<'a>> {
+    fn message(&mut self, kind: MessageType) -> Result<Message<'a>> {
         // The elements are read in the order in which the fields stand here.
         let message = match kind {
             MessageType::Hello => Message::Hello {

@@ -332,7 +332,7 @@ impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
     #[inline]
     fn text(&mut self, text: &str) {
         self.writer.element(&mut self.list);
-        self.writer.text(text);
+        self.writer.own_text(text);
     }
 
     fn dict(&mut self, dict: &Dict) -> Result<()> {

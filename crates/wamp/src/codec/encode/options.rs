@@ -201,14 +201,14 @@ impl<'w, W: Writer> Entries<'w, W> {
 
     fn optional_text(&mut self, key: &str, text: Option<&Cow<'_, str>>) {
         if let Some(text) = text {
-            self.key(key).text(text);
+            self.key(key).own_text(text);
         }
     }
 
     fn disclosed(&mut self, keys: [&str; 3], disclosed: &Disclosed<'_>) {
         self.key(keys[0]).unsigned(disclosed.session.0);
-        self.key(keys[1]).text(&disclosed.authid);
-        self.key(keys[2]).text(&disclosed.authrole);
+        self.key(keys[1]).own_text(&disclosed.authid);
+        self.key(keys[2]).own_text(&disclosed.authrole);
     }
 
     fn sessions(&mut self, key: &str, sessions: Option<&[SessionId]>) {

@@ -39,7 +39,7 @@ fn dict<W: Writer>(writer: &mut W, details: &[(&str, Detail<'_>)]) -> Result<()>
         writer.text(key);
         writer.separator();
         match detail {
-            Detail::Text(text) => writer.text(text),
+            Detail::Text(text) => writer.own_text(text),
             Detail::Number(number) => writer.unsigned(*number),
             Detail::Value(value) => value::write(writer, value, Unrepresentable::Fails)?,
             Detail::Written(bytes) => writer.raw(bytes),

@@ -4,11 +4,16 @@
 //! bytes and slice text.
 
 mod number;
+mod readable;
 mod reader;
 mod string;
 mod surrogates;
 mod writer;
 
+pub(super) use readable::check as check_readable;
 pub(super) use reader::JsonReader;
 pub use surrogates::replace_lone_surrogates;
 pub(super) use writer::JsonWriter;
+
+/// The reason for integers of more digits than Python reads.
+const TOO_MANY_DIGITS: &str = "an integer of more than 4300 digits";

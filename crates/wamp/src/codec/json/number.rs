@@ -1,7 +1,9 @@
 //! JSON numbers.
 
 use super::super::DecodeError;
+use super::super::big::{BigInteger, DIGITS_MAX};
 use super::super::reader::{Result, Token};
+use super::TOO_MANY_DIGITS;
 
 /// The length of the number at the start of `bytes`, and whether it is an integer's text.
 /// Bytes behind the number are not looked at.
@@ -48,16 +50,31 @@ fn digits(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// The value of a number's text. What neither `i64` nor `u64` holds is a double, as everywhere
-/// in the JSON world; so is the negative zero.
+/// Bytes of a number's text from which on it may be an integer of too many digits.
+pub(super) const LONG_BYTES_MIN: usize = DIGITS_MAX + 1;
+
+/// Whether the text of an integer has more digits than common receivers read.
+pub(super) fn is_too_long(integer: &str) -> bool {
+    integer.trim_start_matches('-').len() > DIGITS_MAX
+}
+
+/// The value of a number's text. Integers keep all their digits, and −0 is one.
 pub(super) fn value<'a>(text: &str, integer: bool) -> Token<'a> {
-    if integer && text != "-0" {
+    if integer {
         if let Ok(number) = text.parse::<u64>() {
             return Token::Integer(number.into());
         }
         if let Ok(number) = text.parse::<i64>() {
             return Token::Integer(number.into());
         }
+        if is_too_long(text) {
+            return Token::Foreign(TOO_MANY_DIGITS);
+        }
+        let number = BigInteger::from_decimal(text);
+        return match number.small() {
+            Some(number) => Token::Integer(number),
+            None => Token::BigInteger(number),
+        };
     }
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Token::Float(number),

@@ -9,6 +9,8 @@ use super::{number, string};
 pub(in super::super) struct JsonReader<'a> {
     text: &'a str,
     at: usize,
+    tolerates: bool,
+    doubtful: bool,
 }
 
 impl<'a> JsonReader<'a> {
@@ -49,7 +51,9 @@ impl<'a> JsonReader<'a> {
                 }
                 Some(b'\\') => {
                     escaped = true;
-                    at += string::escape(bytes, at)?.1;
+                    let (character, length) = string::escape(bytes, at)?;
+                    self.doubtful |= at == start && character == '\0';
+                    at += length;
                 }
                 Some(_) => {
                     let found = "an unescaped control character";
@@ -73,19 +77,59 @@ impl<'a> JsonReader<'a> {
         let (length, integer) = number::length(&self.text.as_bytes()[self.at..], self.at)?;
         let text = &self.text[self.at..self.at + length];
         self.at += length;
+        self.doubtful |= length >= number::LONG_BYTES_MIN;
         Ok((text, integer))
+    }
+
+    /// Reads NaN or infinity, if one comes next and may.
+    #[cold]
+    pub(super) fn not_a_number(&mut self) -> Option<f64> {
+        let rest = &self.text[self.at..];
+        let known = [
+            ("NaN", f64::NAN),
+            ("Infinity", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+        ];
+        let (word, number) = known.into_iter().find(|(word, _)| rest.starts_with(word))?;
+        if !self.tolerates {
+            return None;
+        }
+        self.doubtful = true;
+        self.at += word.len();
+        Some(number)
+    }
+
+    /// A number, or what is none but may be passed over.
+    fn skip_number(&mut self) -> Result<()> {
+        match self.number() {
+            Ok(_) => Ok(()),
+            Err(error) => self.not_a_number().map(drop).ok_or(error),
+        }
     }
 }
 
 impl<'a> Reader<'a> for JsonReader<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self> {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Self { text, at: 0 }),
+            Ok(text) => Ok(Self {
+                text,
+                at: 0,
+                tolerates: false,
+                doubtful: false,
+            }),
             Err(error) => {
                 let offset = error.valid_up_to();
                 Err(DecodeError::unexpected(offset, "UTF-8", "other bytes"))
             }
         }
+    }
+
+    fn tolerate(&mut self) {
+        self.tolerates = true;
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.doubtful
     }
 
     fn open_list(&mut self) -> Result<Open> {
@@ -208,10 +252,19 @@ impl<'a> Reader<'a> for JsonReader<'a> {
             Some(b'f') => self.literal("false").map(|()| Token::Boolean(false)),
             Some(b'n') => self.literal("null").map(|()| Token::Null),
             Some(b'-' | b'0'..=b'9') => {
-                let (text, integer) = self.number()?;
+                let (text, integer) = match self.number() {
+                    Ok(number) => number,
+                    Err(error) => {
+                        let number = self.not_a_number().ok_or(error)?;
+                        return Ok(Token::Float(number));
+                    }
+                };
                 Ok(number::value(text, integer))
             }
-            _ => Err(self.unexpected("value")),
+            _ => match self.not_a_number() {
+                Some(number) => Ok(Token::Float(number)),
+                None => Err(self.unexpected("value")),
+            },
         }
     }
 
@@ -226,7 +279,7 @@ impl<'a> Reader<'a> for JsonReader<'a> {
     fn skip(&mut self, depth_left: usize) -> Result<()> {
         match self.peek() {
             Some(b'"') => self.string().map(|_| ()),
-            Some(b'-' | b'0'..=b'9') => self.number().map(|_| ()),
+            Some(b'-' | b'0'..=b'9') => self.skip_number(),
             Some(b'[') => {
                 let depth_left = enter(depth_left, self.at)?;
                 let mut list = self.open_list()?;
@@ -248,7 +301,10 @@ impl<'a> Reader<'a> for JsonReader<'a> {
             Some(b't') => self.literal("true"),
             Some(b'f') => self.literal("false"),
             Some(b'n') => self.literal("null"),
-            _ => Err(self.unexpected("value")),
+            _ => match self.not_a_number() {
+                Some(_) => Ok(()),
+                None => Err(self.unexpected("value")),
+            },
         }
     }
 

@@ -3,16 +3,25 @@
 use std::io::Write as _;
 
 use super::super::TranscodeError;
+use super::super::big::BigInteger;
 use super::super::writer::{Opened, Result, Writer};
-use super::{number, string};
+use super::{TOO_MANY_DIGITS, number, string};
 
 pub(in super::super) struct JsonWriter<'o> {
     out: &'o mut Vec<u8>,
+    /// Squares of the lengths of the integers beyond 64 bits so far: what their digits cost.
+    digits_work: usize,
 }
+
+/// As much as some 300 of the longest of them.
+const DIGITS_WORK_MAX: usize = 1 << 30;
 
 impl<'o> JsonWriter<'o> {
     pub(in super::super) fn new(out: &'o mut Vec<u8>) -> Self {
-        Self { out }
+        Self {
+            out,
+            digits_work: 0,
+        }
     }
 
     fn open(&mut self, dict: bool) -> Opened {
@@ -29,6 +38,7 @@ impl<'o> JsonWriter<'o> {
 
 impl Writer for JsonWriter<'_> {
     const TEXT_KEYS_ONLY: bool = true;
+    const BINARY_KEYS: bool = false;
 
     fn text_len(text: &str) -> usize {
         string::escaped_len(text)
@@ -84,6 +94,18 @@ impl Writer for JsonWriter<'_> {
         Ok(())
     }
 
+    fn big_integer(&mut self, number: &BigInteger) -> Result<()> {
+        let bytes = number.magnitude().len();
+        self.digits_work = self.digits_work.saturating_add(bytes.saturating_mul(bytes));
+        if self.digits_work > DIGITS_WORK_MAX {
+            return Err(TranscodeError::TOO_LONG);
+        }
+        let digits = number.digits();
+        let digits = digits.ok_or(TranscodeError::new(TOO_MANY_DIGITS))?;
+        self.out.extend_from_slice(digits.as_bytes());
+        Ok(())
+    }
+
     fn float(&mut self, number: f64) -> Result<()> {
         if !number.is_finite() {
             return Err(TranscodeError::new(
@@ -98,6 +120,23 @@ impl Writer for JsonWriter<'_> {
 
     fn text(&mut self, text: &str) {
         string::write(text, self.out);
+    }
+
+    /// Text that begins with U+0000 is binary to whoever reads it: another character stands for that.
+    fn own_text(&mut self, text: &str) {
+        match text.strip_prefix('\0') {
+            Some(rest) => string::write(&format!("\u{fffd}{rest}"), self.out),
+            None => self.text(text),
+        }
+    }
+
+    /// Likewise, and nothing stands for it.
+    fn value_text(&mut self, text: &str) -> Result<()> {
+        if text.starts_with('\0') {
+            return Err(TranscodeError::new("JSON has no text that begins with NUL"));
+        }
+        self.text(text);
+        Ok(())
     }
 
     fn binary(&mut self, bytes: &[u8]) {

@@ -13,11 +13,12 @@ const UNDEFINED: [u8; 3] = [0xd4, 0, 0];
 pub(in super::super) struct MsgPackReader<'a> {
     bytes: &'a [u8],
     at: usize,
+    doubtful: bool,
 }
 
 impl<'a> MsgPackReader<'a> {
     #[inline(always)]
-    fn peek(&self) -> Result<u8> {
+    pub(super) fn peek(&self) -> Result<u8> {
         self.bytes
             .get(self.at)
             .copied()
@@ -50,7 +51,7 @@ impl<'a> MsgPackReader<'a> {
     }
 
     #[inline(always)]
-    fn take(&mut self, length: u64) -> Result<&'a [u8]> {
+    pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         match usize::try_from(length)
             .ok()
@@ -80,7 +81,7 @@ impl<'a> MsgPackReader<'a> {
     }
 
     /// Length of the extension whose marker comes next, its type included.
-    fn extension_length(&mut self, marker: u8) -> Result<u64> {
+    pub(super) fn extension_length(&mut self, marker: u8) -> Result<u64> {
         match marker {
             0xc7 => self.number::<1>().map(|length| length + 1),
             0xc8 => self.number::<2>().map(|length| length + 1),
@@ -100,6 +101,16 @@ impl<'a> MsgPackReader<'a> {
         Ok(())
     }
 
+    fn skip_entries(&mut self, count: u64, depth_left: usize) -> Result<()> {
+        let depth_left = enter(depth_left, self.at)?;
+        for _ in 0..count {
+            self.doubtful |= !is_usual_key(self.peek()?);
+            self.skip(depth_left)?;
+            self.skip(depth_left)?;
+        }
+        Ok(())
+    }
+
     fn reserved(&self) -> DecodeError {
         DecodeError::unexpected(self.at, "value", "the reserved byte 0xc1")
     }
@@ -107,7 +118,15 @@ impl<'a> MsgPackReader<'a> {
 
 impl<'a> Reader<'a> for MsgPackReader<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self> {
-        Ok(Self { bytes, at: 0 })
+        Ok(Self {
+            bytes,
+            at: 0,
+            doubtful: false,
+        })
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.doubtful
     }
 
     #[inline(always)]
@@ -255,7 +274,7 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
             0xa0..=0xbf | 0xd9..=0xdb => return self.skip_text(),
             0x80..=0x8f | 0xde | 0xdf => {
                 let count = self.open_dict()?.left.unwrap_or_default();
-                return self.skip_values(2 * count, depth_left);
+                return self.skip_entries(count, depth_left);
             }
             0x90..=0x9f | 0xdc | 0xdd => {
                 let count = self.open_list()?.left.unwrap_or_default();
@@ -265,7 +284,10 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
             0xc4 => self.number::<1>()?,
             0xc5 => self.number::<2>()?,
             0xc6 => self.number::<4>()?,
-            0xc7..=0xc9 | 0xd4..=0xd8 => self.extension_length(marker)?,
+            0xc7..=0xc9 | 0xd4..=0xd8 => {
+                self.doubtful = true;
+                self.extension_length(marker)?
+            }
             0xcc | 0xd0 => 2,
             0xcd | 0xd1 => 3,
             0xca | 0xce | 0xd2 => 5,
@@ -303,4 +325,10 @@ impl<'a> Reader<'a> for MsgPackReader<'a> {
     fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
+}
+
+/// Whether a key that begins so is text or binary.
+#[inline(always)]
+pub(super) fn is_usual_key(marker: u8) -> bool {
+    matches!(marker, 0xa0..=0xbf | 0xc4..=0xc6 | 0xd9..=0xdb)
 }

@@ -1,6 +1,7 @@
 //! Writing MessagePack, in its shortest forms.
 
 use super::super::TranscodeError;
+use super::super::big::BigInteger;
 use super::super::writer::{Opened, Result, Writer};
 
 pub(in super::super) struct MsgPackWriter<'o> {
@@ -59,8 +60,11 @@ impl Header {
     }
 }
 
+const NO_INTEGER: &str = "MessagePack has no integers beyond 64 bits";
+
 impl Writer for MsgPackWriter<'_> {
-    const TEXT_KEYS_ONLY: bool = false;
+    const TEXT_KEYS_ONLY: bool = true;
+    const BINARY_KEYS: bool = true;
 
     fn out(&mut self) -> &mut Vec<u8> {
         self.out
@@ -126,9 +130,7 @@ impl Writer for MsgPackWriter<'_> {
             return Ok(());
         }
         let Ok(number) = i64::try_from(number) else {
-            return Err(TranscodeError::new(
-                "MessagePack has no integers beyond 64 bits",
-            ));
+            return Err(TranscodeError::new(NO_INTEGER));
         };
         match number {
             -32.. => self.out.push(number as u8),
@@ -147,6 +149,10 @@ impl Writer for MsgPackWriter<'_> {
             }
         }
         Ok(())
+    }
+
+    fn big_integer(&mut self, _number: &BigInteger) -> Result<()> {
+        Err(TranscodeError::new(NO_INTEGER))
     }
 
     fn float(&mut self, number: f64) -> Result<()> {
