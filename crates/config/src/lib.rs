@@ -56,9 +56,9 @@ pub use model::{
     MatchPolicy, NativeOptions, OnLeave, OutgoingBridge, OutgoingKind, Page, Permission, Ping,
     RawSocket, Realm, RealmLimits, RequestIdCheck, RequestKey, Restart, ReverseProxy, Role,
     RoleMatch, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,
-    TesteeWorker, Tls, Transport, TransportKind, UriCheck, Web, WebArchive, WebFiles, WebJson,
-    WebOptions, WebPaths, WebProgram, WebPython, WebService, WebSocket, WebSocketOptions,
-    WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
+    TesteeWorker, Tls, Transport, TransportKind, UnreadableValues, UriCheck, Web, WebArchive,
+    WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService, WebSocket,
+    WebSocketOptions, WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
 pub use model::{Elsewhere, Fabric, NatsUrl, Replicated};
 pub use model::{

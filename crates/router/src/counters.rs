@@ -39,6 +39,8 @@ pub(crate) enum Counter {
     PeerFaults,
     LoneSurrogatesReplaced,
     LoneSurrogatesRefused,
+    UnreadableRefused,
+    UnreadableConverted,
     RetainedEventsEvicted,
     RetainedEventsNotSent,
     RequestsDenied,
@@ -61,7 +63,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// Every counter with its name in the metrics and what it says there.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 46] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 48] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
             Self::ReceivedBytes,
@@ -197,6 +199,16 @@ impl Counter {
             Self::LoneSurrogatesRefused,
             "lone_surrogates_refused",
             "Messages that were refused for halves of characters in them",
+        ),
+        (
+            Self::UnreadableRefused,
+            "unreadable_refused",
+            "Messages refused because common WAMP libraries cannot decode their arguments",
+        ),
+        (
+            Self::UnreadableConverted,
+            "unreadable_converted",
+            "Messages whose arguments were converted so that common WAMP libraries can decode them",
         ),
         (
             Self::RetainedEventsEvicted,

@@ -6,7 +6,8 @@ use std::fmt::{self, Write as _};
 use crosstie_auth::wamp::Answer;
 use crosstie_routing::Identity;
 use crosstie_transport::{Connection, PeerAddress};
-use crosstie_wamp::SessionId;
+use crosstie_wamp::codec::Unreadable;
+use crosstie_wamp::{Message, Serializer, SessionId};
 
 use crate::bound::Bound;
 use crate::counters::{Counter, counters};
@@ -267,6 +268,38 @@ pub(crate) fn silent_topic(connection: &Connection, topic: &str) {
         tracing::info!(
             peer = %connection.peer(),
             "subscription to {topic}: no event will come, for the realm has no meta API"
+        );
+    }
+}
+
+/// An event was dropped for the receivers of a serializer that has no form for it: one line for each reason and hour.
+pub(crate) fn event_unwritable(realm: &SharedRealm, reason: &'static str, into: Serializer) {
+    if realm.said_of_values.may_say(reason, into) && FAULTS.may_log() {
+        tracing::warn!(
+            realm = %Escaped(realm.name()),
+            serializer = into.name(),
+            "events are dropped for subscribers with this serializer: {reason}"
+        );
+    }
+}
+
+/// A message was refused for what common libraries cannot decode: one line for each kind of value and hour.
+pub(crate) fn unreadable_refused(
+    realm: &SharedRealm,
+    peer: &Peer,
+    message: &Message<'_>,
+    unreadable: &Unreadable,
+) {
+    let serializer = peer.wire.serializer;
+    if realm.said_of_values.may_say(unreadable.kind, serializer) && FAULTS.may_log() {
+        let text = unreadable.to_string();
+        tracing::warn!(
+            peer = %peer.connection.peer(),
+            realm = %Escaped(realm.name()),
+            serializer = serializer.name(),
+            "{} refused, because common WAMP libraries cannot decode it: {}",
+            message.kind().name(),
+            Escaped(&text)
         );
     }
 }

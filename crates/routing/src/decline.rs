@@ -1,5 +1,7 @@
 //! A message that is not to be routed for what is in it: an answer to its sender, and no more.
 
+use std::borrow::Cow;
+
 use crosstie_wamp::{Message, MessageType, Payload, PublishOptions, RequestId, Serializer};
 
 use crate::context::Context;
@@ -17,7 +19,7 @@ impl<H> Realm<H> {
         now: Time,
         from: SessionKey,
         message: &Message<'_>,
-        text: &'static str,
+        text: impl Into<Cow<'static, str>>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Violation> {
         let fault = Fault::new(error::INVALID_ARGUMENT, text);

@@ -6,7 +6,8 @@ use super::session_limits::{realm_limits, session_limits};
 use super::{Builder, Names, size};
 use crate::model::{
     Allow, CallTimeoutUnit, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates,
-    MatchPolicy, OnLeave, Permission, Realm, RequestIdCheck, Role, RoleMatch, UriCheck,
+    MatchPolicy, OnLeave, Permission, Realm, RequestIdCheck, Role, RoleMatch, UnreadableValues,
+    UriCheck,
 };
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -60,6 +61,11 @@ impl Builder<'_> {
             lone_surrogates: match options.text("lone_surrogates") {
                 Some("refuse") => LoneSurrogates::Refuse,
                 _ => LoneSurrogates::Replace,
+            },
+            unreadable_values: match options.text("unreadable_values") {
+                Some("convert") => UnreadableValues::Convert,
+                Some("pass") => UnreadableValues::Pass,
+                _ => UnreadableValues::Refuse,
             },
             empty_eligible: match options.text("empty_eligible") {
                 Some("everybody") => EmptyEligible::Everybody,

@@ -133,6 +133,17 @@ static REALM_OPTIONS: Table = Table {
         .fallback(Fallback::Text("replace"))
         .own(),
         key(
+            "unreadable_values",
+            Kind::OneOf(&UNREADABLE_VALUES),
+            "Treatment of a message with arguments that common WAMP libraries cannot decode, and that \
+             would end the receivers' sessions ([values](values.md#what-is-refused)). `refuse`: the sender \
+             gets ERROR `wamp.error.invalid_argument`; a publication without acknowledgement is dropped. \
+             `convert`: receivers get what their serializer can hold, and the event is dropped for the \
+             others. `pass`: receivers with the sender's serializer get the arguments unread.",
+        )
+        .fallback(Fallback::Text("refuse"))
+        .own(),
+        key(
             "empty_eligible",
             Kind::OneOf(&EMPTY_ELIGIBLE),
             "Whom an event with an empty whitelist (`eligible: []`) reaches: a list on which \
@@ -198,6 +209,11 @@ static CALL_TIMEOUT_UNIT: Words = Words {
 static LONE_SURROGATES: Words = Words {
     path: "realms[].options.lone_surrogates",
     words: &["replace", "refuse"],
+};
+
+static UNREADABLE_VALUES: Words = Words {
+    path: "realms[].options.unreadable_values",
+    words: &["refuse", "convert", "pass"],
 };
 
 static EMPTY_ELIGIBLE: Words = Words {

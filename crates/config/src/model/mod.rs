@@ -103,6 +103,7 @@ pub struct Realm {
     pub disclose_me: DiscloseMe,
     pub call_timeout_unit: CallTimeoutUnit,
     pub lone_surrogates: LoneSurrogates,
+    pub unreadable_values: UnreadableValues,
     pub empty_eligible: EmptyEligible,
     pub cancel_answers: CancelAnswers,
     pub on_leave: OnLeave,
@@ -176,6 +177,18 @@ pub enum LoneSurrogates {
     Replace,
     /// That message is refused.
     Refuse,
+}
+
+/// The treatment of a message whose arguments common WAMP libraries cannot decode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnreadableValues {
+    /// The sender gets an error.
+    #[default]
+    Refuse,
+    /// Receivers get what their serializer can hold.
+    Convert,
+    /// Receivers with the sender's serializer get the arguments unread.
+    Pass,
 }
 
 /// A listener for operators: plain HTTP, no WAMP.

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use crosstie_auth::wamp::Answer;
+use crosstie_config::UnreadableValues;
 use crosstie_routing::{Question, SessionKey, Verdict};
 use crosstie_wamp::{Dict, Value, codec};
 
@@ -31,6 +32,7 @@ use crate::wamp::rate::Halt;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::resident::Asked;
 use crate::wamp::session::{Session, State};
+use crate::wamp::unreadable;
 
 /// Puts bytes on the account of a peer.
 fn hold(peer: &Peer, bytes: usize) {
@@ -156,16 +158,29 @@ impl Session {
         verdict: Verdict,
     ) -> ControlFlow<()> {
         let serializer = self.peer.wire.serializer;
-        let Ok(message) = codec::decode(serializer, kept.bytes(), &self.listening.decoding) else {
+        let mut is_doubtful = false;
+        let limits = &self.listening.decoding;
+        let decoded = codec::decode_to_pass_on(serializer, kept.bytes(), limits, &mut is_doubtful);
+        let Ok(message) = decoded else {
             // It was a message when it came.
             return ControlFlow::Continue(());
         };
+        let converted = match realm.unreadable_values {
+            UnreadableValues::Convert if is_doubtful => {
+                unreadable::converted(&message).unwrap_or_default()
+            }
+            _ => None,
+        };
+        let replaced = converted
+            .as_ref()
+            .map(|it| message.with_payload(it.payload()));
+        let message = replaced.as_ref().unwrap_or(&message);
         let source = Source {
             connection: &self.peer.connection,
             bytes: kept.source(),
         };
         let judged = (question, verdict);
-        let handled = realm.handle_judged(Instant::now(), key, &message, source, judged);
+        let handled = realm.handle_judged(Instant::now(), key, message, source, judged);
         self.handle_routed(handled, kept.bytes(), kept.source())
     }
 

@@ -9,7 +9,7 @@ use crosstie_routing::{
 };
 use crosstie_store::EventKeeper;
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
-use crosstie_wamp::{Dict, Message, SessionId, Value};
+use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value};
 
 use crate::cookies::Whose;
 use crate::counters::{Counter, Counters, counters};
@@ -47,6 +47,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     pub(crate) logged_out: Option<Box<Whose>>,
     /// A receiver of the present message that takes events too slowly, and whose publishers wait for it.
     pub(crate) slow: Option<Arc<Connection>>,
+    /// The first reason for which an event was dropped for receivers of a serializer.
+    pub(crate) unwritable: Option<(&'static str, Serializer)>,
 }
 
 /// A session that is out of the realm.
@@ -91,6 +93,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             asked: None,
             logged_out: None,
             slow: None,
+            unwritable: None,
         }
     }
 }
@@ -133,8 +136,13 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
                 }
                 Err(refused) => {
                     self.counters.count(dropped(refused));
-                    if refused == Refused::Full {
-                        end_if_slow(peer);
+                    match refused {
+                        Refused::Full => end_if_slow(peer),
+                        Refused::Unrepresentable(reason) => {
+                            let into = peer.wire.serializer;
+                            self.unwritable.get_or_insert((reason, into));
+                        }
+                        Refused::Gone | Refused::TooLong => {}
                     }
                 }
             }

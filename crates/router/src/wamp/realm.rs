@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use crosstie_config::{self as model, LoneSurrogates};
+use crosstie_config::{self as model, LoneSurrogates, UnreadableValues};
 use crosstie_routing::{
     ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
-    RealmCounts, Revocation, Role, SessionKey, Time, Verdict, Violation,
+    RealmCounts, Revocation, Role, SessionKey, Time, Verdict,
 };
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -24,6 +24,7 @@ use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::handled::Handled;
+use crate::wamp::hourly_lines::HourlyLines;
 use crate::wamp::judged::Judged;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::wamp::outbox::{Left, RealmOutbox};
@@ -44,6 +45,9 @@ pub(crate) struct SharedRealm {
     /// When it was started.
     pub(crate) started: SystemTime,
     pub(crate) lone_surrogates: LoneSurrogates,
+    pub(crate) unreadable_values: UnreadableValues,
+    /// Lines of the log about values that did not reach receivers.
+    pub(crate) said_of_values: HourlyLines,
     /// WELCOME says which node, worker and process serve the session.
     pub(crate) discloses_router: bool,
     /// Whether it answers the meta procedures and publishes the meta events.
@@ -121,6 +125,8 @@ impl SharedRealm {
             number,
             started,
             lone_surrogates: model.lone_surrogates,
+            unreadable_values: model.unreadable_values,
+            said_of_values: HourlyLines::default(),
             discloses_router: model.discloses_router,
             meta_api: model.meta_api,
             has_history: !model.history.is_empty(),
@@ -248,23 +254,6 @@ impl SharedRealm {
 
     pub(crate) fn decisions(&self) -> Decisions {
         self.realm.lock().decisions()
-    }
-
-    /// Answers one message of a session, received at `now`, that is not to be routed.
-    pub(crate) fn decline(
-        &self,
-        now: Instant,
-        from: SessionKey,
-        message: &Message<'_>,
-        text: &'static str,
-    ) -> Result<(), Violation> {
-        let now = self.time(now);
-        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
-        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
-            let messages = outbox.messages;
-            messages.count_alone(Direction::Received, message.kind());
-            realm.decline(now, from, message, text, outbox)
-        })
     }
 
     /// Takes a session out, whatever it left open; whether it had not been taken out before.
@@ -435,19 +424,27 @@ impl SharedRealm {
         let next = next_turn(&realm);
         unlock(realm);
         self.arm(next);
-        if !outbox.left.is_empty() || outbox.denied.is_some() || outbox.logged_out.is_some() {
+        let is_silent = outbox.left.is_empty()
+            && outbox.denied.is_none()
+            && outbox.logged_out.is_none()
+            && outbox.unwritable.is_none();
+        if !is_silent {
             self.tell(outbox, why);
         }
         outcome
     }
 
-    /// Tells and counts who has left, and what was denied. Nothing is sent before cookies are forgotten.
+    /// Tells and counts who has left, what was denied, and what has no form in a serializer. Nothing is sent before
+    /// cookies are forgotten.
     #[cold]
     fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
         if let Some(whose) = &outbox.logged_out
             && let Some(router) = self.router.upgrade()
         {
             router.jars.forget(&self.name, whose);
+        }
+        if let Some((reason, into)) = outbox.unwritable {
+            report::event_unwritable(self, reason, into);
         }
         let mut killed = Vec::new();
         let has_judged = !outbox.left.is_empty() && self.judged.pending() > 0;

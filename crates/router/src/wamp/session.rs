@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use crosstie_config::LoneSurrogates;
 use crosstie_routing::{Refused, SessionKey, Violation, error};
 use crosstie_transport::Budget;
 use crosstie_wamp::codec::{self, DecodeError};
@@ -116,7 +115,10 @@ impl Session {
         if is_limited && let Some(max) = self.message_bytes_max().filter(|&max| bytes.len() > max) {
             return self.abort_too_long(bytes.len(), max);
         }
-        let flow = match codec::decode(serializer, bytes, &self.listening.decoding) {
+        let mut is_doubtful = false;
+        let limits = &self.listening.decoding;
+        let flow = match codec::decode_to_pass_on(serializer, bytes, limits, &mut is_doubtful) {
+            Ok(message) if is_doubtful => self.handle_doubtful(&message, bytes, source, now),
             Ok(message) => self.handle(&message, bytes, source, now),
             Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
             Err(e) => self.message_fault(bytes, &e),
@@ -127,7 +129,7 @@ impl Session {
         flow
     }
 
-    fn handle(
+    pub(super) fn handle(
         &mut self,
         message: &Message<'_>,
         bytes: &[u8],
@@ -189,41 +191,6 @@ impl Session {
                 other => self.unexpected(other),
             },
         }
-    }
-
-    /// Handles a message in which a character was cut in halves, in the text of JSON. That is a slip of
-    /// its sender's program (a browser cuts a text inside an emoji), which is not to cost it the
-    /// session.
-    #[cold]
-    fn handle_lone_surrogates(
-        &mut self,
-        bytes: &[u8],
-        fault: &DecodeError,
-        now: Instant,
-    ) -> ControlFlow<()> {
-        let Some((replaced, count)) = codec::replace_lone_surrogates(bytes) else {
-            return self.message_fault(bytes, fault);
-        };
-        let serializer = self.peer.wire.serializer;
-        let message = match codec::decode(serializer, &replaced, &self.listening.decoding) {
-            Ok(message) => message,
-            Err(e) => return self.message_fault(bytes, &e),
-        };
-        // What says who a session is, or that it ends, is no request that could be refused.
-        if let State::Joined { realm, key } = &self.state
-            && realm.lone_surrogates == LoneSurrogates::Refuse
-            && !matches!(
-                message,
-                Message::Hello { .. } | Message::Goodbye { .. } | Message::Abort { .. }
-            )
-        {
-            counters().count(Counter::LoneSurrogatesRefused);
-            let text = "a text has half of a character in it (a lone surrogate)";
-            let declined = realm.decline(now, *key, &message, text);
-            return self.handled(declined);
-        }
-        counters().add(Counter::LoneSurrogatesReplaced, count as u64);
-        self.handle(&message, &replaced, None, now)
     }
 
     /// A message that may not come before a session is open.
@@ -316,7 +283,7 @@ impl Session {
     }
 
     /// Bytes that are no message. Text that is not UTF-8 has a close code of its own.
-    fn message_fault(&mut self, bytes: &[u8], e: &DecodeError) -> ControlFlow<()> {
+    pub(super) fn message_fault(&mut self, bytes: &[u8], e: &DecodeError) -> ControlFlow<()> {
         let text = e.to_string();
         let is_text = !self.peer.wire.serializer.is_binary();
         if is_text && std::str::from_utf8(bytes).is_err() {

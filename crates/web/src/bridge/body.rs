@@ -119,11 +119,13 @@ impl<'b> Parts<'b> {
     }
 
     fn payload(&self) -> Result<Payload<'b>, Refusal> {
-        Ok(Payload {
+        let payload = Payload {
             serializer: JSON,
             args: part("args", self.args, b'[', "a list")?,
             kwargs: part("kwargs", self.kwargs, b'{', "a dict")?,
-        })
+        };
+        codec::check_readable(&payload).map_err(Refusal::Unreadable)?;
+        Ok(payload)
     }
 
     /// The options in a message of that type, in which they are read as those of any session.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crosstie_wamp::codec::Unreadable;
 use http::StatusCode;
 
 /// Why.
@@ -44,6 +45,8 @@ pub enum Refusal {
         key: &'static str,
         expected: &'static str,
     },
+    /// Its arguments would end the sessions of those who receive them.
+    Unreadable(Unreadable),
     BadOption {
         option: String,
         expected: &'static str,
@@ -109,6 +112,7 @@ impl fmt::Display for Refusal {
             Self::NotJson => f.write_str("Request body was invalid JSON."),
             Self::NotDict => write!(f, "{FORM} (must be a dict)."),
             Self::NoKey(key) => write!(f, "{FORM} (missing key '{key}')."),
+            Self::Unreadable(unreadable) => write!(f, "{FORM} ({unreadable})."),
             Self::BadKey { key, expected } => write!(f, "{FORM} ('{key}' must be {expected})."),
             Self::BadOption { option, expected } => {
                 write!(f, "{FORM} (option '{option}' must be {expected}).")
