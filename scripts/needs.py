@@ -187,6 +187,17 @@ def python27() -> Path | None:
 
 
 @functools.cache
+def bunny() -> str | None:
+    """A client of AMQP in Ruby."""
+    found = (
+        subprocess.run(["ruby", "-rbunny", "-e", ""], capture_output=True)
+        if shutil.which("ruby")
+        else None
+    )
+    return None if found and found.returncode == 0 else packages("ruby-bunny")
+
+
+@functools.cache
 def strace() -> str | None:
     """Whether a confirm waits for the disk shows in the system calls."""
     return None if shutil.which("strace") else packages("strace")

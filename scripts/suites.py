@@ -204,6 +204,7 @@ def of_wamp() -> list[Suite]:
             *[needs.node, needs.strangers, needs.strangers_in_javascript, needs.frameworks],
             *[needs.rabbitmq, needs.old_amqp_clients, needs.namespaces],
             *[needs.nginx, needs.haproxy, needs.curl],
+            *[needs.bunny, needs.browser],
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(

@@ -49,9 +49,18 @@ def challenged(started, name: str) -> RawSocket:
     return peer
 
 
+def is_refused(peer: RawSocket, reason: str | None) -> None:
+    """Wait for the ABORT with that reason, or for the end without a word."""
+    if reason is None:
+        peer.expect_end()
+    else:
+        assert peer.hear(ABORT)[2] == reason
+
+
 ENDS = [
     (("stop_router_realm_role", "realm1", "role1"), "wamp.error.no_such_role"),
-    (("stop_router_realm", "realm1"), "wamp.error.no_such_realm"),
+    # It may be there again soon: the client is to come back.
+    (("stop_router_realm", "realm1"), None),
 ]
 
 
@@ -61,7 +70,7 @@ def test_what_ends_during_a_challenge(started, end, reason):
         procedure, *arguments = end
         answer(started, OF + procedure, *arguments)
         peer.say(AUTHENTICATE, "x", {})
-        assert peer.hear(ABORT)[2] == reason
+        is_refused(peer, reason)
 
 
 @pytest.mark.parametrize(("end", "reason"), ENDS)
@@ -74,7 +83,7 @@ def test_what_ends_while_somebody_is_asked(started, end, reason):
             procedure, *arguments = end
             answer(started, OF + procedure, *arguments)
             authenticator.say(YIELD, invocation[1], {}, ["user"])
-            assert peer.hear(ABORT)[2] == reason
+            is_refused(peer, reason)
 
 
 def test_who_asks_ends_while_somebody_waits(started):

@@ -1,4 +1,4 @@
-"""Orderly ends: a signal, GOODBYE to everybody, exit 0."""
+"""Orderly ends: listeners close, calls are answered, clients are to come back, exit 0."""
 
 from __future__ import annotations
 
@@ -16,19 +16,164 @@ from rig.links import CLIENTS, Link
 from rig.node import node
 from rig.rawsocket import RawSocket
 from rig.router import Router, binary
-from rig.session import GOODBYE
+from rig.session import CALL, ERROR, GOODBYE, INVOCATION, RESULT, YIELD
 from rig.waiting import DEADLINE_S, await_true
 from rig.websocket import WebSocket
 
+CONNECTION_FORCED = b"CONNECTION_FORCED"
 SHUTDOWN = "wamp.close.system_shutdown"
 
 
 ORDERLY = [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT]
 
 
+@pytest.fixture
+def start_polite(start_router):
+    """Start a router that sends GOODBYE when it stops."""
+    return lambda **more: start_router(config.with_goodbye(config.plain(**more)))
+
+
 @pytest.mark.parametrize("number", ORDERLY)
-def test_everybody_is_told(start_router, number):
+def test_everybody_is_closed_without_goodbye(start_router, number):
     router = start_router(config.plain())
+    raw = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    web = WebSocket.tcp(router.address("tcp")).open().join()
+    router.signal(number)
+    raw.expect_end()
+    web.expect_close(1001)
+    raw.close()
+    web.close()
+    assert router.exit_code() == 0
+
+
+def test_listeners_close_before_anybody_is_sent_away(start_router):
+    amqp = {"id": "amqp", "type": "amqp", "endpoint": config.tcp()}
+    web = {"id": "web", "type": "web", "endpoint": config.tcp(), "paths": {}}
+    admin = {"admin": {"endpoint": config.tcp()}}
+    router = start_router(config.plain(config.universal("tcp", config.tcp()), amqp, web, **admin))
+    addresses = [router.address(transport) for transport in ("tcp", "amqp", "web")]
+    raw = RawSocket.tcp(addresses[0]).shake_hands().join()
+    raw.register("com.slow")
+    caller = RawSocket.tcp(addresses[0]).shake_hands().join()
+    caller.say(CALL, next(caller.requests), {}, "com.slow")
+    invocation = raw.hear(INVOCATION)
+    newcomer = socket.create_connection(addresses[1])
+    newcomer.sendall(b"AMQP\0\0\x09\x01")
+    assert newcomer.recv(8)
+    router.signal(signal.SIGTERM)
+    for address in addresses:
+        await_true("nobody listens", lambda address=address: is_refused(address))
+    # A client in the middle of its log-in is closed without a word.
+    rest = b"".join(iter(lambda: newcomer.recv(4096), b""))
+    assert CONNECTION_FORCED not in rest
+    # Its sessions go on, until their open calls are answered.
+    raw.say(YIELD, invocation[1], {}, [1])
+    assert caller.hear(RESULT)[3] == [1]
+    caller.expect_end()
+    raw.expect_end()
+    for peer in (raw, caller, newcomer):
+        peer.close()
+    assert router.exit_code() == 0
+
+
+def is_refused(address) -> bool:
+    try:
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_connections_in_the_backlog_are_closed_and_not_served(start_router):
+    amqp = {"id": "amqp", "type": "amqp", "endpoint": config.tcp()}
+    configuration = config.plain(config.universal("tcp", config.tcp()), amqp)
+    configuration["workers"][0]["options"] = {"threads": 1}
+    router = start_router(configuration)
+    address = router.address("amqp")
+    router.signal(signal.SIGSTOP)
+    # The kernel accepts them, the node has not.
+    waiting = [socket.create_connection(address) for _ in range(20)]
+    for peer in waiting:
+        peer.sendall(b"AMQP\0\0\x09\x01")
+    router.signal(signal.SIGTERM)
+    router.signal(signal.SIGCONT)
+    for peer in waiting:
+        try:
+            while octets := peer.recv(4096):
+                assert CONNECTION_FORCED not in octets
+        except ConnectionResetError:
+            pass
+        peer.close()
+    assert router.exit_code() == 0
+
+
+def test_calls_that_are_not_answered_in_time_end_with_an_error(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 300}))
+    place = router.address("tcp")
+    callee = RawSocket.tcp(place).shake_hands().join()
+    callee.register("com.never")
+    raw = RawSocket.tcp(place).shake_hands().join()
+    web = WebSocket.tcp(place).open().join()
+    for caller in (raw, web):
+        caller.say(CALL, next(caller.requests), {}, "com.never")
+        callee.hear(INVOCATION)
+    router.signal(signal.SIGTERM)
+    for caller in (raw, web):
+        error = caller.hear(ERROR)
+        assert error[4] == "wamp.error.canceled", error
+    raw.expect_end()
+    web.expect_close(1001)
+    for peer in (raw, web, callee):
+        peer.close()
+    assert router.exit_code() == 0
+    assert any("has ended open calls" in line.text for line in router.log)
+
+
+def test_calls_that_begin_during_the_stop_do_not_prolong_it(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    place = router.address("tcp")
+    callee = RawSocket.tcp(place).shake_hands().join()
+    callee.register("com.slow")
+    caller = RawSocket.tcp(place).shake_hands().join()
+    caller.say(CALL, next(caller.requests), {}, "com.slow")
+    first = callee.hear(INVOCATION)
+    router.signal(signal.SIGTERM)
+    await_true("nobody listens", lambda: is_refused(place))
+    caller.say(CALL, next(caller.requests), {}, "com.slow")
+    callee.hear(INVOCATION)
+    callee.say(YIELD, first[1], {}, [1])
+    assert caller.hear(RESULT)[3] == [1]
+    assert caller.hear(ERROR)[4] == "wamp.error.canceled"
+    caller.expect_end()
+    for peer in (caller, callee):
+        peer.close()
+    assert router.exit_code() == 0
+
+
+def test_a_goodbye_during_the_stop_is_answered(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    place = router.address("tcp")
+    callee = RawSocket.tcp(place).shake_hands().join()
+    callee.register("com.slow")
+    caller = RawSocket.tcp(place).shake_hands().join()
+    leaving = WebSocket.tcp(place).open().join()
+    caller.say(CALL, next(caller.requests), {}, "com.slow")
+    invocation = callee.hear(INVOCATION)
+    router.signal(signal.SIGTERM)
+    await_true("nobody listens", lambda: is_refused(place))
+    leaving.say(GOODBYE, {}, "wamp.close.normal")
+    assert leaving.hear(GOODBYE)[2] == "wamp.close.normal"
+    leaving.expect_close(1001)
+    callee.say(YIELD, invocation[1], {}, [1])
+    caller.hear(RESULT)
+    for peer in (caller, callee, leaving):
+        peer.close()
+    assert router.exit_code() == 0
+
+
+@pytest.mark.parametrize("number", ORDERLY)
+def test_everybody_is_told_goodbye_where_that_is_configured(start_polite, number):
+    router = start_polite()
     raw = RawSocket.tcp(router.address("tcp")).shake_hands().join()
     web = WebSocket.tcp(router.address("tcp")).open().join()
     router.signal(number)
@@ -141,8 +286,8 @@ def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
         os.close(unread)
 
 
-def test_who_does_not_answer_is_not_waited_for_long(start_router):
-    router = start_router(config.plain(limits={"shutdown_timeout_ms": 300}))
+def test_a_client_that_does_not_answer_is_not_waited_for_long(start_polite):
+    router = start_polite(limits={"shutdown_timeout_ms": 300})
     deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
     router.signal(signal.SIGTERM)
     assert router.exit_code() == 0
@@ -150,11 +295,38 @@ def test_who_does_not_answer_is_not_waited_for_long(start_router):
     deaf.expect_end()
 
 
-def test_the_log_says_who_is_waited_for(start_router):
+def test_a_client_that_does_not_close_is_not_waited_for_long(start_router):
     router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
     deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
     router.signal(signal.SIGTERM)
-    line = router.await_log(lambda line: "waits for the answer to its goodbye" in line.text)
+    router.await_log(lambda line: "it did not answer" in line.text)
+    assert router.exit_code() == 0
+    deaf.expect_end()
+
+
+def test_the_log_names_calls_that_are_waited_for(start_router):
+    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+    place = router.address("tcp")
+    with (
+        RawSocket.tcp(place).shake_hands().join() as callee,
+        RawSocket.tcp(place).shake_hands().join() as caller,
+    ):
+        callee.register("com.slow")
+        caller.say(CALL, next(caller.requests), {}, "com.slow")
+        invocation = callee.hear(INVOCATION)
+        router.signal(signal.SIGTERM)
+        line = router.await_log(lambda line: "waits for open calls" in line.text)
+        assert line.text.endswith(": 1 at present")
+        callee.say(YIELD, invocation[1], {}, [1])
+        caller.hear(RESULT)
+    assert router.exit_code() == 0
+
+
+def test_the_log_says_who_is_waited_for(start_polite):
+    router = start_polite(limits={"shutdown_timeout_ms": 3_600_000})
+    deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
+    router.signal(signal.SIGTERM)
+    line = router.await_log(lambda line: "waits for clients to close" in line.text)
     assert f"the WAMP session at tcp:{deaf.name}" in line.text
     deaf.hear(GOODBYE)
     deaf.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
@@ -162,8 +334,8 @@ def test_the_log_says_who_is_waited_for(start_router):
     deaf.close()
 
 
-def test_who_does_not_read_is_not_waited_for(start_router):
-    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+def test_a_client_that_does_not_read_is_not_waited_for(start_polite):
+    router = start_polite(limits={"shutdown_timeout_ms": 3_600_000})
     place = router.address("tcp")
     deaf = RawSocket.tcp(place, receive_buffer=4096).shake_hands().join()
     deaf.subscribe("com.example.flood")
@@ -186,7 +358,7 @@ def test_an_amqp_client_is_not_waited_for_as_long(start_router):
     router = start_router(configuration)
     busy = Peer(socket.create_connection(router.address("amqp"))).open("guest", "guest")
     router.signal(signal.SIGTERM)
-    line = router.await_log(lambda line: "waits for the answer to its goodbye" in line.text)
+    line = router.await_log(lambda line: "waits for clients to close" in line.text)
     assert "AMQP client '' of user 'guest' at tcp:127.0.0.1:" in line.text
     router.await_log(lambda line: "it did not answer" in line.text)
     assert router.exit_code() == 0
@@ -204,8 +376,8 @@ def test_connections_without_a_session_do_not_delay_the_end(start_router):
         assert router.exit_code() == 0
 
 
-def test_a_second_signal_ends_it_at_once(start_router):
-    router = start_router(config.plain(limits={"shutdown_timeout_ms": 3_600_000}))
+def test_a_second_signal_ends_it_at_once(start_polite):
+    router = start_polite(limits={"shutdown_timeout_ms": 3_600_000})
     deaf = RawSocket.tcp(router.address("tcp")).shake_hands().join()
     router.signal(signal.SIGTERM)
     deaf.hear(GOODBYE)
@@ -223,8 +395,8 @@ def test_a_second_signal_ends_it_at_once(start_router):
 
 @pytest.mark.parametrize("kind", ["ws", "rs"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_clients_see_a_goodbye(start_router, new_session, place_of, client, kind):
-    router = start_router(config.plain())
+def test_clients_see_a_goodbye(start_polite, new_session, place_of, client, kind):
+    router = start_polite()
     place = place_of(Link(client, kind, "tcp", "json"), of=router)
     session = new_session(client).open(place)
     router.signal(signal.SIGINT)

@@ -62,6 +62,12 @@ def node(realms: list[dict], transports: list[dict], **more: object) -> dict:
     return {"version": 2, "workers": [worker], **more}
 
 
+def with_goodbye(configuration: dict) -> dict:
+    """Have the router send GOODBYE when it, one of its transports or realms stops."""
+    configuration["workers"][0]["options"] = {"goodbye": True}
+    return configuration
+
+
 def plain(*transports: dict, **more: object) -> dict:
     """Return a node whose realm `realm1` lets everybody do everything."""
     realm = {"name": "realm1", "roles": [role("anonymous")]}

@@ -537,8 +537,10 @@ def test_a_session_is_killed(opened, other):
     session.join().round_trip()
 
 
-def test_the_node_ends(start_router):
-    router = start_router(config.plain(web(config.tcp()), config.universal("tcp", config.tcp())))
+@pytest.mark.parametrize("has_goodbye", [False, True], ids=["closed", "goodbye"])
+def test_the_node_ends(start_router, has_goodbye):
+    configuration = config.plain(web(config.tcp()), config.universal("tcp", config.tcp()))
+    router = start_router(config.with_goodbye(configuration) if has_goodbye else configuration)
     session = LongPoll(router.address("web")).join()
     waiting = Waiting(session)
     silent = LongPoll(router.address("web")).join()
@@ -550,7 +552,11 @@ def test_the_node_ends(start_router):
     )
     router.stop()
     answer = waiting.result()
-    assert json.loads(answer.body)[2] == "wamp.close.system_shutdown"
+    if has_goodbye:
+        assert json.loads(answer.body)[2] == "wamp.close.system_shutdown"
+    else:
+        # The next request finds nobody, and the client comes back.
+        assert (answer.status, answer.body) == (200, b"")
     silent.drop()
 
 

@@ -179,7 +179,8 @@ def test_a_shutdown_is_told_to_who_rests(tmp_path: Path):
         "endpoint": config.tcp(),
         "paths": {"lp": {"type": "longpoll", "options": {"request_timeout": 60}}},
     }
-    router = Router(tmp_path, config=config.plain(web, config.universal("tcp", config.tcp())))
+    configuration = config.plain(web, config.universal("tcp", config.tcp()))
+    router = Router(tmp_path, config=config.with_goodbye(configuration))
     with LongPoll(router.address("web")).join() as session:
         with rested(router, 2):
             waiting = Waiting(session)

@@ -73,7 +73,7 @@ pub struct Node {
     /// Workers of the configuration whose first start has not come to an end.
     pub(crate) unsettled: BTreeSet<String>,
     is_ready: bool,
-    admin: Option<Admin>,
+    pub(crate) admin: Option<Admin>,
     /// Where the operators' pages are, if there are any.
     pub(crate) admin_urls: Vec<String>,
 }

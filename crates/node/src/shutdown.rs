@@ -1,4 +1,4 @@
-//! The node's end: every process is asked and waited for, then the routers say goodbye.
+//! The node's end: listeners close, every process is asked and waited for, then the routers send their clients away.
 
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,8 @@ impl Node {
 
     /// Asks every process to end; the rest follows from their ends.
     pub(crate) fn begin_end(&mut self, outcome: Outcome) {
+        // Before anybody is sent away: a client that comes back too early finds nobody, and tries again.
+        self.close_listeners();
         self.ending = Some(Ending {
             since: Instant::now(),
             outcome,
@@ -92,6 +94,14 @@ impl Node {
             .retain(|worker| !gone.iter().any(|id| id == worker.id()));
         self.send_after(ENDED_WITHIN, Event::KillDue);
         self.end_when_alone();
+    }
+
+    fn close_listeners(&mut self) {
+        let routers = self.workers.iter().filter_map(|own| own.router.as_ref());
+        routers.for_each(|running| running.router.close_listeners());
+        if let Some(admin) = self.admin.take() {
+            admin.stop();
+        }
     }
 
     /// What was asked to end and did not is killed.

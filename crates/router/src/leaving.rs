@@ -1,29 +1,85 @@
 //! The end of a router: who is waited for, how long, and what the log says of them.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_transport::Connection;
 
-use crate::report::Escaped;
+use crate::report::{self, Escaped};
 use crate::router_state::RouterState;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::realm::SharedRealm;
+use crate::watch::Connections;
 
 /// After so long the log says who is waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// A client that has taken nothing for so long, while bytes wait for it, will not answer what it has not got.
 const DEAF_AFTER_S: u32 = 2;
-/// An AMQP client was told that its connection is closed, and what it had not acknowledged is back in its
-/// queues: its answer changes nothing any more. RabbitMQ does not wait for it at all.
-const AMQP_WITHIN: Duration = Duration::from_secs(2);
+/// A client has so long to close a connection that the router has closed, and to read what was sent before: its answer
+/// changes nothing any more. What an AMQP client had not acknowledged is back in its queues; RabbitMQ does not wait for
+/// it at all.
+pub(crate) const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+const CALLS_AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// As many are named.
 const NAMED_MAX: usize = 10;
 
-/// Waits until everybody who was told goodbye has gone, or their time is over.
+/// Waits until the calls that are open now have been answered, those of these connections' sessions or all, or until
+/// `shutdown_timeout` is over. Calls that are open then end with an ERROR. A call that begins meanwhile is not waited
+/// for, so that a stop among busy clients has an end. Where there are timers.
+pub(crate) async fn drain(
+    state: &RouterState,
+    realms: &[Arc<SharedRealm>],
+    of: Option<&Connections>,
+) {
+    let calls = realms.iter().map(|realm| (realm, realm.open_calls(of)));
+    let mut open: Vec<_> = calls.filter(|(_, calls)| !calls.is_empty()).collect();
+    let begun = Instant::now();
+    let mut is_said = false;
+    while !open.is_empty() && begun.elapsed() < state.shutdown_timeout {
+        tokio::time::sleep(CALLS_AGAIN_AFTER).await;
+        open.retain_mut(|(realm, calls)| {
+            realm.forget_answered(calls);
+            !calls.is_empty()
+        });
+        if !is_said && !open.is_empty() && begun.elapsed() > SAID_AFTER {
+            is_said = true;
+            let count: usize = open.iter().map(|(_, calls)| calls.len()).sum();
+            tracing::info!(
+                "Router '{}' waits for open calls, {} ms at most: {count} at present",
+                state.id,
+                state.shutdown_timeout.as_millis()
+            );
+        }
+    }
+    let mut ended = 0;
+    for realm in realms {
+        let rest = realm.open_calls(of);
+        ended += rest.len();
+        realm.end_open(rest);
+    }
+    if ended > 0 {
+        tracing::info!(
+            "Router '{}' has ended open calls with wamp.error.canceled: {ended}",
+            state.id
+        );
+    }
+    crosstie_transport::uncork();
+}
+
+/// How long everybody who is sent away has in all.
+pub(crate) fn timeout(state: &RouterState) -> Duration {
+    match state.says_goodbye {
+        true => state.shutdown_timeout,
+        false => state.shutdown_timeout.min(CLOSED_WITHIN),
+    }
+}
+
+/// Waits until everybody who was sent away has gone, or their time is over.
 pub(crate) fn await_all(state: &RouterState) {
     let begun = Instant::now();
-    let deadline = begun + state.shutdown_timeout;
+    let deadline = begun + timeout(state);
     let mut look_at = begun + SAID_AFTER;
     let mut is_said = false;
     let mut given_up = 0;
@@ -38,9 +94,9 @@ pub(crate) fn await_all(state: &RouterState) {
             is_said = true;
             say(state, &awaited);
         }
-        let is_amqp_over = begun.elapsed() >= AMQP_WITHIN;
+        let is_closed_over = begun.elapsed() >= CLOSED_WITHIN;
         for one in &awaited {
-            if one.connection.deaf_for_s() >= DEAF_AFTER_S || (is_amqp_over && !one.is_session) {
+            if one.connection.deaf_for_s() >= DEAF_AFTER_S || (is_closed_over && !one.is_session) {
                 give_up(state, one, &mut given_up);
             }
         }
@@ -50,6 +106,22 @@ pub(crate) fn await_all(state: &RouterState) {
     }
     if given_up > NAMED_MAX {
         tracing::info!("Not waiting for {} more", given_up - NAMED_MAX);
+    }
+}
+
+/// Ends the connections whose sessions were told GOODBYE, and that have been nobody's since: they
+/// have had as long as a new one has to become a session.
+pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
+    tokio::time::sleep(state.handshake_timeout).await;
+    let realms = state.realms();
+    let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();
+    let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
+    for connection in told.iter().filter_map(Weak::upgrade) {
+        if !joined.has(&connection) && !connection.is_closed() {
+            EndReason::Silent.note(&connection);
+            report::peer_fault(&connection, "timeout", "no answer to GOODBYE in time");
+            connection.close();
+        }
     }
 }
 
@@ -70,14 +142,14 @@ fn say(state: &RouterState, awaited: &[Awaited]) {
         let _ = write!(text, " and {} more", awaited.len() - NAMED_MAX);
     }
     tracing::info!(
-        "Router '{}' waits for the answer to its goodbye, {} ms at most: {text}",
+        "Router '{}' waits for clients to close their connections, {} ms at most: {text}",
         state.id,
-        state.shutdown_timeout.as_millis()
+        timeout(state).as_millis()
     );
 }
 
 fn give_up(state: &RouterState, one: &Awaited, given_up: &mut usize) {
-    if one.connection.is_closed() {
+    if one.connection.is_closed() && !one.connection.is_finishing() {
         return;
     }
     *given_up += 1;

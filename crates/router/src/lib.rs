@@ -60,6 +60,7 @@ mod router_state;
 mod serve;
 mod sessions;
 mod start;
+mod stopping;
 mod testee;
 mod timer;
 mod tls_files;

@@ -71,6 +71,8 @@ pub(crate) struct Listening {
     /// Where not every role may come by it.
     pub(crate) admits: Option<Admits>,
     stopping: AtomicBool,
+    /// Every session was told GOODBYE.
+    goodbye_said: AtomicBool,
     /// It stops; its last connection has ended.
     stopped: Notify,
     emptied: Notify,
@@ -263,6 +265,7 @@ impl Listening {
             authids: transport.limits.authid_sessions_max.map(Authids::new),
             admits: transport.admits.clone(),
             stopping: AtomicBool::new(false),
+            goodbye_said: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),
         })
@@ -300,6 +303,7 @@ impl Listening {
             authids: None,
             admits: None,
             stopping: AtomicBool::new(false),
+            goodbye_said: AtomicBool::new(false),
             stopped: Notify::new(),
             emptied: Notify::new(),
         })
@@ -315,6 +319,15 @@ impl Listening {
     /// Connections at the moment.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Every session of it is told GOODBYE now.
+    pub(crate) fn note_goodbye(&self) {
+        self.goodbye_said.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_said_goodbye(&self) -> bool {
+        self.goodbye_said.load(Ordering::Relaxed)
     }
 
     /// From now on no session is let in, and a GOODBYE ends its connection.

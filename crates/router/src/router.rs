@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crosstie_auth::wamp::SigningKey;
 use crosstie_config::{self as model, Role};
-use crosstie_transport::{Connection, Cores, WorkerOptions, Workers};
+use crosstie_transport::{Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
 use crate::amqp::{self, Broker};
@@ -18,13 +18,9 @@ use crate::listen::{Listening, MakeHttp};
 use crate::meta_session::MetaSession;
 use crate::overview::Overview;
 use crate::programs::Programs;
-use crate::report;
 use crate::router_state::RouterState;
 use crate::transports::RunningTransport;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::peer::Peer;
-use crate::wamp::session::{self, Farewell};
-use crate::watch::Connections;
 
 /// What a router needs to know beside its configuration.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +55,8 @@ pub struct Router {
     pub(crate) transports: Mutex<Vec<RunningTransport>>,
     /// Operators' listeners that this router's threads serve.
     pub(crate) pages: Mutex<Vec<Weak<Listening>>>,
+    /// Fails once everybody has been sent away; there from the begin of the stop on.
+    pub(crate) dismissed: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 /// A realm that runs.
@@ -110,6 +108,7 @@ impl Router {
             options: options.clone(),
             transports: Mutex::default(),
             pages: Mutex::default(),
+            dismissed: Mutex::default(),
         })
     }
 
@@ -176,19 +175,31 @@ impl Router {
         ))
     }
 
-    /// Stops a realm. Its sessions are told GOODBYE `wamp.close.close_realm`, and are out of it
-    /// when this returns; their connections may open other sessions.
+    /// Stops a realm: nobody joins it any more. Its open calls may be answered for as long as the shutdown timeout;
+    /// where there are none, its sessions are out of it when this returns. Their connections are closed so that the
+    /// clients come back, or the clients are told GOODBYE `wamp.close.close_realm`.
     pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
         let Some(realm) = self.state.remove_realm(name) else {
             return Err(StopError {
                 what: self.of_worker("realm", name),
             });
         };
-        let stopped = Arc::clone(&realm);
-        self.end_sessions(move || Some(realm.stop()));
-        if let Some(store) = &stopped.store {
-            store.keeper.stop();
+        if realm.open_calls(None).is_empty() {
+            let stopped = Arc::clone(&realm);
+            let says_goodbye = self.state.says_goodbye;
+            self.end_sessions(!says_goodbye, move || Some(stopped.stop(says_goodbye)));
+            realm.stop_store();
+            return Ok(());
         }
+        let (state, id) = (Arc::clone(&self.state), self.of_worker("realm", name));
+        self.workers.spawn_keeper(async move {
+            leaving::drain(&state, std::slice::from_ref(&realm), None).await;
+            let says_goodbye = state.says_goodbye;
+            let ended = realm.stop(says_goodbye);
+            close_later(state, &ended, !says_goodbye);
+            realm.stop_store();
+            tracing::info!("{id}: the sessions that had open calls are out of it");
+        });
         Ok(())
     }
 
@@ -213,7 +224,7 @@ impl Router {
     pub fn stop_role(&self, realm: &str, role: &str) -> Result<(), StopError> {
         let stopped = self.state.realm(realm).is_some_and(|found| {
             let name = role.to_owned();
-            self.end_sessions(move || found.stop_role(&name))
+            self.end_sessions(false, move || found.stop_role(&name))
         });
         match stopped {
             true => Ok(()),
@@ -268,66 +279,8 @@ impl Router {
         self.workers.count()
     }
 
-    /// Says GOODBYE to every session, and lets none in any more. Several routers that are to stop
-    /// are told so first, and waited for afterwards.
-    pub fn begin_stop(&self) {
-        self.state.stop();
-        let state = Arc::clone(&self.state);
-        let transports = self.conversing();
-        for listening in &transports {
-            listening.stop();
-        }
-        for listening in self.pages.lock().iter().filter_map(Weak::upgrade) {
-            listening.stop();
-        }
-        self.workers.spawn_first(async move {
-            for realm in state.realms() {
-                let peers = realm.peers();
-                let farewell = &Farewell::SHUTDOWN;
-                let messages = &state.session_messages;
-                peers
-                    .iter()
-                    .for_each(|p| session::say_goodbye(messages, p, farewell));
-            }
-            for listening in &transports {
-                state.watch.finish_unopened(listening.number);
-            }
-            if let Some(broker) = state.amqp() {
-                broker.close_connections(&state.watch, None, "shutdown");
-            }
-            crosstie_transport::uncork();
-        });
-    }
-
-    /// Says GOODBYE to every session, waits a bounded time for them to go, and stops. Whether all
-    /// that should survive could be stored.
-    pub fn stop(self) -> bool {
-        if !self.state.is_stopping() {
-            self.begin_stop();
-        }
-        leaving::await_all(&self.state);
-        for listening in self.conversing() {
-            self.state.watch.close_all(listening.number);
-        }
-        self.leave_fabric();
-        self.end()
-    }
-
-    /// Tells realms' other nodes that this one ends.
-    fn leave_fabric(&self) {
-        let realms = self.state.realms();
-        let links: Vec<_> = realms.iter().filter_map(|r| r.link.clone()).collect();
-        if links.is_empty() {
-            return;
-        }
-        self.run(async move {
-            links.iter().for_each(|link| link.stop());
-            crosstie_transport::uncork();
-        });
-    }
-
     /// Ends its threads, and then the stores'. A second time is none.
-    fn end(&self) -> bool {
+    pub(crate) fn end(&self) -> bool {
         // Its own tasks hold the threads, which would live on.
         self.workers.stop();
         let mut is_stored = self.state.amqp().is_none_or(|broker| broker.stop());
@@ -341,18 +294,13 @@ impl Router {
     /// to take them out of. What they are told leaves by that thread.
     pub(crate) fn end_sessions(
         &self,
+        are_closed: bool,
         end: impl FnOnce() -> Option<Vec<Peer>> + Send + 'static,
     ) -> bool {
         let state = Arc::clone(&self.state);
         let ended = self.run(async move {
             let ended = end();
-            crosstie_transport::uncork();
-            // Not kept open for the sake of being closed later.
-            let told = ended.as_deref().unwrap_or_default().iter();
-            let told: Vec<_> = told.map(|p| Arc::downgrade(&p.connection)).collect();
-            if !told.is_empty() {
-                tokio::spawn(close_silent(state, told));
-            }
+            close_later(state, ended.as_deref().unwrap_or_default(), are_closed);
             ended.is_some()
         });
         ended.unwrap_or(false)
@@ -395,19 +343,21 @@ impl Drop for Router {
     }
 }
 
-/// Ends the connections whose sessions were told GOODBYE, and that have been nobody's since: they
-/// have had as long as a new one has to become a session.
-pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
-    tokio::time::sleep(state.handshake_timeout).await;
-    let realms = state.realms();
-    let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();
-    let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
-    for connection in told.iter().filter_map(Weak::upgrade) {
-        if !joined.has(&connection) && !connection.is_closed() {
-            EndReason::Silent.note(&connection);
-            report::peer_fault(&connection, "timeout", "no answer to GOODBYE in time");
-            connection.close();
-        }
+/// Sends what sessions were told that are out of their realm, and sees to it that their connections end: soon, where
+/// their clients were told nothing but that.
+fn close_later(state: Arc<RouterState>, ended: &[Peer], are_closed: bool) {
+    crosstie_transport::uncork();
+    // Not kept open for the sake of being closed later.
+    let told = ended.iter().map(|peer| Arc::downgrade(&peer.connection));
+    let told: Vec<_> = told.collect();
+    match (told.is_empty(), are_closed) {
+        (true, _) => {}
+        (false, true) => drop(tokio::spawn(async move {
+            tokio::time::sleep(leaving::CLOSED_WITHIN).await;
+            let connections = told.iter().filter_map(Weak::upgrade);
+            connections.for_each(|connection| connection.close());
+        })),
+        (false, false) => drop(tokio::spawn(leaving::close_silent(state, told))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What all connections of one router share: its realms, its bounds, who is connected.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub(crate) struct RouterState {
     pub(crate) make_http: MakeHttp,
     /// Looked at when a session opens, never for a message.
     realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
+    /// Names of realms that were stopped, and have not been started again.
+    stopped_realms: Mutex<BTreeSet<String>>,
     realm_limits: Limits,
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) decoding: codec::Limits,
@@ -62,6 +64,8 @@ pub(crate) struct RouterState {
     pub(crate) request_head_bytes_max: usize,
     pub(crate) challenge_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
+    /// What stops says GOODBYE, instead of closing connections so that their clients come back.
+    pub(crate) says_goodbye: bool,
     pub(crate) connections_max: usize,
     /// Connections by the addresses that they come from.
     pub(crate) peer_addresses: Addresses,
@@ -105,6 +109,7 @@ impl RouterState {
             is_private: options.is_private,
             make_http,
             realms: RwLock::default(),
+            stopped_realms: Mutex::default(),
             realm_limits: realm_limits(limits),
             limits: Arc::new(ConnectionLimits {
                 queue_bytes_max: limits.queue_bytes_max,
@@ -124,6 +129,7 @@ impl RouterState {
             request_head_bytes_max: limits.request_head_bytes_max,
             challenge_timeout: limits.challenge_timeout,
             shutdown_timeout: limits.shutdown_timeout,
+            says_goodbye: worker.says_goodbye,
             connections_max: limits.sessions_max,
             peer_addresses: Addresses::default(),
             address_connections_max: limits
@@ -194,6 +200,7 @@ impl RouterState {
             added.restore_retained(store.take_retained());
         }
         realms.insert(realm.name.clone(), Arc::clone(&added));
+        self.stopped_realms.lock().remove(&realm.name);
         drop(realms);
         added.join_fabric();
         self.comings.send_replace(());
@@ -202,7 +209,15 @@ impl RouterState {
 
     /// Nobody finds the realm any more; sessions that are in it stay.
     pub(crate) fn remove_realm(&self, name: &str) -> Option<Arc<SharedRealm>> {
-        self.realms.write().remove(name)
+        let mut realms = self.realms.write();
+        let removed = realms.remove(name)?;
+        self.stopped_realms.lock().insert(name.to_owned());
+        Some(removed)
+    }
+
+    /// Whether a realm of that name was stopped, and has not been started again.
+    pub(crate) fn has_stopped_realm(&self, name: &str) -> bool {
+        self.stopped_realms.lock().contains(name)
     }
 
     /// A number that no realm or transport of this router has had.

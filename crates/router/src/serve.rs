@@ -46,7 +46,11 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
     let (kept, excess) = (Arc::clone(&connection), admitted.excess);
     match &listening.amqp {
         None => {
-            let conversation = Conversation::new(listening, kept, excess);
+            let conversation = Conversation::new(Arc::clone(&listening), kept, excess);
+            // A stop that has come meanwhile did not find it in the watch.
+            if listening.is_stopping() {
+                return;
+            }
             converse(
                 admitted,
                 connection,
@@ -59,7 +63,11 @@ async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
         }
         Some(amqp) => {
             let endpoint = Arc::clone(amqp);
-            let conversation = amqp::Conversation::new(listening, endpoint, kept, excess);
+            let conversation =
+                amqp::Conversation::new(Arc::clone(&listening), endpoint, kept, excess);
+            if listening.is_stopping() {
+                return;
+            }
             // Boxed, so that the task of a WAMP connection holds no byte for it.
             converse_boxed(
                 admitted,

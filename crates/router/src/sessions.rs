@@ -67,7 +67,7 @@ impl Router {
     /// Ends a session: its client is told GOODBYE `wamp.close.killed`, and may open another one.
     pub fn close_session(&self, id: u64, reason: &str) -> Result<(), NoSuchSession> {
         let (state, reason) = (Arc::clone(&self.state), reason.to_owned());
-        let closed = self.end_sessions(move || {
+        let closed = self.end_sessions(false, move || {
             let mut realms = state.realms().into_iter();
             let ended = realms.find_map(|realm| realm.end_session(SessionId(id), &reason));
             ended.map(|peer| vec![peer])

@@ -10,13 +10,14 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::amqp::splice::Cluster;
 use crate::error::{StartError, StartFault, StopError};
+use crate::leaving;
 use crate::listen::{self, Listening};
 use crate::router::Router;
 use crate::router_state::RouterState;
 use crate::serve;
 use crate::testee::TesteeTransport;
 use crate::urls;
-use crate::wamp::session::{self, Farewell};
+use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 
 /// A transport that runs.
 #[derive(Clone, Debug)]
@@ -42,7 +43,8 @@ pub(crate) struct RunningTransport {
     /// For the node's own processes alone, or for other nodes.
     is_private: bool,
     served: Served,
-    accepting: Accepting,
+    /// None once the listener is closed.
+    pub(crate) accepting: Option<Accepting>,
 }
 
 enum Served {
@@ -69,8 +71,9 @@ impl Router {
     }
 
     /// Stops a transport. Its listener is closed when this returns, so that another may take its
-    /// address; its sessions are told GOODBYE `wamp.close.system_shutdown`, and its connections
-    /// are closed when they have answered, or when the shutdown timeout is over.
+    /// address. The open calls of its sessions may be answered for as long as the shutdown timeout; then its
+    /// connections are closed so that the clients come back, or told GOODBYE `wamp.close.system_shutdown` and closed
+    /// when they have answered, or when the shutdown timeout is over.
     pub fn stop_transport(&self, id: &str) -> Result<(), StopError> {
         let mut transports = self.transports.lock();
         let Some(place) = transports.iter().position(|t| t.id == id) else {
@@ -79,15 +82,17 @@ impl Router {
             });
         };
         let stopped = transports.remove(place);
-        if let Served::Conversations(listening) = &stopped.served {
-            listening.stop();
-        }
         // Under the lock: a caller that starts it again finds the address free.
-        stopped.accepting.stop();
+        if let Some(accepting) = stopped.accepting {
+            accepting.stop();
+        }
         self.show_addresses(&transports);
         drop(transports);
         match stopped.served {
-            Served::Conversations(listening) => self.end_conversations(listening),
+            Served::Conversations(listening) => {
+                listening.stop();
+                self.end_conversations(listening);
+            }
             // Its connections ended with the task that accepted them.
             Served::Testee(testee) => self.state.remove_testee(&testee),
         }
@@ -153,6 +158,8 @@ impl Router {
         self.check_runs(what)?;
         self.await_attached(&transport.kind);
         let mut transports = self.transports.lock();
+        // A stop that has come meanwhile has closed all that were there.
+        self.check_runs(what)?;
         if transports.iter().any(|t| t.id == transport.id) {
             return Err(failed(StartFault::AlreadyRunning));
         }
@@ -244,7 +251,7 @@ impl Router {
             started: SystemTime::now(),
             is_private,
             served,
-            accepting,
+            accepting: Some(accepting),
         })
     }
 
@@ -252,24 +259,33 @@ impl Router {
     pub(crate) fn end_conversations(&self, listening: Arc<Listening>) {
         let state = Arc::clone(&self.state);
         self.workers.spawn_keeper(async move {
+            state.watch.finish_unopened(listening.number);
             let connections = state.watch.of(listening.number);
-            for realm in state.realms() {
+            let realms = state.realms();
+            leaving::drain(&state, &realms, Some(&connections)).await;
+            if state.says_goodbye {
+                listening.note_goodbye();
+            }
+            for realm in realms {
                 let peers = realm.peers();
                 let its_own = peers
                     .iter()
                     .filter(|peer| connections.has(&peer.connection));
-                let messages = &state.session_messages;
-                let farewell = &Farewell::STOP_TRANSPORT;
-                its_own.for_each(|peer| session::say_goodbye(messages, peer, farewell));
+                its_own.for_each(|peer| match state.says_goodbye {
+                    true => {
+                        let farewell = &Farewell::STOP_TRANSPORT;
+                        say_goodbye(&state.session_messages, peer, farewell);
+                    }
+                    false => close_for_return(peer),
+                });
             }
-            state.watch.finish_unopened(listening.number);
             if let Some(broker) = state.amqp() {
                 broker.close_connections(&state.watch, Some(listening.number), "shutdown");
             }
             crosstie_transport::uncork();
             drop(connections);
             let emptied = listening.until_empty();
-            let _ = tokio::time::timeout(state.shutdown_timeout, emptied).await;
+            let _ = tokio::time::timeout(leaving::timeout(&state), emptied).await;
             state.watch.close_all(listening.number);
         });
     }
@@ -318,9 +334,14 @@ impl Accepting {
         }
     }
 
+    /// Has the task end.
+    pub(crate) fn abort(&self) {
+        self.task.abort();
+    }
+
     /// Ends the task, and waits until its listener is closed.
     pub(crate) fn stop(self) {
-        self.task.abort();
+        self.abort();
         let _ = self.ended.recv();
     }
 }

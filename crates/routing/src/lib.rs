@@ -17,7 +17,9 @@
 //!    sessions leave behind may be more than one input should do.
 //! 6. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
 //!    wants it; after the last two [`Realm::take_out`] until it is done, in turns as well. It returns the
-//!    handles of sessions that are out of the realm, for their owner to say GOODBYE.
+//!    handles of sessions that are out of the realm, for their owner to close.
+//!    A stop that waits first takes [`Realm::open_calls`], then calls [`Realm::forget_answered`] until none is left or
+//!    the time is over, and [`Realm::end_open`] for the rest.
 //!
 //! 7. Where the realm has others of its name on other nodes, [`Realm::join_fabric`] first. Then
 //!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
@@ -69,6 +71,7 @@ mod limits;
 mod meta;
 mod neighbours;
 mod nodes;
+mod open_calls;
 mod outbox;
 mod overlap;
 mod party;
@@ -104,6 +107,7 @@ pub use config::{
     Recording, RequestIdCheck, Resumption, Retention,
 };
 pub use counts::RealmCounts;
+pub use dealer::OpenCalls;
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RealmFeatures, RolesMissing, router_roles};
 pub use identity::{Identity, SessionKey};

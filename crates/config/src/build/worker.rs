@@ -69,6 +69,7 @@ impl Builder<'_> {
             components,
             bridges,
             needs_components: options.boolean("needs_components"),
+            says_goodbye: options.boolean("goodbye"),
             process: native_options(options),
             realms,
         }

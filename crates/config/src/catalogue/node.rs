@@ -430,8 +430,8 @@ pub(super) static LIMITS: Table = Table {
         key(
             "shutdown_timeout_ms",
             integer(0, 3_600_000),
-            "How long the node waits for its sessions to say goodbye when it ends, in \
-             milliseconds.",
+            "Maximum time, in milliseconds, that a node, a transport or a realm that stops waits for open calls. Calls \
+             that are open then end with `wamp.error.canceled`. Clients that are told GOODBYE have as long to answer.",
         )
         .fallback(Fallback::Integer(5_000)),
     ],

@@ -35,6 +35,8 @@ pub struct RouterWorker {
     pub components: Vec<Component>,
     /// Components that the router is itself.
     pub bridges: Vec<super::OutgoingBridge>,
+    /// Stops send GOODBYE, instead of closing connections so that clients come back.
+    pub says_goodbye: bool,
     /// One of `components` that does not start with the node ends the node.
     pub needs_components: bool,
     /// How that process runs.

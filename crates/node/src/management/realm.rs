@@ -29,6 +29,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         joints: Vec::new(),
         components: Vec::new(),
         bridges: Vec::new(),
+        says_goodbye: false,
         needs_components: false,
         process: no_process(),
     };

@@ -454,6 +454,7 @@ fn as_router(testee: &TesteeWorker) -> RouterWorker {
         joints: Vec::new(),
         components: Vec::new(),
         bridges: Vec::new(),
+        says_goodbye: false,
         needs_components: false,
         process: no_process(),
     }

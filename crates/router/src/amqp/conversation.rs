@@ -203,8 +203,9 @@ impl Conversation {
         }
     }
 
-    /// Lets a client into its vhost.
-    fn enter(&mut self, entered: Entered) {
+    /// Lets a client into its vhost; whether it may enter. One that comes while its listener stops is closed without a
+    /// word, as if it had come later: after `connection.open-ok` and 320 many libraries give up for good.
+    fn enter(&mut self, entered: Entered) -> bool {
         let AmqpEndpoint {
             options, broker, ..
         } = &*self.endpoint;
@@ -214,16 +215,15 @@ impl Conversation {
         let open = Open::enter(entered, &self.connection, transport, self.watch, broker);
         let watch = &self.listening.router.watch;
         watch.opened_amqp(self.watch, heartbeat_s);
-        Negotiation::welcome(&self.connection, self.version);
-        let peer = open.peer();
-        broker.add_peer(peer);
-        report::connection_opened(peer);
-        // A router that stopped meanwhile did not find it.
-        if self.listening.is_stopping() {
-            // It may have been told so for another reason.
-            let _ = broker.close_connection(watch, peer.number, "shutdown");
-        }
+        let peer = Arc::clone(open.peer());
+        broker.add_peer(&peer);
         self.state = State::Open(Box::new(open));
+        if self.listening.is_stopping() {
+            return false;
+        }
+        Negotiation::welcome(&self.connection, self.version);
+        report::connection_opened(&peer);
+        true
     }
 
     /// Handles a frame of a client that was told that the broker closes the connection: only its

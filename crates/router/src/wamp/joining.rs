@@ -21,11 +21,12 @@ use crate::origin;
 use crate::report::{self, Refused};
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 use crate::wamp::hosted;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::pending::{Look, Pending, Waits, Wishes, given, refused};
 use crate::wamp::rate::Halt;
-use crate::wamp::session::{Farewell, Session, Stage, State, say_goodbye};
+use crate::wamp::session::{Session, Stage, State};
 use crate::wamp::welcome::Welcome;
 use crate::watch::{Asked, WatchKey};
 
@@ -36,7 +37,7 @@ impl Session {
     pub(super) fn handle_hello(&mut self, realm: &str, details: &Dict) -> ControlFlow<()> {
         if self.listening.is_stopping() {
             let Farewell { reason, text } = Farewell::SHUTDOWN;
-            return self.refuse(&Refused {
+            return self.turn_back(&Refused {
                 place: realm,
                 ..Refused::new(reason, text)
             });
@@ -228,7 +229,7 @@ impl Session {
         if self.listening.is_stopping() {
             self.end_pending(&pending);
             let Farewell { reason, text } = Farewell::SHUTDOWN;
-            return self.refuse(&Refused {
+            return self.turn_back(&Refused {
                 who: pending.handshake.authid().unwrap_or_default(),
                 place: pending.handshake.realm(),
                 method: pending.handshake.method().name(),
@@ -479,10 +480,15 @@ impl Session {
     /// A session is in its realm, and was told so or could not be.
     pub(super) fn conclude(&mut self, welcomed: Result<(), Unsent>) -> ControlFlow<()> {
         match welcomed {
+            // It came in while everybody was told to leave.
             Ok(()) if self.listening.is_stopping() => {
-                // It came in while everybody was told to leave.
-                let messages = &self.listening.router.session_messages;
-                say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
+                match self.listening.router.says_goodbye {
+                    true => {
+                        let messages = &self.listening.router.session_messages;
+                        say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
+                    }
+                    false => close_for_return(&self.peer),
+                }
                 ControlFlow::Continue(())
             }
             Ok(()) => ControlFlow::Continue(()),

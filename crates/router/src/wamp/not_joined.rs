@@ -29,10 +29,7 @@ impl Session {
         principal: &Principal,
     ) -> ControlFlow<()> {
         match why {
-            NotJoined::Stopped => {
-                let refusal = no_realm(&principal.realm);
-                self.refuse(&told(&refusal, principal))
-            }
+            NotJoined::Stopped => self.turn_back_from(principal),
             NotJoined::Detached => self.refuse(&Refused {
                 who: &principal.authid,
                 place: &principal.realm,
@@ -66,9 +63,18 @@ impl Session {
     /// Refuses somebody who asks for a realm that is not there.
     pub(super) fn refuse_unknown(&mut self, principal: &Principal) -> ControlFlow<()> {
         let Principal { realm, authid, .. } = principal;
+        if self.listening.router.has_stopped_realm(realm) {
+            return self.turn_back_from(principal);
+        }
         let refusal = no_realm(realm);
         self.note_refused(&refusal, (authid, None), realm, Some(principal.authmethod));
         self.refuse(&told(&refusal, principal))
+    }
+
+    /// Turns a client away whose realm has stopped, and may be started again.
+    fn turn_back_from(&mut self, principal: &Principal) -> ControlFlow<()> {
+        let refusal = no_realm(&principal.realm);
+        self.turn_back(&told(&refusal, principal))
     }
 }
 

@@ -9,6 +9,8 @@ use crosstie_wamp::codec::{self, Detail};
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
 use crosstie_wamp::{Message, Payload, Serializer, SessionId, Value};
 
+use crate::counters::{Counter, counters};
+use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::{self, PayloadEncodings, Shared};
 
 /// A connection with the form of its messages. Cheap to clone.
@@ -78,6 +80,20 @@ impl Peer {
 }
 
 impl Peer {
+    /// Queues a message that no realm sends, and counts it.
+    pub(crate) fn send_counted(
+        &self,
+        messages: &Messages,
+        message: &Message<'_>,
+    ) -> Result<(), Refused> {
+        let sent = self.send(message, &mut PayloadEncodings::new(Payload::EMPTY));
+        match sent {
+            Ok(()) => messages.count(Direction::Sent, message.kind()),
+            Err(_) => counters().count(Counter::MessagesRefused),
+        }
+        sent
+    }
+
     /// Says that the session is aborted, behind whatever waits in the peer's queue: room for a goodbye is
     /// always left. Nothing can be sent to it after that.
     pub(crate) fn say_last(&self, reason: &str, text: &str) {

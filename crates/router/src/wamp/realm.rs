@@ -15,14 +15,15 @@ use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
+use crate::leaving::close_silent;
 use crate::link::Link;
 use crate::report;
-use crate::router::close_silent;
 use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::event_store::RealmStore;
+use crate::wamp::farewell::{Farewell, say_goodbye};
 use crate::wamp::handled::Handled;
 use crate::wamp::hourly_lines::HourlyLines;
 use crate::wamp::judged::Judged;
@@ -31,7 +32,6 @@ use crate::wamp::outbox::{Left, RealmOutbox};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::rate::Rates;
-use crate::wamp::session::{Farewell, say_goodbye};
 use crate::wamp::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
@@ -354,6 +354,13 @@ impl SharedRealm {
             crosstie_transport::uncork();
             // There may be more, and others have something to do, too.
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends the thread that records its events, if there is one.
+    pub(crate) fn stop_store(&self) {
+        if let Some(store) = &self.store {
+            store.keeper.stop();
         }
     }
 

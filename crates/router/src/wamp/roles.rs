@@ -7,24 +7,25 @@ use crosstie_routing::{Role, TakingOut};
 use crosstie_wamp::Payload;
 
 use crate::wamp::end_reason::EndReason;
+use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
-use crate::wamp::session::{Farewell, say_goodbye};
 use crate::wamp::started_role::StartedRole;
 
 /// Places whose sessions are taken out under one lock: about a millisecond.
 const ENDED_MAX: usize = 1_024;
 
 impl SharedRealm {
-    /// Lets nobody in any more, and takes everybody out with a GOODBYE.
-    pub(crate) fn stop(&self) -> Vec<Peer> {
+    /// Lets nobody in any more, and takes everybody out: with a GOODBYE, or closed so that they come back.
+    pub(crate) fn stop(&self, says_goodbye: bool) -> Vec<Peer> {
         let taking_out = {
             let mut realm = self.realm.lock();
             self.stopped.store(true, Ordering::Relaxed);
             realm.end()
         };
-        let ended = self.take_out(taking_out, EndReason::RealmStopped, &Farewell::CLOSE_REALM);
+        let farewell = says_goodbye.then_some(&Farewell::CLOSE_REALM);
+        let ended = self.take_out(taking_out, EndReason::RealmStopped, farewell);
         self.timer.wake();
         if let Some(link) = &self.link {
             link.stop();
@@ -61,7 +62,8 @@ impl SharedRealm {
         roles.retain(|started| started.role.name != name);
         self.note_trustlevels(&roles);
         let taking_out = self.realm.lock().stop_role(name)?;
-        Some(self.take_out(taking_out, EndReason::RoleStopped, &Farewell::STOP_ROLE))
+        let farewell = Some(&Farewell::STOP_ROLE);
+        Some(self.take_out(taking_out, EndReason::RoleStopped, farewell))
     }
 
     /// What WELCOME announces from now on.
@@ -70,19 +72,23 @@ impl SharedRealm {
         self.gives_trustlevels.store(given, Ordering::Relaxed);
     }
 
-    /// Takes sessions out with a GOODBYE, under one lock no more than others may wait for.
+    /// Takes sessions out, with a GOODBYE or closed so that they come back, under one lock no more than others may wait
+    /// for.
     fn take_out(
         &self,
         mut taking_out: TakingOut,
         why: EndReason,
-        farewell: &Farewell<'_>,
+        farewell: Option<&Farewell<'_>>,
     ) -> Vec<Peer> {
         let now = self.now();
         let mut all = Vec::new();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         while let Some(ended) = self.enter_in_turn(&mut encodings, why, |realm, outbox| {
             let ended = realm.take_out(now, &mut taking_out, ENDED_MAX, outbox)?;
-            self.say_goodbye_to(&ended, farewell);
+            ended.iter().for_each(|peer| match farewell {
+                Some(farewell) => say_goodbye(&self.session_messages, peer, farewell),
+                None => close_for_return(peer),
+            });
             Some(ended)
         }) {
             all.extend(ended);
@@ -104,12 +110,5 @@ impl SharedRealm {
         let roles = self.roles.lock();
         let mut roles = roles.iter().map(|started| &started.role);
         roles.any(|role| role.authorizer.is_some() && role.name == authrole)
-    }
-
-    /// Says GOODBYE to sessions that were taken out.
-    fn say_goodbye_to(&self, peers: &[Peer], farewell: &Farewell<'_>) {
-        peers
-            .iter()
-            .for_each(|peer| say_goodbye(&self.session_messages, peer, farewell));
     }
 }

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use crosstie_routing::{Refused, SessionKey, Violation, error};
+use crosstie_routing::{SessionKey, Violation, error};
 use crosstie_transport::Budget;
 use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::{Framing, FramingError, batched};
-use crosstie_wamp::{Dict, Message, Payload, Value};
+use crosstie_wamp::{Dict, Message, Value};
 
-use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
 use crate::wamp::end_reason::{self, EndReason};
+use crate::wamp::farewell::GOING_AWAY;
 use crate::wamp::live_methods::LiveMethods;
-use crate::wamp::message_counts::{Direction, Messages, is_of_sessions};
-use crate::wamp::payload_encodings::{PayloadEncodings, Source};
+use crate::wamp::message_counts::{Direction, is_of_sessions};
+use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::pending::Pending;
 use crate::wamp::rate::Halt;
@@ -186,7 +186,9 @@ impl Session {
                     self.handle_hello(realm, details)
                 }
                 // The answer to our own GOODBYE may cross a session that left before.
-                Message::Goodbye { .. } if self.listening.is_stopping() => self.say_close(1001, ""),
+                Message::Goodbye { .. } if self.listening.is_stopping() => {
+                    self.say_close(GOING_AWAY, "")
+                }
                 Message::Abort { .. } => self.say_close(1000, ""),
                 other => self.unexpected(other),
             },
@@ -352,25 +354,35 @@ impl Session {
     }
 
     fn handle_goodbye(&mut self, said: &str) -> ControlFlow<()> {
-        let is_stopping = self.listening.is_stopping();
-        let was_in = self.leave(match is_stopping {
+        let was_told = self.listening.has_said_goodbye();
+        let was_in = self.leave(match was_told {
             true => EndReason::Shutdown,
             false => EndReason::Goodbye,
         });
-        if is_stopping {
-            // The peer answered ours, or said its own at the same moment: no answer is due.
-            return self.say_close(1001, "");
+        // The peer has answered ours, or sent its own at the same moment: no answer is due. After the stop of its
+        // realm or its role another session may follow.
+        if was_in && !was_told {
+            let reason = Cow::Borrowed(end_reason::answer_to(said));
+            self.send(&Message::Goodbye {
+                details: Dict::new(),
+                reason,
+            });
         }
-        if !was_in {
-            // Likewise, when only its realm or its role was stopped: another session may follow.
-            return ControlFlow::Continue(());
+        match self.listening.is_stopping() {
+            true => self.say_close(GOING_AWAY, ""),
+            false => ControlFlow::Continue(()),
         }
-        let reason = Cow::Borrowed(end_reason::answer_to(said));
-        self.send(&Message::Goodbye {
-            details: Dict::new(),
-            reason,
-        });
-        ControlFlow::Continue(())
+    }
+
+    /// Turns a client away that is to come back: its realm, its transport or the router has stopped. An ABORT would
+    /// have JavaScript clients stay away for good.
+    pub(super) fn turn_back(&mut self, refused: &report::Refused<'_>) -> ControlFlow<()> {
+        if self.listening.router.says_goodbye {
+            return self.refuse(refused);
+        }
+        report::session_refused(&self.peer.connection, refused);
+        self.leave(EndReason::Shutdown);
+        self.say_close(GOING_AWAY, "")
     }
 
     /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
@@ -411,18 +423,9 @@ impl Session {
 
     pub(super) fn send(&self, message: &Message<'_>) {
         // Whoever cannot be told finds its connection closed.
-        let _ = send(&self.listening.router.session_messages, &self.peer, message);
+        let messages = &self.listening.router.session_messages;
+        let _ = self.peer.send_counted(messages, message);
     }
-}
-
-/// Queues a message that no realm sends, and counts it.
-pub(super) fn send(messages: &Messages, peer: &Peer, message: &Message<'_>) -> Result<(), Refused> {
-    let sent = peer.send(message, &mut PayloadEncodings::new(Payload::EMPTY));
-    match sent {
-        Ok(()) => messages.count(Direction::Sent, message.kind()),
-        Err(_) => counters().count(Counter::MessagesRefused),
-    }
-    sent
 }
 
 /// How far a connection is with its session.
@@ -433,47 +436,6 @@ pub(crate) enum Stage {
     /// AUTHENTICATE is to come: a person may have to type a password.
     Asked,
     Joined,
-}
-
-/// Why the router ends sessions that did nothing wrong.
-pub(crate) struct Farewell<'t> {
-    pub(super) reason: &'static str,
-    pub(super) text: &'t str,
-}
-
-impl<'t> Farewell<'t> {
-    /// An operator ends one session, and says why.
-    pub(crate) fn killed(text: &'t str) -> Self {
-        let reason = "wamp.close.killed";
-        Self { reason, text }
-    }
-}
-
-impl Farewell<'static> {
-    pub(crate) const SHUTDOWN: Self = Self {
-        reason: "wamp.close.system_shutdown",
-        text: "the router is shutting down",
-    };
-    pub(crate) const STOP_TRANSPORT: Self = Self {
-        reason: Self::SHUTDOWN.reason,
-        text: "this transport of the router is shutting down",
-    };
-    pub(crate) const CLOSE_REALM: Self = Self {
-        reason: "wamp.close.close_realm",
-        text: "the realm was stopped",
-    };
-    pub(crate) const STOP_ROLE: Self = Self {
-        reason: "wamp.close.killed",
-        text: "the session's role was stopped",
-    };
-}
-
-/// Queues GOODBYE for a session that ends by no doing of its own.
-pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
-    let details = vec![("message".to_owned(), Value::from(farewell.text))];
-    let reason = Cow::Borrowed(farewell.reason);
-    // Whoever cannot be told any more finds its connection closed.
-    let _ = send(messages, peer, &Message::Goodbye { details, reason });
 }
 
 /// HELLOs that are refused on one connection, one after the other, before it ends.

@@ -29,8 +29,13 @@ const STREAMS_MAX: u32 = 100;
 /// Streams that a client has given up before they were answered, at once: beyond, it is after our work
 /// alone (CVE-2023-44487).
 const RESETS_MAX: usize = 20;
-/// How long those who have asked before their listener stopped are still answered.
-pub(super) const STOPPING_MAX: Duration = Duration::from_secs(2);
+/// What an answer may take to be read.
+const REST_MAX: Duration = Duration::from_secs(2);
+
+/// How long those who have asked before their listener stopped are still answered: an answer may wait for a call.
+pub(super) fn stopping_max(listening: &Listening) -> Duration {
+    listening.router.shutdown_timeout + REST_MAX
+}
 
 /// Answers the requests of one connection until it ends.
 pub(super) fn serve(
@@ -83,7 +88,7 @@ async fn serve_http2(
         () = until_over(&listening, &activity, idle_max) => {
             // Whoever asked before is answered, and nothing else is taken.
             serving.as_mut().graceful_shutdown();
-            let rest = tokio::time::timeout(STOPPING_MAX, serving);
+            let rest = tokio::time::timeout(stopping_max(&listening), serving);
             rest.await.unwrap_or(Ok(()))
         }
     };

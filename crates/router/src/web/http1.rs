@@ -30,7 +30,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Site;
-use super::connection::{HEADERS_MAX, STOPPING_MAX};
+use super::connection::{HEADERS_MAX, stopping_max};
 use super::exchange::{Answer, Exchange, InFlight, Sending, Successor, Wire};
 use super::held::Held;
 use super::respond::respond;
@@ -143,7 +143,7 @@ async fn converse(serving: &mut Serving, exchange: &Exchange, listening: &Listen
         look.as_mut().reset(Instant::now() + LINGER);
     }
     Pin::new(&mut *serving).graceful_shutdown();
-    let rest = tokio::time::timeout(STOPPING_MAX, serving);
+    let rest = tokio::time::timeout(stopping_max(listening), serving);
     Served::Over(rest.await.unwrap_or(Ok(())))
 }
 

@@ -3,6 +3,7 @@
 mod admin;
 mod churn;
 mod realms;
+mod returning;
 mod rig;
 mod testees;
 mod transports;

@@ -7,7 +7,7 @@ use std::path::Path;
 use crosstie_config::{Config, Endpoint, Limits, Realm, RouterWorker, Transport, Worker};
 use crosstie_router::{Router, RouterOptions};
 
-/// A worker without realms and transports.
+/// A worker without realms and transports, which says what it does to sessions that it ends.
 pub(crate) fn worker(id: &str) -> RouterWorker {
     let worker = Config::embedded_default().workers.remove(0);
     let Worker::Router(mut worker) = worker else {
@@ -15,6 +15,7 @@ pub(crate) fn worker(id: &str) -> RouterWorker {
     };
     worker.id = id.to_owned();
     worker.threads = Some(2);
+    worker.says_goodbye = true;
     worker.realms.clear();
     worker.transports.clear();
     *worker
@@ -82,9 +83,13 @@ impl Rig {
     }
 
     pub(crate) fn start_with(limits: &Limits) -> Self {
+        Self::start_worker(&worker("worker1"), limits)
+    }
+
+    pub(crate) fn start_worker(worker: &RouterWorker, limits: &Limits) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let options = options(directory.path());
-        let router = Router::start(&worker("worker1"), limits, &options).expect("threads");
+        let router = Router::start(worker, limits, &options).expect("threads");
         router.start_realm(&realm("realm1")).expect("is new");
         let urls = router.start_transport(&tcp("tcp", 0)).expect("a free port");
         Self {

@@ -240,6 +240,10 @@ impl Calls {
         self.slab.len()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Call> {
+        self.slab.iter().map(|(_, call)| call)
+    }
+
     /// The places that open calls take at callees with a bound.
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.slab

@@ -9,7 +9,7 @@
 //!                                            rerouting.rs       … for the next callee
 //!                                            anywhere.rs        on other nodes: in turn, or in_order.rs
 //!                                            bouncing.rs        … and calls that come back
-//!   CANCEL, time, someone left ──► end.rs
+//!   CANCEL, time, someone left ──► end.rs          open_calls.rs      what a stop waits for, and ends
 //!                │
 //!  RESULT ◄── answer.rs ◄── YIELD, ERROR
 //! ```
@@ -33,6 +33,7 @@ mod entries;
 mod in_order;
 mod kept;
 mod new_call;
+mod open_calls;
 mod partition;
 mod parts;
 mod picking;
@@ -46,6 +47,7 @@ mod waiting;
 pub(crate) use self::call::Uncalled;
 pub(crate) use self::calls::calls_bytes;
 pub(crate) use self::new_call::{too_long, unrepresentable};
+pub use self::open_calls::OpenCalls;
 
 use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};
 

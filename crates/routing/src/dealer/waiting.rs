@@ -187,6 +187,10 @@ impl Waiting {
         self.by_request.get(&(caller, request)).copied()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WaitingCall> {
+        self.calls.values()
+    }
+
     pub(super) fn calls_of(&self, caller: Party) -> usize {
         self.of_callers.get(&caller).copied().unwrap_or(0)
     }

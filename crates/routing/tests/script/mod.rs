@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use crosstie_routing::{
     Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, CancelAnswers, ClientFeatures,
-    CloseReason, Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, Outbox,
-    Permission, Question, Realm, RealmConfig, Recording, RefusalCause, Refused, RequestIdCheck,
-    Retention, Role, RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
+    CloseReason, Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, OpenCalls,
+    Outbox, Permission, Question, Realm, RealmConfig, Recording, RefusalCause, Refused,
+    RequestIdCheck, Retention, Role, RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -65,6 +65,7 @@ struct Player {
     now: Time,
     steps_at_once_max: Option<u32>,
     taking_out: Option<TakingOut>,
+    open_calls: OpenCalls,
     violations: Vec<(char, String)>,
     /// Messages that an authorizer is to be asked about.
     judged: HashMap<char, (String, Question)>,
@@ -171,6 +172,7 @@ impl Player {
             now: Time(1_000_000),
             steps_at_once_max: None,
             taking_out: None,
+            open_calls: OpenCalls::default(),
             violations: Vec::new(),
             judged: HashMap::new(),
         }
@@ -220,6 +222,7 @@ impl Player {
                 self.take_out(rest)
             }
             ("on", _) => self.take_out(rest),
+            ("wait" | "open" | "cut", _) => self.stop_calls(head, rest),
             (_, ":") => match rest.split_once(' ').unwrap_or((rest, "")) {
                 ("join", attributes) => self.join(who, attributes),
                 ("leave", _) => self.leave(who),
@@ -645,6 +648,45 @@ impl Player {
                 self.taking_out = Some(taking_out);
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// What a stop does about open calls.
+    fn stop_calls(&mut self, step: &str, rest: &str) -> Result<(), String> {
+        match step {
+            "wait" => self.wait_for_calls(rest),
+            "open" => self.expect_open_calls(rest),
+            _ => self.end_open_calls(),
+        }
+    }
+
+    /// Waits from now on for the calls that are open, of one session or of all.
+    fn wait_for_calls(&mut self, of: &str) -> Result<(), String> {
+        let of = of.chars().next();
+        let is_meant = |who: &char| of.is_none_or(|of| of == *who);
+        self.open_calls = self.realm().open_calls(is_meant);
+        Ok(())
+    }
+
+    /// How many of them may not have been answered.
+    fn expect_open_calls(&mut self, count: &str) -> Result<(), String> {
+        let mut open = std::mem::take(&mut self.open_calls);
+        self.realm().forget_answered(&mut open);
+        let held = open.len();
+        self.open_calls = open;
+        match held.to_string() == count {
+            true => Ok(()),
+            false => Err(format!(
+                "expected {count} open calls, {held} are waited for"
+            )),
+        }
+    }
+
+    fn end_open_calls(&mut self) -> Result<(), String> {
+        let (now, mut open) = (self.now, std::mem::take(&mut self.open_calls));
+        while !open.is_empty() {
+            self.with_realm(|realm, out| realm.end_open(now, &mut open, "the end", out));
         }
         Ok(())
     }

@@ -78,6 +78,15 @@ static ROUTER_OPTIONS: Table = Table {
         )
         .fallback(NO)
         .own(),
+        key(
+            "goodbye",
+            Kind::Boolean,
+            "Whether WAMP clients get the specification's GOODBYE when the router, one of its transports or one of its \
+             realms stops. JavaScript clients then stay away for good. Otherwise the connection is closed, with code 1001 \
+             over WebSocket, and [clients come back](coming-back.md).",
+        )
+        .fallback(NO)
+        .own(),
         NEEDS_COMPONENTS,
         CPU_AFFINITY,
         DISABLED,

@@ -230,6 +230,7 @@ impl Node {
         let mut worker = self.workers.remove(at);
         if let Some(running) = worker.router.take() {
             self.show_routers();
+            running.router.close_listeners();
             tokio::task::spawn_blocking(move || running.router.stop());
         }
         info!("Node worker {id} ended successfully");

@@ -21,8 +21,10 @@ impl Conversation {
         let broker = Arc::clone(&self.endpoint.broker);
         let whose = match broker.vhost(&client.vhost) {
             Ok(vhost) => {
-                self.enter(client.enter(vhost));
-                return Handled::Done { consumed };
+                return match self.enter(client.enter(vhost)) {
+                    true => Handled::Done { consumed },
+                    false => Handled::End(End::Answered),
+                };
             }
             Err(whose) => whose,
         };
@@ -74,11 +76,17 @@ impl Conversation {
         let replicated = self.endpoint.broker.replicated_of(&account.vhost);
         let vhost = replicated.and_then(|replicated| replicated.here());
         let not_owner = || (Refusal::NotOwner, "the vhost is not owned here".to_owned());
+        // Its node then waits for the next owner.
+        if self.listening.is_stopping() {
+            return Err((Refusal::NotOwner, "this node stops".to_owned()));
+        }
         let entered = Entered::passed_on(account, vhost.ok_or_else(not_owner)?);
         let entered = entered.map_err(|why| (Refusal::Malformed, why))?;
         accept(&self.connection);
-        self.enter(entered);
-        Ok(())
+        match self.enter(entered) {
+            true => Ok(()),
+            false => Err((Refusal::NotOwner, "this node stops".to_owned())),
+        }
     }
 
     /// Handles what a node says of a client.

@@ -73,7 +73,8 @@ enum Judged {
 
 /// The longest request to open a transport.
 const OPEN_BYTES_MAX: usize = 4096;
-/// Those whom a stopping listener has said goodbye to have so long to ask for it.
+/// Those whom a stopping listener sends away have so long to ask for what waits for them, once open calls are not waited
+/// for any more.
 const STOPPING_MAX: Duration = Duration::from_secs(2);
 
 impl LongPoll {
@@ -242,7 +243,8 @@ async fn look_after(
     tokio::select! {
         () = transport.connection.ended() => {}
         () = listening.until_stopped() => {
-            let goodbye = Box::pin(tokio::time::sleep(STOPPING_MAX));
+            let within = listening.router.shutdown_timeout + STOPPING_MAX;
+            let goodbye = Box::pin(tokio::time::sleep(within));
             tokio::select! {
                 () = transport.connection.ended() => {}
                 () = goodbye => {}

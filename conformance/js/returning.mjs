@@ -1,0 +1,16 @@
+/**
+ * The same with wampy: `node returning.mjs URL`.
+ */
+
+import { Wampy } from 'wampy';
+import WebSocket from 'ws';
+
+const client = new Wampy(process.argv[2], {
+    ws: WebSocket,
+    realm: 'realm1',
+    onReconnectSuccess: () => console.log('there'),
+});
+await client.connect();
+await client.subscribe('com.returning', (event) => console.log(`got ${event.argsList[0]}`));
+console.log('there');
+setInterval(() => {}, 1000);

@@ -1,0 +1,1 @@
+"""Programs of clients that are to come back, and the table of which do."""

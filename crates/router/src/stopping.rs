@@ -1,0 +1,98 @@
+//! The end of a router: its listeners close, open calls are waited for, then everybody is sent away.
+
+use std::sync::{Arc, Weak, mpsc};
+
+use crate::leaving;
+use crate::listen::Listening;
+use crate::router::Router;
+use crate::router_state::RouterState;
+use crate::transports::Accepting;
+use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
+
+impl Router {
+    /// Closes every listener at once, and the connections that have not become sessions: a client that comes now is
+    /// refused by the system, and tries again. Sessions go on. A second time is none.
+    pub fn close_listeners(&self) {
+        self.state.stop();
+        let accepting: Vec<_> = {
+            let mut transports = self.transports.lock();
+            let running = transports.iter_mut();
+            running.filter_map(|t| t.accepting.take()).collect()
+        };
+        accepting.iter().for_each(Accepting::abort);
+        accepting.into_iter().for_each(Accepting::stop);
+        for listening in self.conversing() {
+            listening.stop();
+            self.state.watch.finish_unopened(listening.number);
+        }
+        for listening in self.pages.lock().iter().filter_map(Weak::upgrade) {
+            listening.stop();
+        }
+    }
+
+    /// Closes every listener, has open calls answered or ended, and then sends everybody away. Several routers that are
+    /// to stop are told so first, and waited for afterwards.
+    pub fn begin_stop(&self) {
+        self.close_listeners();
+        let mut dismissed = self.dismissed.lock();
+        if dismissed.is_some() {
+            return;
+        }
+        let (begun, ended) = mpsc::channel::<()>();
+        *dismissed = Some(ended);
+        let state = Arc::clone(&self.state);
+        let transports = self.conversing();
+        self.workers.spawn_keeper(async move {
+            dismiss(&state, &transports).await;
+            drop(begun);
+        });
+    }
+
+    /// Does what [`Router::begin_stop`] does, waits a bounded time for everybody to go, and stops. Whether all that
+    /// should survive could be stored.
+    pub fn stop(self) -> bool {
+        self.begin_stop();
+        let dismissed = self.dismissed.lock().take();
+        // It fails once all are sent away.
+        dismissed.map(|dismissed| dismissed.recv());
+        leaving::await_all(&self.state);
+        for listening in self.conversing() {
+            self.state.watch.close_all(listening.number);
+        }
+        self.leave_fabric();
+        self.end()
+    }
+
+    /// Tells realms' other nodes that this one ends.
+    fn leave_fabric(&self) {
+        let realms = self.state.realms();
+        let links: Vec<_> = realms.iter().filter_map(|r| r.link.clone()).collect();
+        if links.is_empty() {
+            return;
+        }
+        self.run(async move {
+            links.iter().for_each(|link| link.stop());
+            crosstie_transport::uncork();
+        });
+    }
+}
+
+/// Sends all clients of the router away.
+async fn dismiss(state: &RouterState, transports: &[Arc<Listening>]) {
+    let realms = state.realms();
+    leaving::drain(state, &realms, None).await;
+    if state.says_goodbye {
+        transports.iter().for_each(|l| l.note_goodbye());
+    }
+    for realm in &realms {
+        let peers = realm.peers();
+        peers.iter().for_each(|peer| match state.says_goodbye {
+            true => say_goodbye(&state.session_messages, peer, &Farewell::SHUTDOWN),
+            false => close_for_return(peer),
+        });
+    }
+    if let Some(broker) = state.amqp() {
+        broker.close_connections(&state.watch, None, "shutdown");
+    }
+    crosstie_transport::uncork();
+}

@@ -1,0 +1,60 @@
+//! The end of sessions that end by no doing of their own: GOODBYE, or a close that has the client come back.
+
+use std::borrow::Cow;
+
+use crosstie_wamp::{Message, Value};
+
+use crate::wamp::message_counts::Messages;
+use crate::wamp::peer::Peer;
+
+/// RFC 6455, section 7.4.1: "an endpoint is going away". Clients reconnect after it.
+pub(crate) const GOING_AWAY: u16 = 1001;
+
+/// Why the router ends sessions that did nothing wrong.
+pub(crate) struct Farewell<'t> {
+    pub(super) reason: &'static str,
+    pub(super) text: &'t str,
+}
+
+impl<'t> Farewell<'t> {
+    /// An operator ends one session, and says why.
+    pub(crate) fn killed(text: &'t str) -> Self {
+        let reason = "wamp.close.killed";
+        Self { reason, text }
+    }
+}
+
+impl Farewell<'static> {
+    pub(crate) const SHUTDOWN: Self = Self {
+        reason: "wamp.close.system_shutdown",
+        text: "the router is shutting down",
+    };
+    pub(crate) const STOP_TRANSPORT: Self = Self {
+        reason: Self::SHUTDOWN.reason,
+        text: "this transport of the router is shutting down",
+    };
+    pub(crate) const CLOSE_REALM: Self = Self {
+        reason: "wamp.close.close_realm",
+        text: "the realm was stopped",
+    };
+    pub(crate) const STOP_ROLE: Self = Self {
+        reason: "wamp.close.killed",
+        text: "the session's role was stopped",
+    };
+}
+
+/// Queues GOODBYE for a session that ends by no doing of its own.
+pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
+    let details = vec![("message".to_owned(), Value::from(farewell.text))];
+    let reason = Cow::Borrowed(farewell.reason);
+    // Whoever cannot be told any more finds its connection closed.
+    let _ = peer.send_counted(messages, &Message::Goodbye { details, reason });
+}
+
+/// Closes the connection of a session as of one that is to come back: GOODBYE, which is the specification's way, tells
+/// JavaScript clients that they were sent away on purpose. What waits for the client is sent before.
+pub(crate) fn close_for_return(peer: &Peer) {
+    let framing = peer.wire.framing;
+    peer.connection
+        .append_last(|out| framing.close(GOING_AWAY, "", out));
+}

@@ -1,0 +1,75 @@
+//! Calls that were open at one moment, for a stop that waits for them and ends the rest.
+
+use crosstie_wamp::RequestId;
+
+use super::Dealer;
+use super::end::STEPS_PER_CALL;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::party::Party;
+
+/// Calls that were open at one moment ([`crate::Realm::open_calls`]).
+#[derive(Debug, Default)]
+pub struct OpenCalls {
+    calls: Vec<(Party, RequestId)>,
+}
+
+impl OpenCalls {
+    /// How many of them may still be open.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+}
+
+impl Dealer {
+    /// The open calls between a caller and a callee of which one is meant. A call that waits for a callee has none.
+    pub(crate) fn open_calls(&self, is_meant: impl Fn(Party) -> bool) -> OpenCalls {
+        let calls = self.calls.iter();
+        let calls = calls.filter(|call| is_meant(call.caller) || is_meant(call.callee));
+        let calls = calls.map(|call| (call.caller, call.request));
+        let waiting = self.waiting.iter();
+        let waiting = waiting.filter(|call| is_meant(call.caller));
+        let waiting = waiting.map(|call| (call.caller, call.request));
+        OpenCalls {
+            calls: calls.chain(waiting).collect(),
+        }
+    }
+
+    /// Forgets the last ones that have been answered; the others are looked at once these are.
+    pub(crate) fn forget_answered(&self, open: &mut OpenCalls) {
+        while let Some((caller, request)) = open.calls.last().copied() {
+            let is_open = self.calls.of_caller(caller, request).is_some()
+                || self.waiting_call(caller, request).is_some();
+            if is_open {
+                return;
+            }
+            open.calls.pop();
+        }
+    }
+
+    /// Ends some of these calls with an ERROR to the caller, so many steps' worth.
+    pub(crate) fn end_open<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        open: &mut OpenCalls,
+        fault: &Fault,
+        steps_max: u32,
+    ) {
+        let count = steps_max.div_ceil(STEPS_PER_CALL) as usize;
+        let rest = open.calls.len().saturating_sub(count);
+        let mut ended = open.calls.split_off(rest);
+        context.spend(ended.len() as u32 * STEPS_PER_CALL);
+        ended.sort_unstable();
+        for (caller, request) in ended {
+            if let Some(key) = self.waiting_call(caller, request) {
+                self.end_waiting(context, key, fault);
+            } else if let Some(key) = self.calls.of_caller(caller, request) {
+                self.abandon(context, key, fault);
+            }
+        }
+    }
+}
