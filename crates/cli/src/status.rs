@@ -127,7 +127,7 @@ impl Found {
             "answers": told.is_some(),
             "directory": self.directory.display().to_string(),
             "program": program.filter(|_| state == State::Running),
-            "process": pid.or(told.map(|told| told.pid)),
+            "process": pid.or_else(|| told.map(|told| told.pid)),
             "since": since.or_else(|| told.map(|told| told.started.clone())),
             "management": self.url,
             "admin": rows("admin"),

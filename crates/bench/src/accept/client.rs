@@ -199,7 +199,7 @@ impl Client {
         Ok(())
     }
 
-    fn connect(&mut self) -> Result<OwnedFd, Errno> {
+    fn connect(&self) -> Result<OwnedFd, Errno> {
         match &self.order.endpoint {
             Endpoint::Tcp(server) => connect_tcp(*server, self.order.source),
             // Where the server's backlog is full this waits for room, though not for ever.

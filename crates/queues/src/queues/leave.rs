@@ -108,7 +108,7 @@ impl Queues {
 impl Queues {
     /// A message was sent, and a quorum queue counts that: a store is told now, so that the message has
     /// come back so often if the node ends before its answer.
-    pub(crate) fn count_delivery(&mut self, key: QueueKey, entry: &Entry, ledger: &mut Ledger) {
+    pub(crate) fn count_delivery(&self, key: QueueKey, entry: &Entry, ledger: &mut Ledger) {
         if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id)
             && entry.is_stored
         {

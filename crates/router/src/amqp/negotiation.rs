@@ -118,7 +118,7 @@ pub(super) struct TurnedAway {
     pub(super) fault: Fault,
     /// For the log, where that is told more than the client.
     why: String,
-    tried: Tried,
+    tried: Box<Tried>,
     /// A word for it.
     cause: &'static str,
     /// It is told nothing.
@@ -180,7 +180,7 @@ impl Negotiation {
     ) -> Result<Next, TurnedAway> {
         let handled = self.handle_next(method, connection, broker, options);
         handled.map_err(|away| TurnedAway {
-            tried: self.tried.clone(),
+            tried: Box::new(self.tried.clone()),
             ..away
         })
     }
@@ -409,7 +409,7 @@ impl Negotiation {
             // The method is not named, as by RabbitMQ.
             fault: Fault::in_method(ReplyCode::AccessRefused, (0, 0), text),
             why: format!("{name} login refused: {why}"),
-            tried: Tried::default(),
+            tried: Box::default(),
             cause: "login",
             is_silent: !self.client.capabilities.authentication_failure_close,
         }
@@ -505,11 +505,11 @@ impl TurnedAway {
     /// It is to go elsewhere.
     pub(super) fn elsewhere(why: &str, client: &LetIn) -> Self {
         Self {
-            tried: Tried {
+            tried: Box::new(Tried {
                 user: client.client.about.user.to_string(),
                 vhost: client.vhost.to_string(),
                 ..Tried::default()
-            },
+            }),
             cause: "elsewhere",
             ..Self::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, why)
         }
@@ -540,7 +540,7 @@ impl TurnedAway {
         Self {
             why: fault.text.clone(),
             fault,
-            tried: Tried::default(),
+            tried: Box::default(),
             cause: "protocol",
             is_silent: false,
         }

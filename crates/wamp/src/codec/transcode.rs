@@ -137,7 +137,7 @@ fn key<'a, R: Reader<'a>, W: Writer>(reader: &mut R, writer: &mut W, left: Left)
     }
     let text = match valid(reader.token())? {
         Token::Integer(number) => number.to_string(),
-        Token::BigInteger(number) => number.digits().ok_or(TranscodeError::new(NO_KEY))?,
+        Token::BigInteger(number) => number.digits().ok_or_else(|| TranscodeError::new(NO_KEY))?,
         Token::Boolean(flag) => flag.to_string(),
         Token::Null => "null".to_owned(),
         Token::Float(number) if number.is_finite() => format!("{number:?}"),

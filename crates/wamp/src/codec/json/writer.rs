@@ -101,7 +101,7 @@ impl Writer for JsonWriter<'_> {
             return Err(TranscodeError::TOO_LONG);
         }
         let digits = number.digits();
-        let digits = digits.ok_or(TranscodeError::new(TOO_MANY_DIGITS))?;
+        let digits = digits.ok_or_else(|| TranscodeError::new(TOO_MANY_DIGITS))?;
         self.out.extend_from_slice(digits.as_bytes());
         Ok(())
     }
