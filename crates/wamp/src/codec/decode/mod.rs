@@ -40,11 +40,9 @@ pub(super) fn message<'a, R: Reader<'a>>(
         no_list: None,
     };
     let kind = elements.read("message type", message_type)?;
-    let message = elements.message(kind).map_err(|error| error.of(kind));
-    if let Some(doubt) = doubt {
-        *doubt = elements.reader.is_doubtful();
-    }
-    message
+    elements
+        .message(kind, doubt)
+        .map_err(|error| error.of(kind))
 }
 
 fn message_type<'a, R: Reader<'a>>(reader: &mut R) -> Result<MessageType> {
@@ -77,7 +75,7 @@ struct Elements<R> {
 }
 
 impl<'a, R: Reader<'a>> Elements<R> {
-    fn message(&mut self, kind: MessageType) -> Result<Message<'a>> {
+    fn message(mut self, kind: MessageType, doubt: Option<&mut bool>) -> Result<Message<'a>> {
         // The elements are read in the order in which the fields stand here.
         let message = match kind {
             MessageType::Hello => Message::Hello {
@@ -214,6 +212,9 @@ impl<'a, R: Reader<'a>> Elements<R> {
             ));
         }
         self.reader.end()?;
+        if let Some(doubt) = doubt {
+            *doubt = self.reader.is_doubtful();
+        }
         Ok(message)
     }
 

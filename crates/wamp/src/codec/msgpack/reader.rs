@@ -104,8 +104,13 @@ impl<'a> MsgPackReader<'a> {
     fn skip_entries(&mut self, count: u64, depth_left: usize) -> Result<()> {
         let depth_left = enter(depth_left, self.at)?;
         for _ in 0..count {
-            self.doubtful |= !is_usual_key(self.peek()?);
-            self.skip(depth_left)?;
+            match self.peek()? {
+                0xa0..=0xbf | 0xd9..=0xdb => self.skip_text()?,
+                marker => {
+                    self.doubtful |= !is_usual_key(marker);
+                    self.skip(depth_left)?;
+                }
+            }
             self.skip(depth_left)?;
         }
         Ok(())
