@@ -10,7 +10,7 @@ use crate::report::{self, Escaped};
 use crate::router_state::RouterState;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::realm::SharedRealm;
-use crate::watch::Connections;
+use crate::watch::{Awaited, Connections};
 
 /// After so long the log says who is waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
@@ -123,13 +123,6 @@ pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connect
             connection.close();
         }
     }
-}
-
-/// A connection whose peer may still answer.
-pub(crate) struct Awaited {
-    pub(crate) connection: Arc<Connection>,
-    /// It has a session in a realm, which was told GOODBYE.
-    pub(crate) is_session: bool,
 }
 
 fn say(state: &RouterState, awaited: &[Awaited]) {

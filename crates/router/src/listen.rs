@@ -113,7 +113,9 @@ impl Endpoints {
         router: &Arc<RouterState>,
         directory: &Path,
     ) -> io::Result<Self> {
-        let live = |auth: &Arc<Methods>| LiveMethods::start(auth, directory, router);
+        let live = |auth: &Arc<Methods>| {
+            LiveMethods::start(auth, directory, &router.door, router.revoking())
+        };
         let rawsocket = |options: &RawSocket| {
             let auth = live(&options.auth)?;
             io::Result::Ok(RawSocketEndpoint::new(options, auth))

@@ -3,28 +3,17 @@
 
 use std::fmt::{self, Write as _};
 
-use crosstie_auth::wamp::Answer;
-use crosstie_routing::Identity;
 use crosstie_transport::{Connection, PeerAddress};
-use crosstie_wamp::codec::Unreadable;
-use crosstie_wamp::{Message, Serializer, SessionId};
 
 use crate::bound::Bound;
 use crate::counters::{Counter, counters};
-use crate::wamp::end_reason::EndReason;
-use crate::wamp::outbox::Denied;
-use crate::wamp::peer::Peer;
-use crate::wamp::realm::SharedRealm;
 
 /// Lines about faults and refusals, which somebody will look for.
-static FAULTS: Bound = Bound::new();
+pub(crate) static FAULTS: Bound = Bound::new();
 /// Lines about who comes and goes, of which there are many on the best of days.
 static COMINGS: Bound = Bound::new();
-static SESSIONS: Bound = Bound::new();
 /// Lines about connections that could not be accepted, which are all the same.
 static ACCEPTS: Bound = Bound::of(1);
-/// Lines about what sessions may not do.
-static DENIALS: Bound = Bound::new();
 
 /// A peer broke a rule; its connection ends.
 pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
@@ -110,96 +99,14 @@ pub(crate) fn session_closed(connection: &Connection, reason: &str, text: &str) 
     }
 }
 
-/// A line about a session, at a level that operators see, or that they have to ask for.
-macro_rules! tell {
-    ($realm:expr, $peer:expr, $identity:expr, $($rest:tt)*) => {
-        match $realm.is_quiet {
-            true => tracing::debug!(
-                peer = %$peer.connection.peer(),
-                authid = %Escaped(&$identity.authid),
-                role = %Escaped(&$identity.authrole),
-                realm = %Escaped($realm.name()),
-                $($rest)*
-            ),
-            false => tracing::info!(
-                peer = %$peer.connection.peer(),
-                authid = %Escaped(&$identity.authid),
-                role = %Escaped(&$identity.authrole),
-                realm = %Escaped($realm.name()),
-                $($rest)*
-            ),
-        }
-    };
-}
-
-/// A session has joined.
-pub(crate) fn session_joined(realm: &SharedRealm, peer: &Peer, id: SessionId, who: &Identity) {
-    if SESSIONS.may_log() {
-        tell!(realm, peer, who, session = id.0, "session joined");
-    }
-}
-
-/// A session is out of its realm, however that came. Where the router ended it at a bound, that is a
-/// line for somebody to look for.
-pub(crate) fn session_left(
-    realm: &SharedRealm,
-    peer: &Peer,
-    id: SessionId,
-    who: &Identity,
-    why: EndReason,
-) {
-    if why == EndReason::QueueFull {
-        if FAULTS.may_log() {
-            tracing::warn!(
-                peer = %peer.connection.peer(),
-                authid = %Escaped(&who.authid),
-                role = %Escaped(&who.authrole),
-                realm = %Escaped(realm.name()),
-                session = id.0,
-                reason = "queue_bytes_max",
-                "session closed: an answer found its queue full"
-            );
-        }
-    } else if SESSIONS.may_log() {
-        let reason = why.name();
-        tell!(realm, peer, who, session = id.0, reason, "session left");
-    }
-}
-
-/// A session's role does not let it do what it asked for.
-pub(crate) fn request_denied(realm: &SharedRealm, denied: &Denied) {
-    if DENIALS.may_log() {
-        let (action, uri) = (denied.action.name(), Escaped(&denied.uri));
-        let cause = denied.cause.name();
-        tell!(realm, denied.peer, denied.identity, action, %uri, cause, "request denied");
-    }
-}
-
-/// An authorizer has not decided: somebody will look for the reason why sessions may do nothing.
-pub(crate) fn authorizer_failed(realm: &SharedRealm, procedure: &str, answer: &Answer) {
-    if FAULTS.may_log() {
-        let text = match answer {
-            Answer::Error { uri, text } => format!("{uri}: {text}"),
-            other => format!("{other:?}"),
-        };
-        tracing::warn!(
-            realm = %Escaped(realm.name()),
-            procedure = %Escaped(procedure),
-            "authorizer failed: {}",
-            Escaped(&text)
-        );
-    }
-}
-
 /// An AMQP client has entered a vhost.
-pub(crate) fn connection_opened(peer: &crate::amqp::Peer) {
+pub(crate) fn connection_opened(connection: &Connection, vhost: &str, user: &str, name: &str) {
     if COMINGS.may_log() {
-        let about = &peer.about;
         tracing::info!(
-            peer = %peer.connection.peer(),
-            user = %Escaped(&about.user),
-            vhost = %Escaped(peer.vhost.name()),
-            name = %Escaped(&about.name),
+            peer = %connection.peer(),
+            user = %Escaped(user),
+            vhost = %Escaped(vhost),
+            name = %Escaped(name),
             "AMQP connection opened"
         );
     }
@@ -237,10 +144,10 @@ pub(crate) fn channel_closed(connection: &Connection, channel: u16, text: &str) 
 }
 
 /// A client has declared a queue with something that is taken and not honoured.
-pub(crate) fn queue_warning(peer: &crate::amqp::Peer, queue: &str, text: &str) {
+pub(crate) fn queue_warning(connection: &Connection, vhost: &str, queue: &str, text: &str) {
     if FAULTS.may_log() {
-        let (queue, vhost) = (Escaped(queue), Escaped(peer.vhost.name()));
-        let peer = peer.connection.peer();
+        let (queue, vhost) = (Escaped(queue), Escaped(vhost));
+        let peer = connection.peer();
         tracing::warn!(%peer, %vhost, %queue, "a queue is not all that it is declared as: {text}");
     }
 }
@@ -268,38 +175,6 @@ pub(crate) fn silent_topic(connection: &Connection, topic: &str) {
         tracing::info!(
             peer = %connection.peer(),
             "subscription to {topic}: no event will come, for the realm has no meta API"
-        );
-    }
-}
-
-/// An event was dropped for the receivers of a serializer that has no form for it: one line for each reason and hour.
-pub(crate) fn event_unwritable(realm: &SharedRealm, reason: &'static str, into: Serializer) {
-    if realm.said_of_values.may_say(reason, into) && FAULTS.may_log() {
-        tracing::warn!(
-            realm = %Escaped(realm.name()),
-            serializer = into.name(),
-            "events are dropped for subscribers with this serializer: {reason}"
-        );
-    }
-}
-
-/// A message was refused for what common libraries cannot decode: one line for each kind of value and hour.
-pub(crate) fn unreadable_refused(
-    realm: &SharedRealm,
-    peer: &Peer,
-    message: &Message<'_>,
-    unreadable: &Unreadable,
-) {
-    let serializer = peer.wire.serializer;
-    if realm.said_of_values.may_say(unreadable.kind, serializer) && FAULTS.may_log() {
-        let text = unreadable.to_string();
-        tracing::warn!(
-            peer = %peer.connection.peer(),
-            realm = %Escaped(realm.name()),
-            serializer = serializer.name(),
-            "{} refused, because common WAMP libraries cannot decode it: {}",
-            message.kind().name(),
-            Escaped(&text)
         );
     }
 }

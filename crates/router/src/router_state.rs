@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crosstie_auth::wamp::SigningKey;
 use crosstie_config as model;
-use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig};
+use crosstie_routing::{CallTimeoutUnit, Limits, RealmConfig, Revocation};
 use crosstie_transport::{Account, Connection, ConnectionLimits, Debt, descriptors};
 use crosstie_wamp::codec;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -173,6 +173,20 @@ impl RouterState {
         let mut realms: Vec<_> = self.realms.read().values().map(Arc::clone).collect();
         realms.sort_by_key(|realm| realm.number);
         realms
+    }
+
+    /// Has every realm forget revoked principals, as long as the router is there.
+    pub(crate) fn revoking(self: &Arc<Self>) -> impl Fn(&Revocation) + Send + use<> {
+        let router = Arc::downgrade(self);
+        move |revocation| {
+            let Some(router) = router.upgrade() else {
+                return;
+            };
+            for realm in router.realms() {
+                realm.revoke(revocation.clone());
+            }
+            crosstie_transport::uncork();
+        }
     }
 
     /// Lets sessions into a new realm; `None` if there is one of that name.

@@ -19,7 +19,6 @@ use slab::Slab;
 
 use crate::counters::{Counter, counters};
 use crate::door::Door;
-use crate::leaving::Awaited;
 use crate::report;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::supervision::CLOSING_MAX;
@@ -70,6 +69,13 @@ struct PingTimes {
     timeout_s: u32,
     payload_bytes: u8,
     any_traffic_counts: bool,
+}
+
+/// A connection whose peer may still answer.
+pub(crate) struct Awaited {
+    pub(crate) connection: Arc<Connection>,
+    /// It has a session in a realm, which was told GOODBYE.
+    pub(crate) is_session: bool,
 }
 
 /// What the watch knows a connection by.

@@ -222,7 +222,7 @@ impl Conversation {
             return false;
         }
         Negotiation::welcome(&self.connection, self.version);
-        report::connection_opened(&peer);
+        peer.report_opened();
         true
     }
 

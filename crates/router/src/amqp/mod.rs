@@ -52,7 +52,6 @@ mod vhost;
 pub(crate) use broker::Broker;
 pub(crate) use conversation::{AmqpEndpoint, Conversation};
 pub(crate) use metrics::register as register_metrics;
-pub(crate) use peer::Peer;
 pub(crate) use replicated::Whose;
 pub(crate) use replication::{Ownership, cluster_listeners};
 pub(crate) use status::{alarms, replicated_page, replicated_vhosts};

@@ -48,7 +48,8 @@ impl VhostOutbox {
 
     /// Says that a queue is not all that its client has declared.
     pub(crate) fn warn(&self, declared_by: &Peer, queue: &str, text: &str) {
-        report::queue_warning(declared_by, queue, text);
+        let vhost = declared_by.vhost.name();
+        report::queue_warning(&declared_by.connection, vhost, queue, text);
     }
 
     /// Does what needs no lock. Needs a tokio context.

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::status::ConnectionStatus;
 use super::vhost::SharedVhost;
+use crate::report;
 use crate::watch::WatchKey;
 
 /// A vhost's handle for a connection: where and in which form to send to it.
@@ -104,6 +105,12 @@ impl Peer {
             closed_channels: Mutex::default(),
             has_closed_channels: AtomicBool::new(false),
         }
+    }
+
+    /// Logs that the client has entered its vhost.
+    pub(crate) fn report_opened(&self) {
+        let About { user, name, .. } = &self.about;
+        report::connection_opened(&self.connection, self.vhost.name(), user, name);
     }
 
     /// Queues a method of the connection itself. A peer that is gone, or takes nothing, shows so

@@ -92,7 +92,7 @@ pub(crate) fn let_in(
     let options = speaking();
     let entered = Open::enter(entered, &connection, (TRANSPORT, &options), watch, broker);
     broker.add_peer(entered.peer());
-    report::connection_opened(entered.peer());
+    entered.peer().report_opened();
     let mut resident = Resident {
         open: Some(entered),
         connection,

@@ -12,7 +12,6 @@ use crosstie_wamp::{Dict, Message, SessionId};
 use tokio::sync::{oneshot, watch};
 
 use crate::origin;
-use crate::report;
 use crate::router_state::RouterState;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::handled::Handled;
@@ -134,7 +133,7 @@ async fn judge(
         answer = ask(realm, peer, question, None).await;
     }
     if let Answer::Unanswered(_) | Answer::Error { .. } = answer {
-        report::authorizer_failed(realm, &question.procedure, &answer);
+        realm.log.authorizer_failed(&question.procedure, &answer);
     }
     question::verdict(answer)
 }

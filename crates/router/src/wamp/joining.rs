@@ -18,7 +18,7 @@ use crate::counters::{Counter, counters};
 use crate::door;
 use crate::listen::Listening;
 use crate::origin;
-use crate::report::{self, Refused};
+use crate::report::Refused;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
@@ -443,7 +443,7 @@ impl Session {
             welcome,
         ) {
             Ok(key) => {
-                report::session_joined(&realm, &self.peer, joined_as, &identity);
+                realm.log.session_joined(&self.peer, joined_as, &identity);
                 let realm = Arc::clone(&realm);
                 self.begin((&realm, key), &identity, told.as_ref());
                 if let Some(extra) = kept {

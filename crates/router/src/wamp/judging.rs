@@ -21,7 +21,6 @@ use crosstie_wamp::{Dict, Value, codec};
 
 use crate::counters::{Counter, counters};
 use crate::origin;
-use crate::report;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::handled::Handled;
 use crate::wamp::judged::{Judging, Kept};
@@ -139,7 +138,7 @@ impl Session {
                     return self.ask_again(message, question, true);
                 }
                 if let Answer::Unanswered(_) | Answer::Error { .. } = answer {
-                    report::authorizer_failed(&realm, &question.procedure, &answer);
+                    realm.log.authorizer_failed(&question.procedure, &answer);
                 }
                 let verdict = question::verdict(answer);
                 self.handle_judged(&realm, key, &message, question, verdict)

@@ -19,7 +19,6 @@ use parking_lot::{Mutex, RwLock};
 use tokio::task::AbortHandle;
 
 use crate::door::Door;
-use crate::router_state::RouterState;
 use crate::wamp::elsewhere::Slot;
 use crate::wamp::issuer::{Fetched, Issuer};
 
@@ -41,13 +40,14 @@ const PERIOD: Duration = Duration::from_secs(1);
 const RETRY_DOUBLINGS_MAX: u32 = 10;
 
 impl LiveMethods {
-    /// Reads the principals' files, if there are any, and goes on looking at them, and at URLs with keys.
+    /// Reads the principals' files, if there are any, and goes on looking at them, and at URLs with keys. Principals
+    /// that are gone from the files, or were changed, are handed to `revoke`.
     pub(crate) fn start(
         configured: &Arc<Methods>,
         directory: &Path,
-        router: &Arc<RouterState>,
+        door: &Arc<Door>,
+        revoke: impl Fn(&Revocation) + Send + 'static,
     ) -> io::Result<Arc<Self>> {
-        let door = &router.door;
         let url = configured.jwt.as_ref().and_then(|jwt| jwt.url.as_ref());
         let issuer = url.map(|url| Issuer::new(url, directory).map(Arc::new));
         let issuer = issuer.transpose()?;
@@ -68,12 +68,8 @@ impl LiveMethods {
         let weak = || Arc::downgrade(&live);
         let mut tasks = Vec::new();
         if !configured.files.is_empty() {
-            tasks.push(door.keeper().spawn(watch(
-                weak(),
-                Arc::new(files),
-                stamps,
-                Arc::downgrade(router),
-            )));
+            let watch = watch(weak(), Arc::new(files), stamps, revoke);
+            tasks.push(door.keeper().spawn(watch));
         }
         if let Some(issuer) = &live.issuer {
             let (issuer, door) = (Arc::clone(issuer), Arc::clone(door));
@@ -175,7 +171,7 @@ async fn watch(
     live: Weak<LiveMethods>,
     files: Arc<Files>,
     mut read: Vec<Stamp>,
-    router: Weak<RouterState>,
+    revoke: impl Fn(&Revocation) + Send + 'static,
 ) {
     let mut seen = read.clone();
     loop {
@@ -210,8 +206,8 @@ async fn watch(
                     revoked = revoked.len(),
                     "principals or keys were read again: {files}"
                 );
-                if let Some(router) = router.upgrade() {
-                    revoke(&router, &revoked, files.configured.ends_revoked);
+                if !revoked.is_empty() {
+                    revoke(&revocation(&revoked, files.configured.ends_revoked));
                 }
             }
             Some(Err(why)) => {
@@ -223,19 +219,13 @@ async fn watch(
     }
 }
 
-/// Forgets what is remembered of those principals. Their cookies are looked at when somebody comes with one.
-fn revoke(router: &RouterState, revoked: &[(Method, String)], ends_sessions: bool) {
-    if revoked.is_empty() {
-        return;
-    }
+/// What realms are to forget of those principals. Cookies are judged when a client comes with one.
+fn revocation(revoked: &[(Method, String)], ends_sessions: bool) -> Revocation {
     let mut revocation = Revocation::new(ends_sessions);
     for (method, authid) in revoked {
         revocation.insert(method.name(), authid);
     }
-    for realm in router.realms() {
-        realm.revoke(revocation.clone());
-    }
-    crosstie_transport::uncork();
+    revocation
 }
 
 struct Files {

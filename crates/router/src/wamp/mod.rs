@@ -40,6 +40,7 @@ mod pending;
 mod question;
 pub(crate) mod rate;
 pub(crate) mod realm;
+mod realm_log;
 pub(crate) mod resident;
 mod resuming;
 mod roles;

@@ -17,7 +17,6 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::counters::{Counter, counters};
 use crate::leaving::close_silent;
 use crate::link::Link;
-use crate::report;
 use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
@@ -25,13 +24,13 @@ use crate::wamp::end_reason::EndReason;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::farewell::{Farewell, say_goodbye};
 use crate::wamp::handled::Handled;
-use crate::wamp::hourly_lines::HourlyLines;
 use crate::wamp::judged::Judged;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
 use crate::wamp::outbox::{Left, RealmOutbox};
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::rate::Rates;
+use crate::wamp::realm_log::RealmLog;
 use crate::wamp::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
@@ -39,15 +38,13 @@ use crate::wamp::started_role::StartedRole;
 /// The receivers' bytes are appended to their queues under the lock: that is what gives WAMP's
 /// ordering guarantees over all threads. System calls and large transcodings happen outside it.
 pub(crate) struct SharedRealm {
-    name: String,
+    pub(crate) log: RealmLog,
     /// Later ones have higher numbers.
     pub(crate) number: u32,
     /// When it was started.
     pub(crate) started: SystemTime,
     pub(crate) lone_surrogates: LoneSurrogates,
     pub(crate) unreadable_values: UnreadableValues,
-    /// Lines of the log about values that did not reach receivers.
-    pub(crate) said_of_values: HourlyLines,
     /// WELCOME says which node, worker and process serve the session.
     pub(crate) discloses_router: bool,
     /// Whether it answers the meta procedures and publishes the meta events.
@@ -57,8 +54,6 @@ pub(crate) struct SharedRealm {
     pub(super) gives_trustlevels: AtomicBool,
     /// Whether its sessions may outlive their connections.
     pub(super) is_resumable: bool,
-    /// Its sessions' comings are told at a level that operators do not see unless they ask for it.
-    pub(crate) is_quiet: bool,
     pub(super) roles: Mutex<Vec<StartedRole>>,
     pub(super) realm: Mutex<Realm<Peer>>,
     /// Counted under the lock of `realm`.
@@ -121,12 +116,11 @@ impl SharedRealm {
         realm.set_epoch(since_1970.map_or(0, |since| since.as_micros() as u64));
         let roles = config.roles.iter().cloned();
         Self {
-            name: config.name.clone(),
+            log: RealmLog::new(&config.name, router.is_private),
             number,
             started,
             lone_surrogates: model.lone_surrogates,
             unreadable_values: model.unreadable_values,
-            said_of_values: HourlyLines::default(),
             discloses_router: model.discloses_router,
             meta_api: model.meta_api,
             has_history: !model.history.is_empty(),
@@ -139,7 +133,6 @@ impl SharedRealm {
             judged: Judged::default(),
             rates: Rates::default(),
             killed: Mutex::default(),
-            is_quiet: router.is_private,
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
             realm: Mutex::new(realm),
@@ -157,7 +150,7 @@ impl SharedRealm {
 
     /// The realm's URI.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.log.realm
     }
 
     /// Lets a session in, under the id that it was told before or any other, of which others may be told
@@ -448,10 +441,10 @@ impl SharedRealm {
         if let Some(whose) = &outbox.logged_out
             && let Some(router) = self.router.upgrade()
         {
-            router.jars.forget(&self.name, whose);
+            router.jars.forget(self.name(), whose);
         }
         if let Some((reason, into)) = outbox.unwritable {
-            report::event_unwritable(self, reason, into);
+            self.log.event_unwritable(reason, into);
         }
         let mut killed = Vec::new();
         let has_judged = !outbox.left.is_empty() && self.judged.pending() > 0;
@@ -477,7 +470,7 @@ impl SharedRealm {
             if has_judged {
                 peer.connection.resume_reading();
             }
-            report::session_left(self, peer, *id, identity, why);
+            self.log.session_left(peer, *id, identity, why);
         }
         if let Some(denied) = outbox.denied
             && let Some(router) = self.router.upgrade()
@@ -491,8 +484,8 @@ impl SharedRealm {
                 cause: denied.cause,
             };
             let peer = denied.peer.connection.peer();
-            router.denials.note(&self.name, peer, &denial);
-            report::request_denied(self, &denied);
+            router.denials.note(self.name(), peer, &denial);
+            self.log.request_denied(&denied);
         }
         if !killed.is_empty() {
             self.killed.lock().append(&mut killed);

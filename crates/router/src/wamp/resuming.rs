@@ -11,7 +11,6 @@ use crosstie_wamp::codec::Detail;
 use crosstie_wamp::{Dict, Payload, SessionId, Value};
 
 use crate::counters::{Counter, counters};
-use crate::report;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::Peer;
@@ -136,7 +135,8 @@ impl Session {
             (session.unwrap_or_default(), shown),
             welcome,
         )?;
-        report::session_joined(realm, &self.peer, session.unwrap_or_default(), identity);
+        let session = session.unwrap_or_default();
+        realm.log.session_joined(&self.peer, session, identity);
         counters().count(Counter::SessionsResumed);
         self.begin((realm, key), identity, None);
         if realm.asks_about(&identity.authrole) {

@@ -14,7 +14,6 @@ use crosstie_wamp::codec::{self, TranscodeError, Unreadable};
 use crosstie_wamp::{Message, Payload, Serializer};
 
 use crate::counters::{Counter, counters};
-use crate::report;
 use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::payload_encodings::PayloadEncodings;
@@ -126,7 +125,9 @@ impl Session {
             return self.handle(message, bytes, source, now);
         };
         counters().count(Counter::UnreadableRefused);
-        report::unreadable_refused(&realm, &self.peer, message, &unreadable);
+        realm
+            .log
+            .unreadable_refused(&self.peer, message, &unreadable);
         let declined = realm.decline(now, key, message, unreadable.to_string());
         self.handled(declined)
     }

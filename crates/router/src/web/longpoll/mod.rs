@@ -83,7 +83,8 @@ impl LongPoll {
         router: &Arc<RouterState>,
         directory: &Path,
     ) -> io::Result<Self> {
-        let auth = LiveMethods::start(&options.session.auth, directory, router)?;
+        let auth = &options.session.auth;
+        let auth = LiveMethods::start(auth, directory, &router.door, router.revoking())?;
         let limits = &router.limits;
         let limits = Arc::new(ConnectionLimits {
             queue_bytes_max: options.queue_bytes_max.min(limits.queue_bytes_max),

@@ -1,0 +1,144 @@
+//! Lines in the log about a realm and its sessions, bounded in number as those of [`crate::report`].
+
+use crosstie_auth::wamp::Answer;
+use crosstie_routing::Identity;
+use crosstie_wamp::codec::Unreadable;
+use crosstie_wamp::{Message, Serializer, SessionId};
+
+use crate::bound::Bound;
+use crate::report::{Escaped, FAULTS};
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::hourly_lines::HourlyLines;
+use crate::wamp::outbox::Denied;
+use crate::wamp::peer::Peer;
+
+static SESSIONS: Bound = Bound::new();
+/// Lines about what sessions may not do.
+static DENIALS: Bound = Bound::new();
+
+/// Writes the lines about one realm.
+pub(crate) struct RealmLog {
+    /// The realm's URI.
+    pub(super) realm: String,
+    /// Sessions' comings are logged at a level that operators do not see unless they ask for it.
+    is_quiet: bool,
+    /// Lines about values that did not reach receivers.
+    of_values: HourlyLines,
+}
+
+/// A line about a session, at a level that operators see, or that they have to ask for.
+macro_rules! tell {
+    ($log:expr, $peer:expr, $identity:expr, $($rest:tt)*) => {
+        match $log.is_quiet {
+            true => tracing::debug!(
+                peer = %$peer.connection.peer(),
+                authid = %Escaped(&$identity.authid),
+                role = %Escaped(&$identity.authrole),
+                realm = %Escaped(&$log.realm),
+                $($rest)*
+            ),
+            false => tracing::info!(
+                peer = %$peer.connection.peer(),
+                authid = %Escaped(&$identity.authid),
+                role = %Escaped(&$identity.authrole),
+                realm = %Escaped(&$log.realm),
+                $($rest)*
+            ),
+        }
+    };
+}
+
+impl RealmLog {
+    pub(super) fn new(realm: &str, is_quiet: bool) -> Self {
+        Self {
+            realm: realm.to_owned(),
+            is_quiet,
+            of_values: HourlyLines::default(),
+        }
+    }
+
+    /// A session has joined.
+    pub(super) fn session_joined(&self, peer: &Peer, id: SessionId, who: &Identity) {
+        if SESSIONS.may_log() {
+            tell!(self, peer, who, session = id.0, "session joined");
+        }
+    }
+
+    /// A session is out of its realm, however that came. If the router ended it at a bound, the line is a warning.
+    pub(super) fn session_left(&self, peer: &Peer, id: SessionId, who: &Identity, why: EndReason) {
+        if why == EndReason::QueueFull {
+            if FAULTS.may_log() {
+                tracing::warn!(
+                    peer = %peer.connection.peer(),
+                    authid = %Escaped(&who.authid),
+                    role = %Escaped(&who.authrole),
+                    realm = %Escaped(&self.realm),
+                    session = id.0,
+                    reason = "queue_bytes_max",
+                    "session closed: an answer found its queue full"
+                );
+            }
+        } else if SESSIONS.may_log() {
+            let reason = why.name();
+            tell!(self, peer, who, session = id.0, reason, "session left");
+        }
+    }
+
+    /// A session's role does not let it do what it asked for.
+    pub(super) fn request_denied(&self, denied: &Denied) {
+        if DENIALS.may_log() {
+            let (action, uri) = (denied.action.name(), Escaped(&denied.uri));
+            let cause = denied.cause.name();
+            tell!(self, denied.peer, denied.identity, action, %uri, cause, "request denied");
+        }
+    }
+
+    /// An authorizer has not decided: an operator will look for the reason why sessions may do nothing.
+    pub(super) fn authorizer_failed(&self, procedure: &str, answer: &Answer) {
+        if FAULTS.may_log() {
+            let text = match answer {
+                Answer::Error { uri, text } => format!("{uri}: {text}"),
+                other => format!("{other:?}"),
+            };
+            tracing::warn!(
+                realm = %Escaped(&self.realm),
+                procedure = %Escaped(procedure),
+                "authorizer failed: {}",
+                Escaped(&text)
+            );
+        }
+    }
+
+    /// An event was dropped for the receivers of a serializer that has no form for it: one line for each reason and
+    /// hour.
+    pub(super) fn event_unwritable(&self, reason: &'static str, into: Serializer) {
+        if self.of_values.may_say(reason, into) && FAULTS.may_log() {
+            tracing::warn!(
+                realm = %Escaped(&self.realm),
+                serializer = into.name(),
+                "events are dropped for subscribers with this serializer: {reason}"
+            );
+        }
+    }
+
+    /// A message was refused for what common libraries cannot decode: one line for each kind of value and hour.
+    pub(super) fn unreadable_refused(
+        &self,
+        peer: &Peer,
+        message: &Message<'_>,
+        unreadable: &Unreadable,
+    ) {
+        let serializer = peer.wire.serializer;
+        if self.of_values.may_say(unreadable.kind, serializer) && FAULTS.may_log() {
+            let text = unreadable.to_string();
+            tracing::warn!(
+                peer = %peer.connection.peer(),
+                realm = %Escaped(&self.realm),
+                serializer = serializer.name(),
+                "{} refused, because common WAMP libraries cannot decode it: {}",
+                message.kind().name(),
+                Escaped(&text)
+            );
+        }
+    }
+}
