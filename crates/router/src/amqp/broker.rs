@@ -15,6 +15,7 @@ use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use super::client::About;
 use super::flow::FlowControl;
 use super::identity::ServerProperties;
 use super::import;
@@ -22,7 +23,7 @@ use super::incomplete::Incomplete;
 use super::limits::vhost_config;
 use super::logins::Logins;
 use super::outbox::VhostOutbox;
-use super::peer::{About, Peer};
+use super::peer::Peer;
 use super::replicated::Whose;
 use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};

@@ -13,10 +13,12 @@ use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol}
 
 use super::broker::Broker;
 use super::handled::{End, Handled};
-use super::negotiation::{self, Entered, LetIn, Negotiation, Next, TurnedAway};
-use super::open::{Open, decode_alone, next_frame};
+use super::let_in::LetIn;
+use super::negotiation::{self, Negotiation, Next};
+use super::open::{Entered, Open, decode_alone, next_frame};
 use super::peer;
 use super::splice::{Cluster, Greeting, Spliced};
+use super::turned_away::TurnedAway;
 use crate::admission::Excess;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;

@@ -3,7 +3,7 @@
 
 use crosstie_queues::Fault;
 
-use super::negotiation::TurnedAway;
+use super::turned_away::TurnedAway;
 
 /// How far somebody came with the bytes that it was offered.
 pub(super) enum Handled {

@@ -10,20 +10,20 @@ use crosstie_amqp::method::{
     ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
     ConnectionTuneOk,
 };
-use crosstie_amqp::{Method, ReplyCode, Table, Value, Version};
+use crosstie_amqp::{Method, ReplyCode, Value, Version};
 use crosstie_auth::sasl::{Mechanism, Response};
-use crosstie_auth::{Permissions, Refused, User};
+use crosstie_auth::{Refused, User};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
 use crosstie_queues::Fault;
 use crosstie_transport::{Connection, PeerAddress};
 
 use super::broker::Broker;
 use super::certificate;
+use super::client::{CHANNELS_MIN, Capabilities, Client};
+use super::let_in::LetIn;
 use super::logins::{For, Waiting};
-use super::peer::{self, About};
-use super::splice::Account;
-use super::vhost::SharedVhost;
-use crate::report;
+use super::peer;
+use super::turned_away::{Tried, TurnedAway};
 
 /// A client that has not entered a vhost yet.
 pub(super) struct Negotiation {
@@ -47,14 +47,6 @@ pub(super) enum Next {
     Enter(Box<LetIn>),
 }
 
-/// What a client asks for, for the log where it is turned away.
-#[derive(Clone, Default)]
-struct Tried {
-    user: String,
-    vhost: String,
-    mechanism: &'static str,
-}
-
 /// The method that must come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaited {
@@ -63,75 +55,11 @@ enum Awaited {
     Open,
 }
 
-/// A client's identity, and the parameters that were agreed on.
-#[derive(Clone, Default)]
-pub(super) struct Client {
-    user: Option<Arc<User>>,
-    pub(super) about: About,
-    pub(super) capabilities: Capabilities,
-    pub(super) version: Version,
-    pub(super) frame_bytes_max: u32,
-    pub(super) channels_max: u16,
-    /// 0: none are sent.
-    pub(super) heartbeat_s: u16,
-}
-
-/// Which of RabbitMQ's extensions a client says it knows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Capabilities {
-    pub(super) authentication_failure_close: bool,
-    pub(super) connection_blocked: bool,
-    pub(super) consumer_cancel_notify: bool,
-}
-
-/// A client that may enter a vhost, wherever that is.
-pub(super) struct LetIn {
-    pub(super) client: Client,
-    pub(super) vhost: Arc<str>,
-    pub(super) permissions: Arc<Permissions>,
-    /// May publish in the name of others.
-    pub(super) is_impersonator: bool,
-}
-
-impl LetIn {
-    pub(super) fn enter(self, vhost: Arc<SharedVhost>) -> Entered {
-        Entered {
-            client: self.client,
-            vhost,
-            permissions: self.permissions,
-            is_impersonator: self.is_impersonator,
-        }
-    }
-}
-
-/// A client that enters a vhost.
-pub(super) struct Entered {
-    pub(super) client: Client,
-    pub(super) vhost: Arc<SharedVhost>,
-    pub(super) permissions: Arc<Permissions>,
-    /// May publish in the name of others.
-    pub(super) is_impersonator: bool,
-}
-
-/// Why a client is turned away.
-pub(super) struct TurnedAway {
-    pub(super) fault: Fault,
-    /// For the log, where that is told more than the client.
-    why: String,
-    tried: Box<Tried>,
-    /// A word for it.
-    cause: &'static str,
-    /// It is told nothing.
-    pub(super) is_silent: bool,
-}
-
 /// Frames before the client has said which it takes: the least that everybody takes.
 pub(super) const FRAME_BYTES_MAX: u32 = crosstie_amqp::frame::FRAME_MIN_BYTES;
 
 /// The only locale.
 const LOCALE: &[u8] = b"en_US";
-
-const CHANNELS_MIN: u16 = 1;
 
 impl Negotiation {
     /// Begins with `connection.start`.
@@ -221,20 +149,7 @@ impl Negotiation {
         broker: &Broker,
         options: &AmqpTransport,
     ) -> Result<Next, TurnedAway> {
-        if let Some(away) = self.away.take() {
-            return Err(*away);
-        }
-        let waited = match self.waiting.take() {
-            Some(waiting) => match waiting.for_what {
-                For::Place { .. } if !waiting.is_over() => {
-                    let text = "left before its attempt to log in was looked at";
-                    let code = ReplyCode::ConnectionForced;
-                    return Err(TurnedAway::of::<ConnectionStartOk<'_>>(code, text));
-                }
-                for_what => Some(for_what),
-            },
-            None => None,
-        };
+        let waited = self.take_waited()?;
         let mechanism = self.read_about(start_ok, options)?;
         let response = mechanism.read(start_ok.response);
         let (name, password) = match response {
@@ -284,6 +199,24 @@ impl Negotiation {
                 self.away = Some(Box::new(away));
                 Ok(Next::Again)
             }
+        }
+    }
+
+    /// The wait that is over, if there was one; or the refusal that was to come late.
+    fn take_waited(&mut self) -> Result<Option<For>, TurnedAway> {
+        if let Some(away) = self.away.take() {
+            return Err(*away);
+        }
+        match self.waiting.take() {
+            Some(waiting) => match waiting.for_what {
+                For::Place { .. } if !waiting.is_over() => {
+                    let text = "left before its attempt to log in was looked at";
+                    let code = ReplyCode::ConnectionForced;
+                    Err(TurnedAway::of::<ConnectionStartOk<'_>>(code, text))
+                }
+                for_what => Ok(Some(for_what)),
+            },
+            None => Ok(None),
         }
     }
 
@@ -435,130 +368,6 @@ impl Negotiation {
         };
         let text = format!("expected {expected}, got {}", method.name());
         TurnedAway::with(ReplyCode::CommandInvalid, method.ids(), &text)
-    }
-}
-
-impl Entered {
-    /// A client that another node has let in; why it cannot be taken.
-    pub(super) fn passed_on(account: Account, vhost: Arc<SharedVhost>) -> Result<Self, String> {
-        let [configure, write, read] = &account.permissions;
-        let permissions = Permissions::parse(configure, write, read).map_err(|e| e.to_string())?;
-        let about = About {
-            user: account.user,
-            name: account.name,
-            client: account.client,
-            from: Some(account.from.into()),
-        };
-        let capabilities = Capabilities {
-            authentication_failure_close: account.authentication_failure_close,
-            connection_blocked: account.connection_blocked,
-            consumer_cancel_notify: account.consumer_cancel_notify,
-        };
-        Ok(Self {
-            client: Client {
-                user: None,
-                about,
-                capabilities,
-                version: account.version,
-                frame_bytes_max: account.frame_bytes_max,
-                channels_max: account.channels_max,
-                heartbeat_s: account.heartbeat_s,
-            },
-            vhost,
-            permissions: Arc::new(permissions),
-            is_impersonator: account.is_impersonator,
-        })
-    }
-}
-
-impl Entered {
-    /// A client that needs to say nothing to be known: one of the router's own.
-    pub(super) fn known(
-        about: About,
-        (vhost, permissions): (Arc<SharedVhost>, Arc<Permissions>),
-        is_impersonator: bool,
-        frame_bytes_max: u32,
-    ) -> Self {
-        let capabilities = Capabilities {
-            authentication_failure_close: true,
-            connection_blocked: false,
-            consumer_cancel_notify: true,
-        };
-        Self {
-            client: Client {
-                user: None,
-                about,
-                capabilities,
-                version: Version::default(),
-                frame_bytes_max,
-                channels_max: CHANNELS_MIN,
-                heartbeat_s: 0,
-            },
-            vhost,
-            permissions,
-            is_impersonator,
-        }
-    }
-}
-
-impl TurnedAway {
-    /// It is to go elsewhere.
-    pub(super) fn elsewhere(why: &str, client: &LetIn) -> Self {
-        Self {
-            tried: Box::new(Tried {
-                user: client.client.about.user.to_string(),
-                vhost: client.vhost.to_string(),
-                ..Tried::default()
-            }),
-            cause: "elsewhere",
-            ..Self::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, why)
-        }
-    }
-
-    fn because(self, cause: &'static str) -> Self {
-        Self { cause, ..self }
-    }
-
-    /// For the log.
-    pub(super) fn refused(&self) -> report::Refused<'_> {
-        report::Refused {
-            reason: self.fault.code.name(),
-            text: &self.why,
-            cause: self.cause,
-            who: &self.tried.user,
-            place: &self.tried.vhost,
-            method: self.tried.mechanism,
-        }
-    }
-
-    fn of<M: crosstie_amqp::Arguments>(code: ReplyCode, text: &str) -> Self {
-        Self::with(code, (M::CLASS_ID, M::METHOD_ID), text)
-    }
-
-    fn with(code: ReplyCode, ids: (u16, u16), text: &str) -> Self {
-        let fault = Fault::in_method(code, ids, text);
-        Self {
-            why: fault.text.clone(),
-            fault,
-            tried: Box::default(),
-            cause: "protocol",
-            is_silent: false,
-        }
-    }
-}
-
-impl Capabilities {
-    fn of(properties: Table<'_>) -> Self {
-        let known = match properties.find("capabilities") {
-            Some(Value::Table(known)) => known,
-            _ => Table::default(),
-        };
-        let knows = |name| known.find(name) == Some(Value::Bool(true));
-        Self {
-            authentication_failure_close: knows("authentication_failure_close"),
-            connection_blocked: knows("connection.blocked"),
-            consumer_cancel_notify: knows("consumer_cancel_notify"),
-        }
     }
 }
 

@@ -14,11 +14,15 @@ use crosstie_transport::Connection;
 use super::broker::Broker;
 use super::channels::{Channels, method_fault};
 use super::handled::{End, Handled};
-use super::negotiation::Entered;
+use super::let_in::LetIn;
 use super::peer::{Peer, PeerParts};
 use super::turn::Turn;
+use super::vhost::SharedVhost;
 use crate::counters::{Counter, counters};
 use crate::watch::WatchKey;
+
+/// A client that enters a vhost of this node.
+pub(super) type Entered = LetIn<Arc<SharedVhost>>;
 
 /// A client in a vhost.
 pub(super) struct Open {

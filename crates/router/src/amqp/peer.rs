@@ -12,6 +12,7 @@ use crosstie_queues::ConnectionKey;
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
 
+use super::client::About;
 use super::status::ConnectionStatus;
 use super::vhost::SharedVhost;
 use crate::report;
@@ -53,18 +54,6 @@ pub(crate) struct Peer {
     /// Channels that the vhost has closed, and that the conversation does not know of yet.
     closed_channels: Mutex<Vec<u16>>,
     has_closed_channels: AtomicBool,
-}
-
-/// The client's account of itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct About {
-    pub(crate) user: Arc<str>,
-    /// The property `connection_name`.
-    pub(crate) name: String,
-    /// The properties `product` and `version`.
-    pub(crate) client: String,
-    /// Where it is, if another node has passed it on.
-    pub(crate) from: Option<Box<str>>,
 }
 
 /// The parts of a peer.

@@ -18,10 +18,10 @@ use crosstie_transport::{
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
+use super::client::About;
 use super::handled::{End, Handled};
-use super::negotiation::Entered;
-use super::open::Open;
-use super::peer::{self, About};
+use super::open::{Entered, Open};
+use super::peer;
 use crate::report;
 use crate::router_state::RouterState;
 use crate::watch::WatchKey;

@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use super::{AmqpEndpoint, Conversation, State};
 use crate::amqp::handled::{End, Handled};
-use crate::amqp::negotiation::{Entered, LetIn, TurnedAway};
+use crate::amqp::let_in::LetIn;
+use crate::amqp::open::Entered;
 use crate::amqp::splice::{Account, Greeted, Refusal, Spliced, Splices, Way, accept, refuse};
+use crate::amqp::turned_away::TurnedAway;
 use crate::report;
 
 impl Conversation {

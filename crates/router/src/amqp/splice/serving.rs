@@ -22,7 +22,7 @@ use super::splicing::{WAIT_MAX, parse};
 use crate::admission::Admitted;
 use crate::amqp::broker::Broker;
 use crate::amqp::conversation::AmqpEndpoint;
-use crate::amqp::negotiation::LetIn;
+use crate::amqp::let_in::LetIn;
 use crate::amqp::peer::reply_text;
 use crate::amqp::replicated::Whose;
 use crate::amqp::replication::{Ownership, Replicated};

@@ -1,0 +1,56 @@
+//! An AMQP client: who it is, and the parameters that it and the broker have agreed on.
+
+use std::sync::Arc;
+
+use crosstie_amqp::{Table, Value, Version};
+use crosstie_auth::User;
+
+/// A client's identity, and the parameters that were agreed on.
+#[derive(Clone, Default)]
+pub(super) struct Client {
+    pub(super) user: Option<Arc<User>>,
+    pub(super) about: About,
+    pub(super) capabilities: Capabilities,
+    pub(super) version: Version,
+    pub(super) frame_bytes_max: u32,
+    pub(super) channels_max: u16,
+    /// 0: none are sent.
+    pub(super) heartbeat_s: u16,
+}
+
+/// Which of RabbitMQ's extensions a client says it knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Capabilities {
+    pub(super) authentication_failure_close: bool,
+    pub(super) connection_blocked: bool,
+    pub(super) consumer_cancel_notify: bool,
+}
+
+/// The client's account of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) user: Arc<str>,
+    /// The property `connection_name`.
+    pub(crate) name: String,
+    /// The properties `product` and `version`.
+    pub(crate) client: String,
+    /// Where it is, if another node has passed it on.
+    pub(crate) from: Option<Box<str>>,
+}
+
+pub(super) const CHANNELS_MIN: u16 = 1;
+
+impl Capabilities {
+    pub(super) fn of(properties: Table<'_>) -> Self {
+        let known = match properties.find("capabilities") {
+            Some(Value::Table(known)) => known,
+            _ => Table::default(),
+        };
+        let knows = |name| known.find(name) == Some(Value::Bool(true));
+        Self {
+            authentication_failure_close: knows("authentication_failure_close"),
+            connection_blocked: knows("connection.blocked"),
+            consumer_cancel_notify: knows("consumer_cancel_notify"),
+        }
+    }
+}

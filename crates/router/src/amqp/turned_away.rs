@@ -1,0 +1,74 @@
+//! The refusal of a client that does not enter a vhost.
+
+use crosstie_amqp::ReplyCode;
+use crosstie_amqp::method::ConnectionOpen;
+use crosstie_queues::Fault;
+
+use super::let_in::LetIn;
+use crate::report;
+
+/// Why a client is turned away.
+pub(super) struct TurnedAway {
+    pub(super) fault: Fault,
+    /// For the log, where that is told more than the client.
+    pub(super) why: String,
+    pub(super) tried: Box<Tried>,
+    /// A word for it.
+    pub(super) cause: &'static str,
+    /// It is told nothing.
+    pub(super) is_silent: bool,
+}
+
+/// What a client asks for, for the log where it is turned away.
+#[derive(Clone, Default)]
+pub(super) struct Tried {
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) mechanism: &'static str,
+}
+
+impl TurnedAway {
+    /// It is to go elsewhere.
+    pub(super) fn elsewhere(why: &str, client: &LetIn) -> Self {
+        Self {
+            tried: Box::new(Tried {
+                user: client.client.about.user.to_string(),
+                vhost: client.vhost.to_string(),
+                ..Tried::default()
+            }),
+            cause: "elsewhere",
+            ..Self::of::<ConnectionOpen<'_>>(ReplyCode::ConnectionForced, why)
+        }
+    }
+
+    pub(super) fn because(self, cause: &'static str) -> Self {
+        Self { cause, ..self }
+    }
+
+    /// For the log.
+    pub(super) fn refused(&self) -> report::Refused<'_> {
+        report::Refused {
+            reason: self.fault.code.name(),
+            text: &self.why,
+            cause: self.cause,
+            who: &self.tried.user,
+            place: &self.tried.vhost,
+            method: self.tried.mechanism,
+        }
+    }
+
+    pub(super) fn of<M: crosstie_amqp::Arguments>(code: ReplyCode, text: &str) -> Self {
+        Self::with(code, (M::CLASS_ID, M::METHOD_ID), text)
+    }
+
+    pub(super) fn with(code: ReplyCode, ids: (u16, u16), text: &str) -> Self {
+        let fault = Fault::in_method(code, ids, text);
+        Self {
+            why: fault.text.clone(),
+            fault,
+            tried: Box::default(),
+            cause: "protocol",
+            is_silent: false,
+        }
+    }
+}
