@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crosstie_config as model;
 
+use crate::binding;
 use crate::error::{StartError, StartFault};
-use crate::listen::{self, Listening};
+use crate::listen::Listening;
 use crate::router::{Router, RouterOptions};
 use crate::serve;
 use crate::transports::Accepting;
@@ -37,7 +38,7 @@ pub fn start_admin(
     let listening = Listening::of_pages(state, admin, directory).map_err(io)?;
     let listening = Arc::new(listening);
     let stall_max = first.state.limits.stall_max;
-    let bind = || listen::bind(&admin.endpoint, true, None, directory, stall_max);
+    let bind = || binding::bind(&admin.endpoint, true, None, directory, stall_max);
     let listener = first.workers.enter_first(bind).map_err(io)?;
     let urls = urls::of_pages(&admin.endpoint, &listener, directory);
     let workers = Arc::clone(&first.workers);

@@ -1,8 +1,7 @@
-//! Listeners: accepting connections and giving each its thread.
+//! Listeners: what the connections of each share.
 
 use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,11 +10,8 @@ use std::time::{Duration, Instant};
 use crosstie_auth::wamp::Methods;
 use crosstie_config::{self as model, Admits, Allowed, Page, RawSocket, TransportKind, WebSocket};
 use crosstie_routing::RoleLimits;
-use crosstie_transport::descriptors::is_shortage;
 use crosstie_transport::tls;
-use crosstie_transport::{
-    Connection, ConnectionLimits, Endpoint, Listener, Socket, TcpOptions, Workers,
-};
+use crosstie_transport::{Connection, ConnectionLimits};
 use crosstie_wamp::codec;
 use crosstie_wamp::framing::websocket::{self, Request};
 use crosstie_web::http2;
@@ -24,17 +20,15 @@ use tokio::sync::Notify;
 
 use crate::admission::Excess;
 use crate::amqp::AmqpEndpoint;
-use crate::cookies::Jar;
+use crate::endpoints::{RawSocketEndpoint, WebSocketEndpoint};
 use crate::origins::host_may_enter;
 use crate::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::rendered::Rendered;
-use crate::report;
 use crate::router_state::RouterState;
 use crate::tls_files::tls_of;
 use crate::wamp::authids::Authids;
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::rate::Allowance;
-use crate::wamp::supervision::Supervision;
 
 /// What all connections of one listener share.
 pub(crate) struct Listening {
@@ -80,24 +74,6 @@ pub(crate) struct Listening {
 
 /// Makes what answers, for a transport of that router in that node directory.
 pub(crate) type MakeHttp = fn(&model::Web, &Arc<RouterState>, &Path) -> io::Result<Arc<dyn Http>>;
-
-/// RawSocket on a listener.
-pub(crate) struct RawSocketEndpoint {
-    pub(crate) options: RawSocket,
-    pub(crate) auth: Arc<LiveMethods>,
-    pub(crate) supervision: Arc<Supervision>,
-}
-
-/// WebSocket on a listener, at one path or, without one, at every path.
-pub(crate) struct WebSocketEndpoint {
-    pub(crate) path: Option<String>,
-    /// It is a web service.
-    is_service: bool,
-    pub(crate) options: WebSocket,
-    pub(crate) auth: Arc<LiveMethods>,
-    pub(crate) cookies: Option<Arc<Jar>>,
-    pub(crate) supervision: Arc<Supervision>,
-}
 
 /// What a transport serves.
 #[derive(Default)]
@@ -170,50 +146,6 @@ impl Endpoints {
             }
         }
         Ok(endpoints)
-    }
-}
-
-impl RawSocketEndpoint {
-    fn new(options: &RawSocket, auth: Arc<LiveMethods>) -> Self {
-        Self {
-            auth,
-            supervision: Arc::new(options.into()),
-            options: options.clone(),
-        }
-    }
-}
-
-impl WebSocketEndpoint {
-    /// Whether a request for that path is for it: among web services what is below its own is too.
-    pub(crate) fn is_at(&self, path: &str) -> bool {
-        self.path.as_deref().is_none_or(|at| {
-            let below = path.strip_prefix(at);
-            let is_below = |rest: &str| self.is_service && rest.starts_with('/');
-            below.is_some_and(|rest| rest.is_empty() || is_below(rest))
-        })
-    }
-
-    /// Whether such a request, which opens no WebSocket, is shown that one is here.
-    pub(crate) fn shows_status(&self, method: &str) -> bool {
-        self.options.options.shows_status && matches!(method, "GET" | "HEAD")
-    }
-
-    fn new(
-        path: Option<&String>,
-        options: &WebSocket,
-        auth: Arc<LiveMethods>,
-        directory: &Path,
-    ) -> io::Result<Self> {
-        let cookies = options.cookie.as_ref();
-        let cookies = cookies.map(|cookie| Jar::open(cookie, directory));
-        Ok(Self {
-            path: path.cloned(),
-            is_service: false,
-            auth,
-            cookies: cookies.transpose()?.map(Arc::new),
-            supervision: Arc::new((&options.options).into()),
-            options: options.clone(),
-        })
     }
 }
 
@@ -439,86 +371,6 @@ fn web_of(kind: &TransportKind) -> Option<&model::Web> {
         TransportKind::Web(web) => Some(web),
         TransportKind::Universal { web, .. } => web.as_ref(),
         _ => None,
-    }
-}
-
-/// Binds the endpoint, whose peers may take nothing for `stall_max` unless it says otherwise. Needs a tokio context, which then accepts.
-pub(crate) fn bind(
-    endpoint: &model::Endpoint,
-    nodelay: bool,
-    mode: Option<u32>,
-    directory: &Path,
-    stall_max: Duration,
-) -> io::Result<Listener> {
-    match endpoint {
-        model::Endpoint::Tcp(tcp) => {
-            let options = TcpOptions {
-                backlog: tcp.backlog as i32,
-                shared: tcp.shared,
-                user_timeout: tcp.user_timeout.unwrap_or(stall_max),
-                nodelay,
-                ..TcpOptions::default()
-            };
-            bind_first_free(tcp, options)
-        }
-        model::Endpoint::Unix { path, backlog } => Listener::bind(Endpoint::Unix {
-            path: directory.join(path),
-            backlog: *backlog as i32,
-            mode,
-        }),
-        other => Err(io::Error::other(format!(
-            "endpoint {other:?} is not known here"
-        ))),
-    }
-}
-
-/// Binds the port, or the first of several that nobody has.
-fn bind_first_free(tcp: &model::TcpEndpoint, options: TcpOptions) -> io::Result<Listener> {
-    let (interface, first) = (tcp.interface, tcp.port);
-    let bind = |port| {
-        let address = SocketAddr::new(interface, port);
-        Listener::bind(Endpoint::Tcp { address, options })
-    };
-    let Some(last) = tcp.port_last else {
-        return bind(first);
-    };
-    let is_taken = |bound: &io::Result<Listener>| {
-        let error = bound.as_ref().err();
-        error.is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
-    };
-    let mut bound = (first..=last).map(bind);
-    bound.find(|bound| !is_taken(bound)).unwrap_or_else(|| {
-        let text = format!("{interface}: no port from {first} to {last} is free");
-        Err(io::Error::new(io::ErrorKind::AddrInUse, text))
-    })
-}
-
-/// The path of a Unix endpoint.
-pub(crate) fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<PathBuf> {
-    match endpoint {
-        model::Endpoint::Unix { path, .. } => Some(directory.join(path)),
-        _ => None,
-    }
-}
-
-/// The next connection; waits as long as none can be accepted.
-pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
-    loop {
-        match listener.accept().await {
-            Ok(socket) => return socket,
-            Err(e) => {
-                // Mostly a lack of descriptors, which passes when a connection ends.
-                report::cannot_accept(&e);
-                if is_shortage(&e) && listener.turn_away() {
-                    // The next one waits already, and so do other tasks.
-                    tokio::task::yield_now().await;
-                    continue;
-                }
-                let pause = async { tokio::time::sleep(Duration::from_millis(100)).await };
-                // Only a router that stops cancels it.
-                let _ = workers.spawn_keeper(pause).await;
-            }
-        }
     }
 }
 

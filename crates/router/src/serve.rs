@@ -14,8 +14,9 @@ use parking_lot::Mutex;
 
 use crate::admission::Admitted;
 use crate::amqp::splice::Spliced;
+use crate::binding::accept;
 use crate::counters::{Counter, counters};
-use crate::listen::{Listening, accept};
+use crate::listen::Listening;
 use crate::wamp::conversation::Conversation;
 use crate::{amqp, pages, report};
 

@@ -9,9 +9,10 @@ use crosstie_transport::{Listener, Workers};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::amqp::splice::Cluster;
+use crate::binding;
 use crate::error::{StartError, StartFault, StopError};
 use crate::leaving;
-use crate::listen::{self, Listening};
+use crate::listen::Listening;
 use crate::router::Router;
 use crate::router_state::RouterState;
 use crate::serve;
@@ -201,7 +202,7 @@ impl Router {
         let directory = &self.options.directory;
         let bind = |nodelay| {
             let bind = || {
-                listen::bind(
+                binding::bind(
                     &transport.endpoint,
                     nodelay,
                     mode,
@@ -300,7 +301,7 @@ async fn serve_testee(
 ) {
     let mut connections = JoinSet::new();
     loop {
-        let socket = listen::accept(&listener, &workers).await;
+        let socket = binding::accept(&listener, &workers).await;
         while connections.try_join_next().is_some() {}
         if let Some(admitted) = testee.admit(&state, &socket) {
             workers.spawn_in(&mut connections, admitted.serve(socket));

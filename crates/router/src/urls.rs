@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crosstie_config::{self as model, TesteeKind, TransportKind};
 use crosstie_transport::Listener;
 
-use crate::listen;
+use crate::binding::unix_path;
 
 fn is_secure(endpoint: &model::Endpoint) -> bool {
     matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())
@@ -26,10 +26,7 @@ pub(crate) fn of_pages(
 
 /// Where a listener was bound.
 fn place(endpoint: &model::Endpoint, listener: &Listener, directory: &Path) -> Option<Place> {
-    match (
-        listen::unix_path(endpoint, directory),
-        listener.local_address(),
-    ) {
+    match (unix_path(endpoint, directory), listener.local_address()) {
         (Some(path), _) => Some(Place::Unix(path)),
         (None, Ok(Some(address))) => Some(Place::Tcp(address.ip(), address.port())),
         _ => None,

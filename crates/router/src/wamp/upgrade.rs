@@ -5,7 +5,7 @@ use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{self, Deflate, DeflateConfig, Request};
 
 use crate::cookies::Given;
-use crate::listen::WebSocketEndpoint;
+use crate::endpoints::WebSocketEndpoint;
 use crate::origins::{host_may_enter, may_use_cookies, origin_may_connect};
 
 /// An upgrade that was granted.
