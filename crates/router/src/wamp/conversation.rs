@@ -5,25 +5,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
-use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
-use crosstie_wamp::framing::{Framing, rawsocket};
-use parking_lot::Mutex;
 
 use crate::admission::Excess;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::report;
 use crate::serve::Converse;
-use crate::wamp::compression::CompressFilter;
 use crate::wamp::end_reason::EndReason;
-use crate::wamp::frames::Frames;
-use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::open::{Done, Left, Open, Turn};
-use crate::wamp::peer::{Peer, Wire};
-use crate::wamp::session::{Session, Stage};
-use crate::wamp::supervision::{CLOSING_MAX, Supervision};
-use crate::wamp::upgrade::{self, Upgraded};
+use crate::wamp::session::Stage;
+use crate::wamp::supervision::CLOSING_MAX;
 use crate::watch::{self, WatchKey};
+
+mod opening;
 
 /// The server's side of one connection.
 pub(crate) struct Conversation {
@@ -92,161 +86,6 @@ impl Conversation {
             };
             open.session.leave(why);
         }
-    }
-
-    /// Looks at the first bytes; `None` asks for more.
-    fn open(&mut self, input: &[u8]) -> Option<Outcome> {
-        let first = input.first()?;
-        self.connection.note_spoken();
-        match first {
-            &rawsocket::MAGIC => input.first_chunk().map(|bytes| self.open_rawsocket(*bytes)),
-            _ => self.open_http(input),
-        }
-    }
-
-    fn open_rawsocket(&mut self, handshake: [u8; 4]) -> Outcome {
-        let listening = Arc::clone(&self.listening);
-        let Some(endpoint) = &listening.rawsocket else {
-            return self.turn_away("this endpoint does not speak RawSocket", &[]);
-        };
-        let options = &endpoint.options;
-        let accepted = match self.excess {
-            None => rawsocket::ServerHandshake::accept(
-                handshake,
-                &options.serializers,
-                options.message_bytes_max,
-            ),
-            Some(_) => Err(rawsocket::HandshakeError::ConnectionsMax),
-        };
-        let accepted = match accepted {
-            Ok(accepted) => accepted,
-            Err(e) => return self.turn_away(&e.to_string(), &e.reply().map_or(vec![], Vec::from)),
-        };
-        self.append(&accepted.reply);
-        let wire = Wire {
-            serializer: accepted.serializer,
-            framing: Framing::RawSocket,
-            message_bytes_max: accepted.peer_length_max as u32,
-        };
-        let frames = Frames::RawSocket(rawsocket::Decoder::new(accepted.receive_length_max));
-        self.open_session(frames, wire, false, &endpoint.auth, &endpoint.supervision);
-        Outcome::Continue {
-            consumed: handshake.len(),
-            wanted: 0,
-        }
-    }
-
-    fn open_http(&mut self, input: &[u8]) -> Option<Outcome> {
-        let listening = Arc::clone(&self.listening);
-        if let Some(is_whole) = listening.begins_http2(input) {
-            return is_whole.then_some(Outcome::HandOver { consumed: 0 });
-        }
-        let head_bytes_max = listening.router.request_head_bytes_max;
-        let (consumed, request) = match websocket::parse_request(input, head_bytes_max) {
-            Ok(parsed) => parsed?,
-            Err(e) => return Some(self.reject(e.status(), &e.to_string())),
-        };
-        if !request.is_websocket_upgrade() || listening.passes_websocket(request.path()) {
-            if listening.takes_http(self.excess) {
-                return Some(Outcome::HandOver { consumed: 0 });
-            }
-            return Some(match listening.answer(&request, self.excess) {
-                (status @ (200 | 204), text) => {
-                    let text = if request.method == "HEAD" { "" } else { &*text };
-                    self.append(&websocket::closing_response(status, text, &[]));
-                    self.finish()
-                }
-                (status, reason) => self.reject(status, &reason),
-            });
-        }
-        if let Some(excess) = self.excess {
-            return Some(self.reject(503, excess.text()));
-        }
-        let upgraded = upgrade::upgrade(&request, &listening.websockets, &listening.allowed_hosts);
-        Some(match upgraded {
-            Ok(upgraded) => self.open_websocket(consumed, upgraded),
-            Err(refused) => self.reject(refused.status, &refused.reason),
-        })
-    }
-
-    fn open_websocket(&mut self, consumed: usize, upgraded: Upgraded<'_>) -> Outcome {
-        let Upgraded {
-            endpoint,
-            serializer,
-            batched,
-            deflate,
-            cookie,
-            response,
-        } = upgraded;
-        let options = &endpoint.options.options;
-        self.append(&response);
-        if let Some(deflate) = deflate {
-            let filter = CompressFilter::new(deflate);
-            self.connection.set_filter(Box::new(Mutex::new(filter)));
-        }
-        let kind = if serializer.is_binary() {
-            MessageKind::Binary
-        } else {
-            MessageKind::Text
-        };
-        let config = DecoderConfig {
-            message_bytes_max: options.message_bytes_max,
-            frame_bytes_max: options.frame_bytes_max.unwrap_or(options.message_bytes_max),
-            // The JSON decoder checks the text that it reads; nobody needs it twice.
-            validate_text: false,
-            expect: Some(kind),
-            deflate,
-        };
-        let wire = Wire {
-            serializer,
-            framing: Framing::WebSocketServer { batched },
-            message_bytes_max: u32::MAX,
-        };
-        if let (Some(jar), Some(cookie)) = (&endpoint.cookies, cookie) {
-            jar.attach(cookie, &self.connection, wire);
-        }
-        let frames = Frames::WebSocket(websocket::Decoder::new(Role::Server, config));
-        self.open_session(frames, wire, batched, &endpoint.auth, &endpoint.supervision);
-        Outcome::Continue {
-            consumed,
-            wanted: 0,
-        }
-    }
-
-    fn open_session(
-        &mut self,
-        frames: Frames,
-        wire: Wire,
-        batched: bool,
-        auth: &Arc<LiveMethods>,
-        supervision: &Arc<Supervision>,
-    ) {
-        let peer = Peer {
-            connection: Arc::clone(&self.connection),
-            wire,
-        };
-        let session = Session::new(Arc::clone(&self.listening), Arc::clone(auth), peer);
-        let open = Open::new(frames, session, batched, Arc::clone(supervision));
-        self.state = State::Open(Box::new(open));
-    }
-
-    /// Ends an HTTP connection with a response of this status.
-    fn reject(&mut self, status: u16, reason: &str) -> Outcome {
-        self.turn_away(reason, &websocket::closing_response(status, reason, &[]))
-    }
-
-    /// Ends a connection that never became a session.
-    fn turn_away(&mut self, why: &str, last_words: &[u8]) -> Outcome {
-        match self.excess {
-            Some(excess) => {
-                let refused = report::Refused::new(excess.reason(), excess.text());
-                report::session_refused(&self.connection, &refused);
-            }
-            None => report::peer_fault(&self.connection, "handshake", why),
-        }
-        counters().count(Counter::ConnectionsRefused);
-        self.append(last_words);
-        self.finish()
     }
 
     fn append(&self, bytes: &[u8]) {

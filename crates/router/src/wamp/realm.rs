@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates, UnreadableValues};
 use crosstie_routing::{
-    ClientFeatures, Decisions, Denial, Identity, JoinError, Question, Realm, RealmConfig,
-    RealmCounts, Revocation, Role, SessionKey, Time, Verdict,
+    ClientFeatures, Decisions, Identity, JoinError, Question, Realm, RealmConfig, RealmCounts,
+    Revocation, Role, SessionKey, Time, Verdict,
 };
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -26,7 +26,7 @@ use crate::wamp::farewell::{Farewell, say_goodbye};
 use crate::wamp::handled::Handled;
 use crate::wamp::judged::Judged;
 use crate::wamp::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
-use crate::wamp::outbox::{Left, RealmOutbox};
+use crate::wamp::outbox::RealmOutbox;
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::rate::Rates;
@@ -73,7 +73,7 @@ pub(crate) struct SharedRealm {
     pub(crate) judged: Judged,
     pub(super) rates: Rates,
     /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
-    killed: Mutex<Vec<Weak<Connection>>>,
+    pub(super) killed: Mutex<Vec<Weak<Connection>>>,
     start: Instant,
     /// In the realm's time.
     pub(super) timer: Timer,
@@ -432,65 +432,6 @@ impl SharedRealm {
             self.tell(outbox, why);
         }
         outcome
-    }
-
-    /// Tells and counts who has left, what was denied, and what has no form in a serializer. Nothing is sent before
-    /// cookies are forgotten.
-    #[cold]
-    fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
-        if let Some(whose) = &outbox.logged_out
-            && let Some(router) = self.router.upgrade()
-        {
-            router.jars.forget(self.name(), whose);
-        }
-        if let Some((reason, into)) = outbox.unwritable {
-            self.log.event_unwritable(reason, into);
-        }
-        let mut killed = Vec::new();
-        let has_judged = !outbox.left.is_empty() && self.judged.pending() > 0;
-        for left in &outbox.left {
-            let Left {
-                peer,
-                id,
-                identity,
-                is_killed,
-            } = left;
-            let is_same = |closed: &Peer| Arc::ptr_eq(&closed.connection, &peer.connection);
-            let is_full = outbox.closed.iter().any(is_same);
-            let why = match (is_full, is_killed) {
-                (true, _) => EndReason::QueueFull,
-                (false, true) => {
-                    killed.push(Arc::downgrade(&peer.connection));
-                    EndReason::Killed
-                }
-                (false, false) => why,
-            };
-            counters().left(why);
-            // One that is judged goes on: it has to answer.
-            if has_judged {
-                peer.connection.resume_reading();
-            }
-            self.log.session_left(peer, *id, identity, why);
-        }
-        if let Some(denied) = outbox.denied
-            && let Some(router) = self.router.upgrade()
-        {
-            let denial = Denial {
-                handle: &(),
-                session: denied.session,
-                identity: &denied.identity,
-                action: denied.action,
-                uri: &denied.uri,
-                cause: denied.cause,
-            };
-            let peer = denied.peer.connection.peer();
-            router.denials.note(self.name(), peer, &denial);
-            self.log.request_denied(&denied);
-        }
-        if !killed.is_empty() {
-            self.killed.lock().append(&mut killed);
-            self.timer.arm(0);
-        }
     }
 
     /// Sees to it that the timer looks no later than `next`.

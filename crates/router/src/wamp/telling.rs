@@ -1,0 +1,72 @@
+//! What follows an input to a realm, outside its lock: log lines and counters.
+
+use std::sync::Arc;
+
+use crosstie_routing::Denial;
+
+use crate::counters::counters;
+use crate::wamp::end_reason::EndReason;
+use crate::wamp::outbox::{Left, RealmOutbox};
+use crate::wamp::peer::Peer;
+use crate::wamp::realm::SharedRealm;
+
+impl SharedRealm {
+    /// Tells and counts who has left, what was denied, and what has no form in a serializer. Nothing is sent before
+    /// cookies are forgotten.
+    #[cold]
+    pub(super) fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
+        if let Some(whose) = &outbox.logged_out
+            && let Some(router) = self.router()
+        {
+            router.jars.forget(self.name(), whose);
+        }
+        if let Some((reason, into)) = outbox.unwritable {
+            self.log.event_unwritable(reason, into);
+        }
+        let mut killed = Vec::new();
+        let has_judged = !outbox.left.is_empty() && self.judged.pending() > 0;
+        for left in &outbox.left {
+            let Left {
+                peer,
+                id,
+                identity,
+                is_killed,
+            } = left;
+            let is_same = |closed: &Peer| Arc::ptr_eq(&closed.connection, &peer.connection);
+            let is_full = outbox.closed.iter().any(is_same);
+            let why = match (is_full, is_killed) {
+                (true, _) => EndReason::QueueFull,
+                (false, true) => {
+                    killed.push(Arc::downgrade(&peer.connection));
+                    EndReason::Killed
+                }
+                (false, false) => why,
+            };
+            counters().left(why);
+            // One that is judged goes on: it has to answer.
+            if has_judged {
+                peer.connection.resume_reading();
+            }
+            self.log.session_left(peer, *id, identity, why);
+        }
+        if let Some(denied) = outbox.denied
+            && let Some(router) = self.router()
+        {
+            let denial = Denial {
+                handle: &(),
+                session: denied.session,
+                identity: &denied.identity,
+                action: denied.action,
+                uri: &denied.uri,
+                cause: denied.cause,
+            };
+            let peer = denied.peer.connection.peer();
+            router.denials.note(self.name(), peer, &denial);
+            self.log.request_denied(&denied);
+        }
+        if !killed.is_empty() {
+            self.killed.lock().append(&mut killed);
+            self.timer.arm(0);
+        }
+    }
+}
