@@ -5,13 +5,15 @@
 
 use std::collections::BTreeSet;
 
+use crate::Outside;
 use crate::catalogue::refused::{self, KEYS, VALUES};
 use crate::catalogue::{Fallback, Key, Kind, Rule, Table, Tagged};
+use crate::expectation::{expectation, expected, one_of};
 use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
 use crate::secrets::is_secret;
 use crate::tree::{Entry, Node, Span, Value, quoted};
-use crate::{Environment, Outside};
+use crate::variables::{expanded, file_of_secret, variable};
 
 /// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from
 /// outside; without one, `$VARIABLE` stands for itself. Returns the variables that secrets came from.
@@ -394,111 +396,5 @@ fn takes(kind: &Kind, node: &Node) -> bool {
         Kind::List { .. } => matches!(node.value, Value::List(_)),
         Kind::Tagged(_) | Kind::Object(_) => matches!(node.value, Value::Object(_)),
         _ => true,
-    }
-}
-
-/// The file that `{file: PATH}` names, where a secret may stand in one.
-fn file_of_secret(node: &Node, kind: &Kind) -> Option<String> {
-    let Kind::Either(Kind::Text(_), Kind::Object(_)) = kind else {
-        return None;
-    };
-    match (
-        &node.value,
-        node.entry("file").map(|entry| &entry.node.value),
-    ) {
-        (Value::Object(entries), Some(Value::Text(file))) if entries.len() == 1 => {
-            Some(file.clone())
-        }
-        _ => None,
-    }
-}
-
-/// The variable that `$VARIABLE` or `${VARIABLE}` names.
-fn variable(node: &Node) -> Option<&str> {
-    let Value::Text(text) = &node.value else {
-        return None;
-    };
-    let name = text.strip_prefix('$')?;
-    let braced = name
-        .strip_prefix('{')
-        .and_then(|name| name.strip_suffix('}'));
-    let name = braced.unwrap_or(name);
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let fits = name.bytes().all(word) && !name.starts_with(|c: char| c.is_ascii_digit());
-    (fits && !name.is_empty()).then_some(name)
-}
-
-/// A text with the values of the variables in it, or the variable that is not set. A `$` without a name behind it stays.
-fn expanded(text: &str, environment: Environment<'_>) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
-        let braced = after
-            .strip_prefix('{')
-            .and_then(|after| after.split_once('}'));
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let end = after.find(|c| !is_word(c)).unwrap_or(after.len());
-        let (name, behind) = braced.unwrap_or_else(|| after.split_at(end));
-        if name.is_empty() {
-            out.push('$');
-            rest = after;
-            continue;
-        }
-        out.push_str(&environment(name).ok_or_else(|| name.to_owned())?);
-        rest = behind;
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
-/// The words for a value of this kind, after "must be".
-fn expected(kind: &Kind) -> String {
-    match kind {
-        Kind::Boolean | Kind::Only(..) => "true or false".into(),
-        Kind::Always(only, _) => only.to_string(),
-        Kind::Integer { min, max, or_zero } => {
-            let or_zero = if *or_zero && *min > 0 { "0 or " } else { "" };
-            if *max == i64::MAX {
-                format!("{or_zero}an integer of at least {min}")
-            } else {
-                format!("{or_zero}an integer from {min} to {max}")
-            }
-        }
-        Kind::Numbers { numbers, .. } => {
-            let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
-            numbers.join(" or ")
-        }
-        Kind::Text(rule) => rule.words().into(),
-        Kind::OneOf(words) => one_of(words.words),
-        Kind::List { least: 0, .. } => "a list".into(),
-        Kind::List { .. } => "a list that is not empty".into(),
-        Kind::OneOrMore(of) => format!("{}, or a list of such", expected(of)),
-        Kind::Either(one, other) => format!("{}, or {}", expected(one), expected(other)),
-        Kind::OrNull(of) => format!("{}, or null", expected(of)),
-        Kind::Json => "anything".into(),
-        Kind::Map { .. } | Kind::Object(_) | Kind::Tagged(_) => "an object".into(),
-    }
-}
-
-fn expectation(kind: &Kind) -> String {
-    match kind {
-        Kind::Tagged(tagged) => {
-            let names = tagged.variants.iter().map(|(name, _)| *name);
-            let names: Vec<&str> = names.collect();
-            format!("it must be an object with \"type\" {}", one_of(&names))
-        }
-        _ => format!("it must be {}", expected(kind)),
-    }
-}
-
-/// `"a"`, `"a" or "b"`, `one of "a", "b" and "c"`.
-fn one_of(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    match words.as_slice() {
-        [] => "nothing".into(),
-        [one] => one.clone(),
-        [one, other] => format!("{one} or {other}"),
-        [firsts @ .., last] => format!("one of {} and {last}", firsts.join(", ")),
     }
 }

@@ -19,6 +19,7 @@ mod check;
 mod convert;
 mod definitions;
 mod earlier;
+mod expectation;
 mod files;
 mod joint_circle;
 mod model;
@@ -30,6 +31,7 @@ mod proxied;
 mod secrets;
 mod tree;
 mod twisted;
+mod variables;
 mod view;
 
 use std::collections::{BTreeSet, HashSet};
