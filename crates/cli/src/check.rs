@@ -122,49 +122,8 @@ pub(crate) fn judge(
         }
     };
     let mut problems = loaded.warnings;
-    for NamedFiles { span, files } in &loaded.files {
-        let errors = match files {
-            Files::Tls(tls) => match check_tls(tls, directory) {
-                Ok(oddity) => {
-                    problems.extend(oddity.map(|text| Problem::warning(*span, text)));
-                    Vec::new()
-                }
-                Err(e) => vec![e.to_string()],
-            },
-            Files::Definitions { path, amqp } => {
-                let (errors, wider) = definitions(path, amqp, directory, tell)?;
-                problems.extend(wider.map(|text| match allow_wider {
-                    true => Problem::warning(*span, text),
-                    false => Problem::error(*span, format!("{text} ({ALLOW_WIDER})")),
-                }));
-                errors
-            }
-            Files::Principals { methods, roles } => match principals(methods, roles, directory) {
-                Ok(unknown) => {
-                    let warnings = unknown
-                        .into_iter()
-                        .map(|text| Problem::warning(*span, text));
-                    problems.extend(warnings);
-                    Vec::new()
-                }
-                Err(error) => vec![error],
-            },
-            Files::Directory(path) | Files::File(path) => {
-                // It may be made before the node is started.
-                let missing = missing(&directory.join(path), matches!(files, Files::Directory(_)));
-                problems.extend(missing.map(|text| Problem::warning(*span, text)));
-                Vec::new()
-            }
-            Files::Socket(path) => Vec::from_iter(too_long(&directory.join(path))),
-            Files::Cores(cores) => {
-                // The file may be meant for another machine.
-                let missing = missing_cores(cores);
-                problems.extend(missing.map(|text| Problem::warning(*span, text)));
-                Vec::new()
-            }
-            _ => Vec::new(),
-        };
-        problems.extend(errors.into_iter().map(|e| Problem::error(*span, e)));
+    for named in &loaded.files {
+        problems.extend(judge_files(named, directory, allow_wider, tell)?);
     }
     let is_good = problems.iter().all(|p| p.severity != Severity::Error);
     for note in behind_proxy::notes(&loaded.config)
@@ -177,6 +136,59 @@ pub(crate) fn judge(
         true => Ok((problems, loaded.source)),
         false => Err((problems, Some(loaded.source))),
     })
+}
+
+/// The problems of files that a configuration names.
+fn judge_files(
+    named: &NamedFiles,
+    directory: &Path,
+    allow_wider: bool,
+    tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Problem>> {
+    let NamedFiles { span, files } = named;
+    let span = *span;
+    let mut problems = Vec::new();
+    let errors = match files {
+        Files::Tls(tls) => match check_tls(tls, directory) {
+            Ok(oddity) => {
+                problems.extend(oddity.map(|text| Problem::warning(span, text)));
+                Vec::new()
+            }
+            Err(e) => vec![e.to_string()],
+        },
+        Files::Definitions { path, amqp } => {
+            let (errors, wider) = definitions(path, amqp, directory, tell)?;
+            problems.extend(wider.map(|text| match allow_wider {
+                true => Problem::warning(span, text),
+                false => Problem::error(span, format!("{text} ({ALLOW_WIDER})")),
+            }));
+            errors
+        }
+        Files::Principals { methods, roles } => match principals(methods, roles, directory) {
+            Ok(unknown) => {
+                let warnings = unknown.into_iter().map(|text| Problem::warning(span, text));
+                problems.extend(warnings);
+                Vec::new()
+            }
+            Err(error) => vec![error],
+        },
+        Files::Directory(path) | Files::File(path) => {
+            // It may be made before the node is started.
+            let missing = missing(&directory.join(path), matches!(files, Files::Directory(_)));
+            problems.extend(missing.map(|text| Problem::warning(span, text)));
+            Vec::new()
+        }
+        Files::Socket(path) => Vec::from_iter(too_long(&directory.join(path))),
+        Files::Cores(cores) => {
+            // The file may be meant for another machine.
+            let missing = missing_cores(cores);
+            problems.extend(missing.map(|text| Problem::warning(span, text)));
+            Vec::new()
+        }
+        _ => Vec::new(),
+    };
+    problems.extend(errors.into_iter().map(|e| Problem::error(span, e)));
+    Ok(problems)
 }
 
 /// What is odd about the principals in files, or why they cannot be read.

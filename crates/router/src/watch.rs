@@ -374,8 +374,8 @@ impl Watched {
         }
     }
 
-    /// Looks at the connection; pings it where that is due.
-    fn judge(&mut self, now_s: u32) -> Option<Fault> {
+    /// Looks at how the connection's bytes come and go. One whose last bytes are queued begins to close.
+    fn judge_transfer(&mut self, now_s: u32) -> Option<Fault> {
         let connection = &self.connection;
         if matches!(self.phase, Phase::Closing { .. }) {
             // What it has been sent last is bounded as it is.
@@ -391,6 +391,15 @@ impl Watched {
             let text = "a message of it comes too slowly";
             return Some((Counter::ConnectionsClosedForSlowInput, text));
         }
+        None
+    }
+
+    /// Looks at the connection; pings it where that is due.
+    fn judge(&mut self, now_s: u32) -> Option<Fault> {
+        if let Some(fault) = self.judge_transfer(now_s) {
+            return Some(fault);
+        }
+        let connection = &self.connection;
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {
             // Browsers keep spare connections, and load balancers look whether a port is open.

@@ -87,15 +87,7 @@ impl<'c> Writer<'c> {
                 params![vhost, queue.0 as i64, place, deliveries],
             ),
             Record::Purged { queue } => self.purge(vhost, *queue, i64::MAX),
-            Record::Rested { queue, fresh_from } => {
-                if !std::mem::replace(&mut self.is_rested, true) {
-                    self.connection.execute_batch(RESTED)?;
-                }
-                self.execute(
-                    "INSERT OR REPLACE INTO rested VALUES (?1, ?2, ?3)",
-                    params![vhost, queue.0 as i64, fresh_from],
-                )
-            }
+            Record::Rested { queue, fresh_from } => self.rest(vhost, *queue, *fresh_from),
             Record::ExchangeDeclared {
                 name,
                 kind,
@@ -293,6 +285,17 @@ impl<'c> Writer<'c> {
         self.execute(
             "DELETE FROM message WHERE vhost = ?1 AND queue = ?2 AND place <= ?3",
             key,
+        )
+    }
+
+    /// Notes from which place on a queue's messages were never delivered.
+    fn rest(&mut self, vhost: i64, queue: QueueId, fresh_from: i64) -> rusqlite::Result<()> {
+        if !std::mem::replace(&mut self.is_rested, true) {
+            self.connection.execute_batch(RESTED)?;
+        }
+        self.execute(
+            "INSERT OR REPLACE INTO rested VALUES (?1, ?2, ?3)",
+            params![vhost, queue.0 as i64, fresh_from],
         )
     }
 

@@ -84,12 +84,7 @@ impl Disk {
                 queue,
                 place,
                 deliveries,
-            } => {
-                let message = self.messages.get_mut(&(queue, place));
-                message
-                    .map(|message| message.deliveries = deliveries)
-                    .is_some()
-            }
+            } => self.deliver(queue, place, deliveries),
             Record::Rested { queue, fresh_from } => {
                 self.rested.insert(queue, fresh_from);
                 self.queues.contains_key(&queue)
@@ -100,6 +95,14 @@ impl Disk {
             }
         };
         is_done.then_some(()).ok_or(complaint)
+    }
+
+    /// Whether the message was there.
+    fn deliver(&mut self, queue: QueueId, place: i64, deliveries: u32) -> bool {
+        let message = self.messages.get_mut(&(queue, place));
+        message
+            .map(|message| message.deliveries = deliveries)
+            .is_some()
     }
 
     fn bind(&mut self, binding: Binding) {

@@ -302,6 +302,25 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     config.limits = limits(chance);
     config.retention = retention(chance);
     config.call_queues = call_queues(chance);
+    config.roles.push(staff(chance));
+    let mut authorizer = Authorizer::new("simulated.authorize");
+    authorizer.cache = CacheOptions {
+        scope: chance.pick(&[
+            CacheScope::Uri,
+            CacheScope::Role,
+            CacheScope::Authid,
+            CacheScope::Session,
+        ]),
+        expiry_ms: chance.pick(&[0, 100]),
+        entries_max: chance.pick(&[2, 1_000]),
+        ..CacheOptions::default()
+    };
+    config.roles.push(Role::asking("asked", authorizer));
+    config
+}
+
+/// A role that may do some things.
+fn staff(chance: &mut Chance) -> Role {
     let permission = |match_policy, uri: &str, allowed: [bool; 4], disclosed: bool| Permission {
         uri: uri.to_owned(),
         match_policy,
@@ -348,21 +367,7 @@ pub(super) fn config(chance: &mut Chance) -> RealmConfig {
     ]);
     staff.limits = role_limits(chance);
     staff.trustlevel = chance.pick(&[None, Some(1)]);
-    config.roles.push(staff);
-    let mut authorizer = Authorizer::new("simulated.authorize");
-    authorizer.cache = CacheOptions {
-        scope: chance.pick(&[
-            CacheScope::Uri,
-            CacheScope::Role,
-            CacheScope::Authid,
-            CacheScope::Session,
-        ]),
-        expiry_ms: chance.pick(&[0, 100]),
-        entries_max: chance.pick(&[2, 1_000]),
-        ..CacheOptions::default()
-    };
-    config.roles.push(Role::asking("asked", authorizer));
-    config
+    staff
 }
 
 /// Topics whose retained events end.

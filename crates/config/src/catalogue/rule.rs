@@ -120,10 +120,6 @@ impl Rule {
     }
 
     pub(crate) fn holds(self, text: &str) -> bool {
-        let word = |text: &str, more: &[u8]| {
-            let fits = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
-            !text.is_empty() && text.bytes().all(fits)
-        };
         match self {
             Self::Any => true,
             Self::NotEmpty => !text.is_empty(),
@@ -139,12 +135,7 @@ impl Rule {
             Self::Host => {
                 !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/')
             }
-            Self::Id => {
-                (3..=64).contains(&text.len())
-                    && text.starts_with(|first: char| first.is_ascii_lowercase())
-                    && word(text, b"_")
-                    && !text.bytes().any(|byte| byte.is_ascii_uppercase())
-            }
+            Self::Id => (3..=64).contains(&text.len()) && is_lower_case_name(text),
             Self::UriComponent => {
                 let is_foreign = |c: char| c.is_whitespace() || ".#".contains(c);
                 Self::Name.holds(text) && !text.contains(is_foreign)
@@ -153,7 +144,7 @@ impl Rule {
             Self::RealmName => !text.is_empty() && Self::Uri.holds(text),
             Self::Uri => !text.contains(|c: char| c.is_whitespace() || c == '#'),
             Self::ExactUri => Self::Uri.holds(text) && text.split('.').all(|part| !part.is_empty()),
-            Self::WebPath => text == "/" || word(text, b"-_"),
+            Self::WebPath => text == "/" || is_segment(text),
             Self::WebSocketUrl => text
                 .strip_prefix("ws://")
                 .or_else(|| text.strip_prefix("wss://"))
@@ -176,12 +167,7 @@ impl Rule {
                 !kind.is_empty() && !kind.contains(' ') && !rest.is_empty() && printable(text)
             }
             Self::Network => network(text).is_some(),
-            Self::CookieName => {
-                text.len() >= 2
-                    && text.starts_with(|first: char| first.is_ascii_lowercase())
-                    && word(text, b"_")
-                    && !text.bytes().any(|byte| byte.is_ascii_uppercase())
-            }
+            Self::CookieName => text.len() >= 2 && is_lower_case_name(text),
             Self::Hexadecimal64 => {
                 text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
             }
@@ -190,6 +176,18 @@ impl Rule {
             }
         }
     }
+}
+
+/// Lower-case letters, digits and underscores, a letter first.
+fn is_lower_case_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    text.starts_with(|first: char| first.is_ascii_lowercase()) && text.bytes().all(fits)
+}
+
+/// Letters, digits, `-` and `_`.
+fn is_segment(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
 }
 
 /// The network's address, and how many bits of it count, as Python's `ip_network` reads it: `10.0.0.0/8`,

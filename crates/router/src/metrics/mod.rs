@@ -129,11 +129,16 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
         held(Kind::Queued) + held(Kind::Shared),
     );
     register_account(&mut registry, routers);
+    written(&registry, form)
+}
+
+/// The text of these metrics, and of the process's own.
+fn written(registry: &Registry, form: Form) -> String {
     let mut process = Registry::default();
     process::register(&mut process);
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = encode_registry(&mut out, &registry);
+    let _ = encode_registry(&mut out, registry);
     let _ = encode_registry(&mut out, &process);
     match form {
         Form::OpenMetrics => {

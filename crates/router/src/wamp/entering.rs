@@ -71,7 +71,6 @@ impl Session {
         ) {
             Ok(key) => {
                 realm.log.session_joined(&self.peer, joined_as, &identity);
-                let realm = Arc::clone(&realm);
                 self.begin((&realm, key), &identity, told.as_ref());
                 if let Some(extra) = kept {
                     self.keep_extra(&realm, key, extra);
@@ -83,9 +82,7 @@ impl Session {
                 self.refusals = 0;
             }
             Err(not_joined) => {
-                if let Some(authids) = &self.listening.authids {
-                    authids.give_back(&identity.authid);
-                }
+                self.leave_by_authid(&identity.authid);
                 return self.refuse_not_joined(&not_joined, &principal);
             }
         }

@@ -23,6 +23,13 @@ impl Session {
         }
     }
 
+    /// Counts out a session that was let join and has not.
+    pub(super) fn leave_by_authid(&self, authid: &Arc<str>) {
+        if let Some(authids) = &self.listening.authids {
+            authids.give_back(authid);
+        }
+    }
+
     pub(super) fn refuse_not_joined(
         &mut self,
         why: &NotJoined,

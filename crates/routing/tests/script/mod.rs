@@ -235,19 +235,22 @@ impl Player {
                 self.out.refusing.remove(&who);
                 Ok(())
             }
-            (_, "") => {
-                let refused = match rest.strip_prefix("refuses ") {
-                    Some("full") => Refused::Full,
-                    Some("gone") => Refused::Gone,
-                    Some("toolong") => Refused::TooLong,
-                    Some("unrepresentable") => Refused::Unrepresentable("no form for it"),
-                    _ => return Err(format!("{who} can refuse and accept, not {rest}")),
-                };
-                self.out.refusing.insert(who, refused);
-                Ok(())
-            }
+            (_, "") => self.refuse(who, rest),
             _ => Err(format!("no such line: {line}")),
         }
+    }
+
+    /// From now on a session takes no message.
+    fn refuse(&mut self, who: char, how: &str) -> Result<(), String> {
+        let refused = match how.strip_prefix("refuses ") {
+            Some("full") => Refused::Full,
+            Some("gone") => Refused::Gone,
+            Some("toolong") => Refused::TooLong,
+            Some("unrepresentable") => Refused::Unrepresentable("no form for it"),
+            _ => return Err(format!("{who} can refuse and accept, not {how}")),
+        };
+        self.out.refusing.insert(who, refused);
+        Ok(())
     }
 
     fn finish(mut self) -> Result<(), String> {
