@@ -94,8 +94,12 @@ def at_owner(
 
 def await_alarm(node: Router, text: str) -> None:
     """Wait until a node says why it does not open its vhost, and that it is not ready."""
-    await_true(f"the alarm: {text}", lambda: text in node.health()[1])
-    assert node.health()[0] == 503
+
+    def is_told() -> bool:
+        status, said = node.health()
+        return status == 503 and text in said
+
+    await_true(f"the alarm: {text}", is_told)
     assert role(node) != "owner"
 
 

@@ -67,6 +67,8 @@ def test_a_log_that_is_missing_is_written_from_the_copy(nats, start):
     assert said in recover(second, "--accept-loss", "--yes", code=1)
     assert "this node owns it" in recover(first, "--empty", "--yes", code=1)
     told(first, "amqp", "move", "/")
+    # It has a copy once it owns the vhost.
+    await_true("the other node owns it", lambda: role(second) == "owner")
     second.stop()
     first.stop()
     delete(servers[0])
