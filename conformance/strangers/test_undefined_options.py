@@ -71,7 +71,11 @@ def test_an_undefined_option_counts_as_absent_everywhere(router, serializer):
         say_with_undefined(
             peer, CALL, 4, {}, "wamp.subscription.lookup", ["com.undefined", {"match": MARK}]
         )
-        assert isinstance(peer.hear(RESULT)[3][0], int)
+        if serializer == "cbor":
+            assert isinstance(peer.hear(RESULT)[3][0], int)
+        else:
+            # Options in arguments are a payload: msgpack5 cannot decode the extension.
+            assert "arguments[1].match: extension type 0" in peer.hear(ERROR)[5][0]
 
 
 MARK = "\x01\x02"

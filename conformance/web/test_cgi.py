@@ -261,7 +261,7 @@ def test_a_thousand_requests_at_a_script_that_hangs(site: Http, tmp_path: Path):
         try:
             for connection in asked:
                 connection.sendall(asking)
-            # One more if a place is still taken by a request of the last turn, whose client has left.
+            # One more if a request of the last turn, whose client has left, still has a place.
             await_true("others are told", lambda asked=asked: len(readable(asked)) >= 46)
             for connection in readable(asked):
                 assert read(connection).status == 503
