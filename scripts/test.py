@@ -74,10 +74,14 @@ def may_begin(suite: Suite, waiting: list[Suite], running: list[Suite]) -> bool:
 
 
 def longest_first(chosen: list[Suite], times: dict[str, Times]) -> list[Suite]:
-    """Order suites: the program that most of them run, then the longest."""
+    """Order suites: the program that most run, those that run one by one, then the longest."""
     unknown = Times(wall_s=0, processor_s=0)
     wall_s = {suite.name: times.get(suite.name, unknown).wall_s for suite in chosen}
-    return sorted(chosen, key=lambda suite: (suite.name != "build", -wall_s[suite.name]))
+
+    def order(suite: Suite) -> tuple[bool, bool, float]:
+        return suite.name != "build", not suite.compiles, -wall_s[suite.name]
+
+    return sorted(chosen, key=order)
 
 
 def foreseen_s(chosen: list[Suite], times: dict[str, Times]) -> float:
