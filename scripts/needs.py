@@ -314,6 +314,12 @@ def spring_client() -> str | None:
 
 
 @functools.cache
+def spring_client_if_there() -> str | None:
+    """The same for who can do without it."""
+    return spring_client() if shutil.which("mvn") and shutil.which("java") else None
+
+
+@functools.cache
 def oslo_messaging() -> str | None:
     """The oslo.messaging library in an environment of its own: it brings eighty packages."""
     return environment(OSLO_VENV, OSLO / "requirements.txt")

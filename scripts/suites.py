@@ -203,6 +203,8 @@ def of_wamp() -> list[Suite]:
             ["strangers"],
             *[needs.node, needs.strangers, needs.strangers_in_javascript, needs.frameworks],
             *[needs.rabbitmq, needs.old_amqp_clients, needs.namespaces],
+            *[needs.go_client, needs.nexus_client, needs.xconn_client],
+            *[needs.oslo_messaging, needs.spring_client_if_there],
             *[needs.nginx, needs.haproxy, needs.curl],
             *[needs.bunny, needs.browser],
         ),

@@ -23,10 +23,11 @@ func main() {
 		"closes":       closeGracefully,
 		"forced":       reportWhatIsNoGrace,
 		"large":        introduceAtLength,
+		"returning":    comeBack,
 		"transactions": transact,
 	}
 	if len(os.Args) != 3 || does[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: client closes|forced|large|transactions URL")
+		fmt.Fprintln(os.Stderr, "usage: client closes|forced|large|returning|transactions URL")
 		os.Exit(2)
 	}
 	if err := does[os.Args[1]](os.Args[2]); err != nil {

@@ -9,6 +9,8 @@ const client = new Wampy(process.argv[2], {
     ws: WebSocket,
     realm: 'realm1',
     onReconnectSuccess: () => console.log('there'),
+    // It is not called where the client is about to connect anew.
+    onClose: () => console.log('away'),
 });
 await client.connect();
 await client.subscribe('com.returning', (event) => console.log(`got ${event.argsList[0]}`));

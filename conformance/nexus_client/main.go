@@ -31,7 +31,7 @@ var checks = map[string]func(*run){
 	"sharded_events": shardedEvents, "rerouting": rerouting, "retained": retained,
 	"history": history, "meta": meta, "testaments": testaments, "timeouts": timeouts,
 	"canceling": canceling, "progressive": progressive, "passthru": passthru,
-	"lists": lists, "reflection": reflection,
+	"lists": lists, "reflection": reflection, "returning": returning,
 }
 
 type run struct {

@@ -60,9 +60,13 @@ class RabbitMq(Broker):
             "ERL_EPMD_PORT": str(self.epmd_port),
         }
         self.output = (directory / "output").open("wb")
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, for the first time or again, and wait until it serves."""
         self.process = subprocess.Popen(
             [SERVER],
-            cwd=directory,
+            cwd=self.directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=self.output,
@@ -82,6 +86,11 @@ class RabbitMq(Broker):
         return subprocess.run(
             command, env=self.environment, text=True, check=True, capture_output=True
         ).stdout
+
+    def kill(self) -> None:
+        """Kill the server as a machine that fails does; `start` starts it again."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
     def stop(self) -> None:
         """End the server and its port mapper, whatever state they are in."""

@@ -4,7 +4,8 @@
  *     node returning.js CLIENT URL QUEUE
  *
  * A message is {"pattern": "ping", "data": TOKEN}; the answer, TOKEN, goes to the queue `returning.answers`. The program
- * says "there" once it consumes for the first time, and never connects anew by itself: that is the client's affair.
+ * says "there" once it consumes for the first time, "away" once the client gives up, and never connects anew by
+ * itself: that is the client's affair.
  */
 
 'use strict';
@@ -17,6 +18,26 @@ const ignore = () => {};
 
 function token(body) {
     return `${name} ${JSON.parse(body.toString()).data}`;
+}
+
+async function foofoo(options) {
+    const rabbit = require('foo-foo-mq');
+    rabbit.on('unreachable', () => console.log('away'));
+    rabbit.handle({ queue, type: '#' }, (message) => {
+        message.ack();
+        const body = token(Buffer.isBuffer(message.body) ? message.body : JSON.stringify(message.body));
+        rabbit.publish('returning', { routingKey: 'answers', body, contentType: 'text/plain' }).catch(ignore);
+    });
+    await rabbit.configure({
+        connection: { uri: url, ...options },
+        exchanges: [{ name: 'returning', type: 'direct', durable: true }],
+        queues: [
+            { name: queue, durable: true, subscribe: true },
+            { name: ANSWERS, durable: true },
+        ],
+        bindings: [{ exchange: 'returning', target: ANSWERS, keys: ['answers'] }],
+    });
+    there();
 }
 
 const clients = {
@@ -51,7 +72,9 @@ const clients = {
         const answers = new ClientRMQ({ urls: [url], queue: ANSWERS, queueOptions: { durable: true } });
         class Returning {
             ping(data) {
-                answers.emit('pong', `${name} ${data}`).subscribe();
+                // The answers' connection may be back later than the server's; an error without a handler ends Node.js.
+                const again = () => setTimeout(() => this.ping(data), 100);
+                answers.emit('pong', `${name} ${data}`).subscribe({ error: again });
             }
         }
         const ping = Object.getOwnPropertyDescriptor(Returning.prototype, 'ping');
@@ -89,24 +112,9 @@ const clients = {
         });
         there();
     },
-    'foo-foo-mq': async () => {
-        const rabbit = require('foo-foo-mq');
-        rabbit.handle({ queue, type: '#' }, (message) => {
-            message.ack();
-            const body = token(Buffer.isBuffer(message.body) ? message.body : JSON.stringify(message.body));
-            rabbit.publish('returning', { routingKey: 'answers', body, contentType: 'text/plain' }).catch(ignore);
-        });
-        await rabbit.configure({
-            connection: { uri: url },
-            exchanges: [{ name: 'returning', type: 'direct', durable: true }],
-            queues: [
-                { name: queue, durable: true, subscribe: true },
-                { name: ANSWERS, durable: true },
-            ],
-            bindings: [{ exchange: 'returning', target: ANSWERS, keys: ['answers'] }],
-        });
-        there();
-    },
+    'foo-foo-mq': () => foofoo({}),
+    // By default it gives up after three attempts within 0.1 s.
+    'foo-foo-mq, `retryLimit: 1000`': () => foofoo({ retryLimit: 1000 }),
     'rabbitmq-client': () => {
         const { Connection } = require('rabbitmq-client');
         const connection = new Connection(url);
