@@ -115,7 +115,7 @@ def test_calls_cross_with_all_that_belongs_to_them(two, is_turned):
     caller.say(CANCEL, request, {"mode": "kill"})
     assert callee.hear(INTERRUPT)[1] == invocation[1]
     callee.say(ERROR, INVOCATION, invocation[1], {}, "com.app.stopped")
-    assert caller.hear(ERROR)[4] == "com.app.stopped"
+    assert caller.hear(ERROR)[4] == "wamp.error.canceled"
     call(caller, "com.exact", timeout=50)
     invocation = callee.hear(INVOCATION)
     assert callee.hear(INTERRUPT)[1] == invocation[1]
