@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crosstie_routing::JoinError;
 use parking_lot::Mutex;
 
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 
 /// One thing that is counted; [`Counter::ALL`] says what it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crosstie_transport::Connection;
 
+use crate::cause::Cause;
 use crate::report::{self, Escaped};
 use crate::router_state::RouterState;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::realm::SharedRealm;
 use crate::watch::{Awaited, Connections};
 
@@ -118,8 +118,7 @@ pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connect
     let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
     for connection in told.iter().filter_map(Weak::upgrade) {
         if !joined.has(&connection) && !connection.is_closed() {
-            EndReason::Silent.note(&connection);
-            report::peer_fault(&connection, "timeout", "no answer to GOODBYE in time");
+            report::timed_out(&connection, Cause::NoGoodbye);
             connection.close();
         }
     }
@@ -149,6 +148,7 @@ fn give_up(state: &RouterState, one: &Awaited, given_up: &mut usize) {
     if *given_up <= NAMED_MAX {
         say_why(state, one);
     }
+    Cause::Stop.note(&one.connection);
     one.connection.close();
 }
 

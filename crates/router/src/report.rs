@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use crosstie_transport::{Connection, PeerAddress};
 
 use crate::bound::Bound;
+use crate::cause::{Cause, Facts};
 use crate::counters::{Counter, counters};
 
 /// Lines about faults and refusals, which somebody will look for.
@@ -21,6 +22,17 @@ pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
     if FAULTS.may_log() {
         let (reason, text) = (Escaped(reason), Escaped(text));
         tracing::warn!(peer = %connection.peer(), %reason, "peer fault: {text}");
+    }
+}
+
+/// A bound of time is over for a peer, whose connection is closed when this returns.
+pub(crate) fn timed_out(connection: &Connection, cause: Cause) {
+    cause.note(connection);
+    counters().count(Counter::PeerFaults);
+    if FAULTS.may_log() {
+        let Facts { by, key, text, .. } = cause.facts();
+        let (peer, by, reason) = (connection.peer(), by.name(), "timeout");
+        tracing::warn!(%peer, by, reason, key, "peer fault: {text}");
     }
 }
 
@@ -91,11 +103,14 @@ fn said(text: &str) -> Option<tracing::field::DisplayValue<Escaped<'_>>> {
     (!text.is_empty()).then(|| tracing::field::display(Escaped(text)))
 }
 
-/// A channel's client was closed at a bound; the counter of that bound has counted it.
-pub(crate) fn session_closed(connection: &Connection, reason: &str, text: &str) {
+/// A connection is closed for `cause` when this returns; the counter of that bound has counted it.
+pub(crate) fn session_closed(connection: &Connection, cause: Cause, text: &str) {
+    cause.note(connection);
     if FAULTS.may_log() {
-        let (reason, text) = (Escaped(reason), Escaped(text));
-        tracing::warn!(peer = %connection.peer(), %reason, "session closed: {text}");
+        let (peer, facts, text) = (connection.peer(), cause.facts(), Escaped(text));
+        let (by, key) = (facts.by.name(), facts.key);
+        let reason = key.unwrap_or(facts.reason.name());
+        tracing::warn!(%peer, by, reason, key, "session closed: {text}");
     }
 }
 
@@ -121,10 +136,11 @@ pub(crate) fn connection_passed_on(connection: &Connection, user: &str, to: Peer
 }
 
 /// An AMQP client has left.
-pub(crate) fn connection_closed(connection: &Connection, user: &str, text: &str) {
+pub(crate) fn connection_closed(connection: &Connection, user: &str, facts: &Facts) {
     if COMINGS.may_log() {
-        let (user, text) = (Escaped(user), Escaped(text));
-        tracing::info!(peer = %connection.peer(), %user, "AMQP connection closed: {text}");
+        let (peer, user, text) = (connection.peer(), Escaped(user), facts.text);
+        let (by, reason, key) = (facts.by.name(), facts.reason.name(), facts.key);
+        tracing::info!(%peer, %user, by, reason, key, "AMQP connection closed: {text}");
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::addresses::Addresses;
 use crate::amqp::Broker;
+use crate::cause::Cause;
 use crate::cookies::Jars;
 use crate::counters::{Counter, counters};
 use crate::denials::Denials;
@@ -31,7 +32,6 @@ use crate::rlink_state::RLinks;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
 use crate::wamp::authenticators::Authenticators;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::message_counts::Messages;
 use crate::wamp::realm::SharedRealm;
@@ -337,7 +337,6 @@ impl RouterState {
 /// All memory is held that may be, and this peer owes the most of it: it is closed when this returns.
 fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
     counters().count(Counter::ConnectionsClosedForDebt);
-    EndReason::Debtor.note(connection);
     let text = format!(
         "{} bytes are held for it, more than for others, and all that may be is held: {} queued, {} \
          shared with others, {} of its input, {} of its state",
@@ -347,7 +346,7 @@ fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
         debt.input_bytes,
         debt.state_bytes,
     );
-    report::session_closed(connection, "queue_bytes_total_max", &text);
+    report::session_closed(connection, Cause::AllMemory, &text);
 }
 
 /// One address may have all but an eighth of what there can be, which is left to others; of few

@@ -17,10 +17,10 @@ use crosstie_wamp::framing::Framing;
 use parking_lot::Mutex;
 use slab::Slab;
 
+use crate::cause::Cause;
 use crate::counters::{Counter, counters};
 use crate::door::Door;
 use crate::report;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::supervision::CLOSING_MAX;
 pub(crate) use asked::Asked;
 
@@ -285,20 +285,14 @@ impl Watch {
             for asked in overdue {
                 asked.refuse(door);
             }
-            for (connection, (counter, text)) in faults {
+            for (connection, (counter, cause)) in faults {
                 counters().count(counter);
-                if counter == Counter::ConnectionsClosedUnused {
-                    tracing::debug!(peer = %connection.peer(), "connection closed: {text}");
-                    connection.close();
-                    continue;
-                }
                 match counter {
-                    Counter::ConnectionsClosedForStall => EndReason::Stalled,
-                    Counter::ConnectionsClosedForSlowInput => EndReason::Slow,
-                    _ => EndReason::Silent,
+                    Counter::ConnectionsClosedUnused => {
+                        tracing::debug!(peer = %connection.peer(), "connection closed: {UNUSED}");
+                    }
+                    _ => report::timed_out(&connection, cause),
                 }
-                .note(&connection);
-                report::peer_fault(&connection, "timeout", text);
                 connection.close();
             }
             if next == 0 {
@@ -328,20 +322,31 @@ fn address(connection: &Arc<Connection>) -> usize {
     Arc::as_ptr(connection).addr()
 }
 
-/// What is said of a peer that does not read.
-pub(crate) const STALLED: &str = "takes nothing, or next to nothing, of what waits for it";
+/// Looks whether the system's own patience with a peer that does not read was over before the watch looked.
+pub(crate) fn look_given_up(connection: &Connection) {
+    if connection.was_given_up() && Cause::noted(connection).is_none() {
+        counters().count(Counter::ConnectionsClosedForStall);
+        report::timed_out(connection, Cause::NoRead);
+    }
+}
+
+/// The bound that a peer has reached that reads too little.
+fn stalled(connection: &Connection) -> Cause {
+    let deaf_for = Duration::from_secs(connection.deaf_for_s().into());
+    match deaf_for > connection.stall_max() {
+        true => Cause::NoRead,
+        false => Cause::SlowRead,
+    }
+}
 
 /// What is said of a peer that has sent nothing.
 const UNUSED: &str = "it sent no byte within the time of a handshake";
-
-/// What is said of a client that has no connection, and asks for nothing.
-const UNASKED: &str = "no request came in time";
 
 /// Connections looked at under one lock.
 const SWEEP_MAX: usize = 1024;
 
 /// What a connection is closed for.
-type Fault = (Counter, &'static str);
+type Fault = (Counter, Cause);
 
 impl Watched {
     fn age_s(&self, now_s: u32) -> u32 {
@@ -386,10 +391,10 @@ impl Watched {
             self.phase = Phase::Closing { within_s };
             self.since_s = now_s;
         } else if connection.is_stalled() {
-            return Some((Counter::ConnectionsClosedForStall, STALLED));
+            let cause = stalled(connection);
+            return Some((Counter::ConnectionsClosedForStall, cause));
         } else if connection.is_input_overdue() {
-            let text = "a message of it comes too slowly";
-            return Some((Counter::ConnectionsClosedForSlowInput, text));
+            return Some((Counter::ConnectionsClosedForSlowInput, Cause::SlowMessage));
         }
         None
     }
@@ -404,10 +409,10 @@ impl Watched {
         match &mut self.phase {
             // Browsers keep spare connections, and load balancers look whether a port is open.
             Phase::Opening { within_s, .. } if age_s > *within_s && connection.is_unused() => {
-                Some((Counter::ConnectionsClosedUnused, UNUSED))
+                Some((Counter::ConnectionsClosedUnused, Cause::NoSession))
             }
             Phase::Opening { within_s, .. } if age_s > *within_s => {
-                Some((Counter::ConnectionsRefused, "no session was opened in time"))
+                Some((Counter::ConnectionsRefused, Cause::NoSession))
             }
             Phase::Closing { within_s } if age_s > *within_s => {
                 connection.close();
@@ -426,7 +431,7 @@ impl Watched {
                 match *pinged_at_s {
                     Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
                     Some(at_s) if now_s.saturating_sub(at_s.get()) > ping.timeout_s => {
-                        return Some((Counter::ConnectionsClosedForSilence, "no answer to a ping"));
+                        return Some((Counter::ConnectionsClosedForSilence, Cause::NoPong));
                     }
                     None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
                         *pinged_at_s = NonZeroU32::new(now_s);
@@ -439,7 +444,7 @@ impl Watched {
             Phase::Requests { within_s } => {
                 let heard_s = connection.received_at_s().max(self.since_s);
                 let is_gone = now_s.saturating_sub(heard_s) > *within_s && !connection.has_taker();
-                is_gone.then_some((Counter::ConnectionsClosedForSilence, UNASKED))
+                is_gone.then_some((Counter::ConnectionsClosedForSilence, Cause::NoRequest))
             }
             Phase::Amqp { heartbeat_s } if *heartbeat_s > 0 => {
                 let interval_s = u32::from(*heartbeat_s);
@@ -447,8 +452,7 @@ impl Watched {
                 let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
                 // Nobody hears a client whose reading is paused.
                 if is_silent && !connection.is_reading_paused() {
-                    let text = "missed heartbeats from client";
-                    return Some((Counter::ConnectionsClosedForSilence, text));
+                    return Some((Counter::ConnectionsClosedForSilence, Cause::NoHeartbeat));
                 }
                 if quiet_s(connection.sent_at_s()) >= (interval_s / 2).max(1) {
                     send_heartbeat(connection);

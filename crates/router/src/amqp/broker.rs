@@ -31,6 +31,7 @@ use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
 use super::totals::Totals;
 use super::vhost::{Clock, Keeper, SharedVhost};
+use crate::cause::Cause;
 use crate::router_state::RouterState;
 use crate::watch::Watch;
 use crate::{report, router_state};
@@ -249,7 +250,7 @@ impl Broker {
             return Err(OperatorError::ClosingAlready { number });
         }
         report::connection_forced(&peer.connection, reason);
-        force_close(peer, watch, reason);
+        force_close(peer, watch, Cause::Operator, reason);
         Ok(())
     }
 
@@ -257,7 +258,7 @@ impl Broker {
     pub(crate) fn close_vhost(&self, watch: &Watch, vhost: &Arc<SharedVhost>, reason: &str) {
         for peer in self.peers.lock().values() {
             if Arc::ptr_eq(&peer.vhost, vhost) {
-                force_close(peer, watch, reason);
+                force_close(peer, watch, Cause::VhostGone, reason);
             }
         }
     }
@@ -266,7 +267,7 @@ impl Broker {
     pub(crate) fn close_connections(&self, watch: &Watch, transport: Option<u32>, reason: &str) {
         for peer in self.peers.lock().values() {
             if transport.is_none_or(|transport| transport == peer.transport) {
-                force_close(peer, watch, reason);
+                force_close(peer, watch, Cause::Stop, reason);
             }
         }
     }
@@ -448,7 +449,8 @@ fn is_embedded(store: &str) -> bool {
 }
 
 /// Under the lock of the broker's peers: the watch has not given the place to another.
-fn force_close(peer: &Arc<Peer>, watch: &Watch, reason: &str) {
+fn force_close(peer: &Arc<Peer>, watch: &Watch, cause: Cause, reason: &str) {
+    cause.note(&peer.connection);
     peer.force_close(reason);
     watch.closing(peer.watch, peer.closing_timeout);
 }

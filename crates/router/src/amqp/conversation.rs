@@ -20,11 +20,13 @@ use super::peer;
 use super::splice::{Cluster, Greeting, Spliced};
 use super::turned_away::TurnedAway;
 use crate::admission::Excess;
+use crate::cause::{self, Facts};
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::listen::Listening;
 use crate::report;
 use crate::serve::Converse;
-use crate::watch::WatchKey;
+use crate::watch::{self, WatchKey};
 
 mod elsewhere;
 
@@ -248,14 +250,9 @@ impl Conversation {
     fn end(&mut self, end: End) {
         let is_open = matches!(self.state, State::Open(_));
         match end {
-            End::ByClient => {
-                if let State::Open(open) = &self.state {
-                    let user = &open.peer().about.user;
-                    report::connection_closed(&self.connection, user, "closed by the client");
-                }
-                self.answer_close();
-            }
+            End::ByClient => self.answer_close(),
             End::Answered => self.finish(),
+            // The cause was noted.
             End::Forced => self.set_closing(),
             End::Fault(fault) => {
                 if !is_open {
@@ -295,7 +292,7 @@ impl Conversation {
 
     /// From now on only the client's answer counts, and it has not long for it.
     fn set_closing(&mut self) {
-        self.leave();
+        self.leave(EndReason::Violation);
         self.state = State::Closing;
         self.await_end();
     }
@@ -305,14 +302,14 @@ impl Conversation {
     /// connection that broke.
     fn answer_close(&mut self) {
         // Deliveries that it has not acknowledged are requeued before it hears that all is over.
-        self.leave();
+        self.leave(EndReason::Goodbye);
         peer::send(&self.connection, self.version, &ConnectionCloseOk {});
         self.await_end();
     }
 
     /// Sends what is queued, and gives the peer a moment to close its side.
     fn finish(&mut self) {
-        self.leave();
+        self.leave(EndReason::Goodbye);
         self.connection.finish();
         self.await_end();
     }
@@ -323,9 +320,11 @@ impl Conversation {
         watch.closing(self.watch, self.endpoint.options.closing_timeout);
     }
 
-    /// Nothing more is read, and the client is in no vhost.
-    fn leave(&mut self) {
+    /// Nothing more is read, and the client is in no vhost: for what was noted, or else for what was seen.
+    fn leave(&mut self, seen: EndReason) {
         if let State::Open(open) = mem::replace(&mut self.state, State::Over) {
+            let facts = Facts::of(&self.connection, self.listening.is_stopping(), seen);
+            report::connection_closed(&self.connection, &open.peer().about.user, &facts);
             open.leave(&self.endpoint.broker);
         }
     }
@@ -352,16 +351,13 @@ impl Converse for Conversation {
             (Ended::StageFailed(e), _) => {
                 report::peer_fault(&self.connection, "stage", &e.to_string());
             }
-            (Ended::ByPeer { unconsumed }, State::Open(_)) if *unconsumed > 0 => {
+            (Ended::ByPeer { unconsumed: 1.. }, State::Open(_)) if !self.connection.is_closed() => {
                 report::peer_fault(&self.connection, "truncated", "closed inside a frame");
             }
-            (Ended::ByPeer { .. } | Ended::Failed(_), State::Open(open)) => {
-                let text = "client unexpectedly closed TCP connection";
-                report::connection_closed(&self.connection, &open.peer().about.user, text);
-            }
+            (_, State::Open(_)) => watch::look_given_up(&self.connection),
             _ => {}
         }
-        self.leave();
+        self.leave(cause::seen(ended));
     }
 }
 
@@ -405,7 +401,7 @@ impl Protocol for Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         // Also when the task is dropped with its runtime, or a panic unwinds it.
-        self.leave();
+        self.leave(EndReason::Lost);
         self.listening.router.watch.remove(self.watch);
         if std::thread::panicking() {
             self.connection.close();

@@ -15,6 +15,7 @@ use crosstie_transport::now_s;
 use parking_lot::Mutex;
 
 use super::peer::Peer;
+use crate::cause::Cause;
 use crate::report;
 
 /// The incomplete messages of a router's AMQP connections.
@@ -109,11 +110,7 @@ impl Incomplete {
                 }
             }
             for peer in late {
-                self.close(
-                    &peer,
-                    "incomplete_timeout_ms",
-                    "a message does not come to its end",
-                );
+                self.close(&peer, Cause::SlowContent);
             }
             if looked_at < SWEEP_MAX {
                 return;
@@ -130,18 +127,16 @@ impl Incomplete {
             let Some(largest) = largest.filter(|largest| bytes(&largest) > 0) else {
                 return;
             };
-            let text =
-                "holds most of the incomplete messages and open transactions, which are too many";
-            self.close(&largest, "memory_bytes_max", text);
+            self.close(&largest, Cause::AmqpMemory);
         }
     }
 
     /// What the peer holds is gone as soon as its reader hears of the end, and counts as gone now.
-    fn close(&self, peer: &Arc<Peer>, reason: &str, text: &str) {
+    fn close(&self, peer: &Arc<Peer>, cause: Cause) {
         self.set(peer, 0);
         self.closed.fetch_add(1, Ordering::Relaxed);
-        report::session_closed(&peer.connection, reason, text);
-        peer.force_close(text);
+        report::session_closed(&peer.connection, cause, cause.text());
+        peer.force_close(cause.text());
         peer.connection.flush();
         peer.connection.close();
     }

@@ -10,6 +10,7 @@ use crosstie_queues::{Fault, Outbox, Refused};
 use crosstie_transport::Refused as Unqueued;
 
 use super::peer::{self, Peer};
+use crate::cause::Cause;
 use crate::report;
 
 /// The outbox of one turn in a vhost. It is used under the vhost's lock, so it only encodes and
@@ -58,8 +59,8 @@ impl VhostOutbox {
             tokio::spawn(resume_when_sent(peer, room_bytes));
         }
         for peer in self.overrun.drain(..) {
-            let text = "an answer found its queue full";
-            report::session_closed(&peer.connection, "queue_bytes_max", text);
+            let cause = Cause::AnswerQueueFull;
+            report::session_closed(&peer.connection, cause, cause.text());
             peer.connection.close();
         }
         for (peer, channel, text) in self.closed.drain(..) {

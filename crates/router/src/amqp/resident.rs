@@ -22,6 +22,8 @@ use super::client::About;
 use super::handled::{End, Handled};
 use super::open::{Entered, Open};
 use super::peer;
+use crate::cause::Facts;
+use crate::end_reason::EndReason;
 use crate::report;
 use crate::router_state::RouterState;
 use crate::watch::WatchKey;
@@ -103,7 +105,7 @@ pub(crate) fn let_in(
     runtime.spawn(async move {
         let connection = Arc::clone(&resident.connection);
         pump(&connection, &mut resident).await;
-        resident.leave();
+        resident.leave(EndReason::Shutdown);
         connection.finish();
         crosstie_transport::uncork();
         connection.close();
@@ -115,16 +117,17 @@ impl Resident {
     fn end(&mut self, end: &End) {
         match end {
             End::ByClient => {
-                self.leave();
+                self.leave(EndReason::Goodbye);
                 peer::send(&self.connection, Version::default(), &ConnectionCloseOk {});
             }
             End::Fault(fault) => {
                 report::peer_fault(&self.connection, fault.code.name(), &fault.text);
+                self.leave(EndReason::Violation);
                 self.say_close(fault);
             }
             End::Answered | End::Forced | End::TurnedAway(_) => {}
         }
-        self.leave();
+        self.leave(EndReason::Shutdown);
         self.connection.finish();
     }
 
@@ -141,10 +144,11 @@ impl Resident {
         );
     }
 
-    fn leave(&mut self) {
+    fn leave(&mut self, seen: EndReason) {
         if let Some(open) = self.open.take() {
             let user = &open.peer().about.user;
-            report::connection_closed(&self.connection, user, "closed by the router");
+            let facts = Facts::of(&self.connection, false, seen);
+            report::connection_closed(&self.connection, user, &facts);
             open.leave(&self.broker);
         }
     }
@@ -181,7 +185,7 @@ impl Protocol for Resident {
 impl Drop for Resident {
     fn drop(&mut self) {
         // Also when the task is dropped with its runtime.
-        self.leave();
+        self.leave(EndReason::Shutdown);
         self.state.watch.remove(self.watch);
     }
 }

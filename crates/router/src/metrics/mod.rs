@@ -28,12 +28,12 @@ use prometheus_client::registry::Registry;
 
 use crate::amqp;
 use crate::counters::{self, Counter};
+use crate::end_reason::EndReason;
 use crate::joint_counts;
 use crate::pages::realms;
 use crate::request_counts;
 use crate::rlink_metrics;
 use crate::router_state::RouterState;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
 use crate::wamp::realm::SharedRealm;
 

@@ -8,8 +8,8 @@ use crosstie_routing::{Locality, Outbox, Pattern, Position, Publication, Realm, 
 use crosstie_transport::Connection;
 use crosstie_wamp::{Payload, Serializer};
 
+use crate::end_reason::EndReason;
 use crate::link::Link;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::{RECEIVERS_SEEN_MAX, SharedRealm, TRANSCODE_OUTSIDE_BYTES_MIN};

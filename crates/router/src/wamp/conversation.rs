@@ -7,11 +7,12 @@ use std::sync::Arc;
 use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 
 use crate::admission::Excess;
+use crate::cause::{self, Facts};
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::listen::Listening;
 use crate::report;
 use crate::serve::Converse;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::session::Stage;
 use crate::wamp::supervision::CLOSING_MAX;
@@ -79,12 +80,8 @@ impl Conversation {
             State::Opening | State::Over => None,
         };
         if let Some(mut open) = open {
-            let why = match EndReason::noted(&self.connection) {
-                Some(noted) => noted,
-                None if self.listening.is_stopping() => EndReason::Shutdown,
-                None => why,
-            };
-            open.session.leave(why);
+            let facts = Facts::of(&self.connection, self.listening.is_stopping(), why);
+            open.session.leave(facts.reason);
         }
     }
 
@@ -325,22 +322,12 @@ impl Converse for Conversation {
             (Ended::StageFailed(e), _) => {
                 report::peer_fault(&self.connection, "stage", &e.to_string());
             }
-            (Ended::ByPeer { unconsumed }, State::Open(_)) if *unconsumed > 0 => {
+            (Ended::ByPeer { unconsumed: 1.. }, State::Open(_)) if !self.connection.is_closed() => {
                 report::peer_fault(&self.connection, "truncated", "closed inside a message");
             }
-            // The system's own patience was over before the watch looked.
-            _ if self.connection.was_given_up() => {
-                EndReason::Stalled.note(&self.connection);
-                counters().count(Counter::ConnectionsClosedForStall);
-                report::peer_fault(&self.connection, "timeout", watch::STALLED);
-            }
-            _ => {}
+            _ => watch::look_given_up(&self.connection),
         }
-        self.leave(match ended {
-            Ended::Failed(_) => EndReason::Lost,
-            Ended::StageFailed(_) => EndReason::Violation,
-            _ => EndReason::Closed,
-        });
+        self.leave(cause::seen(ended));
     }
 }
 

@@ -9,7 +9,7 @@ use crosstie_routing::{Identity, JoinError, Refused as Unsent, error};
 use crosstie_wamp::{Dict, MessageType, SessionId};
 
 use crate::counters::{Counter, counters};
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 use crate::wamp::message_counts::Direction;
 use crate::wamp::pending::Wishes;

@@ -11,9 +11,9 @@ use crosstie_transport::{Connection, ConnectionLimits};
 use crosstie_wamp::{Dict, Message, SessionId};
 use tokio::sync::{oneshot, watch};
 
+use crate::end_reason::EndReason;
 use crate::origin;
 use crate::router_state::RouterState;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::handled::Handled;
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;

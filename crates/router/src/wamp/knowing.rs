@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crosstie_auth::wamp::cookie::Remembered;
 use crosstie_auth::wamp::{Hello, Method, Methods, Principal, Provider, Refusal, offers_cookie};
 
+use crate::cause::Cause;
 use crate::cookies::Jar;
 use crate::report;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::pending::Pending;
 use crate::wamp::session::Session;
 
@@ -76,9 +76,8 @@ impl Session {
             return;
         };
         for other in jar.forget(&self.peer.connection) {
-            let text = "another session with the same cookie has logged out";
-            EndReason::Killed.note(&other.connection);
-            report::session_closed(&other.connection, "wamp.close.logout", text);
+            let text = Cause::CookieLogout.text();
+            report::session_closed(&other.connection, Cause::CookieLogout, text);
             other.say_last("wamp.close.logout", text);
             other.connection.flush();
             other.connection.close();

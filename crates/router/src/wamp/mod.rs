@@ -14,7 +14,6 @@ mod control;
 pub(crate) mod conversation;
 mod draining;
 pub(crate) mod elsewhere;
-pub(crate) mod end_reason;
 mod entering;
 pub(crate) mod event_store;
 pub(crate) mod farewell;

@@ -11,11 +11,11 @@ use crosstie_store::EventKeeper;
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value};
 
+use crate::cause::Cause;
 use crate::cookies::Whose;
 use crate::counters::{Counter, Counters, counters};
 use crate::link::{Link, Wish};
 use crate::origin;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::{Frame, Peer, Wire};
@@ -197,6 +197,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         match reason {
             CloseReason::Unacknowledged => {
                 self.counters.count(Counter::SessionsClosedUnacknowledged);
+                Cause::Unacknowledged.note(&session.connection);
                 session.say_last(
                     UNACKNOWLEDGED_MAX,
                     "you have too many events to acknowledge",
@@ -204,6 +205,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
             }
             _ => {
                 self.counters.count(Counter::SessionsClosedForRefusal);
+                Cause::AnswerQueueFull.note(&session.connection);
                 session.say_last(QUEUE_FULL, "an answer found your queue full");
             }
         }
@@ -383,7 +385,7 @@ const UNACKNOWLEDGED_MAX: &str = "crosstie.error.unacknowledged_max";
 fn end_if_slow(peer: &Peer) {
     if peer.connection.overflow() == Overflow::Disconnect && !peer.connection.is_closed() {
         counters().count(Counter::SessionsClosedForSlowness);
-        EndReason::QueueFull.note(&peer.connection);
+        Cause::EventQueueFull.note(&peer.connection);
         peer.say_last(SLOW_CONSUMER, "an event found your queue full");
     }
 }

@@ -15,12 +15,12 @@ use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
+use crate::end_reason::EndReason;
 use crate::leaving::close_silent;
 use crate::link::Link;
 use crate::router_state::RouterState;
 use crate::sessions::Seen;
 use crate::timer::Timer;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::farewell::{Farewell, say_goodbye};
 use crate::wamp::handled::Handled;

@@ -6,8 +6,9 @@ use crosstie_wamp::codec::Unreadable;
 use crosstie_wamp::{Message, Serializer, SessionId};
 
 use crate::bound::Bound;
+use crate::cause::Facts;
+use crate::end_reason::EndReason;
 use crate::report::{Escaped, FAULTS};
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::hourly_lines::HourlyLines;
 use crate::wamp::outbox::Denied;
 use crate::wamp::peer::Peer;
@@ -66,6 +67,8 @@ impl RealmLog {
 
     /// A session is out of its realm, however that came. If the router ended it at a bound, the line is a warning.
     pub(super) fn session_left(&self, peer: &Peer, id: SessionId, who: &Identity, why: EndReason) {
+        let Facts { by, key, text, .. } = Facts::of_session(&peer.connection, why);
+        let by = by.name();
         if why == EndReason::QueueFull {
             if FAULTS.may_log() {
                 tracing::warn!(
@@ -74,13 +77,24 @@ impl RealmLog {
                     role = %Escaped(&who.authrole),
                     realm = %Escaped(&self.realm),
                     session = id.0,
-                    reason = "queue_bytes_max",
-                    "session closed: an answer found its queue full"
+                    by,
+                    reason = key.unwrap_or(why.name()),
+                    key,
+                    "session closed: {text}"
                 );
             }
         } else if SESSIONS.may_log() {
             let reason = why.name();
-            tell!(self, peer, who, session = id.0, reason, "session left");
+            tell!(
+                self,
+                peer,
+                who,
+                session = id.0,
+                by,
+                reason,
+                key,
+                "session left"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use crosstie_wamp::codec::Detail;
 use crosstie_wamp::{Dict, Payload, SessionId, Value};
 
 use crate::counters::{Counter, counters};
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::Peer;
 use crate::wamp::pending::Wishes;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use crosstie_routing::{Role, TakingOut};
 use crosstie_wamp::Payload;
 
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::Peer;

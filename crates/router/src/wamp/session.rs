@@ -14,9 +14,9 @@ use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::{Framing, FramingError, batched};
 use crosstie_wamp::{Dict, Message, Value};
 
+use crate::end_reason::{self, EndReason};
 use crate::listen::Listening;
 use crate::report;
-use crate::wamp::end_reason::{self, EndReason};
 use crate::wamp::farewell::GOING_AWAY;
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::message_counts::{Direction, is_of_sessions};

@@ -3,7 +3,7 @@
 use crosstie_routing::{Acknowledgement, Recalled, RetainedEvent};
 use crosstie_wamp::Payload;
 
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 use crate::wamp::event_store::Answers;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::realm::SharedRealm;

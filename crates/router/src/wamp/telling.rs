@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_routing::Denial;
 
 use crate::counters::counters;
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 use crate::wamp::outbox::{Left, RealmOutbox};
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;

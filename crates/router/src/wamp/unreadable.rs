@@ -14,7 +14,7 @@ use crosstie_wamp::codec::{self, TranscodeError, Unreadable};
 use crosstie_wamp::{Message, Payload, Serializer};
 
 use crate::counters::{Counter, counters};
-use crate::wamp::end_reason::EndReason;
+use crate::end_reason::EndReason;
 use crate::wamp::message_counts::Direction;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::realm::SharedRealm;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crosstie_transport::Connection;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::wamp::end_reason::EndReason;
+use crate::cause::Cause;
 
 /// Messages on their way. If nobody takes them the session ends: it could not be told what it has missed.
 pub(super) struct Delivery {
@@ -54,7 +54,7 @@ impl Drop for Delivery {
     fn drop(&mut self) {
         self.mailbox.hold(-self.held);
         if self.bytes.is_some() {
-            EndReason::Lost.note(&self.mailbox);
+            Cause::Undelivered.note(&self.mailbox);
             self.mailbox.close();
         } else if self.mailbox.is_finishing() && self.mailbox.queued_bytes() == 0 {
             // Those were the last words.

@@ -13,8 +13,9 @@ use crosstie_web::longpoll::Protocol;
 
 use super::Shared;
 use crate::admission::Admitted;
+use crate::cause::Facts;
+use crate::end_reason::EndReason;
 use crate::listen::Listening;
-use crate::wamp::end_reason::EndReason;
 use crate::wamp::open::HELLO_BYTES_MAX;
 use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::session::{Session, Stage};
@@ -149,12 +150,10 @@ impl Talk {
     }
 
     fn leave(&mut self) {
-        let why = match EndReason::noted(&self.session.peer.connection) {
-            Some(noted) => noted,
-            None if self.admitted.listening.is_stopping() => EndReason::Shutdown,
-            None => EndReason::Closed,
-        };
-        self.session.leave(why);
+        let is_stopping = self.admitted.listening.is_stopping();
+        let connection = &self.session.peer.connection;
+        let facts = Facts::of(connection, is_stopping, EndReason::Closed);
+        self.session.leave(facts.reason);
     }
 }
 

@@ -1,7 +1,4 @@
 //! Why sessions end: a word for the log and the metrics.
-
-use crosstie_transport::Connection;
-
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
@@ -79,17 +76,6 @@ impl EndReason {
             Self::RealmStopped => "realm_stopped",
             Self::Shutdown => "shutdown",
         }
-    }
-
-    /// Notes at the connection why it is about to be closed, for the code that sees its end.
-    pub(crate) fn note(self, connection: &Connection) {
-        connection.set_note(self as u8 + 1);
-    }
-
-    /// What was noted.
-    pub(crate) fn noted(connection: &Connection) -> Option<Self> {
-        let number = usize::from(connection.note()).checked_sub(1)?;
-        Self::ALL.get(number).copied()
     }
 }
 
