@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,22 +26,31 @@ RABBITMQ = json.loads((Path(__file__).parent / "returning/rabbitmq.json").read_t
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture
-def place(tmp_path) -> Iterator[Place]:
-    """A node that can be ended and started again."""
-    pages = tmp_path / "pages"
-    shutil.copytree(PAGES, pages)
-    shutil.copy(AUTOBAHN, pages)
-    place = Place(tmp_path)
-    yield place
-    place.router.stop()
+Play = Callable[[Place, Run, Path], object]
+PLAYS: dict[str, Play] = {
+    "amqp": lambda place, run, _: amqp_clients.play(place, run),
+    "wamp": wamp_clients.play,
+    "tasks": lambda place, run, _: amqp_clients.lost_tasks(place, run),
+    "confirmed": lambda place, run, _: amqp_clients.lost_tasks(place, run, CONFIRM="yes"),
+}
 
 
-@pytest.fixture
-def run(tmp_path) -> Iterator[Run]:
-    """Run clients' programs, which end with the test."""
-    with programs(tmp_path) as run:
-        yield run
+@pytest.fixture(scope="module")
+def played(tmp_path_factory) -> Iterator[dict[str, Future]]:
+    """Play all at once, each at a node of its own: clients wait for seconds between attempts."""
+    with ThreadPoolExecutor() as pool, ExitStack() as running:
+
+        def start(name: str) -> Future:
+            directory = tmp_path_factory.mktemp(name)
+            pages = directory / "pages"
+            shutil.copytree(PAGES, pages)
+            shutil.copy(AUTOBAHN, pages)
+            place = Place(directory)
+            running.callback(lambda: place.router.stop())
+            run = running.enter_context(programs(directory))
+            return pool.submit(PLAYS[name], place, run, directory)
+
+        yield {name: start(name) for name in PLAYS}
 
 
 def beside_rabbitmq(own: dict, judged: dict) -> dict:
@@ -47,8 +58,8 @@ def beside_rabbitmq(own: dict, judged: dict) -> dict:
     return {**own, **{f"{way}, RabbitMQ {RABBITMQ['version']}": judged[way] for way in own}}
 
 
-def test_clients_of_amqp_are_back_after_a_restart(place, run):
-    outcomes, told = amqp_clients.play(place, run)
+def test_clients_of_amqp_are_back_after_a_restart(played):
+    outcomes, told = played["amqp"].result()
     if os.environ.get("BLESS"):
         assert outcomes.keys() == RABBITMQ["back"].keys(), "not every client is installed"
     for name, outcome in outcomes.items():
@@ -61,17 +72,17 @@ def test_clients_of_amqp_are_back_after_a_restart(place, run):
         hold({"back": "clients of AMQP", "told": "AMQP, dialled"}[about], ways, table)
 
 
-def test_a_celery_publisher_loses_no_more_tasks_over_a_stop_than_with_rabbitmq(place, run):
-    lost = amqp_clients.lost_tasks(place, run)
+def test_a_celery_publisher_loses_no_more_tasks_over_a_stop_than_with_rabbitmq(played):
+    lost = played["tasks"].result()
     assert len(lost) <= max(RABBITMQ["tasks lost in stops"]), lost
 
 
-def test_a_celery_publisher_with_confirms_loses_no_task_over_a_stop(place, run):
-    assert amqp_clients.lost_tasks(place, run, CONFIRM="yes") == set()
+def test_a_celery_publisher_with_confirms_loses_no_task_over_a_stop(played):
+    assert played["confirmed"].result() == set()
 
 
-def test_clients_of_wamp_are_back_after_a_restart(place, run, tmp_path):
-    outcomes, told = wamp_clients.play(place, run, tmp_path)
+def test_clients_of_wamp_are_back_after_a_restart(played):
+    outcomes, told = played["wamp"].result()
     assert not os.environ.get("BLESS") or "Autobahn|JS in Chromium" in outcomes, "no chromium"
     hold("clients of WAMP", list(outcomes["wampy"]), outcomes)
     hold("WAMP, dialled", list(told["nexus"]), told)
