@@ -18,7 +18,15 @@ impl Model {
         payload: u64,
     ) -> bool {
         let rerouted = is_unavailable && self.reroute(from, invocation);
-        let failed = Err((payload, callee_error(is_unavailable)));
+        let is_interrupted = self
+            .calls
+            .iter()
+            .any(|call| call.callee == from && call.invocation == invocation && call.interrupted);
+        let uri = match is_interrupted {
+            true => error::CANCELED,
+            false => callee_error(is_unavailable),
+        };
+        let failed = Err((payload, uri));
         !rerouted && self.answer(from, invocation, false, failed)
     }
 

@@ -323,7 +323,12 @@ mod tests {
     #[test]
     fn a_slow_step_is_interrupted_before_it_is_killed() {
         let stop = Stop::default();
-        let sleeper = || Command::new("sleep").arg("60").spawn().unwrap();
+        // SIGINT is ignored by whatever a shell runs in the background, and by its children.
+        let sleeper = || {
+            let mut command = Command::new("env");
+            let command = command.args(["--default-signal=INT", "sleep", "60"]);
+            command.spawn().unwrap()
+        };
         let end = wait(sleeper(), Duration::ZERO, &stop).unwrap();
         assert!(matches!(end, End::Late));
         stop.wish();

@@ -267,7 +267,7 @@ fn what_goes_wrong() {
     );
     check(
         &["call", "a", "--realm", "b", "--url", &url],
-        2,
+        1,
         "no_such_realm",
     );
     check(&["call", "a", "--timeout", "5d", "--url", &url], 2, "unit");

@@ -1,4 +1,4 @@
-//! Who guesses passwords waits, and is counted.
+//! Wrong passwords are answered late, and counted.
 
 use crosstie_amqp::PROTOCOL_HEADER;
 use crosstie_amqp::method::ConnectionCloseOk;
@@ -7,7 +7,7 @@ use crate::pages::{page, pages};
 use crate::rig::{Client, Rig};
 
 #[test]
-fn failed_attempts_make_the_next_ones_wait() {
+fn wrong_passwords_are_answered_late_and_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
     let (_admin, place) = pages(&rig, directory.path());
@@ -22,12 +22,12 @@ fn failed_attempts_make_the_next_ones_wait() {
         client.send(0, &ConnectionCloseOk {});
         client.expect_end();
     }
-    // Who waits and then goes is not waited for.
+    // A client that leaves before its answer.
     let mut client = Client::connect(rig.address);
     client.write(&PROTOCOL_HEADER);
     client.start_ok("PLAIN", b"\0guest\0wrong");
     drop(client);
-    // Who knows the password waits as well, and is let in.
+    // The right password of a user whom others guess at.
     rig.client().open_channel(1);
     let (_, metrics) = page(&place, "/metrics");
     let count = |name: &str| {
@@ -36,7 +36,7 @@ fn failed_attempts_make_the_next_ones_wait() {
         let count = lines.find_map(|found| found.strip_prefix(&line));
         count.expect("is there").parse::<u32>().expect("a number")
     };
-    assert_eq!(count("failed"), 5);
-    // Three may fail without a consequence.
-    assert!((3..=4).contains(&count("delayed")), "{metrics}");
+    // The last one may not have been read when its client left.
+    assert!((5..=6).contains(&count("failed")), "{metrics}");
+    assert!(count("delayed") >= 3, "{metrics}");
 }

@@ -136,7 +136,7 @@ fn another_protocol_is_told_which_is_spoken() {
     let rig = Rig::start(directory.path());
     for header in [
         b"AMQP\x03\x01\x00\x00".as_slice(),
-        b"AMQP\x01\x01\x08\x00",
+        b"AMQP\x01\x01\x07\x00",
         b"GET / HTTP/1.1\r\n\r\n",
         b"\x7f\xf1\x00\x00",
         b"x",
