@@ -77,8 +77,8 @@ fn message(serializer: Serializer, data: &[u8]) {
     }
 }
 
-/// What is not doubtful can be read by receivers. What cannot is told in one line, and so it is in CBOR, which holds
-/// most, or it is not doubtful there.
+/// Receivers can read every value that is not doubtful. The text about an unreadable one is a single line. Converted to
+/// CBOR, which holds most, values are readable.
 fn readable(serializer: Serializer, data: &[u8], message: &Message<'_>) {
     let mut is_doubtful = false;
     let again = decode_to_pass_on(serializer, data, &LIMITS, &mut is_doubtful);
@@ -107,7 +107,7 @@ fn readable(serializer: Serializer, data: &[u8], message: &Message<'_>) {
             assert_eq!(
                 check_readable(&converted),
                 Ok(()),
-                "what is converted can be read"
+                "a converted value can be read"
             );
         }
     }

@@ -61,7 +61,7 @@ type Authid = [u8; 8];
 const FREE_MAX: u32 = 3;
 /// The first delay; each failure more doubles it.
 const DELAY_MIN_MS: u64 = 100;
-/// The longest delay of clients on this machine, where everybody has the same address.
+/// The longest delay of clients on this machine, where all clients have the same address.
 const LOCAL_DELAY_MAX_MS: u64 = 250;
 
 /// Places of one other machine for one authid.
@@ -113,7 +113,7 @@ impl Guesses {
 
     /// Credentials were right.
     pub fn note_right(&mut self, now_ms: u64, guess: Guess<'_>) {
-        // What never failed needs no exception.
+        // Attempts from this machine are never refused, so they need no exception.
         if guess.origin != Origin::Local {
             self.right.count(now_ms, (guess.origin, hash(guess.authid)));
         }

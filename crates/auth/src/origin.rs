@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Where an attempt comes from.
+/// The origin of an attempt to log in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// This machine: a loopback address, or a Unix socket.

@@ -191,7 +191,7 @@ fn judge_files(
     Ok(problems)
 }
 
-/// What is odd about the principals in files, or why they cannot be read.
+/// Oddities of the principals in files, or the reason why the files cannot be read.
 pub(crate) fn principals(
     methods: &Methods,
     roles: &Option<Vec<String>>,
@@ -277,7 +277,7 @@ fn definitions(
     Ok((unknown.collect(), wider(path, &definitions)))
 }
 
-/// What is not imported, and restricted somebody.
+/// The restrictions on users that are not imported.
 fn wider(path: &str, definitions: &Definitions) -> Option<String> {
     let mut parts = definitions.skipped.iter().filter(|part| part.is_wider);
     let first = &parts.next()?.what;

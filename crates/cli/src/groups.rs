@@ -1,4 +1,4 @@
-//! The list of commands in `crosstie --help`, in groups: nobody finds one of thirty in one list.
+//! The list of commands in `crosstie --help`, in groups: one of thirty is hard to find in one list.
 
 use std::fmt::Write;
 

@@ -173,7 +173,7 @@ fn main() -> ExitCode {
     }
     let command = groups::grouped(Arguments::command());
     let matches = command.get_matches_from(command_line(std::env::args_os()));
-    // What the derived command has matched its arguments read.
+    // The matches are those of the derived command, so that they can be read as its arguments.
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match arguments.command {
         Command::Start(arguments) => start::run(&arguments),

@@ -190,7 +190,7 @@ struct Told {
     started: String,
     /// Where it is reached and what is wrong there, each with its name.
     rows: Vec<(&'static str, String)>,
-    /// What `crossbar.get_worker` answers for each.
+    /// The answer of `crossbar.get_worker` for each.
     workers: Vec<Json>,
 }
 

@@ -151,7 +151,7 @@ fn advice(error: &ConnectError) -> Option<&'static str> {
     })
 }
 
-/// What the user can do about an ABORT, by its reason.
+/// Advice to the user about an ABORT, by its reason.
 fn advice_on_abort(reason: &str) -> &'static str {
     match reason {
         "wamp.error.no_such_realm" => "--realm names another realm.",

@@ -1,4 +1,4 @@
-//! What a key takes, in words for messages.
+//! The values that a key takes, in words for messages.
 
 use crate::catalogue::Kind;
 use crate::tree::quoted;

@@ -156,7 +156,7 @@ fn hand_over(mut proxy: Node, router: &mut Node, problems: &mut Vec<Problem>) {
     add_new(list, transports);
 }
 
-/// The roles of each realm that a proxy has a route for: nobody else comes through it.
+/// The roles of each realm that a proxy has a route for: sessions of other roles cannot join through it.
 fn admits(routes: &[Entry], at: Span) -> Value {
     let node = |value| Node { span: at, value };
     let roles = |route: &Entry| {

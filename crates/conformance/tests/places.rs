@@ -1,4 +1,5 @@
-//! What scenarios cite exists: a page of the specification and its heading, or a page of ours.
+//! Checks that every place that a scenario cites exists: a page of the specification and its heading, or a page of
+//! ours.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -50,7 +50,7 @@ impl Ledger {
         self.history.live.records()
     }
 
-    /// Which messages nobody has been sent, where the owner before this one ended in good order: for its vhost, behind
+    /// The messages that were never delivered, if the previous owner ended in good order. The vhost reads these after
     /// [`Self::records`].
     pub fn rested(&self) -> impl Iterator<Item = Record> {
         self.history.rested()

@@ -10,10 +10,10 @@ use crate::reader::{Reader, put};
 /// Who is to own a vhost next. What comes behind it is somebody's claim, and nothing else: its owner writes no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handed {
-    /// The node; empty: whoever has read the log along.
+    /// The node; empty: any node that has read the log along.
     pub to: Arc<str>,
-    /// From which place on nobody has been sent the messages of each queue
-    /// ([`crosstie_queues::Record::Rested`]); none where the owner did not end in good order, or is of an
+    /// The place in each queue from which on messages were never delivered
+    /// ([`crosstie_queues::Record::Rested`]). `None` if the owner did not end in good order, or is of an
     /// earlier version.
     pub rested: Option<Vec<(QueueId, i64)>>,
 }

@@ -35,7 +35,7 @@ pub(crate) struct History {
     is_unfinished: bool,
     /// Its owner has written its last.
     pub handed: Option<Handed>,
-    /// What that said of its queues, for the owner behind it.
+    /// The places from which on messages were never delivered, as `handed` had them, for the next owner.
     rested: Vec<(QueueId, i64)>,
     /// A batch of which only a part is there; it ends with the next one if its writer was deposed.
     partial: Option<Partial>,
@@ -135,7 +135,7 @@ impl History {
         self.rested = rested.unwrap_or_default();
     }
 
-    /// Which messages nobody has been sent, of the queues of which that is known.
+    /// The messages that were never delivered, of the queues of which that is known.
     pub(crate) fn rested(&self) -> impl Iterator<Item = Record> {
         let rested = self.rested.iter();
         rested.map(|(queue, fresh_from)| Record::Rested {

@@ -167,8 +167,8 @@ fn an_owner_that_hands_over_writes_nothing_more() {
     for (node, epoch) in [("b", 2), ("a", 3)] {
         let mut next = claimed(&mut log, node, 1);
         assert_eq!(next.status().epoch, epoch);
-        // The first one knows which messages nobody has been sent. The second one reads of an owner that
-        // has not said so.
+        // The first one knows which messages were never delivered. The second one reads of an owner that
+        // did not name them.
         let known = next.rested().map(|record| match record {
             Record::Rested { queue, fresh_from } => (queue, fresh_from),
             other => panic!("{other:?}"),

@@ -62,7 +62,7 @@ impl Node {
 
     /// Asks every process to end; the rest follows from their ends.
     pub(crate) fn begin_end(&mut self, outcome: Outcome) {
-        // Before anybody is sent away: a client that comes back too early finds nobody, and tries again.
+        // Before clients are disconnected: one that reconnects too early is refused, and tries again.
         self.close_listeners();
         self.ending = Some(Ending {
             since: Instant::now(),
@@ -188,7 +188,7 @@ impl Node {
     }
 
     /// A worker has ended for good: does the node end with it? Then its exit code is 1 also if the worker
-    /// ended well, as Crossbar.io's: nobody asked for it.
+    /// ended well, as Crossbar.io's: the operator did not ask for that end.
     pub(crate) fn pull_triggers(&mut self, exit: Exit) {
         let fired = triggers::fired(&self.triggers, exit, self.workers.len());
         if let Some(trigger) = fired {

@@ -41,7 +41,7 @@ pub(crate) fn bind(
     }
 }
 
-/// Binds the port, or the first of several that nobody has.
+/// Binds the port, or the first of several that is free.
 fn bind_first_free(tcp: &model::TcpEndpoint, options: TcpOptions) -> io::Result<Listener> {
     let (interface, first) = (tcp.interface, tcp.port);
     let bind = |port| {

@@ -19,7 +19,7 @@ use crate::wamp::elsewhere::{Outcome, Slot};
 pub(crate) struct Door {
     guesses: Mutex<Guesses>,
     start: Instant,
-    /// So that nobody foresees which credentials look alike.
+    /// Random keys, so that a client cannot foresee which credentials have equal hashes.
     keyed: RandomState,
     pending: Arc<AtomicUsize>,
     pending_max: usize,

@@ -1,4 +1,4 @@
-//! What WAMP clients find at a listener: RawSocket, and WebSockets at their paths.
+//! The endpoints of a listener for WAMP clients: RawSocket, and WebSockets at their paths.
 
 use std::io;
 use std::path::Path;

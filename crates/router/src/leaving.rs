@@ -18,8 +18,8 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// A client that has taken nothing for so long, while bytes wait for it, will not answer what it has not got.
 const DEAF_AFTER_S: u32 = 2;
 /// A client has so long to close a connection that the router has closed, and to read what was sent before: its answer
-/// changes nothing any more. What an AMQP client had not acknowledged is back in its queues; RabbitMQ does not wait for
-/// it at all.
+/// changes nothing any more. Messages that an AMQP client had not acknowledged are back in their queues. RabbitMQ does
+/// not wait for clients at all.
 pub(crate) const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 const CALLS_AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// As many are named.
@@ -27,7 +27,7 @@ const NAMED_MAX: usize = 10;
 
 /// Waits until the calls that are open now have been answered, those of these connections' sessions or all, or until
 /// `shutdown_timeout` is over. Calls that are open then end with an ERROR. A call that begins meanwhile is not waited
-/// for, so that a stop among busy clients has an end. Where there are timers.
+/// for, so that a stop among busy clients has an end. Runs on a runtime with timers.
 pub(crate) async fn drain(
     state: &RouterState,
     realms: &[Arc<SharedRealm>],
@@ -68,7 +68,7 @@ pub(crate) async fn drain(
     crosstie_transport::uncork();
 }
 
-/// How long everybody who is sent away has in all.
+/// The time that all clients have, together, to close their connections after they were told to leave.
 pub(crate) fn timeout(state: &RouterState) -> Duration {
     match state.says_goodbye {
         true => state.shutdown_timeout,
@@ -76,7 +76,7 @@ pub(crate) fn timeout(state: &RouterState) -> Duration {
     }
 }
 
-/// Waits until everybody who was sent away has gone, or their time is over.
+/// Waits until all clients that were told to leave have gone, or their time is over.
 pub(crate) fn await_all(state: &RouterState) {
     let begun = Instant::now();
     let deadline = begun + timeout(state);
@@ -109,7 +109,7 @@ pub(crate) fn await_all(state: &RouterState) {
     }
 }
 
-/// Ends the connections whose sessions were told GOODBYE, and that have been nobody's since: they
+/// Ends the connections whose sessions were told GOODBYE and that have had no session since: they
 /// have had as long as a new one has to become a session.
 pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
     tokio::time::sleep(state.handshake_timeout).await;

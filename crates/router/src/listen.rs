@@ -62,7 +62,7 @@ pub(crate) struct Listening {
     pub(crate) session_limits: RoleLimits,
     /// Where sessions of an authid are bounded.
     pub(crate) authids: Option<Authids>,
-    /// Where not every role may come by it.
+    /// The roles that may join through it, unless all may.
     pub(crate) admits: Option<Admits>,
     stopping: AtomicBool,
     /// Every session was told GOODBYE.
@@ -333,7 +333,7 @@ impl Listening {
         }
     }
 
-    /// What else is answered: with which status, and why.
+    /// The answer to any other request: its status, and the reason.
     pub(crate) fn answer(&self, request: &Request<'_>, excess: Option<Excess>) -> (u16, String) {
         if let Some(excess) = excess {
             return (503, excess.text().to_owned());

@@ -161,7 +161,7 @@ fn is_port(text: &str) -> bool {
         .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Names that lead here by whatever resolver: none of them can be anybody's page (RFC 6761 section 6.3).
+/// Names that lead here by any resolver: none of them can be another site's page (RFC 6761 section 6.3).
 fn is_loopback(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost")

@@ -22,7 +22,7 @@ pub struct WorkerOverview {
     pub components: Vec<ComponentOverview>,
     /// Times that one of them could not be started, or failed.
     pub component_failures: u64,
-    /// What is wrong with the worker itself.
+    /// The trouble of the worker itself.
     pub trouble: Option<String>,
 }
 

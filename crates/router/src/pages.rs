@@ -88,7 +88,7 @@ fn page_at(path: &str) -> Option<Page> {
     }
 }
 
-/// What is said at a WebSocket's path to a request that opens none.
+/// The answer at a WebSocket's path to a request that opens none.
 fn websocket_status(listening: &Listening, is_shown: bool) -> Response<Full<Bytes>> {
     if is_shown && listening.router.is_stopping() {
         return text(

@@ -1,4 +1,4 @@
-//! What browsers and load balancers ask for where there is no page: a look at a WebSocket's path, a picture of the site.
+//! Requests of browsers and load balancers for which there is no page: a WebSocket's path, a picture of the site.
 
 /// The page of a WebSocket, which probes of load balancers ask for.
 pub(crate) const WEBSOCKET_STATUS: &str =

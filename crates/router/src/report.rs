@@ -36,8 +36,8 @@ pub(crate) fn timed_out(connection: &Connection, cause: Cause) {
     }
 }
 
-/// A peer that is not let into a realm or a vhost, or not any more. What it is not known to have said is empty. It has no
-/// credentials in it.
+/// A peer that is not let into a realm or a vhost, or not any more. Fields that the peer has not sent are empty. There
+/// are no credentials in this.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Refused<'r> {
     /// As the peer is told it, where its protocol has words for it.

@@ -55,7 +55,7 @@ pub struct Router {
     pub(crate) transports: Mutex<Vec<RunningTransport>>,
     /// Operators' listeners that this router's threads serve.
     pub(crate) pages: Mutex<Vec<Weak<Listening>>>,
-    /// Fails once everybody has been sent away; there from the begin of the stop on.
+    /// Fails once all clients have been told to leave. Present from the begin of the stop on.
     pub(crate) dismissed: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
@@ -175,9 +175,9 @@ impl Router {
         ))
     }
 
-    /// Stops a realm: nobody joins it any more. Its open calls may be answered for as long as the shutdown timeout;
-    /// where there are none, its sessions are out of it when this returns. Their connections are closed so that the
-    /// clients come back, or the clients are told GOODBYE `wamp.close.close_realm`.
+    /// Stops a realm: no client can join it any more. Its open calls may be answered for as long as the shutdown
+    /// timeout; where there are none, its sessions are out of it when this returns. Their connections are closed so
+    /// that the clients come back, or the clients are told GOODBYE `wamp.close.close_realm`.
     pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
         let Some(realm) = self.state.remove_realm(name) else {
             return Err(StopError {

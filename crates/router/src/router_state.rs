@@ -64,7 +64,7 @@ pub(crate) struct RouterState {
     pub(crate) request_head_bytes_max: usize,
     pub(crate) challenge_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
-    /// What stops says GOODBYE, instead of closing connections so that their clients come back.
+    /// Whether a stop sends GOODBYE, instead of closing connections so that their clients come back.
     pub(crate) says_goodbye: bool,
     pub(crate) connections_max: usize,
     /// Connections by the addresses that they come from.

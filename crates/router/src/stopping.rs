@@ -1,4 +1,4 @@
-//! The end of a router: its listeners close, open calls are waited for, then everybody is sent away.
+//! The end of a router: its listeners close, open calls are waited for, then all clients are told to leave.
 
 use std::sync::{Arc, Weak, mpsc};
 
@@ -30,8 +30,8 @@ impl Router {
         }
     }
 
-    /// Closes every listener, has open calls answered or ended, and then sends everybody away. Several routers that are
-    /// to stop are told so first, and waited for afterwards.
+    /// Closes every listener, has open calls answered or ended, and then tells all clients to leave. Several routers
+    /// that are to stop are told so first, and waited for afterwards.
     pub fn begin_stop(&self) {
         self.close_listeners();
         let mut dismissed = self.dismissed.lock();
@@ -48,7 +48,7 @@ impl Router {
         });
     }
 
-    /// Does what [`Router::begin_stop`] does, waits a bounded time for everybody to go, and stops. Whether all that
+    /// Does what [`Router::begin_stop`] does, waits a bounded time for all clients to go, and stops. Whether all that
     /// should survive could be stored.
     pub fn stop(self) -> bool {
         self.begin_stop();

@@ -46,7 +46,7 @@ fn tls_from(
     Ok(config)
 }
 
-/// What failed with this key among the files, and why if the key is the reason.
+/// An error with this key among the files, with the reason if the key is at fault.
 pub(crate) fn explained(key: &Path, failed: io::Error) -> io::Error {
     let why = fs::read(key)
         .ok()
@@ -57,7 +57,7 @@ pub(crate) fn explained(key: &Path, failed: io::Error) -> io::Error {
     }
 }
 
-/// What clients may find odd about the files, or what keeps clients with certificates out.
+/// An oddity of the files for clients, or a reason why clients with certificates are refused.
 fn oddity(files: &TlsFiles) -> Option<String> {
     tls::oddity(files).or_else(|| {
         files.client_authorities.iter().find_map(|path| {

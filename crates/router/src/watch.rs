@@ -136,8 +136,8 @@ impl Watch {
         self.set_phase(key, Phase::Opening { within_s, asked_s });
     }
 
-    /// The client is asked for its credentials, for which it has `within` in all. What is left of the handshake's own
-    /// time, of `handshake` where a session went before, is left for later.
+    /// The client is asked for its credentials, for which it has `within` in all. The rest of the handshake's own time
+    /// is kept for later: all of `handshake`, if the connection had a session before.
     pub(crate) fn asked(
         &self,
         key: WatchKey,
@@ -339,7 +339,7 @@ fn stalled(connection: &Connection) -> Cause {
     }
 }
 
-/// What is said of a peer that has sent nothing.
+/// The log's text about a peer that has sent nothing.
 const UNUSED: &str = "it sent no byte within the time of a handshake";
 
 /// Connections looked at under one lock.
@@ -353,8 +353,8 @@ impl Watched {
         now_s.saturating_sub(self.since_s)
     }
 
-    /// A client that was asked, and has taken too long: what it was asked. Where handshakes are many, they have no more
-    /// than their own time.
+    /// Takes the question out, if the client has taken too long to answer. If too many handshakes are pending, they
+    /// have no more than their own time.
     fn take_overdue(&mut self, now_s: u32, is_crowded: bool) -> Option<Box<Asked>> {
         let Phase::Asked(asked) = &mut self.phase else {
             return None;

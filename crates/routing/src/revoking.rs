@@ -1,5 +1,5 @@
-//! What is remembered of principals ends before their next login: decisions of authorizers that are kept for them, and
-//! sessions that wait for their clients. Cookies are kept by the realm's owner, who is told.
+//! Ends the memory of principals before their next login: cached decisions of authorizers, and sessions that wait for
+//! their clients. Cookies are kept by the realm's owner, which gets a notice.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl<H> Realm<H> {
         self.work(now, self.steps_at_once_max, out);
     }
 
-    /// Somebody has sessions ended as by a logout, with what is remembered of their principals.
+    /// A caller ends sessions as by a logout, with all that is remembered of their principals.
     pub(crate) fn log_out(&mut self, whose: LoggedOut<'_>, out: &mut dyn Outbox<H>) {
         match whose {
             LoggedOut::Authid(authid) => self.forget_decisions_of(None, Some(authid), out),

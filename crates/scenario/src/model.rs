@@ -12,7 +12,7 @@ pub struct Feature {
     /// The file's name, for messages.
     pub file: String,
     pub title: String,
-    /// Where it is described: in the specification's text, or if it is our own, in this project's.
+    /// The section that describes it: of the specification, or if it is our own, of this project's text.
     pub section: String,
     /// Whether it is Crosstie's own, and the specification does not have it.
     pub is_own: bool,

@@ -102,9 +102,9 @@ impl Batch {
         parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
     }
 
-    /// What takes messages away and can be written without the rest, also before it, and then again
-    /// with it: what was handed over at once, and has nothing else in it but deliveries. A dead letter's
-    /// original is not of that kind, since it is handed over with the letter.
+    /// Records that take messages away and can be written without the rest, also before it, and then again
+    /// with it. They are of parts, handed over at once, that hold only departures and deliveries. A dead
+    /// letter's original is not among them, since its departure is handed over with the letter.
     pub(crate) fn departures(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
         let adds = |record: &Record| !record.is_departure() && !record.is_delivery();
         let parts = self.parts.iter();

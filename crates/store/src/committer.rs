@@ -118,8 +118,8 @@ impl Committer {
     }
 
     /// Has the store copied to a file that must not be there, between commits. `on_done` is called
-    /// from the committer's thread. What was told as committed before this is in the copy, and at its end
-    /// the records of `last`, which is called from that thread too. There is one at a time; another one
+    /// from the committer's thread. The copy has all that was reported as committed before, and at its
+    /// end the records of `last`, which is called from that thread too. There is one at a time; another one
     /// that waits is given up for this.
     pub fn back_up(
         &self,
@@ -190,7 +190,7 @@ struct Order {
     on_done: Box<OnDone>,
 }
 
-/// What only a copy has.
+/// Makes the records that only a copy has.
 type Last = dyn FnOnce() -> Batch + Send;
 
 /// How a backup went.

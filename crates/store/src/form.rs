@@ -59,9 +59,9 @@ const MESSAGE_TABLES: &str = "
     ) STRICT;
 ";
 
-/// A store whose vhosts have ended in good order has a table more: from which place on nobody has been sent the
-/// messages of a queue. A program that does not know it would go on without forgetting it, and is refused
-/// by the version. [`AWAKE`] is how it is again while it is used.
+/// A store whose vhosts have ended in good order has a further table: for each queue, the place from which on
+/// messages were never delivered. A program that does not know that table would leave outdated rows in it, so
+/// the version refuses such a program. [`AWAKE`] restores the ordinary form while the store is in use.
 pub(crate) const RESTED_VERSION: i64 = 2;
 
 pub(crate) const RESTED: &str = "

@@ -95,7 +95,7 @@ impl Reader {
     }
 }
 
-/// Whether it says from where on nobody has been sent a queue's messages.
+/// Whether the store has the table of messages that were never delivered.
 pub(crate) fn is_rested(connection: &Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(version == RESTED_VERSION)

@@ -80,14 +80,14 @@ impl Store {
         Ok((store, restored))
     }
 
-    /// What is kept is used from now on: a store does not say any more what it does of vhosts that have
-    /// ended in good order.
+    /// The vhosts run from now on: drops the table that a store has only of vhosts that have ended in
+    /// good order.
     pub fn wake(&mut self) -> Result<(), StoreError> {
         match self.try_wake() {
             Err(error) if error.is_full() => {}
             other => return other,
         }
-        // What makes room is for this too.
+        // The file is full: the reserve is there for this write, too.
         let pages_max = self.pages_max();
         if let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) {
             reserve.give_up();

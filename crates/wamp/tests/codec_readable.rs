@@ -1,5 +1,5 @@
-//! What common receivers can read, row by row: each row is one value in the arguments of a message. What is in the
-//! tables was found by running the libraries (docs/values.md).
+//! Values that common receivers can or cannot read, one a row, each in the arguments of a message. The tables were
+//! found by running the libraries (docs/values.md).
 
 #[allow(dead_code, reason = "shared with the other tables")]
 mod codec_oracle;
@@ -20,7 +20,7 @@ fn message_around(serializer: Serializer, value: &[u8]) -> Vec<u8> {
     [head, value.to_vec(), tail].concat()
 }
 
-/// What is said of the value: nothing, or where it is and why it cannot be read.
+/// The text about an unreadable value: its place, and the reason. Readable values have none.
 #[track_caller]
 fn judge(serializer: Serializer, value: &[u8]) -> Option<String> {
     let bytes = message_around(serializer, value);
@@ -29,7 +29,7 @@ fn judge(serializer: Serializer, value: &[u8]) -> Option<String> {
     let unreadable = check_readable(message.payload().unwrap()).err();
     assert!(
         is_doubtful || unreadable.is_none(),
-        "what cannot be read was doubtful before"
+        "an unreadable value was doubtful before"
     );
     unreadable.map(|unreadable| unreadable.to_string())
 }
@@ -317,7 +317,7 @@ fn cbor_tags_with_what_is_not_theirs() {
     );
 }
 
-/// What is counted goes on from the arguments into the keyword arguments, and the place says which it is.
+/// Counts go on from the arguments into the keyword arguments; a place names the part that it is in.
 #[test]
 fn both_parts_of_a_payload() {
     let (args, kwargs) = (unhex("81 d81c 80"), unhex("a1 616b d81d 00"));

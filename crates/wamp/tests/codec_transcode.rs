@@ -222,7 +222,7 @@ fn tags_with_a_form_elsewhere() {
         // 1.12 as Python's Decimal is written, of which Crossbar.io makes text.
         ("c4 82 21 1870", r#""1.12""#, "a4 312e3132"),
         ("c4 82 01 c24105", r#""5E+1""#, "a4 35452b31"),
-        // What says of itself that it is CBOR.
+        // CBOR's tag of self-described CBOR.
         ("d9d9f7 01", "1", "01"),
         ("d9d9f7 d9d9f7 81 d9d9f7 c24105", "[5]", "91 05"),
         // JavaScript's Uint8Array.

@@ -13,7 +13,7 @@ pub struct Disk {
     queues: BTreeMap<QueueId, (Arc<str>, Record)>,
     bindings: Vec<Binding>,
     messages: BTreeMap<(QueueId, i64), StoredMessage>,
-    /// From which place on nobody has been sent the messages of a queue, as long as the vhost rests.
+    /// The place in each queue from which on messages were never delivered, as long as the vhost rests.
     rested: BTreeMap<QueueId, i64>,
 }
 

@@ -5,9 +5,9 @@ use super::cookie::{Remembered, Stamp};
 use super::{Cryptosign, Method, Methods, Scram, Ticket, Tls, WampCra};
 use crate::wamp::mac::hmac;
 
-/// What the configuration has of a principal.
+/// Whether the configuration has a principal, with its stamp.
 enum Standing {
-    /// An authenticator or an issuer says who is a principal.
+    /// An authenticator or an issuer vouches for principals.
     Elsewhere,
     Unknown,
     Known(Stamp),

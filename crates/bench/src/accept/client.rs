@@ -26,7 +26,7 @@ pub(crate) const ROLE: &str = "accept-client";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
     pub endpoint: Endpoint,
-    /// Where its connections come from; none if the kernel is to choose.
+    /// The source address of its connections. With `None` the kernel chooses one.
     pub source: Option<Ipv4Addr>,
 }
 

@@ -33,8 +33,8 @@ impl Report {
     }
 }
 
-/// Measures, prints to standard output, and writes the results file if one was asked for. What was
-/// found before an error is printed and written all the same. Whether there is something, no round of any
+/// Measures, prints to standard output, and writes the results file if one was asked for. Results from
+/// before an error are printed and written all the same. Whether there is something, no round of any
 /// subject failed, and every peer that was asked for is installed.
 pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> {
     instrument.common().check()?;
@@ -143,7 +143,7 @@ impl<I: Instrument> Run<I> {
         outcome
     }
 
-    /// A process that used no processor did not serve the URL: its figures would be somebody else's.
+    /// A process that used no processor did not serve the URL: its figures would be those of another process.
     fn warn_of_idle_processes(&mut self, before: &CpuTime) {
         let named = &self.instrument.common().pids;
         let is_idle = CpuTime::of(&self.site.pids).since(before) == 0;

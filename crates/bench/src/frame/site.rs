@@ -22,7 +22,7 @@ pub(crate) struct Site {
     pub(crate) network: Network,
     pub(crate) allowed: Vec<usize>,
     pub(crate) stop: Stop,
-    /// Of somebody else's server: the processes that were named, and all their descendants.
+    /// Of a server that the bench did not start: the processes that were named, and all their descendants.
     pub(crate) pids: Vec<u32>,
     pub(super) progress: ProgressBar,
 }

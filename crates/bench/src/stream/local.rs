@@ -126,7 +126,7 @@ pub(crate) fn ports_per_address() -> usize {
     port_range().len()
 }
 
-/// The last of the kernel's ports, and at most an eighth of them: the others stay free for everybody.
+/// The last of the kernel's ports, and at most an eighth of them: the others stay free for other programs.
 fn reserved(kernels: RangeInclusive<u16>) -> RangeInclusive<u16> {
     let (first, last) = kernels.into_inner();
     let count = ((last - first) / 8 + 1).min(PORTS_MAX);

@@ -39,7 +39,7 @@ impl RoutersOptions {
         require(!is_named_twice, "a --case names its own serializer")
     }
 
-    /// Threads of the router that is started; somebody else's are not known.
+    /// Threads of the router that the bench starts; those of a server given by URL are not known.
     pub(crate) fn own_threads(&self) -> Option<usize> {
         self.server.url.is_none().then_some(self.threads)
     }

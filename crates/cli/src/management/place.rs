@@ -69,7 +69,7 @@ pub(crate) fn reached(url: &str, found: &Occupant, directory: &Path) -> anyhow::
     if let (Some(socket), Some(folder)) = (names.next(), names.next()) {
         candidates.push(directory.join(folder).join(socket));
     }
-    // What the node sees, where this user may look; the number is its own in the same container alone.
+    // The node's own root, if this user may read it; the process id is the node's only within the same container.
     if let Some(pid) = found.pid.filter(|pid| is_held_by(directory, *pid)) {
         let inside = said.strip_prefix("/").unwrap_or(said);
         candidates.push(

@@ -185,6 +185,6 @@ pub struct Skipped {
     /// What and which: `policy 'ha' in vhost '/'`.
     pub what: String,
     pub why: String,
-    /// Without it somebody may do more than before.
+    /// Without it a user may do more than in RabbitMQ.
     pub is_wider: bool,
 }

@@ -135,7 +135,7 @@ impl Command {
         {
             variables.insert(name.into(), value.into());
         }
-        // What a program in Python prints is in the log at once, as on Crossbar.io.
+        // The log has the output of a Python program at once, as on Crossbar.io.
         variables
             .entry("PYTHONUNBUFFERED".into())
             .or_insert_with(|| "1".into());

@@ -107,7 +107,7 @@ impl Hosted {
         }
     }
 
-    /// What pages and metrics tell of it.
+    /// The component's part of pages and metrics.
     pub(crate) fn overview(&self) -> ComponentOverview {
         let (state, reason) = self.condition();
         ComponentOverview {
@@ -286,8 +286,8 @@ impl Node {
         components.iter_mut().for_each(|own| own.is_needed = true);
     }
 
-    /// A component did not start. If that happens with the node's own start, nobody has come to rely on
-    /// anything yet: a node that lacks a part is worse than none, as Crossbar.io has it.
+    /// A component did not start. If that happens during the node's own start, the node ends, as
+    /// Crossbar.io's: no client relies on it yet, and a node that lacks a part is worse than none.
     pub(crate) fn end_without_component(&mut self, id: &str) {
         let is_needed = self.worker(id).is_some_and(Worker::needs_components);
         if is_needed && !self.is_ready() {

@@ -208,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// What its end counts as for the node.
+    /// The kind of exit that its end is to the node.
     fn exit(&self, verdict: &Verdict) -> Exit {
         match verdict.is_success {
             _ if self.kind() == "guest" => Exit::Guest,

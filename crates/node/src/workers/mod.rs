@@ -144,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// What is wrong with its process.
+    /// The trouble that its process is in.
     fn trouble(&self) -> Option<String> {
         let process = self.process.as_ref()?;
         let last_end = process.last_end().unwrap_or_default();
@@ -156,7 +156,7 @@ impl Worker {
         }
     }
 
-    /// What pages and metrics tell of it.
+    /// The worker's part of pages and metrics.
     pub(crate) fn overview(&self) -> WorkerOverview {
         let (status, trouble) = (self.status(), self.trouble());
         WorkerOverview {

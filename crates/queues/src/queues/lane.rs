@@ -90,7 +90,7 @@ impl Lane {
         }
     }
 
-    /// The first that nobody has been sent.
+    /// The first message that was never delivered.
     pub(crate) fn first_fresh(&self) -> Option<&Entry> {
         self.line.iter().find(|entry| !entry.is_redelivered)
     }

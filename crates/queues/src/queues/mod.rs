@@ -43,7 +43,7 @@ pub(crate) struct Queues {
     next_id: QueueId,
     /// By what a store calls them; only until it has given back what it kept.
     restoring: BTreeMap<QueueId, QueueKey>,
-    /// From which place on nobody has been sent the messages of those; as long.
+    /// The place in each of those from which on messages were never delivered; kept as long.
     rested: BTreeMap<QueueId, i64>,
     /// Those that have something for somebody, or something that has to go, later.
     postponed: VecDeque<QueueKey>,

@@ -1,4 +1,4 @@
-//! What a store is told when the vhost ends in good order: which messages have been delivered before.
+//! Records for the store when the vhost ends in good order: which messages have been delivered before.
 
 use std::collections::BTreeMap;
 

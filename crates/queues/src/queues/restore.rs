@@ -109,8 +109,8 @@ impl Queues {
         keys
     }
 
-    /// Notes which messages of a queue nobody has been sent, if that is known; takes out those that were
-    /// out for one time too many when the vhost ended.
+    /// Notes which messages of a queue were never delivered, if that is known. Takes out those whose last
+    /// delivery before the vhost ended exceeded the delivery limit.
     fn judge_restored(&mut self, key: QueueKey, fresh_from: Option<i64>) -> Vec<Entry> {
         let Some(queue) = self.queues.find_mut(key) else {
             return Vec::new();

@@ -21,8 +21,8 @@ impl<H> Vhost<H> {
     }
 
     /// Nothing is sent to a connection any more; whether that is news. All of its channels are shut before
-    /// any is closed: what one held goes to no other, and all is back in its place before anybody else is
-    /// given any.
+    /// any is closed: messages that one held go to no other of them, and all are back in their places
+    /// before another consumer gets any.
     pub(super) fn shut_connection(&mut self, key: ConnectionKey, out: &mut dyn Outbox<H>) -> bool {
         let Some(channels) = self.channels.shut_connection(key, out) else {
             return false;

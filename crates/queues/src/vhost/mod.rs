@@ -83,7 +83,7 @@ pub struct Vhost<H> {
     transactions: Transactions,
     settlements: Settlements,
     ledger: Ledger,
-    /// Nobody comes any more.
+    /// The vhost accepts no connection any more.
     has_ended: bool,
     /// Where a message goes: emptied, and used again.
     targets: Vec<QueueKey>,

@@ -6,7 +6,7 @@ use crate::instrument::headlines;
 use crate::metric::{Metric, number};
 use crate::run::{Group, OWN, Run, Spread};
 
-/// How benches call the peers that they start, and how everybody does.
+/// The benches' names of the peers that they start, and the peers' usual names.
 const PEERS: [(&str, &str); 5] = [
     ("crossbar", "Crossbar.io"),
     ("rabbitmq", "RabbitMQ"),
@@ -50,7 +50,7 @@ pub(super) fn sentences(runs: &[&Run]) -> Markup {
     }
 }
 
-/// What a peer's operation costs over ours, by the first figure that both have.
+/// The cost of a peer's operation divided by that of ours, by the first figure that both have.
 fn cost(group: &Group, peer: &str, headlines: &[impl AsRef<str>]) -> Option<f64> {
     let of = |name: &str| {
         let mut subjects = group.subjects.iter();

@@ -41,10 +41,10 @@ pub(super) enum Channel {
         key: ChannelKey,
         assembly: Option<Box<Assembly>>,
     },
-    /// The broker has closed it; what comes before the client's answer is nobody's.
+    /// The broker has closed it, and drops the frames that come before the client's answer.
     Closing,
-    /// The client has closed it at that time. Frames that it had sent behind `channel.close` before it
-    /// could read the answer are nobody's, either.
+    /// The client has closed it at that time. The broker also drops frames that the client had sent behind
+    /// `channel.close` before it could read the answer.
     Closed { at: Instant },
 }
 

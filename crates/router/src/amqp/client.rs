@@ -34,7 +34,7 @@ pub(crate) struct About {
     pub(crate) name: String,
     /// The properties `product` and `version`.
     pub(crate) client: String,
-    /// Where it is, if another node has passed it on.
+    /// The client's address, if another node has passed the connection on.
     pub(crate) from: Option<Box<str>>,
 }
 

@@ -17,7 +17,7 @@ use crate::door::origin;
 pub(crate) struct Logins {
     guesses: Mutex<Guesses>,
     start: Instant,
-    /// So that nobody foresees which passwords look alike.
+    /// Random keys, so that a client cannot foresee which passwords have equal hashes.
     keyed: RandomState,
     /// Where there are timers.
     pub(super) keeper: Handle,

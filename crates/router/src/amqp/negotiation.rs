@@ -38,7 +38,7 @@ pub(super) struct Negotiation {
     away: Option<Box<TurnedAway>>,
 }
 
-/// What follows a method of a client that has not entered a vhost yet.
+/// The step after a method of a client that has not entered a vhost yet.
 pub(super) enum Next {
     /// Its next method.
     Method,

@@ -291,7 +291,7 @@ impl Holder for Opening {
         let ending = || "the node is ending".to_owned();
         let broker = self.state.amqp().ok_or_else(ending)?;
         let (done, made) = std::sync::mpsc::channel();
-        // What is copied becomes a log, which does not say which messages have been delivered.
+        // The copy becomes a log, which does not hold which messages have been delivered.
         broker
             .shared
             .back_up(path.to_owned(), Batch::default, move |made| {

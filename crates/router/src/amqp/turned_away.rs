@@ -19,7 +19,7 @@ pub(super) struct TurnedAway {
     pub(super) is_silent: bool,
 }
 
-/// What a client asks for, for the log where it is turned away.
+/// The user and the vhost that a client asks for, for the log if it is refused.
 #[derive(Clone, Default)]
 pub(super) struct Tried {
     pub(super) user: String,

@@ -246,8 +246,8 @@ impl SharedVhost {
         turn.finish();
     }
 
-    /// Ends the vhost in good order, and says from which place on nobody has been sent the messages of each
-    /// queue. All that is to be kept is handed over.
+    /// Ends the vhost in good order, and hands over all that is to be kept. Returns the place in each queue
+    /// from which on messages were never delivered.
     pub(super) fn rest(&self) -> Vec<(QueueId, i64)> {
         self.stop();
         let mut outbox = VhostOutbox::default();

@@ -1,4 +1,4 @@
-//! All cookies of a router: who is logged out by another session is not to come back by one.
+//! All cookies of a router: a principal that another session logs out is not to come back by one.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,7 @@ use super::Jar;
 #[derive(Default)]
 pub(crate) struct Jars(Mutex<Vec<Weak<Jar>>>);
 
-/// Whose logins are to be forgotten.
+/// The principals whose logins are to be forgotten.
 #[derive(Clone, Debug)]
 pub(crate) enum Whose {
     Authid(String),

@@ -121,7 +121,7 @@ impl Session {
     /// A session is in its realm, and was told so or could not be.
     pub(super) fn conclude(&mut self, welcomed: Result<(), Unsent>) -> ControlFlow<()> {
         match welcomed {
-            // It came in while everybody was told to leave.
+            // The session joined while all clients were told to leave.
             Ok(()) if self.listening.is_stopping() => {
                 match self.listening.router.says_goodbye {
                     true => {
@@ -146,13 +146,13 @@ impl Session {
     }
 }
 
-/// What others may be told of a session's `authextra`: not what only its own client has a use for.
+/// The part of a session's `authextra` that other sessions may see: not what only its own client has a use for.
 fn shown(mut extra: Dict) -> Dict {
     extra.retain(|(key, _)| key != "verifier" && key != "scram_server_signature");
     extra
 }
 
-/// What there are few of is shared by all sessions.
+/// All sessions share the few names of methods and providers.
 fn identity(principal: &Principal) -> Identity {
     static METHODS: LazyLock<[Arc<str>; Method::ALL.len()]> =
         LazyLock::new(|| Method::ALL.map(|method| method.name().into()));

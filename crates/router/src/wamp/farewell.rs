@@ -47,12 +47,12 @@ impl Farewell<'static> {
 pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
     let details = vec![("message".to_owned(), Value::from(farewell.text))];
     let reason = Cow::Borrowed(farewell.reason);
-    // Whoever cannot be told any more finds its connection closed.
+    // A client that cannot be told any more finds its connection closed.
     let _ = peer.send_counted(messages, &Message::Goodbye { details, reason });
 }
 
 /// Closes the connection of a session as of one that is to come back: GOODBYE, which is the specification's way, tells
-/// JavaScript clients that they were sent away on purpose. What waits for the client is sent before.
+/// JavaScript clients that they were sent away on purpose. Output that waits for the client is sent before.
 pub(crate) fn close_for_return(peer: &Peer) {
     let framing = peer.wire.framing;
     peer.connection

@@ -25,7 +25,7 @@ use crate::wamp::rate::Halt;
 use crate::wamp::session::{Session, Stage, State};
 use crate::watch::{Asked, WatchKey};
 
-/// What is kept of a HELLO may be twice as much as it was long, and some for itself and the watch.
+/// Bytes that a pending handshake holds for itself and the watch, besides up to twice the length of HELLO.
 const HELD_BYTES: usize = 2_048;
 
 impl Session {

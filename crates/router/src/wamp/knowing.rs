@@ -33,8 +33,8 @@ impl Session {
         None
     }
 
-    /// Who is to be known again, by the methods that it has logged in with: not who has proven nothing, of whom there may
-    /// be any number.
+    /// The principal that a cookie is to stand for, with its stamp by the methods that it has logged in with. Anonymous
+    /// principals, of which there may be any number, and those known by a cookie have none.
     pub(super) fn to_remember(
         &self,
         principal: &Principal,

@@ -219,7 +219,7 @@ async fn watch(
     }
 }
 
-/// What realms are to forget of those principals. Cookies are judged when a client comes with one.
+/// The principals that realms are to forget. Cookies are judged when a client comes with one.
 fn revocation(revoked: &[(Method, String)], ends_sessions: bool) -> Revocation {
     let mut revocation = Revocation::new(ends_sessions);
     for (method, authid) in revoked {

@@ -85,7 +85,7 @@ impl Session {
     }
 }
 
-/// What is told of a principal that is not let in.
+/// The report of a principal that is not let in.
 fn told<'r>(refusal: &'r Refusal, principal: &'r Principal) -> Refused<'r> {
     let method = Some(principal.authmethod);
     refused(refusal, &principal.authid, &principal.realm, method)

@@ -43,7 +43,7 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     store: Option<&'a EventKeeper>,
     /// What an authorizer is to be asked about the present message.
     pub(crate) asked: Option<Box<Question>>,
-    /// Whose logins are forgotten.
+    /// The principals whose logins are forgotten.
     pub(crate) logged_out: Option<Box<Whose>>,
     /// A receiver of the present message that takes events too slowly, and whose publishers wait for it.
     pub(crate) slow: Option<Arc<Connection>>,

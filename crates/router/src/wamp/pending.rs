@@ -58,9 +58,9 @@ pub(super) enum Waits {
     },
 }
 
-/// What is to be looked at when it is a handshake's turn.
+/// The credentials to be looked at when it is a handshake's turn.
 pub(super) enum Look {
-    /// What followed from HELLO.
+    /// The step that followed from HELLO.
     Hello(Box<Step>),
     Authenticate {
         signature: String,
@@ -69,7 +69,7 @@ pub(super) enum Look {
 }
 
 impl Pending {
-    /// What is told of a refusal that ends it.
+    /// The report of a refusal that ends it.
     pub(super) fn refused<'r>(&'r self, refusal: &'r Refusal) -> Refused<'r> {
         let handshake = &self.handshake;
         let authid = handshake.authid().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Pending {
     }
 }
 
-/// What is told of a refusal.
+/// The report of a refusal.
 pub(super) fn refused<'r>(
     refusal: &'r Refusal,
     authid: &'r str,

@@ -17,7 +17,7 @@ use crate::wamp::started_role::StartedRole;
 const ENDED_MAX: usize = 1_024;
 
 impl SharedRealm {
-    /// Lets nobody in any more, and takes everybody out: with a GOODBYE, or closed so that they come back.
+    /// Refuses new sessions, and ends all others: with a GOODBYE, or closed so that their clients come back.
     pub(crate) fn stop(&self, says_goodbye: bool) -> Vec<Peer> {
         let taking_out = {
             let mut realm = self.realm.lock();

@@ -32,7 +32,7 @@ impl Session {
             Ok(message) => message,
             Err(e) => return self.message_fault(bytes, &e),
         };
-        // What says who a session is, or that it ends, is no request that could be refused.
+        // HELLO, GOODBYE and ABORT are no requests that could be refused.
         if let State::Joined { realm, key } = &self.state
             && realm.lone_surrogates == LoneSurrogates::Refuse
             && !matches!(

@@ -1,4 +1,4 @@
-//! What follows an input to a realm, outside its lock: log lines and counters.
+//! Log lines and counters that follow an input to a realm, outside its lock.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
 
 impl SharedRealm {
-    /// Tells and counts who has left, what was denied, and what has no form in a serializer. Nothing is sent before
-    /// cookies are forgotten.
+    /// Logs and counts sessions that have left, denied requests, and events that have no form in a serializer. Nothing
+    /// is sent before cookies are forgotten.
     #[cold]
     pub(super) fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
         if let Some(whose) = &outbox.logged_out

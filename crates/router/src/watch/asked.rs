@@ -12,7 +12,7 @@ pub(crate) struct Asked {
     pub(crate) authid: Box<str>,
     pub(crate) realm: Box<str>,
     pub(crate) method: Method,
-    /// What is left of the handshake's own time.
+    /// The rest of the handshake's own time.
     pub(super) left_s: u32,
     /// How long the client may take, in all, and has taken before.
     pub(super) within_s: u32,

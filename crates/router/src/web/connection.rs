@@ -29,7 +29,7 @@ const STREAMS_MAX: u32 = 100;
 /// Streams that a client has given up before they were answered, at once: beyond, it is after our work
 /// alone (CVE-2023-44487).
 const RESETS_MAX: usize = 20;
-/// What an answer may take to be read.
+/// The time that a client may take to read an answer.
 const REST_MAX: Duration = Duration::from_secs(2);
 
 /// How long those who have asked before their listener stopped are still answered: an answer may wait for a call.

@@ -234,7 +234,7 @@ pub(super) struct Wire {
     stream: ConnectionStream,
     exchange: Arc<Exchange>,
     connection: Arc<Connection>,
-    /// What hyper's buffer has grown by for a long head.
+    /// The bytes that hyper's buffer has grown by for a long head.
     grown: Option<(usize, Held)>,
 }
 

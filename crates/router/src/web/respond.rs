@@ -45,7 +45,7 @@ pub(super) async fn respond(
     response
 }
 
-/// What a request's head comes to.
+/// The length of a request's head.
 fn head_bytes(request: &Request<Incoming>) -> isize {
     let headers = request.headers().iter();
     let headers = headers.map(|(name, value)| name.as_str().len() + value.len());

@@ -147,7 +147,7 @@ impl Upgrades {
         remove_hop_by_hop(&mut head.headers);
         if !is_open {
             counted.end(Outcome::Unexpected);
-            // What it says instead is the client's to read.
+            // The client reads the backend's answer as it is.
             let body = Passing::body(answered.into_body(), place, Some(self.timeout));
             return Response::from_parts(head, body);
         }
@@ -192,7 +192,7 @@ fn ask_for_upgrade(headers: &mut HeaderMap) {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
 }
 
-/// What a request is answered that opens no WebSocket where one is.
+/// The answer at a WebSocket's path to a request that opens none.
 pub(super) fn no_upgrade(request: &Request<Incoming>, shows_status: bool) -> Response<Body> {
     let is_probe = !names(request.headers(), &UPGRADE, "websocket");
     match *request.method() {

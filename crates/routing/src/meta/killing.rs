@@ -33,7 +33,7 @@ pub(super) enum Whom {
     Authid(String),
     Authrole(String),
     All,
-    /// Principals that are gone, whom nobody has asked for.
+    /// Principals that are gone; their sessions end without a caller's request.
     Revoked(Box<Revocation>),
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Killing {
     whom: Whom,
     reason: String,
     message: Option<String>,
-    /// `None`: nobody waits for the answer.
+    /// `None`: no caller waits for the answer.
     asked: Option<Asked>,
     /// The caller.
     spared: Option<SessionKey>,
@@ -68,7 +68,7 @@ impl Whom {
         }
     }
 
-    /// Whose logins are to be forgotten, if the sessions are ended for a logout.
+    /// The principals whose logins are to be forgotten, if the sessions are ended for a logout.
     fn logged_out(&self) -> Option<LoggedOut<'_>> {
         match self {
             Self::Authid(authid) => Some(LoggedOut::Authid(authid)),

@@ -655,7 +655,7 @@ impl Player {
         Ok(())
     }
 
-    /// What a stop does about open calls.
+    /// A stop waits for open calls, or ends them.
     fn stop_calls(&mut self, step: &str, rest: &str) -> Result<(), String> {
         match step {
             "wait" => self.wait_for_calls(rest),

@@ -1,4 +1,4 @@
-//! What the second look at a payload finds.
+//! The findings of the second look at a payload.
 
 use super::DecodeError;
 
@@ -17,7 +17,7 @@ impl Found {
         Self { offset, kind, what }
     }
 
-    /// What it says in the place of its kind.
+    /// With a text, `what`, that its message has in the place of its kind.
     pub(super) fn with(offset: usize, kind: &'static str, what: String) -> Self {
         let what = Some(what);
         Self { offset, kind, what }

@@ -241,7 +241,7 @@ impl Model {
         self.expected.retain(|(to, _)| to.connection != connection);
     }
 
-    /// Everybody leaves; what one held goes to no other.
+    /// All channels close; messages that one held go to no other.
     fn stop(&mut self) {
         let channels: Vec<Channel> = self.channels.iter().map(|open| open.channel).collect();
         for channel in channels {

@@ -271,8 +271,8 @@ impl Model {
         held
     }
 
-    /// What a crash leaves of this once all of it is on the disk; or an end in good order, after which it
-    /// is known what has been delivered.
+    /// The queues and messages that survive a crash once all is on the disk; or an end in good order, after
+    /// which the deliveries are known.
     pub fn durable(&self, is_rested: bool) -> Self {
         let is_durable = |queue: &&Queue| queue.kind.durable && !queue.kind.exclusive;
         let mut queues: Vec<Queue> = self.queues.iter().filter(is_durable).cloned().collect();
@@ -283,7 +283,7 @@ impl Model {
                 .entries
                 .retain(|entry| entry.persistent || kind.is_quorum);
             for entry in &mut queue.entries {
-                // What is out at a crash has been delivered; and so may have been anything else.
+                // Messages that channels hold at a crash have been delivered; so may have been any other.
                 let is_out = entry.held.take().is_some();
                 entry.deliveries += u32::from(kind.is_quorum && is_out);
                 entry.redelivered |= !is_rested;

@@ -69,7 +69,7 @@ impl VhostSimulation {
         for record in std::mem::take(&mut self.vhost.journal().records) {
             self.disk.write(record)?;
         }
-        // Nobody is there any more.
+        // All clients are gone.
         self.out.sent.clear();
         self.model.settle_queues();
         self.kept = self.model.durable(true);
@@ -151,7 +151,7 @@ impl VhostSimulation {
                         redelivered,
                         ..
                     } if consumer == name => messages.push((message, redelivered)),
-                    // What dies of it goes to a queue that has been looked at.
+                    // A message that dies of this goes to a queue that has been looked at.
                     Sent::Deliver { .. } | Sent::Answer { .. } => {}
                     other => return Err(format!("after a crash {name} gives {other:?}")),
                 }

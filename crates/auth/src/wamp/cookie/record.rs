@@ -8,8 +8,8 @@ use crosstie_wamp::{Dict, Serializer, Value};
 
 use crate::wamp::{Method, hexadecimal, rfc3339};
 
-/// Of a principal's credentials and role. It is short, so that whoever reads a file of cookies learns next to nothing of
-/// a ticket by it: a change goes unseen once in 16 million.
+/// A short hash of a principal's credentials and role. It is short so that a file of cookies reveals next to nothing of
+/// a ticket. A change of credentials goes unseen once in 16 million.
 pub type Stamp = [u8; 3];
 
 /// Who somebody was found to be.

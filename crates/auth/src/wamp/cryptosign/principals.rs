@@ -46,7 +46,7 @@ impl KeyHolders {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// What a principal is known by, its role, and where its sessions go.
+    /// A principal's role, its realm and its keys.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let KeyHolder { keys, role, realm } = self.by_authid.get(authid)?;
         let mut keys = keys.clone();

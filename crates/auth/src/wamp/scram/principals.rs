@@ -119,7 +119,7 @@ impl Principals {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// What a principal is known by, and its role.
+    /// A principal's credential and its role.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let Known { credential, role } = self.by_authid.get(authid)?;
         let Credential { salt, keys, .. } = credential;

@@ -71,7 +71,7 @@ impl Tickets {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// What a principal is known by, and its role.
+    /// A principal's role and the hash of its ticket.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let Known { hash, role } = self.by_authid.get(authid)?;
         let [salt, hash] = hash.parts().map(<[u8]>::to_vec);

@@ -83,7 +83,7 @@ impl CertificateHolders {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// What a principal is known by, and its role.
+    /// A principal's certificates and its role.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let holder = self.by_authid.get(authid)?;
         let texts = [holder.role.as_deref(), holder.alternative.as_deref()].map(optional);

@@ -44,7 +44,7 @@ impl Users {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// What a user is known by, and its role.
+    /// A user's secret and its role.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let User { secret, role } = self.by_authid.get(authid)?;
         let salt = secret.salted.as_ref().map(|salted| salted.salt.as_str());

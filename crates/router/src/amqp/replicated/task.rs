@@ -63,8 +63,8 @@ pub(crate) trait Holder: Send + Sync {
     /// The node does not own the vhost any more: clients are sent away.
     fn close(&self, why: &str);
 
-    /// The vhost ends here in good order, and its clients are sent away. From which place on nobody has been
-    /// sent the messages of each queue; what else has happened is in the journal.
+    /// Ends the vhost here in good order, and closes its clients' connections. Returns the place in each
+    /// queue from which on messages were never delivered; the rest is in the journal.
     fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
 
     /// So many bytes are in memory for the log, beside what a vhost that is open has itself.

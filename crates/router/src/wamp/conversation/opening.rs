@@ -118,7 +118,7 @@ impl Conversation {
         let config = DecoderConfig {
             message_bytes_max: options.message_bytes_max,
             frame_bytes_max: options.frame_bytes_max.unwrap_or(options.message_bytes_max),
-            // The JSON decoder checks the text that it reads; nobody needs it twice.
+            // The JSON decoder checks the text that it reads; a second check is not needed.
             validate_text: false,
             expect: Some(kind),
             deflate,

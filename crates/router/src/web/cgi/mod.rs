@@ -52,7 +52,7 @@ pub(super) enum Failure {
 impl Cgi {
     pub(crate) fn new(model: &Model, directory: &Path, hosting: &Hosting) -> io::Result<Self> {
         let mut environment = hosting.options.environment.clone();
-        // A script answers anybody: by default it sees what it needs to run, and no more.
+        // A script answers any client: by default it sees the variables that it needs to run, and no more.
         if environment.inherit == Inherit::AllButSecrets {
             environment.inherit = Inherit::Usual;
         }

@@ -1,5 +1,5 @@
-//! What common receivers cannot read of a CBOR value that was walked over: the tags that cbor2 (Autobahn|Python),
-//! node-cbor (Autobahn|JS) and cbor-x (wampy) make something of, with content that they refuse.
+//! Finds values that common receivers cannot read in CBOR that was walked over: the tags that cbor2 (Autobahn|Python),
+//! node-cbor (Autobahn|JS) and cbor-x (wampy) interpret, with content that they refuse.
 
 use super::super::found::{Found, Result};
 use super::super::reader::{Reader as _, Token};
@@ -7,7 +7,7 @@ use super::dates::{is_date, is_date_time};
 use super::tags::{exponent_and_mantissa, integer};
 use super::{BINARY, CborReader, DICT, LIST, NEGATIVE, SIMPLE, TAG, TEXT, UNSIGNED};
 
-/// What was seen of one payload so far.
+/// The tags of one payload that were seen so far.
 #[derive(Default)]
 pub(in super::super) struct Tags {
     /// Values that may be referred to (tag 28), in the order in which they begin.
@@ -16,7 +16,7 @@ pub(in super::super) struct Tags {
     open: Vec<u64>,
 }
 
-/// What stands behind a tag may be a key of a map in Python.
+/// The place of a value: some content of a tag cannot be a key of a map in Python.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Anywhere,
@@ -70,7 +70,7 @@ fn value(reader: &mut CborReader<'_>, seen: &mut Tags, place: Place) -> Result<(
     Ok(())
 }
 
-/// What stands behind a tag whose head is at `offset`.
+/// Looks at the content of a tag whose head is at `offset`.
 fn tagged(
     reader: &mut CborReader<'_>,
     seen: &mut Tags,
@@ -99,7 +99,7 @@ fn tagged(
     }
 }
 
-/// What common receivers expect behind a tag, if there is anything that they refuse.
+/// The content that common receivers expect behind a tag, if there is any that they refuse.
 fn expectation(tag: u64) -> Option<&'static str> {
     Some(match tag {
         0 => "text with a date and a time of RFC 3339, in the years from 1 to 9999",

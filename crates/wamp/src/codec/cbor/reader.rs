@@ -339,7 +339,7 @@ impl<'a> Reader<'a> for CborReader<'a> {
                     self.doubtful |= head.argument != UINT8_ARRAY || self.peek()? >> 5 != BINARY;
                     continue;
                 }
-                // Nobody has given these a meaning.
+                // These have no assigned meaning.
                 _ if head.info <= 24 => {
                     self.doubtful |= !matches!(head.info, 20..=23);
                     self.simple(head).map(|_| ())

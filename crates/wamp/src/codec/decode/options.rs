@@ -55,7 +55,7 @@ pub(super) fn all_entries<'a, R: Reader<'a>>(
     Ok(())
 }
 
-/// An unknown key of a request that is passed on to nobody.
+/// An unknown key of a request that is not passed on.
 fn unknown<'a, R: Reader<'a>>(
     reader: &mut R,
     key: &str,
@@ -168,7 +168,7 @@ pub(super) fn call<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result
     Ok(options)
 }
 
-/// What a request says of shards.
+/// The keys of a request that name shards.
 #[cold]
 fn sharding<'a, R: Reader<'a>>(
     reader: &mut R,

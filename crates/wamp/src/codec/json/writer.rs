@@ -122,7 +122,7 @@ impl Writer for JsonWriter<'_> {
         string::write(text, self.out);
     }
 
-    /// Text that begins with U+0000 is binary to whoever reads it: another character stands for that.
+    /// Receivers take text that begins with U+0000 for binary: another character replaces the U+0000.
     fn own_text(&mut self, text: &str) {
         match text.strip_prefix('\0') {
             Some(rest) => string::write(&format!("\u{fffd}{rest}"), self.out),

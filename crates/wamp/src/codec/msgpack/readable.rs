@@ -1,4 +1,4 @@
-//! What common receivers cannot read of a MessagePack value that was walked over.
+//! Finds values that common receivers cannot read in MessagePack that was walked over.
 
 use super::super::found::{Found, Result};
 use super::super::reader::{Kind, Reader as _, Token};

@@ -7,7 +7,7 @@ use super::super::reader::{Kind, Open, Reader, Result, Token, check_text, enter,
 
 const EXTENSION: &str = "an extension type, which only MessagePack has";
 
-/// What libraries for JavaScript write for its undefined: an extension of type 0 whose only byte is 0.
+/// JavaScript's `undefined` as JavaScript libraries write it: an extension of type 0 whose only byte is 0.
 const UNDEFINED: [u8; 3] = [0xd4, 0, 0];
 
 pub(in super::super) struct MsgPackReader<'a> {
