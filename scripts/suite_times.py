@@ -1,4 +1,4 @@
-"""What each suite took when all of them were last recorded, and which have grown since.
+"""The recorded times of the suites, and the suites that take longer since.
 
 A run prints what has grown; `conformance/scripts/test_suites.py` holds that the recorded times fit
 into the budget of `make test`. A change that makes a suite longer records anew in the same commit.

@@ -32,8 +32,8 @@ class Suite:
     compiles: bool = False
     # Whether it runs while nothing else does: it measures, or holds peers to a deadline.
     is_alone: bool = False
-    # What the default run leaves out, and the commands of `--all`; these are empty if only the
-    # environment differs (CROSSTIE_WHOLE).
+    # The part that the default run leaves out, and the commands of `--all`; these are empty if only
+    # the environment differs (CROSSTIE_WHOLE).
     leaves_out: str = ""
     whole: list[list[str]] = field(default_factory=list)
 
@@ -199,7 +199,7 @@ def of_wamp() -> list[Suite]:
         ),
         black_box(
             "strangers",
-            "what other people's programs break on, with the programs themselves",
+            "faults that real programs of users meet, with the programs themselves",
             ["strangers"],
             *[needs.node, needs.strangers, needs.strangers_in_javascript, needs.frameworks],
             *[needs.rabbitmq, needs.old_amqp_clients, needs.namespaces],

@@ -1,4 +1,4 @@
-"""What a bench leaves behind: the machine connects on, during it and right after it."""
+"""Benches leave ports free: the machine connects on, during a bench and right after it."""
 
 from __future__ import annotations
 

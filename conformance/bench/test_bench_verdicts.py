@@ -106,5 +106,5 @@ def test_a_peer_that_is_not_installed_fails_the_run(tmp_path):
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "crossbar: absent" in done.stdout
-    # What could be measured is kept.
+    # Results that could be measured are kept.
     assert json.loads(results.read_text())["results"]

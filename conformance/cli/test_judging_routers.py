@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rig.router import binary
 
-# What the scripted router says of itself.
+# The roles that the scripted router announces.
 ROLES = {"broker": {"features": {"publisher_exclusion": True}}, "dealer": {}}
 
 SCENARIOS = """\

@@ -109,7 +109,7 @@ class Case:
         (directory / "ending.py").write_text(COMPONENTS)
 
     def configuration(self, taken: int) -> dict:
-        """Return the node's configuration; `taken` is a port that somebody listens on."""
+        """Return the node's configuration; `taken` is a port in use."""
         controller = {}
         if self.trigger != DEFAULT:
             controller = {"options": {"shutdown": [self.trigger]}}

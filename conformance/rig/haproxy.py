@@ -51,7 +51,7 @@ class HAProxy:
 
 
 def is_open(port: int) -> bool:
-    """Whether somebody listens at a port."""
+    """Whether a server listens at a port."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

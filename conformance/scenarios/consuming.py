@@ -348,7 +348,7 @@ def single_active_consumer(s: Script) -> None:
     d.nothing_more(queue)
     c("basic.ack", delivery=1)
     c("basic.cancel", tag="first")
-    # What the first has not acknowledged stays with its channel, and comes before the rest.
+    # Unacknowledged messages of the first stay with its channel, and come before the rest.
     c("channel.close")
     d.deliveries(2)
     d.send(queue, "4")

@@ -1,1 +1,1 @@
-"""What other people's programs break on: a file per matter, each test named by what a user sees."""
+"""Faults that real programs of users meet: a file per matter, tests named by what a user sees."""

@@ -1,4 +1,4 @@
-"""What several of these suites start."""
+"""Fixtures of several of these suites."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_a_load_balancer_that_probes_the_websocket_finds_it_well(start_router, p
         answer = site.get(path)
         assert (answer.status, b"WebSocket" in answer.body) == (200, True), (transport, path)
         assert site.ask("HEAD", path).status == 200, (transport, path)
-        # What HAProxy sends by default, but for its path.
+        # HAProxy's default check, but for its path.
         assert site.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode()).status == 200
         assert site.post(path, b"x").status == 426, (transport, path)
 

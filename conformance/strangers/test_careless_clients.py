@@ -51,7 +51,7 @@ def test_an_exchange_is_the_same_whatever_types_its_arguments_have(broker: Broke
 
 
 def test_another_value_is_no_equivalent(broker: Broker):
-    """What octets say still counts."""
+    """Arguments in octets are compared by their content."""
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("other", arguments={"x-overflow": "reject-publish"})

@@ -1,4 +1,4 @@
-"""What processes of a node see of its environment: everything but the configuration's secrets."""
+"""Processes of a node inherit its environment, without the configuration's secrets."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_commands_find_a_service_with_a_temporary_directory_of_its_own(start_nod
     own.mkdir()
     other.mkdir()
     running = start_node(amqp(), tmp_path, TMPDIR=str(own), **unset("XDG_RUNTIME_DIR"))
-    # As systemd's PrivateTmp has it: nobody else sees what is in there.
+    # As with systemd's PrivateTmp: other processes do not see what is in there.
     assert not list(own.iterdir()), "the sockets are not in the temporary directory"
     for command in COMMANDS:
         done = crosstie(

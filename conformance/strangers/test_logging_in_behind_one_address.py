@@ -23,7 +23,7 @@ PLACES = 8
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Return an address of this machine that is not loopback: there nobody is kept waiting."""
+    """Return an address of this machine that is not loopback: attempts from loopback never wait."""
     if why := obstacle():
         pytest.skip(why)
     network = Network(1)

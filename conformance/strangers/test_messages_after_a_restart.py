@@ -73,7 +73,7 @@ def test_a_message_that_nobody_was_sent_is_not_redelivered_after_a_stop(
 def test_a_message_that_may_have_been_delivered_is_redelivered_after_a_kill(
     start_broker: Callable[..., Crosstie], kind: str
 ):
-    """Whatever was there at a kill may have been delivered; what comes later was not."""
+    """Messages of before a kill may have been delivered; those that come later were not."""
     broker = start_broker()
     fill(broker, "waiting", kind)
     broker.restart()

@@ -72,7 +72,7 @@ def test_a_poison_message_is_dead_at_its_limit_though_the_broker_is_killed_each_
     for _ in range(3):
         consumer = Consumer(broker, "poison")
         counts.append(consumer.next()[1])
-        # Whatever is confirmed now was written after the delivery.
+        # The confirmed marker was written after the delivery.
         publish(broker, "marker", {}, 0)
         broker.restart(kill=True)
     assert counts == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Crossbar.io's proxy workers name roles in their routes: nobody else comes in by them."""
+"""Crossbar.io's proxy workers name roles in their routes: other roles are refused there."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_who_never_answers_is_told_so(start_router, framing):
 
 
 def test_those_who_never_answer_do_not_keep_others_out_for_longer(start_router):
-    """While half of the places are taken nobody has more than a handshake's own time."""
+    """While half of the places are taken clients have no more than a handshake's own time."""
     router = node(start_router, handshakes_pending_max=2)
     with asked(router) as one, asked(router) as two:
         with hello(router, authmethods=["ticket"], authid="joe") as late:

@@ -1,4 +1,4 @@
-"""Values between serializers: what real receivers get, and what is refused before anybody gets it.
+"""Values between serializers: what real receivers get, and what is refused before it reaches them.
 
 The tables of docs/values.md are what these tests find; `BLESS=1` writes them anew.
 """
@@ -158,7 +158,7 @@ def test_every_receiver_gets_what_its_serializer_can_hold(senders, receivers):
         assert senders[serializer].answer()[0] == PUBLISHED
     senders["json"].publish(len(VALUES), b"true")
     senders["json"].answer()
-    # Nobody's session ends: each has the last one.
+    # No receiver's session ends: each has the last one.
     came = {library: each.until(len(VALUES)) for library, each in receivers.items()}
     columns = [(library, into) for into in SERIALIZERS for library in COMMANDS]
     table = [
@@ -258,7 +258,7 @@ def test_a_realm_that_converts_serves_whom_it_can(start_router):
     assert sessions["json"].hear(EVENT)[4] == [1, {"1": 2}]
     assert sessions["msgpack"].hear(EVENT)[4] == [1, {"1": 2}]
     assert sessions["cbor"].hear(EVENT)[4] == [1, {1: 2}]
-    # What no serializer can hold is refused.
+    # Values that no serializer can hold are refused.
     sender.publish(1, bytes.fromhex("d40100"))
     assert sender.answer()[0] == ERROR
     sender = Sender(router, "json")

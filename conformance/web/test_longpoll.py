@@ -555,7 +555,7 @@ def test_the_node_ends(start_router, has_goodbye):
     if has_goodbye:
         assert json.loads(answer.body)[2] == "wamp.close.system_shutdown"
     else:
-        # The next request finds nobody, and the client comes back.
+        # The client's next request is refused, and the client comes back.
         assert (answer.status, answer.body) == (200, b"")
     silent.drop()
 

@@ -158,7 +158,7 @@ def test_a_foreign_page_is_not_let_in(connect, backend: Backend):
 
 def test_what_is_no_handshake(connect, router: Router, backend: Backend):
     site = Http(router.address("web"))
-    # What probes of load balancers ask.
+    # A request as probes of load balancers send it.
     assert site.get("/echo").status == 200
     assert site.post("/echo", "x").status == 426
     assert connect().upgrade(None, "/echo", Sec_WebSocket_Key=None)[0] in (400, 426)

@@ -13,7 +13,7 @@
 const [name, url, queue] = process.argv.slice(2);
 const ANSWERS = 'returning.answers';
 const there = () => console.log('there');
-// What a client does not catch itself is a client that does not come back.
+// A client that throws an error which it does not catch itself does not come back.
 const ignore = () => {};
 
 function token(body) {

@@ -17,8 +17,8 @@ use check::Check;
 
 /// Make a principal's entry for a configuration from a password; check one
 ///
-/// The password is asked for; where standard input is no terminal it is its first line. What is printed goes as it
-/// is, in JSON and in YAML, among the principals (or users) of a method's `type: static`, or among the users of
+/// The password is asked for; where standard input is no terminal it is its first line. The printed entry goes as
+/// it is, in JSON and in YAML, among the principals (or users) of a method's `type: static`, or among the users of
 /// `amqp`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

@@ -165,8 +165,8 @@ pub(super) static WEBSOCKET_REVERSE_PROXY: Table = Table {
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
-            "Whose pages may connect (`allowed_origins`, `allow_null_origin`), and what probes are answered \
-             (`enable_webstatus`). Everything else is what client and server agree on.",
+            "The origins whose pages may connect (`allowed_origins`, `allow_null_origin`), and the answer to probes \
+             (`enable_webstatus`). Client and server agree on everything else.",
         )
         .otherwise("all of their defaults"),
         key(
