@@ -30,7 +30,7 @@ fn headers_ask_for_versions() {
     }
 }
 
-/// Each row: a payload of 0-8, and what it says.
+/// Each row: a payload of 0-8, and its content.
 #[test]
 fn methods_of_0_8_are_read() {
     let close = ConnectionClose {

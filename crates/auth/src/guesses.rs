@@ -140,7 +140,7 @@ impl Guesses {
         delay_ms
     }
 
-    /// Places that are taken, as far as was known when this was last asked anything.
+    /// Occupied places, as of the last attempt.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

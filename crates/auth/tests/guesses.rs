@@ -148,7 +148,7 @@ fn the_same_wrong_password_again_takes_no_place() {
     assert!(guesses.may_look(0, old(1)), "and that one is none");
 }
 
-/// Each row: whose passwords are guessed from an address, and who may log in from there.
+/// Each row: the user whose passwords are guessed from an address, and the user that may log in from there.
 #[test]
 fn guesses_do_not_keep_out_users_who_were_let_in_from_there() {
     for (guessed, who, may) in [

@@ -1,4 +1,4 @@
-//! Private keys that TLS cannot be spoken with, and what is said of them.
+//! Private keys that TLS cannot use, and the errors that name the reason.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{content}\n-----END {label}-----\n")
 }
 
-/// Each row: a PEM file, and a part of what is said of it.
+/// Each row: a PEM file, and a part of the error.
 #[test]
 fn what_is_wrong_is_said() {
     const P521: &[u8] = b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x23";
@@ -31,7 +31,7 @@ fn what_is_wrong_is_said() {
         (headed.to_owned(), Some("is encrypted")),
         (pem("OPENSSH PRIVATE KEY", P256), Some("OpenSSH's form")),
         (pem("CERTIFICATE", P256), Some("found \"CERTIFICATE\"")),
-        // Of these there is nothing to be said, or nothing is known.
+        // These are usable, or have no known fault.
         (pem("PRIVATE KEY", P256), None),
         (
             pem("EC PARAMETERS", P256) + &pem("EC PRIVATE KEY", P256),

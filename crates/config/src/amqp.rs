@@ -18,8 +18,8 @@ impl Default for Amqp {
 }
 
 impl Amqp {
-    /// Adds the users, vhosts and permissions of definitions, but no permission of a user whom there is not;
-    /// returns those. A name that is known here already keeps its meaning.
+    /// Adds the users, vhosts and permissions of definitions. Skips and returns permissions of users that do
+    /// not exist. A name that is known here already keeps its meaning.
     pub fn import(&mut self, definitions: &Definitions) -> Vec<Skipped> {
         let own: Vec<String> = self.users.iter().map(|user| user.name.clone()).collect();
         for user in &definitions.users {

@@ -118,7 +118,7 @@ fn write(
         | Record::Dequeued { .. }
         | Record::Delivered { .. }
         | Record::Purged { .. } => write_of_message(record, contents, out),
-        // An owner's last entry says so.
+        // An owner's last entry has these.
         Record::Rested { .. } => {}
     }
 }

@@ -138,7 +138,7 @@ impl Live {
                 }
             }
             Record::Purged { queue } => self.purge(*queue),
-            // An owner's last entry says so.
+            // An owner's last entry has these.
             Record::Rested { .. } => {}
         }
     }

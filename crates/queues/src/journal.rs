@@ -72,8 +72,8 @@ pub enum Record {
         queue: QueueId,
     },
     /// The vhost has ended in good order. Messages of that queue have been delivered before if their
-    /// place is before this, or if [`Self::Delivered`] says so; without this record any may have been. It
-    /// is true until the vhost goes on: a store forgets it then.
+    /// place is before `fresh_from`, or if they have a record [`Self::Delivered`]. Without this record any may
+    /// have been. The record holds until the vhost goes on: a store deletes it then.
     Rested {
         queue: QueueId,
         fresh_from: i64,

@@ -11,7 +11,8 @@ use crosstie_transport::{Endpoint, Listener, Socket, TcpOptions, Workers};
 
 use crate::report;
 
-/// Binds the endpoint, whose peers may take nothing for `stall_max` unless it says otherwise. Needs a tokio context, which then accepts.
+/// Binds the endpoint. Bytes that a peer does not acknowledge wait for `stall_max`, unless the endpoint has a
+/// `user_timeout`. Needs a tokio context, which then accepts.
 pub(crate) fn bind(
     endpoint: &model::Endpoint,
     nodelay: bool,

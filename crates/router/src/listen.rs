@@ -65,7 +65,7 @@ pub(crate) struct Listening {
     /// The roles that may join through it, unless all may.
     pub(crate) admits: Option<Admits>,
     stopping: AtomicBool,
-    /// Every session was told GOODBYE.
+    /// Every session was sent GOODBYE.
     goodbye_said: AtomicBool,
     /// It stops; its last connection has ended.
     stopped: Notify,
@@ -255,7 +255,7 @@ impl Listening {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Every session of it is told GOODBYE now.
+    /// Notes that every session of this listener is sent GOODBYE.
     pub(crate) fn note_goodbye(&self) {
         self.goodbye_said.store(true, Ordering::Relaxed);
     }
@@ -324,8 +324,8 @@ impl Listening {
         http.is_some_and(|http| http.takes_websocket(path)) && !self.websockets.iter().any(is_own)
     }
 
-    /// Whether a request that opens no WebSocket is answered by pages or web services. Web services are for those who
-    /// are no excess; pages are for operators, who want to know why there are so many.
+    /// Whether a request that opens no WebSocket is answered by pages or web services. Web services are for
+    /// connections within the bounds; pages are for operators, who want to know why there are so many.
     pub(crate) fn takes_http(&self, excess: Option<Excess>) -> bool {
         match (&self.http, excess) {
             (Some(_), excess) => excess.is_none(),

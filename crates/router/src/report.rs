@@ -159,7 +159,7 @@ pub(crate) fn channel_closed(connection: &Connection, channel: u16, text: &str) 
     }
 }
 
-/// A client has declared a queue with something that is taken and not honoured.
+/// A client has declared a queue with an argument that is accepted and not honoured.
 pub(crate) fn queue_warning(connection: &Connection, vhost: &str, queue: &str, text: &str) {
     if FAULTS.may_log() {
         let (queue, vhost) = (Escaped(queue), Escaped(vhost));

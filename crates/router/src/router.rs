@@ -177,7 +177,7 @@ impl Router {
 
     /// Stops a realm: no client can join it any more. Its open calls may be answered for as long as the shutdown
     /// timeout; where there are none, its sessions are out of it when this returns. Their connections are closed so
-    /// that the clients come back, or the clients are told GOODBYE `wamp.close.close_realm`.
+    /// that the clients come back, or the clients are sent GOODBYE `wamp.close.close_realm`.
     pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
         let Some(realm) = self.state.remove_realm(name) else {
             return Err(StopError {
@@ -343,8 +343,8 @@ impl Drop for Router {
     }
 }
 
-/// Sends what sessions were told that are out of their realm, and sees to it that their connections end: soon, where
-/// their clients were told nothing but that.
+/// Sends the last messages of sessions that are out of their realm, and sees to it that their connections end: soon if
+/// they were closed, else after the time for an answer to GOODBYE.
 fn close_later(state: Arc<RouterState>, ended: &[Peer], are_closed: bool) {
     crosstie_transport::uncork();
     // Not kept open for the sake of being closed later.

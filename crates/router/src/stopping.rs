@@ -30,8 +30,8 @@ impl Router {
         }
     }
 
-    /// Closes every listener, has open calls answered or ended, and then tells all clients to leave. Several routers
-    /// that are to stop are told so first, and waited for afterwards.
+    /// Closes every listener, has open calls answered or ended, and then tells all clients to leave. To stop
+    /// several routers, call this for each first, and wait afterwards.
     pub fn begin_stop(&self) {
         self.close_listeners();
         let mut dismissed = self.dismissed.lock();

@@ -74,7 +74,7 @@ struct PingTimes {
 /// A connection whose peer may still answer.
 pub(crate) struct Awaited {
     pub(crate) connection: Arc<Connection>,
-    /// It has a session in a realm, which was told GOODBYE.
+    /// It has a session in a realm, which was sent GOODBYE.
     pub(crate) is_session: bool,
 }
 

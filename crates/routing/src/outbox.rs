@@ -37,7 +37,7 @@ pub trait Outbox<H> {
     /// A session that is out of the realm is to be told so, and why: one session has ended it for another.
     fn goodbye(&mut self, _session: &H, _reason: &str, _message: Option<&str>) {}
 
-    /// Sessions were ended for a logout: what is remembered of their logins is to be forgotten before they are told.
+    /// Sessions were ended for a logout: their remembered logins are to be forgotten before GOODBYE is sent.
     fn logged_out(&mut self, _whose: LoggedOut<'_>) {}
 
     /// A session is another connection's from now on: the one before is to be closed, if it is not, and what is held for the

@@ -8,7 +8,7 @@ use crate::outbox::LoggedOut;
 use crate::session::Session;
 use crate::{Outbox, Realm, Time};
 
-/// Principals that are gone from a configuration, or have other credentials there.
+/// Principals that were removed from a configuration, or have other credentials there.
 #[derive(Clone, Debug, Default)]
 pub struct Revocation {
     /// The methods of authentication, by the authid.
@@ -43,8 +43,8 @@ impl Revocation {
 }
 
 impl<H> Realm<H> {
-    /// Forgets what is remembered of principals: decisions at once, their sessions that may be resumed in turns, and
-    /// those that are connected where the revocation says so.
+    /// Ends the memory of principals: decisions at once, and in turns their sessions that may be resumed. Connected
+    /// sessions end if the revocation has `ends_sessions`.
     pub fn revoke(&mut self, now: Time, revocation: Revocation, out: &mut dyn Outbox<H>) {
         match revocation.principals.len() > LOOKED_FOR_MAX {
             true => self.forget_decisions_of(None, None, out),

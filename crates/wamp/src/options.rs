@@ -166,7 +166,7 @@ pub struct SubscribeOptions {
     pub acknowledged_delivery: bool,
     /// The shard that the subscriber is of (WAMP advanced profile, "Sharded Subscription").
     pub nkey: Seldom<str>,
-    /// `forward_for` says for whom: a link of another router subscribes.
+    /// Whether there is a `forward_for`: a link of another router subscribes.
     pub is_forwarded: bool,
     pub unsupported: Option<Unsupported>,
 }
@@ -267,7 +267,7 @@ pub struct RegisterOptions {
     /// The shard that the callee serves, by a name that it has again when it comes again. The specification has it in
     /// SUBSCRIBE, and does not say yet how callees name theirs.
     pub nkey: Seldom<str>,
-    /// `forward_for` says for whom: a link of another router registers.
+    /// Whether there is a `forward_for`: a link of another router registers.
     pub is_forwarded: bool,
     pub unsupported: Option<Unsupported>,
 }

@@ -19,7 +19,7 @@ pub struct Methods {
     pub tls: Option<Tls>,
     /// Whether those are known again that have logged in by another one.
     pub cookie: bool,
-    /// Whether the sessions of a principal end when it is taken out of its file, or changed there.
+    /// Whether the sessions of a principal end when its entry in its file is removed or changed.
     pub ends_revoked: bool,
     pub error_texts: ErrorTexts,
     /// Where principals are that have not been read.

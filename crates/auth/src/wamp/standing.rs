@@ -1,5 +1,5 @@
-//! Whether a principal of the configuration is still who logged in: what is remembered of a login holds only as long as
-//! the principal is there with the same credentials and role.
+//! Whether a remembered login still holds: only as long as the configuration has the principal with the same
+//! credentials and role.
 
 use super::cookie::{Remembered, Stamp};
 use super::{Cryptosign, Method, Methods, Scram, Ticket, Tls, WampCra};
@@ -32,7 +32,7 @@ impl Methods {
             }
     }
 
-    /// The principals that are gone from `newer`, or have other credentials or another role there.
+    /// The principals that `newer` does not have, or has with other credentials or another role.
     pub fn revoked_by(&self, newer: &Self) -> Vec<(Method, String)> {
         let mut revoked = Vec::new();
         for method in Method::ALL {
@@ -108,7 +108,7 @@ enum Statics<'m> {
     Tls(&'m super::CertificateHolders),
 }
 
-/// Parts that cannot be taken for others.
+/// Joins parts so that different parts never give the same octets.
 fn joined(parts: &[Vec<u8>]) -> Vec<u8> {
     let mut joined = Vec::new();
     for part in parts {

@@ -198,7 +198,7 @@ fn wait(mut child: Child, patience: Duration, stop: &Stop) -> io::Result<End> {
     }
 }
 
-/// Asks it to end with what it has measured, and kills it if it does not.
+/// Interrupts a bench, so that it reports its results and ends; kills it if it does not.
 fn interrupt(mut child: Child, end: End) -> io::Result<End> {
     kill_process(Pid::from_child(&child), Signal::INT)?;
     let deadline = Instant::now() + LEAVE_TAKING_MAX;

@@ -129,7 +129,7 @@ pub enum AmqpMechanism {
 pub struct Definitions {
     /// The version of RabbitMQ that wrote them, if they say.
     pub version: Option<String>,
-    /// The file has users, of whom some may have been skipped.
+    /// The file has users; some may have been skipped.
     pub names_users: bool,
     pub users: Vec<AmqpUser>,
     /// With their permissions.

@@ -30,7 +30,7 @@ pub(crate) struct Hosted {
     is_needed: bool,
     /// It has been ready, or has failed to be.
     is_tried: bool,
-    /// Times that it got no session though all others were tried: one of them may be who lets it in.
+    /// Times that it got no session though all others were tried: one of them may be its authenticator.
     failures_alone: u8,
     /// Callers that wait for its start.
     pub(crate) starting: Vec<Reply>,
@@ -121,7 +121,7 @@ impl Hosted {
         (self.waiting, self.is_needed, self.is_tried) = (None, false, true);
     }
 
-    /// Whether others need not wait for it to show what it is: also if it waits for others itself.
+    /// Whether others need not wait for its first attempt: also if it has `references`, and waits for others.
     fn is_out_of_the_way(&self) -> bool {
         self.is_tried || self.component.definition.get("references").is_some()
     }
@@ -310,8 +310,8 @@ impl Node {
     /// A host said how the session of a component is.
     ///
     /// A component whose first attempts fail ends the node, as on Crossbar.io. There workers start one after
-    /// the other, so that an authenticator is ready before who logs in with it; here they start at once, and
-    /// so an attempt counts when all other components have been tried, and the one under way then does not.
+    /// the other, so that an authenticator is ready before components that log in with it. Here they start
+    /// at once. So an attempt counts once all other components have been tried; the one under way does not.
     pub(crate) fn handle_component_session(
         &mut self,
         id: &str,

@@ -106,8 +106,8 @@ impl Queues {
 
 /// Messages come back.
 impl Queues {
-    /// A message was sent, and a quorum queue counts that: a store is told now, so that the message has
-    /// come back so often if the node ends before its answer.
+    /// Records a delivery of a quorum queue at once, so that it counts if the node ends before the consumer
+    /// acknowledges or rejects the message.
     pub(crate) fn count_delivery(&self, key: QueueKey, entry: &Entry, ledger: &mut Ledger) {
         if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id)
             && entry.is_stored

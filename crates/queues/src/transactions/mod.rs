@@ -192,7 +192,7 @@ impl Transactions {
         }
     }
 
-    /// All deliveries about which something is said that is not committed.
+    /// All deliveries with an acknowledgement or a rejection that is not committed.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         let transactions = self.of_channels.iter().map(|(_, transaction)| transaction);
         transactions.flat_map(|transaction| transaction.deliveries())

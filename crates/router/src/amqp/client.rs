@@ -1,4 +1,4 @@
-//! An AMQP client: who it is, and the parameters that it and the broker have agreed on.
+//! An AMQP client: its identity, and the parameters that client and broker have negotiated.
 
 use std::sync::Arc;
 

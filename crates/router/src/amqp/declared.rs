@@ -1,4 +1,4 @@
-//! Arguments of queues that are taken and not honoured: those who declare them are warned.
+//! Arguments of queues that are accepted and not honoured; declaring one logs a warning.
 
 use crosstie_amqp::method::QueueDeclare;
 use crosstie_amqp::{Method, Table, Value};

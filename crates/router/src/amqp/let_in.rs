@@ -29,7 +29,7 @@ impl LetIn {
 }
 
 impl<V> LetIn<V> {
-    /// A client that another node has let in; why it cannot be taken.
+    /// A client that another node has let in, or the reason why it cannot be accepted here.
     pub(super) fn passed_on(account: Account, vhost: V) -> Result<Self, String> {
         let [configure, write, read] = &account.permissions;
         let permissions = Permissions::parse(configure, write, read).map_err(|e| e.to_string())?;

@@ -36,7 +36,7 @@ pub(super) struct Waiting {
 pub(super) enum For {
     /// The credentials may be looked at; at `last` for the last time.
     Place { last: Instant },
-    /// The client is told that it is turned away.
+    /// The client gets its refusal.
     Answer,
 }
 
@@ -103,7 +103,7 @@ impl Logins {
             .then(|| self.wait(connection, left.min(PLACE_INTERVAL), For::Place { last }))
     }
 
-    /// A client is to be told later that it is turned away; `None`, if it has waited as long `before`.
+    /// Delays a client's refusal; `None` if the client has waited as long `before`.
     pub(super) fn answer_later(
         &self,
         connection: &Arc<Connection>,

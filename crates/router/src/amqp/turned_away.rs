@@ -10,12 +10,12 @@ use crate::report;
 /// Why a client is turned away.
 pub(super) struct TurnedAway {
     pub(super) fault: Fault,
-    /// For the log, where that is told more than the client.
+    /// The reason for the log, which may have more details than the client's.
     pub(super) why: String,
     pub(super) tried: Box<Tried>,
     /// A word for it.
     pub(super) cause: &'static str,
-    /// It is told nothing.
+    /// The client gets no answer.
     pub(super) is_silent: bool,
 }
 

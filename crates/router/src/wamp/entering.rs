@@ -118,7 +118,7 @@ impl Session {
         sent
     }
 
-    /// A session is in its realm, and was told so or could not be.
+    /// A session is in its realm, and WELCOME was sent or could not be.
     pub(super) fn conclude(&mut self, welcomed: Result<(), Unsent>) -> ControlFlow<()> {
         match welcomed {
             // The session joined while all clients were told to leave.
@@ -137,7 +137,7 @@ impl Session {
                 error::PAYLOAD_SIZE_EXCEEDED,
                 "WELCOME is longer than you take",
             ),
-            // A session that cannot be told that it is one cannot go on.
+            // A session without WELCOME cannot go on.
             Err(_) => {
                 self.leave(EndReason::Closed);
                 ControlFlow::Break(())

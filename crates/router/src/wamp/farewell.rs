@@ -47,7 +47,7 @@ impl Farewell<'static> {
 pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
     let details = vec![("message".to_owned(), Value::from(farewell.text))];
     let reason = Cow::Borrowed(farewell.reason);
-    // A client that cannot be told any more finds its connection closed.
+    // A client that GOODBYE does not reach finds its connection closed.
     let _ = peer.send_counted(messages, &Message::Goodbye { details, reason });
 }
 

@@ -349,7 +349,7 @@ impl Session {
         })
     }
 
-    /// The watch is told how far the handshake of a session that has not joined is.
+    /// Tells the watch the stage of the handshake of a session that has not joined.
     #[cold]
     pub(crate) fn note_stage(&self, key: WatchKey, before: Stage, stage: Stage) {
         let Listening {

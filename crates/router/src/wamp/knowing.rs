@@ -53,8 +53,8 @@ impl Session {
         })
     }
 
-    /// Whether a principal was taken out of its file, or given another secret, while it logged in with what there was
-    /// before, and its sessions are to end then.
+    /// Whether the entry of a principal was removed from its file, or got another secret, while the principal logged in
+    /// with the former one; only if its sessions are to end then.
     pub(super) fn revoked_meanwhile(
         &self,
         pending: &Pending,

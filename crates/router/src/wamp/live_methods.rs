@@ -41,7 +41,7 @@ const RETRY_DOUBLINGS_MAX: u32 = 10;
 
 impl LiveMethods {
     /// Reads the principals' files, if there are any, and goes on looking at them, and at URLs with keys. Principals
-    /// that are gone from the files, or were changed, are handed to `revoke`.
+    /// that were removed from the files, or changed, are passed to `revoke`.
     pub(crate) fn start(
         configured: &Arc<Methods>,
         directory: &Path,
@@ -112,8 +112,8 @@ impl LiveMethods {
         is_new
     }
 
-    /// Puts methods that were read in the place of those before, but for keys that were fetched; the principals of
-    /// those before who are gone, or were changed.
+    /// Replaces the methods by those that were read, but for keys that were fetched. Returns the principals that were
+    /// removed or changed.
     fn put(&self, mut methods: Methods) -> Vec<(Method, String)> {
         let mut now = self.now.write();
         if let (Some(Jwt { keys, .. }), Some(jwt), Some(_)) =

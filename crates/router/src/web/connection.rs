@@ -32,7 +32,7 @@ const RESETS_MAX: usize = 20;
 /// The time that a client may take to read an answer.
 const REST_MAX: Duration = Duration::from_secs(2);
 
-/// How long those who have asked before their listener stopped are still answered: an answer may wait for a call.
+/// How long requests of before their listener stopped are still answered: an answer may wait for a call.
 pub(super) fn stopping_max(listening: &Listening) -> Duration {
     listening.router.shutdown_timeout + REST_MAX
 }

@@ -93,7 +93,7 @@ impl Service for Nothing {
     }
 }
 
-/// Opened by the listener itself; other requests are told that it is here.
+/// Opened by the listener itself; other requests get an answer that names it.
 struct WebSocket {
     shows_status: bool,
 }

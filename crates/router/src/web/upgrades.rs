@@ -230,7 +230,7 @@ async fn relay(client: ConnectionStream, server: OnUpgrade) {
     }
 }
 
-/// One way: what comes is waited for until it is taken.
+/// Passes bytes one way, and reads on only once the receiver has taken them.
 async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
     let copied = tokio::io::copy(&mut from, &mut to).await;
     if let Err(e) = copied {

@@ -42,7 +42,7 @@ impl Dealer {
                 if is_answered {
                     context.refuse(from, MessageType::Call, request, &fault);
                 }
-                // Another node is told that its call has ended.
+                // Another node gets notice that its call has ended.
                 let is_told = mode == CancelMode::KillNoWait || call.callee.session().is_none();
                 if is_told && !(call.interrupted && mode == CancelMode::KillNoWait) {
                     interrupt(context, &call, mode, error::CANCELED);

@@ -2,7 +2,7 @@
 //!
 //! A receiver's library that cannot decode a message takes that for a violation of the protocol, and ends its
 //! session. The validator that every message passes marks what could be such a value as doubtful; this is the second
-//! look, which is taken at those messages alone. Its rules were found by running the libraries: docs/values.md.
+//! look, at those messages alone. Its rules were found by running the libraries: docs/values.md.
 
 use std::fmt;
 

@@ -45,7 +45,7 @@ pub enum Refusal {
         key: &'static str,
         expected: &'static str,
     },
-    /// Its arguments would end the sessions of those who receive them.
+    /// Its arguments would end the receivers' sessions.
     Unreadable(Unreadable),
     BadOption {
         option: String,

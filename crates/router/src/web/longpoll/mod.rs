@@ -73,8 +73,8 @@ enum Judged {
 
 /// The longest request to open a transport.
 const OPEN_BYTES_MAX: usize = 4096;
-/// Those whom a stopping listener sends away have so long to ask for what waits for them, once open calls are not waited
-/// for any more.
+/// Once a stopping listener no longer waits for open calls, its clients have so long to request the messages that wait
+/// for them.
 const STOPPING_MAX: Duration = Duration::from_secs(2);
 
 impl LongPoll {

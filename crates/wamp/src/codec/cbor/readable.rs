@@ -221,7 +221,7 @@ fn is_complex(reader: &mut CborReader<'_>) -> Result<bool> {
     })
 }
 
-/// Whether a list of two comes next of which that holds; it is told whether it is the second.
+/// Whether a list of two elements comes next and `holds` is true of both; its flag marks the second.
 fn is_pair<'a>(
     reader: &mut CborReader<'a>,
     mut holds: impl FnMut(&mut CborReader<'a>, bool) -> Result<bool>,

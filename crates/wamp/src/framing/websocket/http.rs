@@ -5,7 +5,7 @@ use std::fmt;
 use httparse::{EMPTY_HEADER, Status};
 use memchr::memchr_iter;
 
-/// Bytes of a response's head, all its headers included, and of a request's where nothing else is said.
+/// Maximum bytes of a response's head, all its headers included; and of a request's, by default.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of one request or response.
 pub const HEADERS_MAX: usize = 100;
@@ -144,7 +144,7 @@ impl<'a> Headers<'a> {
 pub enum HandshakeError {
     /// Not HTTP.
     Malformed,
-    /// More bytes than are taken.
+    /// The head has more bytes than `bytes_max`.
     TooLarge { bytes_max: usize },
     /// More than [`HEADERS_MAX`] headers.
     TooManyHeaders,
