@@ -20,7 +20,7 @@ from strangers.returning.table import hold
 
 PAGES = Path(__file__).parent / "pages"
 AUTOBAHN = ROOT / "conformance/js/node_modules/autobahn-browser/autobahn.min.js"
-# What strangers/returning/record.py has recorded.
+# Recorded by strangers/returning/record.py.
 RABBITMQ = json.loads((Path(__file__).parent / "returning/rabbitmq.json").read_text())
 
 pytestmark = pytest.mark.timeout(300)

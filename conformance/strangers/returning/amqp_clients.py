@@ -25,7 +25,7 @@ GO = TARGET / "amqp-go-client/client"
 JAVA = TARGET / "amqp-spring-client"
 
 ANSWERS = "returning.answers"
-# What Celery's publisher publishes, which the test reads.
+# The queue of the tasks that Celery publishes; the test reads them.
 TASKS = "returning.tasks"
 PUBLISHER, WORKER = "Celery, publisher", "Celery, worker"
 # It tries three times within 0.1 s; a faster start must not decide whether it is back.
@@ -75,7 +75,7 @@ def task(channel: pika.channel.Channel, token: str) -> None:
 
 
 def by_itself(program: Program) -> Client:
-    """Return a client that is told what to send, to itself or to nobody."""
+    """Return a client that sends each text that the test writes to its standard input."""
     return Client(program, lambda _channel, token: program.tell(token))
 
 
@@ -126,7 +126,7 @@ def answers(channel: pika.channel.Channel) -> Iterable[str]:
 
 
 def ping_all(url: str, clients: list[Client], token: str) -> set[str]:
-    """Send each a message, wait until it answers or says that it stays away; return who answers."""
+    """Send each a message, wait until each answers or stays away; return those that answered."""
     with pika.BlockingConnection(pika.URLParameters(url)) as connection:
         channel = connection.channel()
         present = [client for client in clients if not client.program.is_away()]
@@ -149,7 +149,7 @@ def ping_all(url: str, clients: list[Client], token: str) -> set[str]:
 
 
 def play(broker: Broker, run: Run) -> tuple[dict[str, dict[str, bool]], dict[str, dict[str, str]]]:
-    """Return who is back after which end, and what those told who do not connect anew."""
+    """Return the clients that are back after each end, and the errors that the others report."""
     clients = start(run, broker.amqp_url)
     everybody = {client.name for client in clients}
     silent = everybody - ping_all(broker.amqp_url, clients, "first")

@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 
 class Endpoint:
-    """What the server has."""
+    """The procedures of the server."""
 
     def say(self, _context: dict, token: str) -> str:
         """Answer with what has come."""

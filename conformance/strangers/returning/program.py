@@ -31,7 +31,7 @@ class Program:
     def start(self) -> None:
         """Start it, for the first time or again."""
         self.lines: list[str] = []
-        # What had been said when the client's peer was ended.
+        # The number of lines printed before the client's peer was ended.
         self.mark = 0
         with self.log.open("a") as errors:
             self.process = subprocess.Popen(

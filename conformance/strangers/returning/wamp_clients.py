@@ -46,7 +46,7 @@ def start(run: Run, place: Place, directory: Path) -> list[Program]:
 
 
 def publish_until_heard(place: Place, clients: list[Program], token: str) -> set[str]:
-    """Publish until each client has had it or says that it stays away; return who has had it."""
+    """Publish until each client has the event or says that it stays away; return the former."""
     heard: set[str] = set()
     with RawSocket.tcp(place.router.address("tcp")).shake_hands().join() as publisher:
         publisher.subscribe("com.returning.page")
@@ -71,7 +71,7 @@ def publish_until_heard(place: Place, clients: list[Program], token: str) -> set
 def play(
     place: Place, run: Run, directory: Path
 ) -> tuple[dict[str, dict[str, bool]], dict[str, dict[str, str]]]:
-    """Return who is back after which end, and what those told who do not connect anew."""
+    """Return the clients that are back after each end, and the errors that the others report."""
     clients = start(run, place, directory)
     silent = {client.name for client in clients} - publish_until_heard(place, clients, "first")
     assert not silent, f"these do not even hear an event before the end: {silent}"
