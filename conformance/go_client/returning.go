@@ -8,7 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// What an application waits before it dials again.
+// The time that an application waits before it dials again.
 const pause = 100 * time.Millisecond
 
 // comeBack consumes for ever, and answers each message: this client does not connect anew, so that

@@ -11,7 +11,7 @@ import (
 	"github.com/gammazero/nexus/v3/wamp"
 )
 
-// What an application waits before it dials again.
+// The time that an application waits before it dials again.
 const pause = 100 * time.Millisecond
 
 // returning hears events for ever: this client does not connect anew, so that the application does.

@@ -69,7 +69,7 @@ def test_another_user_is_let_in_while_a_password_is_guessed(broker):
             opened.enter_context(attempt(broker, "test", f"guess{number}")) for number in range(40)
         ]
         log_in(broker, "reader")
-        # Few of them are looked at, and what is not looked at is not told that it is wrong.
+        # The broker checks few of them, and does not call an unchecked one wrong.
         codes = {guesser.expect_connection_close()[0] for guesser in guessers}
     assert codes == {403, 320}
     assert broker.router.metric("amqp_logins_failed_total") < 40

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rig.waiting import await_true
 
-# Far beyond what a client takes to start on a loaded machine; what stays away says so.
+# Far beyond what a client takes to start on a loaded machine; a client that gives up says so.
 PATIENCE_S = 60
 
 # Runs the program of a client: its name, its command, and variables.

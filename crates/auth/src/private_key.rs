@@ -47,7 +47,7 @@ pub fn why_unusable(pem: &[u8]) -> Option<String> {
     let has = |label: &str| blocks.iter().any(|(found, _)| *found == label);
     if has("ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED") {
         return Some(
-            "the private key is encrypted, and nobody could be asked for its passphrase: decrypt it \
+            "the private key is encrypted, and the node cannot ask for its passphrase: decrypt it \
              (`openssl pkey -in ENCRYPTED -out KEY`) into a file that only the node's user can read"
                 .to_owned(),
         );

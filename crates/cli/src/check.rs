@@ -252,8 +252,8 @@ fn missing_cores(cores: &[usize]) -> Option<String> {
 
 const ALLOW_WIDER: &str = "`--allow-wider` accepts that";
 
-/// Says what would be imported from definitions, and what would not; returns why they cannot be used, and by what
-/// users would be left more than they had.
+/// Prints the parts of definitions that would be imported, and those that would not. Returns errors, and the
+/// restrictions on users that would be lost.
 fn definitions(
     path: &str,
     amqp: &Amqp,

@@ -129,7 +129,7 @@ impl History {
         self.is_unfinished
     }
 
-    /// Another owner begins: what the last one has said of its queues is for this one alone.
+    /// Another owner begins: the last one's record of undelivered messages is for this one alone.
     pub(crate) fn change_hands(&mut self) {
         let rested = self.handed.take().and_then(|handed| handed.rested);
         self.rested = rested.unwrap_or_default();

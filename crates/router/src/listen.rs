@@ -1,4 +1,4 @@
-//! Listeners: what the connections of each share.
+//! Listeners: the state that all connections of one share.
 
 use std::io;
 use std::path::Path;

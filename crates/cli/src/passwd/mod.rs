@@ -163,7 +163,7 @@ impl Principal {
 const ITERATIONS_PER_SECOND: f64 = 100_000.0;
 
 impl WampCra {
-    /// Says what a login costs its client, and what would be better.
+    /// Prints the cost of a login to its client, and a better choice.
     fn tell_cost(&self) {
         complain!(
             "note: with Autobahn|JS each login stops a browser's page for about {:.1} s ({} iterations; --iterations sets \

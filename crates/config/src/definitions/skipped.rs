@@ -30,8 +30,8 @@ const KNOWN: &[&str] = &[
 const ABOUT_CLUSTERS: &[&str] = &["cluster_name", "cluster_tags", "internal_cluster_id"];
 
 /// An argument that only the definitions have would close the channels of clients that declare the queue without.
-const NO_POLICIES: &str = "there are no policies: what it sets holds only if the clients declare \
-    it as arguments of their queues and exchanges; an argument that they do not declare is answered with 406";
+const NO_POLICIES: &str = "there are no policies: its settings hold only if the clients declare \
+    them as arguments of their queues and exchanges; an argument that they do not declare is answered with 406";
 
 /// Whole lists of which nothing is taken, and keys that nobody knows.
 pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {

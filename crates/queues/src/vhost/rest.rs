@@ -12,7 +12,7 @@ impl<H> Vhost<H> {
     pub fn rest(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         self.has_ended = true;
         let connections = self.channels.connection_keys();
-        // First all of them: what one held goes to no other.
+        // First all of them: messages that one held go to no other.
         for connection in &connections {
             self.shut_connection(*connection, out);
         }

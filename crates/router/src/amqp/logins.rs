@@ -26,7 +26,7 @@ pub(crate) struct Logins {
     pub(crate) delayed: AtomicU64,
 }
 
-/// An attempt that waits. Its connection is not read from meanwhile: what it said is offered again then.
+/// An attempt that waits. Its connection is not read from meanwhile: its login is offered again then.
 pub(super) struct Waiting {
     until: Instant,
     pub(super) for_what: For,

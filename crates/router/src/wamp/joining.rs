@@ -1,4 +1,4 @@
-//! The handshake of a session: HELLO, and what has to be proven, until the session enters its realm or is refused.
+//! The handshake of a session: HELLO and the proof of credentials, until the session enters its realm or is refused.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -107,7 +107,7 @@ impl Model {
         }
     }
 
-    /// After a crash: what was out for one time too many is dead.
+    /// After a crash: messages whose deliveries exceed the limit are dead.
     pub fn bury_over_limit(&mut self) {
         for place in 0..self.queues.len() {
             let queue = &mut self.queues[place];

@@ -105,7 +105,7 @@ impl TicketHash {
         made
     }
 
-    /// The salt, and what comes of a ticket with it.
+    /// The salt, and the hash of the ticket with that salt.
     pub(super) fn parts(&self) -> [&[u8]; 2] {
         [&self.salt, &self.hash]
     }

@@ -238,8 +238,8 @@ fn is_pair<'a>(
     Ok(!reader.more(&mut list)?)
 }
 
-/// Python's and JavaScript's expressions differ, and neither can be compiled here: what has nothing in it that may be
-/// incomplete is one in both.
+/// Python's and JavaScript's expressions differ, and neither can be compiled here: an expression without characters
+/// that may be incomplete is valid in both.
 fn is_plain_expression(expression: &str) -> bool {
     !expression.contains(['(', ')', '[', ']', '{', '}', '*', '+', '?', '|', '\\'])
 }

@@ -9,7 +9,7 @@ use super::{TOO_MANY_DIGITS, number, string};
 
 pub(in super::super) struct JsonWriter<'o> {
     out: &'o mut Vec<u8>,
-    /// Squares of the lengths of the integers beyond 64 bits so far: what their digits cost.
+    /// Squares of the lengths of the integers beyond 64 bits so far: the cost of their digits.
     digits_work: usize,
 }
 
