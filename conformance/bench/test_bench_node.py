@@ -329,7 +329,8 @@ def test_both_go_with_their_router(router):
         router.process.send_signal(signal.SIGINT)
         for process in (caller, callee):
             _, said = process.communicate(timeout=30)
-            assert process.returncode == 0, said
+            assert process.returncode == 2, said
+            assert "the router closed the connection without a GOODBYE" in said
 
 
 def test_a_procedure_is_registered_once(router):

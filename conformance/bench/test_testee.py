@@ -341,7 +341,7 @@ def test_faults_are_told(peer, fault):
         (400, {"Sec_WebSocket_Key": "short"}),
         (400, {"Sec_WebSocket_Key": None}),
         (400, {"Connection": "close"}),
-        (431, {"X": "x" * 9000}),
+        (431, {"X": "x" * 33_000}),
     ],
 )
 def test_requests_that_open_no_websocket(shared, status, headers):
