@@ -345,12 +345,12 @@ def strangers() -> str | None:
 
 @functools.cache
 def old_amqp_clients() -> str | None:
-    """Clients of AMQP 0-9 and 0-8 that Debian packages: AnyEvent::RabbitMQ, and amqplib."""
-    perl = ("perl", "-MAnyEvent::RabbitMQ", "-e", "1")
+    """Clients of AMQP 0-9 and 0-8 that Debian packages: two in Perl, and amqplib."""
+    perl = ("perl", "-MAnyEvent::RabbitMQ", "-MMojo::RabbitMQ::Client", "-e", "1")
     python3 = ("/usr/bin/python3", "-c", "import amqplib")
     if run(*perl) is None and run(*python3) is None:
         return None
-    return packages("libanyevent-rabbitmq-perl", "python3-amqplib")
+    return packages("libanyevent-rabbitmq-perl", "libmojo-rabbitmq-client-perl", "python3-amqplib")
 
 
 def environment(place: Path, requirements: Path) -> str | None:

@@ -36,6 +36,12 @@ def test_anyevent_rabbitmq_works(broker):
     assert work(broker, "perl", CLIENTS / "anyevent_rabbitmq.pl") == ["1", "2", "3", "closed"]
 
 
+def test_mojo_rabbitmq_works(broker):
+    if not shutil.which("perl") or not has_perl_module("Mojo::RabbitMQ::Client"):
+        pytest.skip("libmojo-rabbitmq-client-perl is not installed")
+    assert work(broker, "perl", CLIENTS / "mojo_rabbitmq.pl") == ["1", "2", "3", "closed"]
+
+
 def test_aioamqp_works(broker):
     python = STRANGERS if STRANGERS.exists() else sys.executable
     assert work(broker, python, CLIENTS / "aioamqp_session.py") == ["1", "2", "3", "closed"]
