@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -155,8 +155,15 @@ class Run:
         return may_begin(suite, self.waiting, self.running)
 
     def _install_ahead(self, chosen: list[Suite]) -> None:
-        for need in (need for suite in chosen for need in suite.requires):
+        for need in (need for suite in chosen for need in self._needed(suite)):
             self._unmet(need)
+
+    def _commands(self, suite: Suite) -> list[list[str]]:
+        return (self.is_whole and suite.whole) or suite.commands
+
+    def _needed(self, suite: Suite) -> list[Callable[[], str | None]]:
+        """Return what a suite requires, unless all of it is left out."""
+        return suite.requires if self._commands(suite) else []
 
     def _unmet(self, need) -> str | None:
         with self._installing:
@@ -169,7 +176,7 @@ class Run:
         if suite.is_black_box and build and build.failed:
             outcome.reason = "the program was not built"
             return outcome
-        for need in suite.requires:
+        for need in self._needed(suite):
             if reason := self._unmet(need):
                 outcome.reason = reason
                 return outcome
@@ -182,11 +189,10 @@ class Run:
             environment["CROSSTIE_WHOLE"] = "1"
         else:
             outcome.leaves_out = suite.leaves_out
-        commands = (self.is_whole and suite.whole) or suite.commands
         log = LOGS / f"{suite.name}.log"
         began = time.monotonic()
         with log.open("w", encoding="utf-8") as kept:
-            for command in commands:
+            for command in self._commands(suite):
                 code, said = self._command(command, suite.folder, environment, kept, outcome)
                 count(said, outcome)
                 if code and suite.is_black_box:

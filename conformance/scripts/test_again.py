@@ -63,3 +63,18 @@ def test_what_failed_is_run_again(tmp_path, monkeypatch, text, counts, unsteady)
     (outcome,) = run.all()
     assert (outcome.passed, outcome.failed) == counts
     assert sorted(outcome.unsteady) == [f"test_it.py::{name}" for name in unsteady]
+
+
+def test_a_suite_that_is_left_out_installs_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "LOGS", tmp_path)
+    asked = []
+
+    def need() -> None:
+        asked.append("need")
+
+    whole = [[sys.executable, "-c", "pass"]]
+    suite = Suite("build-less", "a suite", [], [need], leaves_out="all of it", whole=whole)
+    assert [each.passed for each in runner.Run([suite], is_whole=False).all()] == [1]
+    assert asked == []
+    assert [each.passed for each in runner.Run([suite], is_whole=True).all()] == [1]
+    assert asked
