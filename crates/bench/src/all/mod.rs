@@ -260,7 +260,8 @@ fn describe(outcome: &Outcome, file: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
 
     use super::*;
     use crate::frame::usual;
@@ -323,11 +324,14 @@ mod tests {
     #[test]
     fn a_slow_step_is_interrupted_before_it_is_killed() {
         let stop = Stop::default();
-        // SIGINT is ignored by whatever a shell runs in the background, and by its children.
+        // A shell has whatever it runs in the background ignore SIGINT, and so do the children of that.
         let sleeper = || {
             let mut command = Command::new("env");
-            let command = command.args(["--default-signal=INT", "sleep", "60"]);
-            command.spawn().unwrap()
+            command.args(["--default-signal=INT", "sh", "-c", "echo; exec sleep 60"]);
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            let said = child.stdout.as_mut().unwrap();
+            said.read_exact(&mut [0]).unwrap();
+            child
         };
         let end = wait(sleeper(), Duration::ZERO, &stop).unwrap();
         assert!(matches!(end, End::Late));
