@@ -109,7 +109,7 @@ pub(crate) fn session_closed(connection: &Connection, cause: Cause, text: &str) 
     if FAULTS.may_log() {
         let (peer, facts, text) = (connection.peer(), cause.facts(), Escaped(text));
         let (by, key) = (facts.by.name(), facts.key);
-        let reason = key.unwrap_or(facts.reason.name());
+        let reason = key.unwrap_or_else(|| facts.reason.name());
         tracing::warn!(%peer, by, reason, key, "session closed: {text}");
     }
 }

@@ -78,7 +78,7 @@ impl RealmLog {
                     realm = %Escaped(&self.realm),
                     session = id.0,
                     by,
-                    reason = key.unwrap_or(why.name()),
+                    reason = key.unwrap_or_else(|| why.name()),
                     key,
                     "session closed: {text}"
                 );
