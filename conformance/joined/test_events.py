@@ -158,6 +158,18 @@ def test_a_realm_that_refuses_rejects(joined):
     await_true("it is rejected", lambda: router.counted("refused") == 1)
 
 
+def test_a_message_waits_for_an_authorizer_that_is_not_there(joined):
+    router = joined({**inward("news", "com.news.{routing_key}", queue="news"), "role": "asked"})
+    session = router.session()
+    session.subscribe("com.news.x")
+    router.channel().basic_publish("news", "x", b"[1]")
+    restarts = lambda: router.router.metric("joint_restarts_total", joint="joint_0")
+    await_true("the joint begins anew", lambda: restarts() >= 1)
+    session.register("com.authorizer", {"do": "constant", "value": True})
+    assert session.next("published")["args"] == [[1]]
+    assert router.counted("refused") == 0
+
+
 @pytest.mark.parametrize("kill", [False, True])
 def test_what_was_not_handed_over_comes_again(request, tmp_path, open_at, kill):
     """What is published while the joint is not there, and what it has and is not done with."""

@@ -3,12 +3,15 @@
 //! A delivery is acknowledged when the realm has said that the event is published: then it is in the queue of every
 //! subscriber's connection. Whatever ends before that leaves the message in its queue, so that it is published at
 //! least once; what the realm refuses for good is rejected, and a dead letter where the queue has a place for those.
+//! An authorizer that gives no answer (it has gone, it fails, or the router stops) has refused nothing: the joint begins
+//! anew, and the message is back in its queue.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use crosstie_config::ExchangeToTopic;
 use crosstie_joints::uri_part;
+use crosstie_routing::error::AUTHORIZATION_FAILED;
 use crosstie_wamp::PublishOptions;
 
 use super::incoming::Delivery;
@@ -62,7 +65,8 @@ async fn take(
                 setting.counts.count(Count::Passed);
                 link.acknowledge(delivery.tag);
             }
-            Err(why) => {
+            Err(Unpassed::Undecided(why)) => return why,
+            Err(Unpassed::Refused(why)) => {
                 setting.counts.count(Count::Refused);
                 tracing::debug!("Joint '{}' rejects a message: {why}", setting.joint.id);
                 link.reject(delivery.tag, false);
@@ -72,19 +76,33 @@ async fn take(
     "the connection to the broker has ended".to_owned()
 }
 
-/// Publishes what was delivered; why it never will be.
+/// Why a message is not published.
+enum Unpassed {
+    /// It never will be.
+    Refused(String),
+    /// The authorizer has not said whether it may be.
+    Undecided(String),
+}
+
+impl From<&str> for Unpassed {
+    fn from(why: &str) -> Self {
+        Self::Refused(why.to_owned())
+    }
+}
+
+/// Publishes what was delivered.
 async fn pass(
     setting: &Setting,
     joint: &ExchangeToTopic,
     delivery: &Delivery,
-) -> Result<(), String> {
+) -> Result<(), Unpassed> {
     let body = delivery.body.as_deref();
     let body = body.ok_or("its body is longer than body_bytes_max")?;
     let said = delivery.properties().parse();
     let hops = setting.hop(hops_of_headers(said.headers));
     let hops = hops.ok_or("it has come through hops_max joints")?;
     let arguments = joint.body.read(body, said.content_encoding);
-    let mut arguments = arguments.map_err(|e| e.to_string())?;
+    let mut arguments = arguments.map_err(|e| Unpassed::Refused(e.to_string()))?;
     if let Some(name) = &joint.properties_argument {
         let properties = properties::of(delivery);
         arguments.kwargs.insert(name.clone(), properties);
@@ -105,9 +123,15 @@ async fn pass(
         let published = session.publish(&topic, options, payload(&args, &kwargs));
         match published.await {
             Ok(_) => return Ok(()),
-            Err(Failed::Error { uri, .. }) => return Err(format!("the realm says {uri}")),
+            Err(Failed::Error { uri, .. }) => {
+                let why = format!("the realm says {uri}");
+                return Err(match uri == AUTHORIZATION_FAILED {
+                    true => Unpassed::Undecided(why),
+                    false => Unpassed::Refused(why),
+                });
+            }
             Err(Failed::Lost(_) | Failed::NotLetIn(_)) if session.is_over() => {}
-            Err(e) => return Err(e.to_string()),
+            Err(e) => return Err(Unpassed::Refused(e.to_string())),
         }
     }
 }
