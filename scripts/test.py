@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import needs
+import second_tries
 import suite_times
 from suite_times import Times
 from suites import Suite, suites
@@ -30,8 +31,6 @@ LOGS = needs.TARGET / "test-logs"
 # What the black-box suites run: cargo's own file is written anew by whatever is built beside them.
 TESTED = needs.TARGET / "tested/crosstie"
 AT_ONCE = 4
-# So many failed tests of a black-box suite are run a second time, each by itself.
-AGAIN_MAX = 3
 # Minutes that all of it may take from a cold clone on two cores that do nothing else.
 BUDGET_MIN = 25
 
@@ -108,6 +107,7 @@ class Run:
         self.running: list[Suite] = []
         self.outcomes: dict[str, Outcome] = {}
         self.is_whole = is_whole
+        self._second_tries = second_tries.Allowance(second_tries.read())
         # One suite says what it does while it does it.
         self.is_echoing = len(chosen) == 1
         self.environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -222,10 +222,14 @@ class Run:
     ) -> int:
         """Run the tests that failed once more; return 0 if none of them fails again.
 
-        Kills, cuts and deadlines of whole processes depend on when a busy machine runs which. What
-        fails twice is broken; what fails once is counted, and named at the end.
+        Kills, cuts and deadlines of whole processes depend on when a busy machine runs which. A
+        test that fails twice is broken. One that fails once is counted, named at the end and
+        listed: a listed test has no second try (see second_tries.py).
         """
-        if not 0 < len(tests) == outcome.failed <= AGAIN_MAX:
+        if not 0 < len(tests) == outcome.failed:
+            return 1
+        if refusal := self._second_tries.refusal(tests):
+            kept.write(f"{refusal}\n")
             return 1
         options = command[: command.index("-q") + 1]
         code, said = self._command([*options, *tests], suite.folder, environment, kept, outcome)
@@ -343,6 +347,7 @@ def main() -> int:
     recorded = suite_times.read()
     took = {each.name: Times(each.seconds, each.cpu_seconds) for each in outcomes if each.passed}
     code = sum_up(outcomes, time.monotonic() - began, suite_times.grown(took, recorded))
+    second_tries.add(test for outcome in outcomes for test in outcome.unsteady)
     if asked.record and not code:
         suite_times.write(recorded | took)
     return code

@@ -163,8 +163,10 @@ def test_a_message_waits_for_an_authorizer_that_is_not_there(joined):
     session = router.session()
     session.subscribe("com.news.x")
     router.channel().basic_publish("news", "x", b"[1]")
-    restarts = lambda: router.router.metric("joint_restarts_total", joint="joint_0")
-    await_true("the joint begins anew", lambda: restarts() >= 1)
+    metric = router.router.metric
+    await_true(
+        "the joint begins anew", lambda: metric("joint_restarts_total", joint="joint_0") >= 1
+    )
     session.register("com.authorizer", {"do": "constant", "value": True})
     assert session.next("published")["args"] == [[1]]
     assert router.counted("refused") == 0

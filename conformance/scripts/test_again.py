@@ -8,6 +8,7 @@ import pytest
 from rig.router import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
+import second_tries
 import test as runner
 from suites import Suite
 
@@ -63,6 +64,26 @@ def test_what_failed_is_run_again(tmp_path, monkeypatch, text, counts, unsteady)
     (outcome,) = run.all()
     assert (outcome.passed, outcome.failed) == counts
     assert sorted(outcome.unsteady) == [f"test_it.py::{name}" for name in unsteady]
+
+
+def test_a_listed_test_has_no_second_try(tmp_path):
+    file = tmp_path / "second_tries.tsv"
+    file.write_text("test\tdate\na.py::x\t2026-01-02\n")
+    second_tries.add(["a.py::x", "a.py::y [1 - 2]"], file)
+    listed = second_tries.read(file)
+    assert listed["a.py::x"] == "2026-01-02"
+    assert list(listed) == ["a.py::x", "a.py::y [1 - 2]"]
+    allowance = second_tries.Allowance(listed)
+    refusal = "no second try, listed in second_tries.tsv: a.py::x since 2026-01-02"
+    assert allowance.refusal(["b.py::z", "a.py::x"]) == refusal
+
+
+def test_a_run_has_three_second_tries():
+    allowance = second_tries.Allowance({})
+    assert not allowance.refusal(["one", "two"])
+    assert allowance.refusal(["three", "four"]) == "no second try: 2 tests failed, 1 tries are left"
+    assert not allowance.refusal(["three"])
+    assert allowance.refusal(["five"])
 
 
 def test_a_suite_that_is_left_out_installs_nothing(tmp_path, monkeypatch):
