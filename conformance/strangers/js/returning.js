@@ -127,6 +127,51 @@ const clients = {
         consumer.on('error', ignore);
         consumer.on('ready', there);
     },
+    'Node-RED': async () => {
+        const fs = require('fs');
+        const os = require('os');
+        const path = require('path');
+        const RED = require('node-red');
+        const userDir = fs.mkdtempSync(path.join(os.tmpdir(), 'node-red-'));
+        process.on('exit', () => fs.rmSync(userDir, { recursive: true, force: true }));
+        process.on('SIGTERM', () => process.exit(0));
+        const { hostname, port, username, password } = new URL(url);
+        const shared = { z: 'flow', server: 'server', iotype: '4' };
+        const flows = [
+            { id: 'flow', type: 'tab', label: 'returning' },
+            { id: 'server', type: 'amqp-server', host: hostname, port },
+            { id: 'in', type: 'amqp in', ...shared, ioname: queue, wires: [['answer']] },
+            {
+                id: 'answer',
+                type: 'function',
+                z: 'flow',
+                func: `msg.payload = ${JSON.stringify(name)} + ' ' + msg.payload.data; return msg;`,
+                outputs: 1,
+                wires: [['out']],
+            },
+            { id: 'out', type: 'amqp out', ...shared, ioname: ANSWERS, wires: [] },
+        ];
+        fs.writeFileSync(path.join(userDir, 'flows.json'), JSON.stringify(flows));
+        const credentials = { server: { user: username, password } };
+        fs.writeFileSync(path.join(userDir, 'flows_cred.json'), JSON.stringify(credentials));
+        const settings = {
+            userDir,
+            flowFile: 'flows.json',
+            credentialSecret: false,
+            httpAdminRoot: false,
+            httpNodeRoot: false,
+            nodesDir: path.dirname(require.resolve('node-red-contrib-amqp/package.json')),
+            logging: { console: { level: 'error' } },
+        };
+        const connecting = new Set(['in', 'out']);
+        RED.init(settings);
+        RED.events.on('node-status', ({ id, status }) => {
+            if (status.text === 'connected' && connecting.delete(id) && connecting.size === 0) {
+                there();
+            }
+        });
+        await RED.start();
+    },
     moleculer: async () => {
         // Its queues are its own: one node calls the other, and tells the test by another connection.
         const { ServiceBroker } = require('moleculer');

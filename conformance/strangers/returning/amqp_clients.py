@@ -38,6 +38,7 @@ JAVASCRIPT = [
     HASTY,
     "foo-foo-mq, `retryLimit: 1000`",
     "rabbitmq-client",
+    "Node-RED",
 ]
 
 Ping = Callable[[pika.channel.Channel, str], None]
