@@ -83,42 +83,42 @@ impl Counter {
         (
             Self::ConnectionsToBulk,
             "connections_to_bulk",
-            "Times that a connection went to a thread for large messages",
+            "Moves of a connection to a thread for large messages",
         ),
         (
             Self::ConnectionsRefused,
             "connections_refused",
-            "Connections turned away",
+            "Connections refused at a limit, or without a session in time",
         ),
         (
             Self::ConnectionsRefusedOfAddress,
             "connections_refused_of_address",
-            "Connections turned away because their address has as many as it may have",
+            "Connections refused because their address had reached its limit",
         ),
         (
             Self::ConnectionsRefusedForDescriptors,
             "connections_refused_for_descriptors",
-            "Connections turned away because the last descriptors are not for them",
+            "Connections refused because the last file descriptors are reserved",
         ),
         (
             Self::ConnectionsRefusedForRate,
             "connections_refused_for_rate",
-            "Connections turned away because more come in a second than their listener takes",
+            "Connections refused beyond their listener's connections per second",
         ),
         (
             Self::PageConnectionsRefused,
             "page_connections_refused",
-            "Connections that asked for a page and were told to come again",
+            "Page requests refused with a retry at the limit of page connections",
         ),
         (
             Self::HttpConnectionsRested,
             "http_connections_rested",
-            "Times that an HTTP connection on which nothing happened gave its buffers back",
+            "Idle HTTP connections that released their buffers",
         ),
         (
             Self::AcceptsFailed,
             "accepts_failed",
-            "Connections that could not be accepted, mostly for want of descriptors",
+            "Connections that could not be accepted, mostly without a free file descriptor",
         ),
         (
             Self::SessionsJoined,
@@ -133,7 +133,7 @@ impl Counter {
         (
             Self::SessionsRefused,
             "sessions_refused",
-            "Sessions that were not let into a realm",
+            "Sessions that were not admitted to a realm",
         ),
         (
             Self::EventsDroppedFull,
@@ -143,7 +143,7 @@ impl Counter {
         (
             Self::EventsDroppedUnrepresentable,
             "events_dropped_unrepresentable",
-            "Events that a receiver's serializer cannot hold",
+            "Events dropped because the receiver's serializer cannot represent them",
         ),
         (
             Self::EventsDroppedOther,
@@ -168,37 +168,37 @@ impl Counter {
         (
             Self::ConnectionsClosedUnused,
             "connections_closed_unused",
-            "Connections closed because no byte came within the time of a handshake",
+            "Connections closed because no byte arrived within the handshake timeout",
         ),
         (
             Self::ConnectionsClosedForStall,
             "connections_closed_for_stall",
-            "Connections closed because they took nothing, or next to nothing, of what waited for them",
+            "Connections closed because they read nothing, or next to nothing, of their queued output",
         ),
         (
             Self::ConnectionsClosedForSlowInput,
             "connections_closed_for_slow_input",
-            "Connections closed because a message came too slowly",
+            "Connections closed because a message arrived too slowly",
         ),
         (
             Self::ConnectionsClosedForDebt,
             "connections_closed_for_debt",
-            "Connections closed because they owed the most when memory reached its bound",
+            "Connections closed because they held the most memory when it reached its bound",
         ),
         (
             Self::PeerFaults,
             "peer_faults",
-            "Connections ended for a fault of the peer",
+            "Connections and channels ended for a fault of the peer",
         ),
         (
             Self::LoneSurrogatesReplaced,
             "lone_surrogates_replaced",
-            "Halves of characters in JSON text that were replaced by U+FFFD",
+            "Lone surrogates in JSON text that were replaced by U+FFFD",
         ),
         (
             Self::LoneSurrogatesRefused,
             "lone_surrogates_refused",
-            "Messages that were refused for halves of characters in them",
+            "Messages refused for lone surrogates in them",
         ),
         (
             Self::UnreadableRefused,
@@ -213,92 +213,92 @@ impl Counter {
         (
             Self::RetainedEventsEvicted,
             "retained_events_evicted",
-            "Retained events that made room for newer ones",
+            "Retained events evicted for newer ones",
         ),
         (
             Self::RetainedEventsNotSent,
             "retained_events_not_sent",
-            "Retained events beyond what one subscription is sent",
+            "Retained events not sent to a subscription, beyond its bound",
         ),
         (
             Self::RequestsDenied,
             "requests_denied",
-            "Requests that a session's role does not allow",
+            "Requests that the session's role does not allow",
         ),
         (
             Self::AuthorizersAsked,
             "authorizers_asked",
-            "Questions to authorizers",
+            "Calls of authorizers",
         ),
         (
             Self::TurnsYielded,
             "turns_yielded",
-            "Inputs that went on when others had had their turns",
+            "Inputs that continued after the turns of others",
         ),
         (
             Self::RoleSessionsRefused,
             "role_sessions_refused",
-            "Sessions that were not let in because their role has as many as it may",
+            "Sessions refused at a limit of their role, realm or listener",
         ),
         (
             Self::AuthidSessionsRefused,
             "authid_sessions_refused",
-            "Sessions that were not let in because their authid has as many as its role, realm or listener allows",
+            "Sessions refused at a limit for sessions with one authid",
         ),
         (
             Self::RoleSubscriptionsRefused,
             "role_subscriptions_refused",
-            "Subscriptions that were refused at a bound of a role, realm or listener",
+            "Subscriptions refused at a limit of a role, realm or listener",
         ),
         (
             Self::RoleRegistrationsRefused,
             "role_registrations_refused",
-            "Registrations that were refused at a bound of a role, realm or listener",
+            "Registrations refused at a limit of a role, realm or listener",
         ),
         (
             Self::RoleCallsRefused,
             "role_calls_refused",
-            "Calls that were refused at a bound of a role, realm or listener",
+            "Calls refused at a limit of a role, realm or listener",
         ),
         (
             Self::SessionsSlowed,
             "sessions_slowed",
-            "Pauses of sessions that sent faster than they may",
+            "Pauses of sessions that exceeded their rate limit",
         ),
         (
             Self::RecordedEventsEvicted,
             "recorded_events_evicted",
-            "Events of histories that made room for newer ones of any, because all together had too many bytes",
+            "Events of histories evicted because all histories together had too many bytes",
         ),
         (
             Self::EventsNotRecorded,
             "events_not_recorded",
-            "Events that have more bytes alone than all histories may have, or that a store did not take",
+            "Events larger than the bound of all histories, or not taken by a store",
         ),
         (
             Self::EventsDroppedOldest,
             "events_dropped_oldest",
-            "Events that waited for a slow session and went for newer ones",
+            "Queued events of a slow session dropped for newer ones",
         ),
         (
             Self::SessionsClosedForSlowness,
             "sessions_closed_for_slowness",
-            "Sessions closed because they took events more slowly than they came, where their bounds say so",
+            "Sessions closed because an event found no room in their queue",
         ),
         (
             Self::SessionsClosedUnacknowledged,
             "sessions_closed_unacknowledged",
-            "Sessions closed because they had too many events to acknowledge",
+            "Sessions closed because they had too many unacknowledged events",
         ),
         (
             Self::SessionsResumed,
             "sessions_resumed",
-            "Sessions that went on over another connection",
+            "Sessions resumed over another connection",
         ),
         (
             Self::PublishersHeldBack,
             "publishers_held_back",
-            "Pauses of publishers that waited for a slow session",
+            "Pauses of publishers because of a slow session",
         ),
     ];
 }

@@ -82,8 +82,8 @@ pub(crate) fn register<'w>(
             restarts.get_or_create(&of_joint).inc_by(counted);
         }
     }
-    let help = "Messages that came to joints, by what became of them";
+    let help = "Messages that reached joints, by outcome";
     registry.register("joint_messages", help, messages);
-    let help = "Times that joints began anew";
+    let help = "Restarts of joints";
     registry.register("joint_restarts", help, restarts);
 }

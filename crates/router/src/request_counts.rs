@@ -139,10 +139,10 @@ pub(crate) fn register<'w>(
             open.get_or_create(&labels()).set(now);
         }
     }
-    let help = "HTTP requests of bridges and proxies, by what became of them";
+    let help = "Finished HTTP requests of bridges and proxies, by outcome";
     registry.register("http_requests", help, requests);
-    let help = "Seconds that HTTP requests of bridges and proxies took, together";
+    let help = "Total duration of finished HTTP requests of bridges and proxies";
     registry.register("http_request_seconds", help, seconds);
-    let help = "HTTP requests of bridges and proxies that wait for their answer";
+    let help = "HTTP requests of bridges and proxies without an answer";
     registry.register("http_requests_open", help, open);
 }

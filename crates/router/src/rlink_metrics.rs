@@ -61,16 +61,16 @@ pub(crate) fn register<'w>(
             }
         }
     }
-    let help = "What came to links, by what became of it";
+    let help = "Messages that reached links, by kind and outcome";
     registry.register("rlink_messages", help, forwarded);
-    let help = "Times that links began anew";
+    let help = "Restarts of links";
     registry.register("rlink_restarts", help, restarts);
-    let help = "Whether links are connected";
+    let help = "1 while a link is connected";
     registry.register("rlink_connected", help, connected);
     let help = "Subscriptions and registrations that links hold, by the side where they hold them";
     registry.register("rlink_mirrors", help, mirrors);
-    let help = "Calls on their way through links, by the side where they were made";
+    let help = "Open calls through links, by the side of their caller";
     registry.register("rlink_calls_pending", help, calls);
-    let help = "Bytes that wait to be sent to other routers";
+    let help = "Bytes queued for other routers";
     registry.register("rlink_queued_bytes", help, queued);
 }

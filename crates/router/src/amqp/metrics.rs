@@ -70,12 +70,12 @@ type TotalOfBroker = fn(&Broker) -> &AtomicU64;
 const BROKER_GAUGES: [Metric<OfBroker>; 8] = [
     (
         "connections_blocked",
-        "AMQP connections that are not read for want of memory or disk",
+        "AMQP connections blocked because memory or disk is low",
         |broker| broker.shared.flow.blocked() as u64,
     ),
     (
         "splices_open",
-        "AMQP connections that another node serves",
+        "Open AMQP connections that are forwarded to another node",
         |broker| broker.splices.open.load(Ordering::Relaxed),
     ),
     (
@@ -85,17 +85,17 @@ const BROKER_GAUGES: [Metric<OfBroker>; 8] = [
     ),
     (
         "incomplete_bytes",
-        "Bytes of AMQP messages that have not come completely, and of open transactions",
+        "Bytes of incomplete AMQP messages, and of open transactions",
         |broker| broker.shared.incomplete.bytes() as u64,
     ),
     (
         "memory_full",
-        "1 while AMQP publishers are held back for want of memory",
+        "1 while AMQP publishers are blocked because memory is low",
         |broker| broker.shared.flow.is_memory_full().into(),
     ),
     (
         "store_waiting_bytes",
-        "Bytes that wait to be written by the store",
+        "Bytes that the store has not written",
         |broker| broker.shared.store_waiting_bytes() as u64,
     ),
     (
@@ -123,47 +123,45 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
     ),
     (
         "connections_refused",
-        "AMQP connections that were not let into a vhost",
+        "AMQP connections that were not admitted to a vhost",
         |broker| &broker.totals.connections_refused,
     ),
     (
         "connections_closed_incomplete",
-        "AMQP connections closed for messages that did not come to their end",
+        "AMQP connections closed because of incomplete messages",
         |broker| &broker.shared.incomplete.closed,
     ),
-    (
-        "logins_failed",
-        "Attempts to log in that failed",
-        |broker| &broker.logins.failed,
-    ),
+    ("logins_failed", "Failed logins", |broker| {
+        &broker.logins.failed
+    }),
     (
         "logins_delayed",
-        "Attempts to log in that were answered late, or waited for their turn, for failed ones before",
+        "Logins delayed or queued because of earlier failures",
         |broker| &broker.logins.delayed,
     ),
     (
         "splices_opened",
-        "AMQP connections that were passed on to another node",
+        "AMQP connections that were forwarded to another node",
         |broker| &broker.splices.opened,
     ),
     (
         "splices_refused",
-        "AMQP clients that were sent away because no node has their vhost, or takes them",
+        "AMQP clients refused because no node owns their vhost, or the owner did not accept them",
         |broker| &broker.splices.refused,
     ),
     (
         "splices_sent_bytes",
-        "Bytes of clients that were passed on to other nodes",
+        "Bytes forwarded from clients to other nodes",
         |broker| &broker.splices.sent_bytes,
     ),
     (
         "splices_received_bytes",
-        "Bytes of other nodes that were passed on to clients",
+        "Bytes forwarded from other nodes to clients",
         |broker| &broker.splices.received_bytes,
     ),
     (
         "splices_strangers",
-        "Connections to the address for nodes that were none's",
+        "Connections to the nodes' address that did not prove to be a node of the vhost",
         |broker| &broker.splices.strangers,
     ),
 ];
@@ -177,25 +175,27 @@ const VHOST_GAUGES: [Metric<OfVhost<usize>>; 11] = [
     ("queues", "Queues", |c| c.queues),
     ("exchanges", "Exchanges", |c| c.exchanges),
     ("bindings", "Bindings", |c| c.bindings),
-    ("pattern_nodes", "Words and fields of patterns", |c| {
-        c.pattern_nodes
-    }),
-    ("messages_ready", "Messages that wait for a consumer", |c| {
+    (
+        "pattern_nodes",
+        "Words and fields in the patterns of topic and headers exchanges",
+        |c| c.pattern_nodes,
+    ),
+    ("messages_ready", "Messages ready for delivery", |c| {
         c.messages_ready
     }),
     (
         "messages_unacked",
-        "Messages that wait for an acknowledgement",
+        "Messages delivered and not acknowledged",
         |c| c.messages_unacknowledged,
     ),
     (
         "uncommitted_bytes",
-        "Bytes of messages in transactions that are open",
+        "Bytes of messages in open transactions",
         |c| c.uncommitted_bytes,
     ),
     (
         "dead_letters_waiting",
-        "Dead letters on their way to where they go",
+        "Dead letters on their way to their exchange",
         |c| c.dead_letters_waiting,
     ),
 ];
@@ -219,10 +219,12 @@ const VHOST_COUNTS: [Metric<OfVhost<u64>>; 12] = [
         "Messages returned to publishers",
         |c| c.returned,
     ),
-    ("messages_unroutable", "Messages that no queue took", |c| {
-        c.unroutable
-    }),
-    ("messages_expired", "Messages whose time was up", |c| {
+    (
+        "messages_unroutable",
+        "Messages that were routed to no queue",
+        |c| c.unroutable,
+    ),
+    ("messages_expired", "Messages whose TTL expired", |c| {
         c.expired
     }),
     (
@@ -232,7 +234,7 @@ const VHOST_COUNTS: [Metric<OfVhost<u64>>; 12] = [
     ),
     (
         "dead_letters_cut",
-        "Dead letters dropped, since too many followed from one message",
+        "Dead letters dropped because one message caused too many",
         |c| c.dead_letters_cut,
     ),
     ("transactions_committed", "Transactions committed", |c| {
@@ -333,13 +335,13 @@ fn register_queues(registry: &mut Registry, vhosts: Vec<Listed>) {
         for (labels, _, sums) in &others {
             family.get_or_create(labels).set(sums[place]);
         }
-        let help = format!("Of all queues that have no line of their own: {what}");
+        let help = format!("Of all queues without a series of their own: {what}");
         registry.register(format!("amqp_other_queues_{what}"), help, family);
     }
     let family = Gauges::<2>::default();
     for (labels, count, _) in &others {
         family.get_or_create(labels).set(*count);
     }
-    let help = "Queues that have no line of their own";
+    let help = "Queues without a series of their own";
     registry.register("amqp_other_queues", help, family);
 }

@@ -18,22 +18,24 @@ type Metric = (&'static str, &'static str, fn(&Seen) -> u64);
 const GAUGES: [Metric; 7] = [
     (
         "ledger_alarm",
-        "1 where the vhost is not opened though nobody has it, or is not sure to be kept",
+        "1 if the vhost has no owner and is not opened, or its local copy is not written",
         |seen| seen.alarm.is_some().into(),
     ),
     (
         "ledger_epoch",
-        "How often the vhost has had an owner",
+        "Number of owners of the vhost so far",
         |seen| seen.epoch,
     ),
     (
         "ledger_log_bytes",
-        "Bytes of the log, as far as it was read",
+        "Bytes of the log, as far as this node has read it",
         |seen| seen.log_bytes,
     ),
-    ("ledger_live_bytes", "Bytes of what counts in it", |seen| {
-        seen.live_bytes
-    }),
+    (
+        "ledger_live_bytes",
+        "Bytes of the log's valid content",
+        |seen| seen.live_bytes,
+    ),
     (
         "ledger_memory_bytes",
         "Bytes in memory for the log beside its messages",
@@ -54,7 +56,7 @@ const GAUGES: [Metric; 7] = [
 const COUNTS: [Metric; 3] = [
     (
         "ledger_takeovers",
-        "Times that this node has become the owner",
+        "Times that this node became the owner",
         |seen| seen.takeovers,
     ),
     (
@@ -64,7 +66,7 @@ const COUNTS: [Metric; 3] = [
     ),
     (
         "ledger_resynchronizations",
-        "Times that the log's end was read for want of an acknowledgement, in this term",
+        "Times in this term that the log's end was read because an acknowledgement was missing",
         |seen| seen.resynchronizations,
     ),
 ];
@@ -92,7 +94,7 @@ pub(crate) fn register<'w>(
             roles.get_or_create(&labels).set(is_so);
         }
     }
-    let help = "1 for what the node is to the vhost, by role";
+    let help = "1 for the node's role for the vhost, by role";
     registry.register("ledger_role", help, roles);
     for (name, help, read) in GAUGES {
         let family = Family::<Labels<2>, Gauge>::default();
@@ -113,6 +115,6 @@ pub(crate) fn register<'w>(
         let seconds = seen.append_us as f64 / 1e6;
         family.get_or_create(labels).inc_by(seconds);
     }
-    let help = "Time that those entries took to be acknowledged";
+    let help = "Total time until the log acknowledged its entries";
     registry.register("ledger_append_seconds", help, family);
 }

@@ -76,7 +76,7 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     let mut registry = Registry::with_prefix("crosstie");
     registry.register(
         "build",
-        "What answers here",
+        "Version of Crosstie",
         Info::new([("version", env!("CARGO_PKG_VERSION"))]),
     );
     register_messages(&mut registry, routers);
@@ -171,7 +171,11 @@ fn register_account(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         bound.get_or_create(&labels).set(bytes_max);
     }
     registry.register("held_bytes", "Bytes held for peers, by kind", held);
-    registry.register("held_bytes_max", "The bound of all kinds together", bound);
+    registry.register(
+        "held_bytes_max",
+        "Bound of all kinds of held bytes together",
+        bound,
+    );
 }
 
 /// Each type has its line from the start, so that a rate is known when the first one comes.
@@ -260,17 +264,17 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     }
     registry.register(
         "token_keys_fetches",
-        "Answers of servers with the keys of tokens' issuers, by outcome",
+        "Requests for the keys of tokens' issuers, by outcome",
         fetches,
     );
     registry.register(
         "handshakes_pending",
-        "Sessions that have been sent a challenge, or that an authenticator is asked about",
+        "Sessions with an unanswered challenge, or with an authenticator call in progress",
         pending,
     );
     registry.register(
         "authentications_refused",
-        "Sessions that were not let in for what they said they were, by cause",
+        "Sessions refused for their authid or method, by cause",
         refused,
     );
 }
@@ -315,22 +319,22 @@ fn register_decisions(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     }
     registry.register(
         "realm_decisions",
-        "Decisions of authorizers that are kept",
+        "Cached decisions of authorizers",
         decisions,
     );
     registry.register(
         "realm_decision_bytes",
-        "Bytes of the decisions that are kept, roughly",
+        "Approximate bytes of the cached decisions",
         decision_bytes,
     );
     registry.register(
         "realm_decisions_reused",
-        "Times that a decision was found kept, and nobody was asked",
+        "Actions that a cached decision judged",
         hits,
     );
     registry.register(
         "realm_sessions_judged",
-        "Sessions that an authorizer is being asked about",
+        "Sessions with an authorizer call in progress",
         judged,
     );
 }

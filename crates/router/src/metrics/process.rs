@@ -18,7 +18,7 @@ pub(super) fn register(registry: &mut Registry) {
         gauge(
             registry,
             "process_resident_memory_bytes",
-            "Memory of the process that is in the machine's memory",
+            "Resident memory of the process",
             stat.resident_bytes,
         );
         gauge(
@@ -37,7 +37,7 @@ pub(super) fn register(registry: &mut Registry) {
             gauge(
                 registry,
                 "process_start_time_seconds",
-                "When the process was started, in seconds since 1970",
+                "Start time of the process, in seconds since 1970",
                 started_s,
             );
         }
@@ -54,7 +54,7 @@ pub(super) fn register(registry: &mut Registry) {
         gauge(
             registry,
             "process_max_fds",
-            "File descriptors that the process may have open",
+            "Maximum number of open file descriptors",
             max as f64,
         );
     }

@@ -34,7 +34,7 @@ const HELD: [Held; 11] = [
     ),
     (
         "realm_calls_open",
-        "Calls that wait for their result",
+        "Calls without a final result",
         |counts| counts.calls,
     ),
     (
@@ -59,12 +59,12 @@ const HELD: [Held; 11] = [
     ),
     (
         "realm_calls_waiting",
-        "Calls that wait for a callee that is free",
+        "Calls that wait for a free callee",
         |counts| counts.calls_waiting,
     ),
     (
         "realm_kept_call_bytes",
-        "Bytes of the calls that wait",
+        "Bytes of calls that wait or may be re-routed",
         |counts| counts.kept_bytes,
     ),
 ];

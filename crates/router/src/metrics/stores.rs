@@ -27,7 +27,7 @@ pub(super) fn register(
     );
     registry.register(
         "realm_store_failing",
-        "Whether the realm's store could not be written last",
+        "1 if the last write to the realm's store failed",
         failing,
     );
 }

@@ -40,7 +40,7 @@ pub(super) fn register(registry: &mut Registry, workers: &[WorkerOverview]) {
     registry.register("components", "Components, by state", components);
     registry.register(
         "component_failures",
-        "Times that a component could not be loaded, or raised an exception that ended it",
+        "Components that could not be loaded, or that an exception ended",
         failures,
     );
 }
