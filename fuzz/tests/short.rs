@@ -225,7 +225,7 @@ fn web_bridge_request() {
 #[test]
 fn scenarios() {
     let files = [include_str!(
-        "../../crates/conformance/scenarios/publisher_exclusion.txt"
+        "../../instruments/conformance/scenarios/publisher_exclusion.txt"
     )];
     let heads = "feature F\nsection basic/x\nneeds x_y\n== one\nA: connect\n";
     let mut seeds: Vec<_> = files.map(|file| file.as_bytes().to_vec()).into();

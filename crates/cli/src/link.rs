@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use crosstie_bench::{MeasureOptions, measure_link, raise_descriptors};
-use crosstie_link::units::{duration, rate};
-use crosstie_link::{Cut, Direction, Endpoint, Link, LinkOptions, address, written};
+use crosstie_wan::units::{duration, rate};
+use crosstie_wan::{Cut, Direction, Endpoint, Link, LinkOptions, address, written};
 
 use crate::bench::measured;
 use crate::signals::Signals;

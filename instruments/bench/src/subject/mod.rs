@@ -8,7 +8,7 @@ pub(crate) mod server;
 pub(crate) mod target;
 
 pub(crate) use case::{Case, Socket, Transport, serializer_name};
-pub(crate) use crosstie_link::{Endpoint, ParseError};
+pub(crate) use crosstie_wan::{Endpoint, ParseError};
 pub(crate) use options::RoutersOptions;
 pub(crate) use router::{REALM, Router, RouterOptions};
 pub(crate) use routers::{Reachable, Routers};

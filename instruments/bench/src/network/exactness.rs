@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosstie_link::{Direction, Endpoint, Late, LinkOptions};
+use crosstie_wan::{Direction, Endpoint, Late, LinkOptions};
 use serde_json::{Value, json};
 
 use super::link::{LinkOrder, LinkReport, ROLE};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crosstie_link::units;
+use crosstie_wan::units;
 
 use super::case::{Case, Driver, Operation};
 use super::topology::Topology;

@@ -1,7 +1,7 @@
 //! What `bench oslo` says around its tables; for the delays the document, the peer, this and the
 //! limit side by side, and why.
 
-use crosstie_link::units;
+use crosstie_wan::units;
 
 use super::case::Placed;
 use super::document;

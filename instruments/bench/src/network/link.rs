@@ -3,7 +3,7 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use crosstie_link::{Endpoint, Link, LinkOptions, Summary};
+use crosstie_wan::{Endpoint, Link, LinkOptions, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{WorkerError, descriptors, say};

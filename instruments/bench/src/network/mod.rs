@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crosstie_link::namespaces::{CLIENT_IPS, SERVER_IP};
-use crosstie_link::{LinkOptions, Namespaces};
+use crosstie_wan::namespaces::{CLIENT_IPS, SERVER_IP};
+use crosstie_wan::{LinkOptions, Namespaces};
 
 use crate::error::BenchError;
 use crate::load::free_address;

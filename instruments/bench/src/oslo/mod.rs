@@ -26,7 +26,7 @@ use options::Part;
 
 use std::time::Duration;
 
-use crosstie_link::{LinkOptions, units};
+use crosstie_wan::{LinkOptions, units};
 use serde_json::{Value, json};
 
 use crate::broker::Broker;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crosstie_link::units;
+use crosstie_wan::units;
 use serde::{Deserialize, Serialize};
 
 use super::document;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crosstie_link::units;
+use crosstie_wan::units;
 
 use super::options::Common;
 use crate::error::BenchError;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crosstie_link::units;
 use crosstie_wamp::Serializer;
+use crosstie_wan::units;
 
 use super::profiles::PROFILES;
 use super::spread;
