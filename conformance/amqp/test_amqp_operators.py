@@ -234,7 +234,7 @@ def test_alarms_are_shown(tmp_path):
     # Who came first has the name of the store.
     first = Router(tmp_path, "--listen", "127.0.0.1:0", "--socket", "first.sock")
     second = Router(tmp_path, "--listen", "127.0.0.1:0")
-    second.await_log(lambda line: "nothing that is durable will be kept" in line.text)
+    second.await_log(lambda line: "durable messages will not be stored" in line.text)
     assert "alarm:" not in crosstie("status", cwd=tmp_path).stdout
     with connect(second.address("amqp")) as connection:
         connection.channel().queue_declare("kept", durable=True)

@@ -3,7 +3,7 @@
 use crosstie_amqp::{Array, Table, TableBuf, Value};
 use crosstie_config::Json;
 
-/// A table as an object. Text that is not UTF-8 loses what is none; times are seconds.
+/// A table as an object. Bytes that are not UTF-8 are replaced; timestamps are in seconds.
 pub(super) fn to_json(table: Table<'_>) -> Json {
     let fields = table.iter();
     fields
@@ -38,8 +38,8 @@ fn array_to_json(array: Array<'_>) -> Json {
     array.iter().map(value_to_json).collect()
 }
 
-/// The table of arguments that a definitions file has: whole numbers become `long` (`l`), as in
-/// RabbitMQ's own import. What is nested deeper than a table may be is left out.
+/// Converts the arguments of a definitions file to a table. Whole numbers become `long` (`l`), as in RabbitMQ's own
+/// import. Values nested deeper than a table allows are left out.
 pub(super) fn from_json(arguments: &[(String, Json)]) -> TableBuf {
     let mut table = TableBuf::new();
     for (name, value) in arguments {
@@ -60,10 +60,10 @@ fn write_field(name: &str, value: &Json, out: &mut Vec<u8>) {
     write_value(value, out);
 }
 
-/// A value as it stands in a table (section 4.2.5.5).
+/// Writes a value in its table encoding (section 4.2.5.5).
 fn write_value(value: &Json, out: &mut Vec<u8>) {
     let scalar = |value| {
-        // Behind a name of no bytes, which has one byte of length.
+        // The value follows an empty name, whose encoding is one length byte.
         let table = TableBuf::new().with("", value);
         table.as_table().bytes()[1..].to_vec()
     };

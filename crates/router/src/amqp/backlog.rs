@@ -1,4 +1,4 @@
-//! A vhost's backlog, worked off between the turns of its connections.
+//! The backlog of a vhost, processed between the turns of its connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,14 @@ use tokio::runtime::Handle;
 
 use super::vhost::SharedVhost;
 
-/// Whether somebody works at a vhost's backlog, and on which thread.
+/// Whether a task processes the vhost's backlog, and the thread that runs the task.
 pub(super) struct Backlog {
     is_attended: AtomicBool,
-    /// A serving thread's. The keeper's timers are not to wait for this.
+    /// The runtime of a serving thread, so that the keeper's timers do not wait for this work.
     thread: Handle,
 }
 
-/// Steps at a time: what is done between two looks at the clock.
+/// Maximum number of steps between two readings of the clock.
 const STEPS_MAX: u32 = 256;
 
 impl Backlog {
@@ -26,9 +26,9 @@ impl Backlog {
         }
     }
 
-    /// Whether nobody works at it yet; from now on the caller sees to it. Under the vhost's lock.
+    /// Claims the backlog: true if no task processes it yet; the caller then starts one. Called under the vhost's lock.
     pub(super) fn is_to_start(&self) -> bool {
-        // Looked at first: mostly somebody does while there is one.
+        // The cheap load comes first: while a backlog exists, a task usually runs already.
         !self.is_attended.load(Ordering::Relaxed) && !self.is_attended.swap(true, Ordering::Relaxed)
     }
 
@@ -38,7 +38,7 @@ impl Backlog {
 }
 
 impl SharedVhost {
-    /// Has a serving thread work at the backlog until nothing is left.
+    /// Spawns a task on a serving thread that processes the backlog until it is empty.
     #[cold]
     pub(super) fn start_work(self: &Arc<Self>) {
         let attendance = Attendance {
@@ -49,7 +49,7 @@ impl SharedVhost {
     }
 }
 
-/// That a task works at the backlog; one that its runtime drops does so no more.
+/// Marks the backlog as attended while its task lives; dropping it, also with the runtime, clears the mark.
 struct Attendance {
     shared: Arc<SharedVhost>,
     is_over: bool,
@@ -68,7 +68,7 @@ impl Attendance {
         let mut turn = self.shared.turn(Instant::now());
         while turn.work(STEPS_MAX) && !turn.spend() {}
         if !turn.work(0) {
-            // Under the lock: a caller that makes more from now on finds that nobody attends to it.
+            // Under the lock, so that a caller that adds work from now on starts a new task.
             self.is_over = true;
             self.shared.backlog.end();
         }

@@ -1,4 +1,4 @@
-//! The broker of a router worker: its vhosts and users, and who is connected.
+//! The broker of a router worker: its vhosts, its users and its connections.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,22 +43,22 @@ pub(crate) struct Broker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) message_bytes_max: usize,
     pub(super) server_properties: ServerProperties,
-    /// Those that are this worker's alone, by name.
+    /// Vhosts of this worker alone, by name.
     vhosts: Vec<Arc<SharedVhost>>,
-    /// Those that survive their machine.
+    /// Replicated vhosts.
     replicated: Vec<Arc<Replicated>>,
-    /// Their threads.
+    /// The threads of the replicated vhosts.
     ledgers: Mutex<Vec<JoinHandle<()>>>,
     peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
     number_last: AtomicU64,
-    /// Counted since the start.
+    /// Counters since the start.
     pub(crate) totals: Totals,
     pub(crate) splices: Splices,
 }
 
 impl Broker {
-    /// Opens the store, restores what it has kept, and adds what is defined. Returns what
-    /// definitions could not be taken, too. The error says what is wrong with which file.
+    /// Opens the store, restores its contents, and adds the configured definitions. Also returns the definitions that
+    /// were rejected. An error names the file and its fault.
     pub(crate) fn open(
         amqp: &model::Amqp,
         directory: &Path,
@@ -120,7 +120,7 @@ impl Broker {
         Ok((broker, skipped))
     }
 
-    /// Starts what keeps the vhosts that survive their machine. The error says what is wrong with which file.
+    /// Starts the threads of the replicated vhosts. An error names the file and its fault.
     pub(crate) fn start_replicated(
         &self,
         amqp: &model::Amqp,
@@ -144,11 +144,11 @@ impl Broker {
         Ok(())
     }
 
-    /// Work that is due by time, in the keeper's thread.
+    /// Starts the timers of the vhosts on the keeper's thread.
     fn start_keeping(&self, workers: &Workers) {
         let _context = workers.keeper_handle().enter();
         for vhost in &self.vhosts {
-            // Records of definitions, and of expiries meanwhile, are handed to the store.
+            // Records of definitions, and of messages that expired meanwhile, are submitted to the store.
             vhost.settle();
             workers.spawn_keeper(Arc::clone(vhost).keep_time());
         }
@@ -163,8 +163,8 @@ impl Broker {
         });
     }
 
-    /// The store's thread tells the vhosts of what it has written, and sends the confirms that
-    /// waited for it.
+    /// Starts the store's thread, which reports each commit to the vhosts; they then send the confirms that waited for
+    /// it.
     fn start_committer(
         self: &Arc<Self>,
         store: Store,
@@ -206,7 +206,7 @@ impl Broker {
             Err(e) => {
                 self.shared.note_failure(e);
                 if flow.store_failed() {
-                    tracing::error!("cannot store what is to survive, it is tried again: {e}");
+                    tracing::error!("cannot write to the store, retrying: {e}");
                 }
             }
         }
@@ -215,12 +215,12 @@ impl Broker {
         }
     }
 
-    /// A number that no connection has had.
+    /// The next connection number. Numbers are never reused.
     pub(crate) fn next_number(&self) -> u64 {
         self.number_last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A peer has entered its vhost.
+    /// Adds a peer that has entered its vhost.
     pub(crate) fn add_peer(&self, peer: &Arc<Peer>) {
         self.totals
             .connections_opened
@@ -228,7 +228,7 @@ impl Broker {
         self.peers.lock().insert(peer.number, Arc::clone(peer));
     }
 
-    /// A peer has left. Before its place in the watch is given to another.
+    /// Removes a peer that has left. Called before its place in the watch is reused.
     pub(crate) fn remove_peer(&self, number: u64) {
         self.totals
             .connections_closed
@@ -236,7 +236,7 @@ impl Broker {
         self.peers.lock().remove(&number);
     }
 
-    /// Closes one connection, unless that was done.
+    /// Closes one connection, unless it is closing already.
     pub(crate) fn close_connection(
         &self,
         watch: &Watch,
@@ -254,7 +254,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Closes all connections that are in a vhost, which is not to be entered any more.
+    /// Closes all connections of a vhost that accepts no more clients.
     pub(crate) fn close_vhost(&self, watch: &Watch, vhost: &Arc<SharedVhost>, reason: &str) {
         for peer in self.peers.lock().values() {
             if Arc::ptr_eq(&peer.vhost, vhost) {
@@ -263,7 +263,7 @@ impl Broker {
         }
     }
 
-    /// Closes all connections that came by a transport, or by any.
+    /// Closes all connections of one transport, or of all transports.
     pub(crate) fn close_connections(&self, watch: &Watch, transport: Option<u32>, reason: &str) {
         for peer in self.peers.lock().values() {
             if transport.is_none_or(|transport| transport == peer.transport) {
@@ -272,14 +272,14 @@ impl Broker {
         }
     }
 
-    /// Ends the vhosts in good order, writes what is to survive and has not been written, and ends the
-    /// store's thread; whether all could be written.
+    /// Stops the vhosts in order, writes all pending records, and joins the store's thread. Returns whether all could
+    /// be written.
     pub(crate) fn stop(&self) -> bool {
         self.replicated
             .iter()
             .for_each(|replicated| replicated.stop());
         for ledger in self.ledgers.lock().drain(..) {
-            // One that has panicked has said so.
+            // A ledger thread that panicked has logged that already.
             let _ = ledger.join();
         }
         for vhost in &self.vhosts {
@@ -288,8 +288,7 @@ impl Broker {
         self.shared.stop_committer()
     }
 
-    /// Has the store copied to a file that must not be there. In the copy every message that has been
-    /// delivered is marked so.
+    /// Copies the store to a file that must not exist yet. In the copy, every delivered message is marked as delivered.
     pub(crate) fn back_up(
         &self,
         path: PathBuf,
@@ -307,7 +306,7 @@ impl Broker {
         self.shared.back_up(path, delivered, on_done)
     }
 
-    /// Those that are open here, by name.
+    /// The vhosts that are open on this node, by name.
     pub(crate) fn vhosts(&self) -> Vec<Arc<SharedVhost>> {
         let mut vhosts = self.vhosts.clone();
         vhosts.extend(self.replicated.iter().filter_map(|found| found.here()));
@@ -315,23 +314,23 @@ impl Broker {
         vhosts
     }
 
-    /// Those that survive their machine, wherever they are.
+    /// The replicated vhosts, whichever node owns them.
     pub(crate) fn replicated(&self) -> &[Arc<Replicated>] {
         &self.replicated
     }
 
-    /// The one of that name that survives its machine.
+    /// The replicated vhost of that name.
     pub(super) fn replicated_of(&self, name: &str) -> Option<&Arc<Replicated>> {
         let mut replicated = self.replicated.iter();
         replicated.find(|found| *found.name == *name)
     }
 
-    /// Whether there is one of that name, here or elsewhere.
+    /// Whether a vhost of that name exists, on this node or another.
     pub(crate) fn has_vhost(&self, name: &str) -> bool {
         self.local(name).is_some() || self.replicated_of(name).is_some()
     }
 
-    /// One that is open here; otherwise who has it.
+    /// The vhost if it is open on this node; otherwise the owner, or why it has none.
     pub(crate) fn vhost(&self, name: &str) -> Result<Arc<SharedVhost>, Whose> {
         if let Some(vhost) = self.local(name) {
             return Ok(Arc::clone(vhost));
@@ -347,7 +346,7 @@ impl Broker {
         }
     }
 
-    /// The alarms that stand at the moment.
+    /// The active alarms.
     pub(crate) fn alarms(&self) -> Vec<Alarm> {
         let mut alarms = self.shared.alarms();
         for replicated in &self.replicated {
@@ -364,7 +363,7 @@ impl Broker {
         place.ok().map(|place| &self.vhosts[place])
     }
 
-    /// The account that the client of a connection gives of itself, if it is in a vhost.
+    /// The client's description of itself, if the connection is in a vhost.
     pub(crate) fn about(&self, connection: &Arc<Connection>) -> Option<About> {
         let peers = self.peers.lock();
         let mut peers = peers.values();
@@ -372,12 +371,13 @@ impl Broker {
         Some(peer.about.clone())
     }
 
-    /// Those that are in a vhost, oldest first.
+    /// The connections that are in a vhost, oldest first.
     pub(crate) fn connections(&self) -> Vec<ConnectionStatus> {
         let mut connections = Vec::new();
         let mut next = 0;
         loop {
-            // A peer that comes or goes waits for a part, and not for what is said of each.
+            // Copying the handles in parts keeps the lock short: peers that connect or leave do not wait for the
+            // listing.
             let part: Vec<_> = {
                 let peers = self.peers.lock();
                 let part = peers.range(next..).take(PEERS_MAX);
@@ -392,7 +392,7 @@ impl Broker {
     }
 }
 
-/// The store, and what it has kept.
+/// Opens the store and reads its contents.
 fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restored>), String> {
     let opened = Store::open(StoreConfig {
         path: directory.join(&amqp.store),
@@ -401,17 +401,16 @@ fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restor
     let (mut store, restored) = opened.map_err(|e| e.to_string())?;
     store.wake().map_err(|e| e.to_string())?;
     if let Some(obstacle) = store.obstacle() {
-        // Several nodes on the embedded default may run in one directory, most of which have
-        // nothing to keep.
+        // Several nodes on the embedded default may run in one directory, and most of them store nothing.
         if !is_embedded(&amqp.store) {
             return Err(obstacle.to_string());
         }
-        tracing::warn!("nothing that is durable will be kept: {obstacle}");
+        tracing::warn!("durable messages will not be stored: {obstacle}");
     }
     Ok((store, restored))
 }
 
-/// The vhosts that are configured, with what a store has kept of them.
+/// Creates the configured vhosts with their contents from the store.
 fn restore_vhosts(
     amqp: &model::Amqp,
     now: Time,
@@ -424,7 +423,7 @@ fn restore_vhosts(
         vhosts.insert(name, Vhost::new(config, router_state::seed()));
     }
     for restored in restored {
-        // Records of a vhost that is not configured any more stay in the file.
+        // Records of a vhost that is no longer configured stay in the file.
         if let Some(vhost) = vhosts.get_mut(&restored.vhost) {
             vhost.restore(now, restored.record);
         }
@@ -436,10 +435,10 @@ fn restore_vhosts(
     vhosts
 }
 
-/// Peers that are listed under one taking of their lock.
+/// Maximum number of peers copied under one lock.
 const PEERS_MAX: usize = 1000;
 
-/// Whether a store is the one that a configuration has without asking for it.
+/// Whether this is the store of the embedded default configuration.
 fn is_embedded(store: &str) -> bool {
     let workers = model::Config::embedded_default().workers;
     workers.iter().any(|worker| match worker {
@@ -448,7 +447,7 @@ fn is_embedded(store: &str) -> bool {
     })
 }
 
-/// Under the lock of the broker's peers: the watch has not given the place to another.
+/// Called under the lock of the broker's peers, so that the watch has not reused the place.
 fn force_close(peer: &Arc<Peer>, watch: &Watch, cause: Cause, reason: &str) {
     cause.note(&peer.connection);
     peer.force_close(reason);

@@ -1,10 +1,10 @@
-//! The name that a client's certificate gives it, for the mechanism `EXTERNAL`.
+//! The user name in a client certificate, for the mechanism `EXTERNAL`.
 
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-/// The subject's common name, or else the first DNS name or mail address among the alternative
-/// names. The certificate has been checked by the TLS handshake.
+/// Returns the subject's common name, or else the first DNS name or mail address of the alternative names. The TLS
+/// handshake has verified the certificate.
 pub(super) fn name(der: &[u8]) -> Option<String> {
     let (_, certificate) = parse_x509_certificate(der).ok()?;
     let common_names = certificate.subject().iter_common_name();

@@ -1,4 +1,4 @@
-//! The channels of a connection: frames in, methods and whole messages to the vhost.
+//! The channels of a connection: takes frames, passes methods and whole messages to the vhost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,18 +21,18 @@ use super::peer::Peer;
 use super::turn::Turn;
 use super::unfinished::{may_publish, share_spent};
 
-/// Channels by number. There are few, so that a sorted list is found through fastest.
+/// Channels, sorted by number. A connection has few, so that a sorted list is the fastest lookup.
 pub(super) struct Channels {
     connection: ConnectionKey,
     channels_max: u16,
     pub(super) channels: Vec<(u16, Channel)>,
-    /// The messages that this input has published.
+    /// The effects of the messages that this input has published.
     pub(super) published: Published,
-    /// Bytes of messages that are not complete.
+    /// Bytes of incomplete messages.
     pub(super) assembling_bytes: usize,
-    /// The same of those in transactions that are open, when the last turn ended.
+    /// Bytes in open transactions, at the end of the last turn.
     pub(super) uncommitted_bytes: usize,
-    /// Both, as they were noted last.
+    /// Both figures, as last reported.
     pub(super) noted_bytes: (usize, usize),
 }
 
@@ -41,9 +41,9 @@ pub(super) enum Channel {
         key: ChannelKey,
         assembly: Option<Box<Assembly>>,
     },
-    /// The broker has closed it, and drops the frames that come before the client's answer.
+    /// The broker has closed the channel, and drops frames until the client's `channel.close-ok`.
     Closing,
-    /// The client has closed it at that time. The broker also drops frames that the client had sent behind
+    /// The client has closed the channel at that time. The broker also drops frames that the client had sent behind
     /// `channel.close` before it could read the answer.
     Closed { at: Instant },
 }
@@ -61,8 +61,8 @@ impl Channels {
         }
     }
 
-    /// Handles a frame of a channel, with what belongs to it of what is behind it. A fault is the
-    /// connection's: those of a channel have been said already.
+    /// Handles a frame of a channel, together with the frames behind it that belong to the same message. Returns only
+    /// faults of the connection: channel faults are answered here.
     pub(super) fn handle(
         &mut self,
         peer: &Arc<Peer>,
@@ -103,7 +103,7 @@ impl Channels {
                 let incomplete = &broker.shared.incomplete;
                 let held_bytes = self.assembling_bytes + self.uncommitted_bytes;
                 let before = assembly.bytes();
-                // One message alone may be as long as any.
+                // A single message may use the whole bound.
                 let is_alone = held_bytes == before;
                 let complete = match incomplete.is_share_spent(held_bytes) && !is_alone {
                     true => Err(share_spent(incomplete)),
@@ -131,7 +131,7 @@ impl Channels {
         Ok(done)
     }
 
-    /// The vhost has closed this channel, and said so.
+    /// Marks a channel as closed by the vhost, which has sent `channel.close`.
     pub(super) fn note_closed(&mut self, peer: &Peer, number: u16) {
         if let Ok(place) = self.place(number)
             && matches!(self.channels[place].1, Channel::Open { .. })
@@ -144,7 +144,7 @@ impl Channels {
         self.channels.binary_search_by_key(&number, |(n, _)| *n)
     }
 
-    /// The usual way of a message: all of it is here, and is handed on as it lies in the input.
+    /// The usual path of a message: all its frames are in the input, and its body is passed on without a copy.
     #[expect(
         clippy::too_many_arguments,
         reason = "one caller, which has them all at hand"
@@ -176,7 +176,7 @@ impl Channels {
                 let consumed = consumed + whole.consumed;
                 Ok(Handled::Done { consumed })
             }
-            // All of it is looked at again, from the method on.
+            // The next turn decodes all of it again, from the method on.
             Lookahead::Incomplete { wanted } => Ok(Handled::Wait {
                 consumed: 0,
                 wanted: consumed + wanted,
@@ -235,12 +235,12 @@ impl Channels {
                 self.channels[place].1 = Channel::Closed { at: Instant::now() };
                 let (vhost, now, outbox) = turn.enter();
                 vhost.close_channel(now, key, outbox);
-                // Whatever the vhost closed before is not what is opened by this number next.
+                // A close by the vhost concerned the previous channel of this number, not the next.
                 peer.forget_closed_channel(number);
                 outbox.send(peer, number, &ChannelCloseOk {}.into());
                 Ok(())
             }
-            // An answer to nothing, as after a channel that both sides closed.
+            // An answer without a request, as after both sides closed a channel.
             Method::ChannelCloseOk(_) => Ok(()),
             Method::AccessRequest(_) => {
                 let (_, _, outbox) = turn.enter();
@@ -259,7 +259,7 @@ impl Channels {
         }
     }
 
-    /// A frame of a channel that is not open: it opens it, or is a fault.
+    /// Handles a frame of a channel that is not open: `channel.open`, or a fault.
     fn handle_unopened(
         &mut self,
         peer: &Arc<Peer>,
@@ -275,7 +275,7 @@ impl Channels {
         };
         match method {
             Some(Method::ChannelOpen(_)) => {}
-            // The client closes a channel that the broker closed, and has heard of it meanwhile.
+            // The client closes a channel that the broker closed, and then answers the broker's close.
             Some(Method::ChannelCloseOk(_)) => return Ok(()),
             method => {
                 let ids = method.map_or((0, 0), |method| method.ids());
@@ -307,7 +307,7 @@ impl Channels {
         Ok(())
     }
 
-    /// A frame that the client sent before it knew that its channel is closed, or its answer.
+    /// Handles a frame that the client sent before it read `channel.close`, or its answer.
     fn handle_closing(
         &mut self,
         place: usize,
@@ -332,7 +332,7 @@ impl Channels {
         Ok(())
     }
 
-    /// A frame of a channel that the client has closed: it is ignored, or opens the channel again.
+    /// Handles a frame of a channel that the client has closed: ignores it, or opens the channel again.
     fn handle_closed(
         &mut self,
         place: usize,
@@ -352,7 +352,7 @@ impl Channels {
         self.handle_unopened(peer, turn, frame)
     }
 
-    /// Closes the channel for `fault`, unless that is too much for a channel.
+    /// Closes the channel for `fault`, or returns a fault that must close the connection.
     fn fail(
         &mut self,
         place: usize,
@@ -392,12 +392,12 @@ impl Channels {
     }
 }
 
-/// Bytes of a frame, with all that is around its payload.
+/// Size of a frame in bytes, including its envelope.
 fn bytes(frame: &Frame<'_>) -> usize {
     frame::OVERHEAD_BYTES + frame.payload.len()
 }
 
-/// A payload that is no method.
+/// The fault of a payload that is not a method.
 pub(super) fn method_fault(e: &MethodError) -> Fault {
     let code = match e {
         MethodError::Unknown { .. } => ReplyCode::CommandInvalid,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::{Table, Value, Version};
 use crosstie_auth::User;
 
-/// A client's identity, and the parameters that were agreed on.
+/// A client's identity and its negotiated parameters.
 #[derive(Clone, Default)]
 pub(super) struct Client {
     pub(super) user: Option<Arc<User>>,
@@ -14,11 +14,11 @@ pub(super) struct Client {
     pub(super) version: Version,
     pub(super) frame_bytes_max: u32,
     pub(super) channels_max: u16,
-    /// 0: none are sent.
+    /// Heartbeat interval in seconds; 0 disables heartbeats.
     pub(super) heartbeat_s: u16,
 }
 
-/// Which of RabbitMQ's extensions a client says it knows.
+/// RabbitMQ's extensions that a client announces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Capabilities {
     pub(super) authentication_failure_close: bool,
@@ -26,7 +26,7 @@ pub(super) struct Capabilities {
     pub(super) consumer_cancel_notify: bool,
 }
 
-/// The client's account of itself.
+/// The client's description of itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) user: Arc<str>,
@@ -34,7 +34,7 @@ pub(crate) struct About {
     pub(crate) name: String,
     /// The properties `product` and `version`.
     pub(crate) client: String,
-    /// The client's address, if another node has passed the connection on.
+    /// The client's address, if another node has spliced the connection to this one.
     pub(crate) from: Option<Box<str>>,
 }
 

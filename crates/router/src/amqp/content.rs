@@ -9,27 +9,27 @@ use crosstie_queues::{ContentAssembly, Fault, MessageContent};
 
 const PUBLISH: (u16, u16) = (BASIC_CLASS, 40);
 
-/// A message whose header and body are in one frame each, right behind its method.
+/// A message with its header and its body in one frame each, directly behind its method.
 pub(super) struct Whole<'a> {
     pub(super) properties: Properties<'a>,
     pub(super) body: &'a [u8],
-    /// Bytes of those frames.
+    /// Total size of these frames in bytes.
     pub(super) consumed: usize,
 }
 
 /// The frames behind a method with content.
 pub(super) enum Lookahead<'a> {
     Whole(Whole<'a>),
-    /// A whole message, as far as it is there; so many bytes are needed in all.
+    /// A whole message of which a part has arrived; `wanted` is its full size in bytes.
     Incomplete {
         wanted: usize,
     },
-    /// Something else, or a body of several frames: frame by frame, then.
+    /// Anything else, such as a body of several frames: read frame by frame.
     Other,
 }
 
-/// Looks for a message's content at the front of `input`. Nearly all messages are found here, and
-/// go on without a copy; anything that is not as usual is left to the reader of single frames.
+/// Looks for a message's content at the front of `input`. Nearly all messages are found here and passed on without a
+/// copy; everything unusual is left to the frame-by-frame reader.
 pub(super) fn look_ahead(
     input: &[u8],
     channel: u16,
@@ -73,18 +73,18 @@ pub(super) fn look_ahead(
     }
 }
 
-/// A message that is put together frame by frame.
+/// A message that is assembled frame by frame.
 pub(super) struct Assembly {
     content: ContentAssembly,
     pub(super) mandatory: bool,
     pub(super) immediate: bool,
     has_header: bool,
-    /// When there was last enough of it to go on waiting, and how much that was.
+    /// The time of the last sufficient progress, and the body bytes at that time.
     since_s: u32,
     since_bytes: usize,
 }
 
-/// As much of a body has to come in the time that an incomplete message is waited for.
+/// Minimum body bytes that must arrive within the timeout of an incomplete message.
 const PROGRESS_BYTES_MIN: usize = 64 * 1024;
 
 impl Assembly {
@@ -99,7 +99,7 @@ impl Assembly {
         }
     }
 
-    /// Takes the next frame; whether the message is complete.
+    /// Takes the next frame. Returns whether the message is complete.
     pub(super) fn handle(
         &mut self,
         frame: &Frame<'_>,
@@ -132,23 +132,23 @@ impl Assembly {
         }
     }
 
-    /// The message, once it is complete, as queues keep it.
+    /// The complete message, in the form that queues store.
     pub(super) fn finish(self) -> Arc<MessageContent> {
         Arc::new(self.content.finish())
     }
 
-    /// When there was last enough of it.
+    /// The time of the last sufficient progress.
     pub(super) fn since_s(&self) -> u32 {
         self.since_s
     }
 
-    /// What has come until now is enough.
+    /// Restarts the timeout from now.
     pub(super) fn forgive(&mut self, now_s: u32) {
         self.since_s = now_s;
         self.since_bytes = self.content.body_bytes();
     }
 
-    /// Bytes that it holds. They never become fewer.
+    /// Bytes of memory held, which never decrease.
     pub(super) fn bytes(&self) -> usize {
         self.content.memory_bytes()
     }
@@ -175,7 +175,7 @@ impl Assembly {
         let missing = self.content.missing_bytes();
         if payload.len() > missing {
             let text = format!(
-                "a content body frame of {} bytes, where {missing} were missing",
+                "a content body frame of {} bytes, expected at most {missing}",
                 payload.len()
             );
             return Err(Fault::in_method(ReplyCode::FrameError, PUBLISH, text));

@@ -34,12 +34,12 @@ mod elsewhere;
 pub(crate) struct AmqpEndpoint {
     pub(crate) options: AmqpTransport,
     pub(crate) broker: Arc<Broker>,
-    /// Then nodes come here, with others' clients.
+    /// Set on listeners for other nodes, which bring their clients here.
     pub(crate) cluster: Option<Cluster>,
 }
 
 impl AmqpEndpoint {
-    /// The same for other nodes.
+    /// A copy for a listener for other nodes.
     pub(crate) fn of_cluster(&self, cluster: Cluster) -> Self {
         Self {
             options: self.options.clone(),
@@ -48,9 +48,8 @@ impl AmqpEndpoint {
         }
     }
 
-    /// The bounds of a connection. A consumer may take its time: what it does not read stays in
-    /// its queues, and heartbeats say whether it lives. Answers have room behind the largest
-    /// message.
+    /// The bounds of a connection. A consumer may be slow: unread messages stay in its queues, and heartbeats detect a
+    /// dead client. The output queue has room for answers behind the largest message.
     pub(crate) fn limits(&self, router: &ConnectionLimits) -> ConnectionLimits {
         ConnectionLimits {
             queue_bytes_max: router.queue_bytes_max + self.broker.message_bytes_max,
@@ -68,28 +67,27 @@ pub(crate) struct Conversation {
     endpoint: Arc<AmqpEndpoint>,
     connection: Arc<Connection>,
     watch: WatchKey,
-    /// There are as many connections as may be: this one is turned away.
+    /// Set if the connection limit is reached: this connection is refused.
     excess: Option<Excess>,
-    /// As soon as the client has asked for one.
+    /// The protocol version, once the client has sent its header.
     version: Version,
     state: State,
 }
 
 enum State {
-    /// The protocol header is awaited.
+    /// Waits for the protocol header.
     Header,
     Negotiating(Box<Negotiation>),
-    /// A node says for which client it comes.
+    /// Waits for a node to describe its client.
     Greeting(Greeting),
-    /// The client is let in as soon as its vhost has an owner.
+    /// The client enters as soon as its vhost has an owner.
     Waiting(Box<LetIn>, Instant),
-    /// Somebody else reads from here on: another node has the vhost.
+    /// Another node has the vhost; the splice reads from here on.
     PassedOn(Option<Box<Spliced>>),
     Open(Box<Open>),
-    /// The broker has said `connection.close`; what comes before the answer is nobody's.
+    /// The broker has sent `connection.close`; everything before the answer is dropped.
     Closing,
-    /// Everything is said; what still comes is nobody's, and the client has so long to close its
-    /// socket.
+    /// Everything is sent. Further input is dropped until the client closes its socket or the timeout ends.
     Over,
 }
 
@@ -114,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Handles what is at the front of `input`, as its state has it.
+    /// Handles the front of `input` in the current state.
     fn handle(&mut self, input: &[u8]) -> Handled {
         match &mut self.state {
             State::Header => self.open(input),
@@ -130,7 +128,7 @@ impl Conversation {
         }
     }
 
-    /// Looks at the protocol header (section 4.2.2), or has nodes begin.
+    /// Reads the protocol header (section 4.2.2), or starts a node's greeting.
     fn open(&mut self, input: &[u8]) -> Handled {
         if !input.is_empty() {
             self.connection.note_spoken();
@@ -151,7 +149,7 @@ impl Conversation {
                 let found = input[..input.len().min(PROTOCOL_HEADER.len())].escape_ascii();
                 let text = format!("bad protocol header \"{found}\": {e}");
                 report::peer_fault(&self.connection, "handshake", &text);
-                // The version that is spoken here, and the end.
+                // Sends the header of the supported version, then ends.
                 self.append(&PROTOCOL_HEADER);
                 self.count_refused();
                 return Handled::End(End::Answered);
@@ -207,8 +205,8 @@ impl Conversation {
         }
     }
 
-    /// Lets a client into its vhost; whether it may enter. One that comes while its listener stops is closed without a
-    /// word, as if it had come later: after `connection.open-ok` and 320 many libraries give up for good.
+    /// Lets a client into its vhost. Returns whether it may enter. A client that arrives while its listener stops is
+    /// closed silently, as if it had come later: after `connection.open-ok` and 320 many libraries stop reconnecting.
     fn enter(&mut self, entered: Entered) -> bool {
         let AmqpEndpoint {
             options, broker, ..
@@ -230,15 +228,15 @@ impl Conversation {
         true
     }
 
-    /// Handles a frame of a client that was told that the broker closes the connection: only its
-    /// answer counts, or that it says the same.
+    /// Handles a frame after the broker's `connection.close`: only `connection.close-ok` or the client's own close
+    /// counts.
     fn await_answer(&self, input: &[u8]) -> Handled {
         let (frame, consumed) = match next_frame(input, self.endpoint.options.frame_bytes_max) {
             Ok(found) => found,
             Err(Handled::End(_)) => return Handled::End(End::Answered),
             Err(handled) => return handled,
         };
-        // A frame that is no method is nobody's either.
+        // A frame that is not a method is dropped too.
         match decode_alone(&frame, self.version) {
             Ok(Some(Method::ConnectionClose(_))) => Handled::End(End::ByClient),
             Ok(Some(Method::ConnectionCloseOk(_))) => Handled::End(End::Answered),
@@ -246,13 +244,13 @@ impl Conversation {
         }
     }
 
-    /// Takes the other course.
+    /// Ends the conversation as `end` says.
     fn end(&mut self, end: End) {
         let is_open = matches!(self.state, State::Open(_));
         match end {
             End::ByClient => self.answer_close(),
             End::Answered => self.finish(),
-            // The cause was noted.
+            // The cause was noted before.
             End::Forced => self.set_closing(),
             End::Fault(fault) => {
                 if !is_open {
@@ -275,7 +273,7 @@ impl Conversation {
         }
     }
 
-    /// Says that the broker closes the connection, and for what.
+    /// Sends `connection.close` with the fault.
     fn say_close(&mut self, fault: &Fault) {
         peer::send(
             &self.connection,
@@ -290,37 +288,36 @@ impl Conversation {
         self.set_closing();
     }
 
-    /// From now on only the client's answer counts, and it has not long for it.
+    /// From now on only the client's answer counts, within the closing timeout.
     fn set_closing(&mut self) {
         self.leave(EndReason::Violation);
         self.state = State::Closing;
         self.await_end();
     }
 
-    /// Answers that the client closes the connection. Its socket is left to the client, as by
-    /// RabbitMQ: one that finds the end behind the answer, or in place of it, takes it for a
-    /// connection that broke.
+    /// Answers `connection.close`. The client closes the socket, as with RabbitMQ: a library that finds the end of the
+    /// stream behind the answer, or instead of it, reports a broken connection.
     fn answer_close(&mut self) {
-        // Deliveries that it has not acknowledged are requeued before it hears that all is over.
+        // Unacknowledged deliveries are requeued before the client reads the answer.
         self.leave(EndReason::Goodbye);
         peer::send(&self.connection, self.version, &ConnectionCloseOk {});
         self.await_end();
     }
 
-    /// Sends what is queued, and gives the peer a moment to close its side.
+    /// Sends the output queue, and gives the peer the closing timeout to close its side.
     fn finish(&mut self) {
         self.leave(EndReason::Goodbye);
         self.connection.finish();
         self.await_end();
     }
 
-    /// The peer has only so long for what it has yet to do.
+    /// Starts the closing timeout.
     fn await_end(&self) {
         let watch = &self.listening.router.watch;
         watch.closing(self.watch, self.endpoint.options.closing_timeout);
     }
 
-    /// Nothing more is read, and the client is in no vhost: for what was noted, or else for what was seen.
+    /// Stops reading and takes the client out of its vhost. The noted cause of the end takes precedence over `seen`.
     fn leave(&mut self, seen: EndReason) {
         if let State::Open(open) = mem::replace(&mut self.state, State::Over) {
             let facts = Facts::of(&self.connection, self.listening.is_stopping(), seen);
@@ -330,7 +327,7 @@ impl Conversation {
     }
 
     fn append(&self, bytes: &[u8]) {
-        // A new connection has room; one that is gone already shows so to its reader.
+        // A new connection has room; if it is gone already, its reader sees that.
         let _ = self.connection.append(|out| {
             out.extend_from_slice(bytes);
             Ok::<(), ()>(())
@@ -386,8 +383,7 @@ impl Protocol for Conversation {
                     return Outcome::HandOver { consumed };
                 }
                 Handled::End(end) => {
-                    // What is behind a fault is nobody's; where somebody else has said that it is
-                    // over, the answer may be there.
+                    // Input behind a fault is dropped. Behind a forced end, the client's answer may follow.
                     if let End::Fault(_) = end {
                         at = input.len();
                     }
@@ -400,7 +396,7 @@ impl Protocol for Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        // Also when the task is dropped with its runtime, or a panic unwinds it.
+        // Also if the task is dropped with its runtime, or unwound by a panic.
         self.leave(EndReason::Lost);
         self.listening.router.watch.remove(self.watch);
         if std::thread::panicking() {

@@ -1,4 +1,4 @@
-//! Flow control: publishers are not read while memory, or the store, is full.
+//! Flow control: pauses reading from publishers while memory or the store is full.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 
 use super::peer::Peer;
 
-/// The bounds at which publishers of all vhosts of a router are held back.
+/// The bounds at which publishers of all vhosts of a router are blocked.
 ///
-/// A client that publishes while a bound is reached has its reading paused, and is told so
-/// (`connection.blocked`) if it wants to know; below nine tenths of the bound all go on. The same is
-/// done to a client whose methods the store is to keep, while the store is behind or the disk is low.
-/// (Low, and not full: on a full disk it is too late even to delete.) Clients that only consume are
-/// not held back when memory is full, when the disk is low, nor when the store fails: they make room.
+/// If a client publishes while a bound is reached, reading from it is paused. The client gets `connection.blocked` if
+/// it supports that. Below nine tenths of the bound all publishers continue. The same applies to clients with methods
+/// for the store, while the store is behind or its disk is low. (Low, not full: a full disk does not even allow
+/// deletions.) Clients that only consume are not blocked for full memory, a low disk or a failing store: they make
+/// room.
 pub(crate) struct FlowControl {
     memory_bytes: AtomicUsize,
     memory_bytes_max: usize,
@@ -22,15 +22,15 @@ pub(crate) struct FlowControl {
     memory: Cause,
     store: Cause,
     disk: Cause,
-    /// Why a store that fails holds publishers back, as they are told.
+    /// The reason for `connection.blocked` while the store fails.
     store_reason: &'static str,
 }
 
-/// A reason to hold publishers back, and those that it holds.
+/// A reason to block publishers, and the peers that it blocks.
 #[derive(Default)]
 struct Cause {
     stands: AtomicBool,
-    /// There is more to it than a moment's backlog: peers are told.
+    /// The cause is more than a brief backlog: peers get `connection.blocked`.
     is_told: AtomicBool,
     blocked: Mutex<Vec<(Weak<Peer>, bool)>>,
 }
@@ -38,27 +38,27 @@ struct Cause {
 /// The effects of an input on publishers' bounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Published {
-    /// It brought content, or a part of some.
+    /// The input contained message content, complete or partial.
     pub(crate) content: bool,
     pub(crate) journaled: Journaled,
 }
 
-/// The part of them that goes to the store.
+/// The store's part of the effects of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Journaled {
     #[default]
     Nothing,
-    /// That messages have gone: no more than there were, and it undoes what the store was given.
+    /// Only departures of messages, which are bounded by their number and free space in the store.
     Departures,
     /// Anything else.
     More,
 }
 
-/// In RabbitMQ's words.
+/// RabbitMQ's texts.
 const LOW_ON_MEMORY: &str = "low on memory";
 const LOW_ON_DISK: &str = "low on disk";
 
-/// Of a vhost whose journal several servers keep.
+/// For a vhost with a replicated journal.
 const NO_REPLICAS: &str = "waiting for replicas";
 
 impl FlowControl {
@@ -74,7 +74,7 @@ impl FlowControl {
         }
     }
 
-    /// Of one vhost, whose journal is kept elsewhere: what waits for that is all that counts.
+    /// The flow control of one replicated vhost: only the bytes that wait for its log count.
     pub(crate) fn of_a_log(waiting_bytes_max: usize) -> Self {
         Self {
             store_reason: NO_REPLICAS,
@@ -82,13 +82,13 @@ impl FlowControl {
         }
     }
 
-    /// Nothing waits any more, for nobody: publishers are let go.
+    /// Unblocks all publishers, as nothing waits any more.
     pub(crate) fn let_go(&self) {
         self.store.end();
     }
 
-    /// What held `before` bytes of messages holds `after` now. Under the lock of what holds them, so
-    /// that nothing is taken off before it was put on; [`Self::judge_memory`] follows outside it.
+    /// Replaces `before` bytes of messages by `after` in the sum. Called under the lock of the holder, so that a
+    /// subtraction never precedes its addition; [`Self::judge_memory`] follows outside the lock.
     pub(crate) fn memory_changed(&self, before: usize, after: usize) {
         match after >= before {
             true => self
@@ -100,7 +100,7 @@ impl FlowControl {
         };
     }
 
-    /// Holds publishers back, or no more, as memory is now.
+    /// Blocks or unblocks publishers, depending on the memory in use.
     pub(crate) fn judge_memory(&self) {
         let total = self.memory_bytes();
         if total > self.memory_bytes_max {
@@ -109,17 +109,17 @@ impl FlowControl {
             }
             let max = self.memory_bytes_max;
             tracing::warn!(
-                "{total} bytes of messages in memory, {max} are the most: publishers are blocked"
+                "messages use {total} bytes of memory, the maximum is {max}: publishers are blocked"
             );
         }
-        // Also when it has just begun: somebody may have made room before that could be seen.
+        // Checked after a block as well: memory may have been freed before the block was visible.
         let is_low = self.memory_bytes() < ninety_percent(self.memory_bytes_max);
         if is_low && self.memory.end() {
             tracing::info!("memory for messages is available again: publishers are unblocked");
         }
     }
 
-    /// So many bytes wait to be written by the store, after something was handed to it.
+    /// Blocks publishers if too many bytes wait for the store. Called after records are submitted.
     pub(crate) fn store_waits(&self, bytes: usize, waiting: impl Fn() -> usize) {
         if bytes > self.commit_bytes_max {
             self.store.begin(false);
@@ -129,7 +129,7 @@ impl FlowControl {
         }
     }
 
-    /// The store has written something, and so many bytes wait.
+    /// Unblocks publishers if, after a commit, few enough bytes wait.
     pub(crate) fn store_wrote(&self, waiting: usize) {
         let is_over = self.is_store_failing() || waiting < ninety_percent(self.commit_bytes_max);
         if is_over && self.store.end() {
@@ -137,7 +137,7 @@ impl FlowControl {
         }
     }
 
-    /// The store cannot write; whether it could when it tried last.
+    /// The store cannot write. Returns whether its last attempt failed too.
     pub(crate) fn store_failed(&self) -> bool {
         let was_failing = self.is_store_failing();
         self.store.begin(true);
@@ -147,7 +147,7 @@ impl FlowControl {
         !was_failing
     }
 
-    /// Less is free on the store's disk than there should be, or is so no more.
+    /// The free space of the store's disk has fallen below its minimum, or has recovered.
     pub(crate) fn disk_changed(&self, is_low: bool) {
         match is_low {
             true => drop(self.disk.begin(true)),
@@ -155,7 +155,7 @@ impl FlowControl {
         }
     }
 
-    /// Whether publishers are held back because the store's disk is low.
+    /// Whether the store's low disk blocks publishers.
     pub(crate) fn is_disk_low(&self) -> bool {
         self.disk.stands()
     }
@@ -169,27 +169,27 @@ impl FlowControl {
         self.memory_bytes.load(Ordering::SeqCst)
     }
 
-    /// Whether the store could not write when it tried last.
+    /// Whether the store's last attempt to write failed.
     pub(crate) fn is_store_failing(&self) -> bool {
         self.store.stands() && self.store.is_told.load(Ordering::SeqCst)
     }
 
-    /// Whether publishers are held back for want of memory.
+    /// Whether publishers are blocked because memory is full.
     pub(crate) fn is_memory_full(&self) -> bool {
         self.memory.stands()
     }
 
-    /// Peers whose reading is paused.
+    /// Number of peers with paused reading.
     pub(crate) fn blocked(&self) -> usize {
         self.memory.blocked() + self.store.blocked() + self.disk.blocked()
     }
 
-    /// Holds a peer back, if what its input brought is too much now.
+    /// Blocks a peer if the effects of its input exceed a bound.
     pub(crate) fn judge(&self, peer: &Arc<Peer>, published: Published) {
         if published.content && self.memory.stands() {
             self.memory.block(peer, LOW_ON_MEMORY);
         } else if published.journaled > Journaled::Nothing && self.store.stands() {
-            // To take messages away is the way out of a disk that is full.
+            // Departures free space, so that a full disk does not block them.
             if published.journaled == Journaled::More || !self.is_store_failing() {
                 self.store.block(peer, self.store_reason);
             }
@@ -204,7 +204,7 @@ impl Cause {
         self.stands.load(Ordering::SeqCst)
     }
 
-    /// Whether it did not stand before.
+    /// Activates the cause. Returns whether it was inactive.
     fn begin(&self, is_told: bool) -> bool {
         if is_told {
             self.is_told.store(true, Ordering::SeqCst);
@@ -212,7 +212,7 @@ impl Cause {
         !self.stands.swap(true, Ordering::SeqCst)
     }
 
-    /// Tells those who are held back and have not been told.
+    /// Sends `connection.blocked` to blocked peers that have not received it.
     fn tell(&self, reason: &str) {
         for (peer, was_told) in self.blocked.lock().iter_mut() {
             if !mem::replace(was_told, true)
@@ -223,7 +223,7 @@ impl Cause {
         }
     }
 
-    /// Whether it stood.
+    /// Deactivates the cause. Returns whether it was active.
     fn end(&self) -> bool {
         if !self.stands() {
             return false;
@@ -249,14 +249,14 @@ impl Cause {
 
     fn block(&self, peer: &Arc<Peer>, reason: &str) {
         let mut blocked = self.blocked.lock();
-        // Input that was read before its reading stopped is handled while it is held back.
+        // Input that was read before the pause is handled while the peer is blocked.
         if blocked
             .iter()
             .any(|(held, _)| held.as_ptr() == Arc::as_ptr(peer))
         {
             return;
         }
-        // It may have ended meanwhile; then nobody would unblock.
+        // The cause may have ended meanwhile; then no later call would unblock the peer.
         if self.stands() && !peer.is_closing() {
             let is_told = self.is_told.load(Ordering::SeqCst);
             peer.block(is_told.then_some(reason));

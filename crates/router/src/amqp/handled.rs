@@ -1,34 +1,33 @@
-//! The outcome of an input: one answer from every layer between a connection's bytes and its
-//! vhost.
+//! The outcome of an input: one type for every layer between a connection's bytes and its vhost.
 
 use crosstie_queues::Fault;
 
 use super::turned_away::TurnedAway;
 
-/// How far somebody came with the bytes that it was offered.
+/// How much of the offered bytes a layer has handled.
 pub(super) enum Handled {
-    /// So many are done with; what is behind them is there to be handled.
+    /// `consumed` bytes are handled; the rest is complete enough to handle next.
     Done { consumed: usize },
-    /// So many are done with; what is behind them has `wanted` bytes, which are not all there.
+    /// `consumed` bytes are handled; the rest is part of `wanted` bytes that have not all arrived.
     Wait { consumed: usize, wanted: usize },
-    /// So many are done with, and the turn is over: the rest is for the next one.
+    /// `consumed` bytes are handled and the turn is over: the rest waits for the next turn.
     Yield { consumed: usize },
-    /// So many are done with; somebody else reads what follows.
+    /// `consumed` bytes are handled; another reader takes the rest.
     HandOver { consumed: usize },
-    /// What follows is not handled as what was before.
+    /// The conversation changes its state before the rest is handled.
     End(End),
 }
 
-/// Why a conversation takes another course.
+/// The reason why a conversation changes its state.
 pub(super) enum End {
     /// The client closes the connection.
     ByClient,
-    /// The client has answered that the broker closes it; or it is told nothing.
+    /// The client has answered the broker's close, or gets no answer.
     Answered,
-    /// Somebody else has said that the broker closes it.
+    /// Another thread has sent `connection.close`.
     Forced,
-    /// The broker closes it, for what the client did.
+    /// The broker closes the connection for a fault of the client.
     Fault(Fault),
-    /// The client is not let into a vhost.
+    /// The client is refused entry to a vhost.
     TurnedAway(Box<TurnedAway>),
 }

@@ -1,13 +1,13 @@
-//! The broker's account of itself in `connection.start` (section 1.4.2.1).
+//! The server properties in `connection.start` (section 1.4.2.1).
 //!
-//! Clients decide by product and version what they may ask for, and in which way: kombu sends
-//! `basic.qos` so that it reaches running consumers to RabbitMQ only. What they are told is
-//! therefore whose ways are understood, and the other properties say who it is that does.
+//! Clients decide by product and version which features they use: kombu sends `basic.qos` in the form that reaches
+//! running consumers to RabbitMQ only. Product and version therefore state the compatibility; the other properties name
+//! Crosstie.
 
 use crosstie_amqp::{Table, TableBuf, Value, Version};
 use crosstie_config::AmqpIdentity;
 
-/// RabbitMQ's extensions of AMQP that are there, in its order.
+/// The supported RabbitMQ extensions, in RabbitMQ's order.
 const CAPABILITIES: [&str; 9] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
@@ -20,7 +20,7 @@ const CAPABILITIES: [&str; 9] = [
     "direct_reply_to",
 ];
 
-/// The properties for clients of 0-9-1, and for those of 0-8, where there are no extensions.
+/// The properties for 0-9-1 clients, and those for 0-8 clients, which know no extensions.
 pub(super) struct ServerProperties {
     all: TableBuf,
     without_capabilities: TableBuf,

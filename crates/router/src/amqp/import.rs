@@ -1,4 +1,4 @@
-//! The declarations of a definitions file, put into the vhosts.
+//! Imports the declarations of a definitions file into vhosts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::arguments;
 use super::declared;
 use super::limits::vhost_config;
 
-/// The definitions that an empty broker would not take, beside what was skipped in reading them.
-/// `amqp` has what they say of vhosts already.
+/// Returns the definitions that an empty broker would reject, beside those that the parser skipped. `amqp` already
+/// contains the vhosts of the definitions.
 pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
     let vhosts = amqp.vhosts.iter().map(|vhost| {
         let name: Arc<str> = vhost.name.as_str().into();
@@ -22,7 +22,7 @@ pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
     define(definitions, Time(0), &mut vhosts.collect())
 }
 
-/// Declares exchanges, queues and bindings that are not there yet; returns what could not be.
+/// Declares missing exchanges, queues and bindings. Returns the declarations that failed.
 pub(super) fn define<P>(
     definitions: &Definitions,
     now: Time,
@@ -33,7 +33,7 @@ pub(super) fn define<P>(
         vhosts,
         skipped: Vec::new(),
     };
-    // Bindings last: they name the others.
+    // Bindings last, as they refer to the others.
     definitions
         .exchanges
         .iter()
@@ -113,7 +113,7 @@ impl<P> Definer<'_, P> {
         });
     }
 
-    /// Does that in a vhost, or notes why it could not be done.
+    /// Makes one declaration in a vhost, or notes why it failed.
     fn define(
         &mut self,
         vhost: &str,

@@ -1,10 +1,8 @@
-//! Messages that have not come completely, and transactions that are open: who holds how much of
-//! what is in no queue yet.
+//! Bounds the memory of incomplete messages and open transactions, which are in no queue yet.
 //!
-//! A client that is paused for want of memory cannot complete its own, so that these bytes must not be what
-//! others wait for: they have a bound of their own, as large as that of messages in queues. One
-//! connection may hold a share of it; where all of them together have too much, the one that holds
-//! most is closed, and not the one that comes next.
+//! If a client is paused because memory is full, it cannot complete its own message. These bytes therefore do not count
+//! for flow control; they have a bound of their own, equal to that of queued messages. One connection may hold a share
+//! of the bound. If all together exceed it, the connection that holds most is closed, not the newest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,20 +18,20 @@ use crate::report;
 
 /// The incomplete messages of a router's AMQP connections.
 pub(crate) struct Incomplete {
-    /// For a moment less than none, where what somebody lets go of is noted before what it took.
+    /// Can be negative for a moment, if a release is counted before its allocation.
     bytes: AtomicIsize,
     bytes_max: usize,
     connection_bytes_max: usize,
     timeout_s: u32,
-    /// Those who hold any, by their numbers.
+    /// Peers that hold any bytes, by connection number.
     holders: Mutex<BTreeMap<u64, Arc<Peer>>>,
-    /// Connections that were closed for it.
+    /// Number of connections closed for exceeding the bounds.
     pub(crate) closed: AtomicU64,
 }
 
-/// A share of the bound; but a message of the largest size is never too much.
+/// One connection's share of the bound is a quarter, but at least one message of the largest size.
 const SHARES: usize = 4;
-/// Holders that are looked at under one lock.
+/// Maximum number of holders checked under one lock.
 const SWEEP_MAX: usize = 1024;
 
 impl Incomplete {
@@ -53,34 +51,34 @@ impl Incomplete {
         }
     }
 
-    /// Whether one connection that holds so many bytes may hold no more.
+    /// Whether a connection that holds that many bytes has reached its share.
     pub(crate) fn is_share_spent(&self, bytes: usize) -> bool {
         bytes >= self.connection_bytes_max
     }
 
-    /// Bytes that one connection may hold.
+    /// Maximum bytes of one connection.
     pub(crate) fn connection_bytes_max(&self) -> usize {
         self.connection_bytes_max
     }
 
-    /// How long a message may take, or what is enough of it to go on waiting.
+    /// The timeout of a message without sufficient progress, in seconds.
     pub(crate) fn timeout_s(&self) -> u32 {
         self.timeout_s
     }
 
-    /// Bytes held.
+    /// Total bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
-    /// A peer holds so many bytes now. Where that is too much for all, those who hold most are closed:
-    /// not under the vhost's lock.
+    /// Sets the bytes that a peer holds. If the total exceeds the bound, the largest holders are closed. Must not be
+    /// called under the vhost's lock.
     pub(crate) fn set(&self, peer: &Arc<Peer>, bytes: usize) {
         let before = peer.incomplete_bytes.swap(bytes, Ordering::Relaxed);
         if before == bytes {
             return;
         }
-        // Wraps around, which is what taking away the difference comes to.
+        // The wrapped difference, as a signed number.
         let more = bytes.wrapping_sub(before).cast_signed();
         peer.connection.hold(more);
         self.bytes.fetch_add(more, Ordering::Relaxed);
@@ -94,7 +92,7 @@ impl Incomplete {
         }
     }
 
-    /// Closes those whose messages come too slowly; to be called each second.
+    /// Closes connections with messages that arrive too slowly. Called every second.
     pub(crate) fn sweep(&self) {
         let now_s = now_s();
         let mut next = 0;
@@ -104,7 +102,7 @@ impl Incomplete {
             for (number, peer) in self.holders.lock().range(next..).take(SWEEP_MAX) {
                 next = number + 1;
                 looked_at += 1;
-                // What came is looked at when more comes; this is for those of whom nothing does.
+                // The reader checks progress when bytes arrive; this finds connections that send nothing.
                 if peer.unfinished_for_s(now_s) > self.timeout_s.saturating_mul(2) {
                     late.push(Arc::clone(peer));
                 }
@@ -123,7 +121,7 @@ impl Incomplete {
         while self.bytes() > self.bytes_max {
             let bytes = |peer: &&Arc<Peer>| peer.incomplete_bytes.load(Ordering::Relaxed);
             let largest = self.holders.lock().values().max_by_key(bytes).cloned();
-            // What is held and nobody's is on its way to be noted.
+            // The rest of the total belongs to holders that are not registered yet.
             let Some(largest) = largest.filter(|largest| bytes(&largest) > 0) else {
                 return;
             };
@@ -131,7 +129,7 @@ impl Incomplete {
         }
     }
 
-    /// What the peer holds is gone as soon as its reader hears of the end, and counts as gone now.
+    /// Counts the peer's bytes as freed at once; its reader frees them when it sees the end.
     fn close(&self, peer: &Arc<Peer>, cause: Cause) {
         self.set(peer, 0);
         self.closed.fetch_add(1, Ordering::Relaxed);

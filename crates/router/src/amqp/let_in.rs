@@ -1,4 +1,4 @@
-//! A client that may enter a vhost.
+//! A client with permission to enter a vhost.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crosstie_auth::Permissions;
 use super::client::{About, CHANNELS_MIN, Capabilities, Client};
 use super::splice::Account;
 
-/// A client that may enter a vhost: `V` is the vhost's name, or the vhost itself if this node has it.
+/// A client with permission to enter a vhost: `V` is the vhost's name, or the vhost itself if this node owns it.
 pub(super) struct LetIn<V = Arc<str>> {
     pub(super) client: Client,
     pub(super) vhost: V,
     pub(super) permissions: Arc<Permissions>,
-    /// May publish in the name of others.
+    /// The client may set `user-id` to other users.
     pub(super) is_impersonator: bool,
 }
 
@@ -29,7 +29,7 @@ impl LetIn {
 }
 
 impl<V> LetIn<V> {
-    /// A client that another node has let in, or the reason why it cannot be accepted here.
+    /// A client that another node has authenticated, or the reason why this node rejects it.
     pub(super) fn passed_on(account: Account, vhost: V) -> Result<Self, String> {
         let [configure, write, read] = &account.permissions;
         let permissions = Permissions::parse(configure, write, read).map_err(|e| e.to_string())?;
@@ -60,7 +60,7 @@ impl<V> LetIn<V> {
         })
     }
 
-    /// A client that needs to say nothing to be known: one of the router's own.
+    /// A client that needs no authentication: one of the router's own.
     pub(super) fn known(
         about: About,
         (vhost, permissions): (V, Arc<Permissions>),

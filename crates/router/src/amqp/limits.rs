@@ -1,4 +1,4 @@
-//! The bounds of a vhost, as the configuration has them.
+//! Reads the bounds of a vhost from the configuration.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A vhost as operators see it, and what they do in it.
+//! Listings of a vhost for operators, and operators' actions in it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,11 +11,11 @@ use super::peer::Peer;
 use super::status::{BindingStatus, ExchangeStatus, QueueStatus, VhostStatus};
 use super::vhost::SharedVhost;
 
-/// Queues, exchanges or bindings that are listed under one taking of the lock: some 0.1 ms.
+/// Maximum number of queues, exchanges or bindings listed under one lock, which takes about 0.1 ms.
 const PLACES_MAX: usize = 1000;
 
 impl SharedVhost {
-    /// What there is, and the sums of `queues`.
+    /// Counts of the vhost, with sums over `queues`.
     pub(crate) fn counts(&self, queues: &[queues::QueueStatus]) -> Counts {
         let sum = |of: fn(&queues::QueueStatus) -> usize| queues.iter().map(of).sum();
         Counts {
@@ -61,7 +61,7 @@ impl SharedVhost {
         queues
     }
 
-    /// As the vhost has them.
+    /// The queues, in the vhost's order.
     pub(crate) fn unsorted_queues(&self) -> Vec<queues::QueueStatus> {
         self.list(Vhost::queues_part)
     }
@@ -107,8 +107,8 @@ impl SharedVhost {
         bindings
     }
 
-    /// All parts of a listing, between which others have their turns. What comes and goes meanwhile may
-    /// be missing, or there twice.
+    /// Returns all parts of a listing. Connections take their turns between the parts, so that an entry that is added
+    /// or removed meanwhile may be missing or listed twice.
     fn list<T>(&self, part: fn(&Vhost<Arc<Peer>>, usize, usize) -> Part<T>) -> Vec<T> {
         let mut all = Vec::new();
         let mut next = Some(0);
@@ -122,7 +122,7 @@ impl SharedVhost {
         all
     }
 
-    /// How many messages went; `None` if there is no such queue. Needs a tokio context.
+    /// Returns the number of purged messages; `None` if the queue does not exist. Needs a tokio context.
     pub(crate) fn purge_queue(self: &Arc<Self>, queue: &str) -> Option<u64> {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
@@ -131,7 +131,7 @@ impl SharedVhost {
         Some(purged.ok()? as u64)
     }
 
-    /// The same, with the queue.
+    /// Deletes a queue. Returns the number of its ready messages; `None` if the queue does not exist.
     pub(crate) fn delete_queue(self: &Arc<Self>, queue: &str) -> Option<u64> {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();

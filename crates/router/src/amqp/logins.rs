@@ -1,5 +1,5 @@
-//! Attempts to log in: the answer to a wrong password comes late, and an attempt may have to wait for its
-//! turn to be looked at, without a thread that waits. [`Guesses`] says why.
+//! Login attempts: delays the answer to a wrong password, and makes attempts wait for their turn without blocking a
+//! thread. [`Guesses`] describes the rules.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use tokio::runtime::Handle;
 
 use crate::door::origin;
 
-/// The attempts of all of a router's AMQP clients.
+/// The login attempts of all AMQP clients of a router.
 pub(crate) struct Logins {
     guesses: Mutex<Guesses>,
     start: Instant,
-    /// Random keys, so that a client cannot foresee which passwords have equal hashes.
+    /// Randomly keyed, so that a client cannot predict which passwords have equal hashes.
     keyed: RandomState,
-    /// Where there are timers.
+    /// The runtime that has timers.
     pub(super) keeper: Handle,
     pub(crate) failed: AtomicU64,
-    /// Attempts whose answer was late, and attempts that waited to be looked at.
+    /// Number of attempts with a delayed answer, and of attempts that waited to be checked.
     pub(crate) delayed: AtomicU64,
 }
 
-/// An attempt that waits. Its connection is not read from meanwhile: its login is offered again then.
+/// A waiting attempt. Reading from its connection is paused; afterwards its login is handled again.
 pub(super) struct Waiting {
     until: Instant,
     pub(super) for_what: For,
 }
 
-/// The end of a wait.
+/// The purpose of a wait.
 pub(super) enum For {
-    /// The credentials may be looked at; at `last` for the last time.
+    /// The credentials may be checked; the attempt fails if it has no place at `last`.
     Place { last: Instant },
     /// The client gets its refusal.
     Answer,
 }
 
-/// How often an attempt asks whether it may be looked at.
+/// Interval at which a waiting attempt asks for its turn.
 const PLACE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Logins {
@@ -56,7 +56,7 @@ impl Logins {
         }
     }
 
-    /// A client's attempt by a password.
+    /// The guess that a client makes with a password.
     pub(super) fn guess<'g>(
         &self,
         connection: &Connection,
@@ -79,12 +79,12 @@ impl Logins {
         self.guesses.lock().note_right(self.now_ms(), guess);
     }
 
-    /// A password was wrong; how long the answer is to wait.
+    /// Notes a wrong password. Returns the delay of its answer.
     pub(super) fn note_wrong(&self, guess: Guess<'_>) -> Duration {
         Duration::from_millis(self.guesses.lock().note_wrong(self.now_ms(), guess))
     }
 
-    /// An attempt waits to be looked at, since `before` or from now on; `None` if it has waited long enough.
+    /// Makes an attempt wait for its turn, from `before` or from now on; `None` if it has waited long enough.
     pub(super) fn await_place(
         &self,
         connection: &Arc<Connection>,
@@ -103,7 +103,7 @@ impl Logins {
             .then(|| self.wait(connection, left.min(PLACE_INTERVAL), For::Place { last }))
     }
 
-    /// Delays a client's refusal; `None` if the client has waited as long `before`.
+    /// Delays a client's refusal; `None` if the client has waited as long as `before` already.
     pub(super) fn answer_later(
         &self,
         connection: &Arc<Connection>,
@@ -146,7 +146,7 @@ impl Logins {
 }
 
 impl Waiting {
-    /// Whether it has waited. One that closes its side is read to its end before that.
+    /// Whether the wait is over. A client that closes its side first is read to its end.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() >= self.until
     }

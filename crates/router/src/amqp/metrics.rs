@@ -1,4 +1,4 @@
-//! AMQP in the metrics.
+//! The metrics of AMQP.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ type Labels<const N: usize> = [(&'static str, String); N];
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
 type Counts<const N: usize> = Family<Labels<N>, Count>;
 
-/// Queues that have lines of their own: those that hold or serve most, of all routers together.
+/// Maximum number of queues with their own lines: those with the most messages and consumers, over all routers.
 const QUEUES_MAX: usize = 1000;
 
-/// Adds everything about AMQP, where a router speaks it.
+/// Registers the AMQP metrics of the routers that have AMQP.
 pub(crate) fn register(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     let brokers = routers
         .iter()
@@ -40,7 +40,7 @@ pub(crate) fn register(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     register_queues(registry, vhosts);
 }
 
-/// A vhost's figures, of one moment as far as that can be.
+/// A vhost's figures, taken as close to one moment as possible.
 struct Listed {
     labels: Labels<2>,
     counts: crosstie_queues::Counts,
@@ -61,7 +61,7 @@ impl Listed {
     }
 }
 
-/// A metric's name, its meaning, and the function that reads it.
+/// A metric's name, its help text, and the function that reads it.
 type Metric<Read> = (&'static str, &'static str, Read);
 
 type OfBroker = fn(&Broker) -> u64;
@@ -293,7 +293,7 @@ fn register_vhosts(registry: &mut Registry, vhosts: &[Listed]) {
 
 fn register_queues(registry: &mut Registry, vhosts: Vec<Listed>) {
     let mut queues: Vec<(usize, QueueStatus)> = Vec::new();
-    // By vhost: how many have no line of their own, and their sums.
+    // By vhost: the number of queues without their own lines, and their sums.
     let mut others: Vec<(Labels<2>, i64, [i64; 3])> = Vec::new();
     for (number, vhost) in vhosts.into_iter().enumerate() {
         queues.extend(vhost.queues.into_iter().map(|queue| (number, queue)));

@@ -1,5 +1,5 @@
-//! AMQP 0-9-1: the broker of a router worker. One user list, one store and one memory bound; a
-//! vhost is to it what a realm is to WAMP.
+//! AMQP 0-9-1: the broker of a router worker, with one user list, one store and one memory bound. A vhost corresponds
+//! to a realm of WAMP.
 //!
 //! ```text
 //! listen ─▶ conversation (one per connection: header, negotiation, frames, channels)
@@ -11,10 +11,10 @@
 //!           store's committer ─▶ vhost (confirms) ─▶ peers' queues
 //! ```
 //!
-//! The vhost keeps work that is more than a turn's; `backlog` does it between the turns of others.
+//! Work that exceeds a turn stays in the vhost; `backlog` does it between the turns of connections.
 //!
-//! For who builds on it: [`crate::Router::start_amqp`] once, before the transports that lead to
-//! it; then [`crate::Router::amqp`] for operators.
+//! To use the broker: call [`crate::Router::start_amqp`] once, before the transports that lead to it; then
+//! [`crate::Router::amqp`] for operators.
 
 mod arguments;
 mod backlog;

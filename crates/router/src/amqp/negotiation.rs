@@ -1,5 +1,5 @@
-//! From `connection.start` to `connection.open` (section 2.2.4): who the client is, what both sides
-//! take, and which vhost it enters.
+//! From `connection.start` to `connection.open` (section 2.2.4): authenticates the client, negotiates the parameters
+//! and selects the vhost.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,22 +32,22 @@ pub(super) struct Negotiation {
     certified_name: Option<String>,
     client: Client,
     tried: Tried,
-    /// Its `connection.start-ok` is not answered yet.
+    /// Set while `connection.start-ok` waits to be answered.
     waiting: Option<Waiting>,
-    /// The answer, if it comes late.
+    /// A refusal that is sent late.
     away: Option<Box<TurnedAway>>,
 }
 
-/// The step after a method of a client that has not entered a vhost yet.
+/// The step after a method of a client that has not entered a vhost.
 pub(super) enum Next {
-    /// Its next method.
+    /// Wait for the next method.
     Method,
-    /// The same method once more, when its connection is read from again.
+    /// Handle the same method again once reading resumes.
     Again,
     Enter(Box<LetIn>),
 }
 
-/// The method that must come next.
+/// The next expected method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     StartOk,
@@ -55,14 +55,14 @@ enum Awaited {
     Open,
 }
 
-/// Frames before the client has said which it takes: the least that everybody takes.
+/// Maximum frame size before the tuning: the size that every peer must accept.
 pub(super) const FRAME_BYTES_MAX: u32 = crosstie_amqp::frame::FRAME_MIN_BYTES;
 
-/// The only locale.
+/// The only supported locale.
 const LOCALE: &[u8] = b"en_US";
 
 impl Negotiation {
-    /// Begins with `connection.start`.
+    /// Starts the negotiation with `connection.start`.
     pub(super) fn begin(
         connection: &Arc<Connection>,
         version: Version,
@@ -98,7 +98,7 @@ impl Negotiation {
         }
     }
 
-    /// Handles the client's next method; by the last one it enters a vhost.
+    /// Handles the client's next method; the last one enters a vhost.
     pub(super) fn handle(
         &mut self,
         method: &Method<'_>,
@@ -137,7 +137,7 @@ impl Negotiation {
         }
     }
 
-    /// What is sent when the client has entered.
+    /// Sends `connection.open-ok`.
     pub(super) fn welcome(connection: &Arc<Connection>, version: Version) {
         peer::send(connection, version, &ConnectionOpenOk { known_hosts: "" });
     }
@@ -164,7 +164,7 @@ impl Negotiation {
         };
         let logins = &broker.logins;
         let guess = logins.guess(connection, name, password);
-        // A certificate is no guess.
+        // A certificate is not a guess.
         let is_guess = !matches!(response, Ok(Response::External));
         if is_guess && !logins.may_look(guess) {
             self.waiting = logins.await_place(connection, waited);
@@ -202,7 +202,7 @@ impl Negotiation {
         }
     }
 
-    /// The wait that is over, if there was one; or the refusal that was to come late.
+    /// The wait that is over, if any; an error if it was that of a late refusal.
     fn take_waited(&mut self) -> Result<Option<For>, TurnedAway> {
         if let Some(away) = self.away.take() {
             return Err(*away);
@@ -210,7 +210,7 @@ impl Negotiation {
         match self.waiting.take() {
             Some(waiting) => match waiting.for_what {
                 For::Place { .. } if !waiting.is_over() => {
-                    let text = "left before its attempt to log in was looked at";
+                    let text = "closed before its login attempt was checked";
                     let code = ReplyCode::ConnectionForced;
                     Err(TurnedAway::of::<ConnectionStartOk<'_>>(code, text))
                 }
@@ -220,7 +220,7 @@ impl Negotiation {
         }
     }
 
-    /// Reads what the client says of itself, and by which of the mechanisms it logs in.
+    /// Reads the client's properties and credentials.
     fn read_about(
         &mut self,
         start_ok: &ConnectionStartOk<'_>,
@@ -228,7 +228,7 @@ impl Negotiation {
     ) -> Result<Mechanism, TurnedAway> {
         let properties = start_ok.client_properties;
         self.client.capabilities = Capabilities::of(properties);
-        // There, its number is that of `connection.close`.
+        // In 0-8, the number of this method is that of `connection.close`.
         self.client.capabilities.connection_blocked &= self.client.version != Version::V0_8;
         let text = |name| properties.find(name).and_then(Value::as_str);
         let words = [text("product"), text("version")];
@@ -331,7 +331,7 @@ impl Negotiation {
         })
     }
 
-    /// The client is told the same, whatever was wrong; and nothing where it would not understand.
+    /// The client gets the same text for every wrong login, or none if it would not understand the close.
     fn login_refused(&self, mechanism: Mechanism, why: &str) -> TurnedAway {
         let name = mechanism.name();
         let text = format!(
@@ -339,7 +339,7 @@ impl Negotiation {
              For details see the broker logfile."
         );
         TurnedAway {
-            // The method is not named, as by RabbitMQ.
+            // The method is not named, as in RabbitMQ.
             fault: Fault::in_method(ReplyCode::AccessRefused, (0, 0), text),
             why: format!("{name} login refused: {why}"),
             tried: Box::default(),
@@ -348,8 +348,8 @@ impl Negotiation {
         }
     }
 
-    /// Too many other attempts of its address, or for its user, have failed; it may try again at once. That is
-    /// no 403, which clients take for a wrong password and for final.
+    /// Refuses an attempt because too many others, of its address or for its user, have failed. The client may retry at
+    /// once. Clients take a 403 for a wrong password and for final, so that this is a different code.
     fn crowded(&self) -> TurnedAway {
         let text =
             "too many failed attempts to log in are waiting for their answers: try again later";

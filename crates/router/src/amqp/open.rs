@@ -1,4 +1,4 @@
-//! A client in its vhost: the frames of an input, as many under one lock as are worth a turn.
+//! A client in its vhost: handles the frames of an input, a turn's worth under one lock.
 
 use std::mem;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Open {
             turn.finish();
             key
         };
-        // Nobody else sets it.
+        // This is the only place that sets the key.
         let _ = peer.key.set(key);
         Self {
             peer,
@@ -85,7 +85,7 @@ impl Open {
         &self.peer
     }
 
-    /// Handles the frames in `input`, as far as they are worth a turn.
+    /// Handles the frames in `input` until the turn is over.
     pub(super) fn handle(&mut self, input: &[u8], broker: &Broker) -> Handled {
         let Self {
             peer,
@@ -101,7 +101,7 @@ impl Open {
         if peer.has_resumed() {
             channels.forgive();
         }
-        // Reading the clock once for all frames of a turn is enough.
+        // One reading of the clock serves all frames of a turn.
         let mut turn = peer.vhost.turn(Instant::now());
         let mut at = 0;
         let handled = loop {
@@ -124,8 +124,8 @@ impl Open {
         }
         let uncommitted_bytes = turn.uncommitted_bytes(*key);
         let journaled = turn.finish();
-        // Deliveries before the confirms of what they deliver: somebody waits for an answer to the
-        // one, and only for a word about the other.
+        // Deliveries are sent before the confirms of their messages, because an answer to a delivery is usually urgent
+        // and a confirm is not.
         crosstie_transport::uncork_few();
         if channels.note_incomplete(uncommitted_bytes) {
             broker
@@ -136,7 +136,7 @@ impl Open {
         }
         let mut published = mem::take(&mut channels.published);
         published.journaled = journaled;
-        // A client that says goodbye is read to the end.
+        // A client that closes its connection is read to the end.
         if !matches!(handled, Handled::End(_)) {
             peer.vhost.judge(peer, published);
         }
@@ -154,7 +154,7 @@ impl Open {
     }
 }
 
-/// Handles what is at the front of `input`: a frame, or a message with all that belongs to it.
+/// Handles the front of `input`: a frame, or a message with all its frames.
 fn handle_next(
     peer: &Arc<Peer>,
     channels: &mut Channels,
@@ -176,7 +176,7 @@ fn handle_next(
     }
 }
 
-/// The frame at the front of `input`, and its bytes; or what there is to do instead.
+/// The frame at the front of `input` and its size, or what the caller must do instead.
 pub(super) fn next_frame(
     input: &[u8],
     frame_bytes_max: u32,
@@ -195,7 +195,7 @@ pub(super) fn next_frame(
     }
 }
 
-/// The method of a frame on channel 0; none in a heartbeat.
+/// The method of a frame on channel 0; `None` for a heartbeat.
 pub(super) fn decode_alone<'a>(
     frame: &Frame<'a>,
     version: Version,
@@ -222,7 +222,7 @@ pub(super) fn decode_alone<'a>(
     }
 }
 
-/// Heartbeats are the connection's.
+/// Heartbeats belong to channel 0.
 fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
     let text = match frame.payload {
         [] => "type 8, all octets = <<>>".to_owned(),
@@ -231,13 +231,13 @@ fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
     Fault::in_method(ReplyCode::UnexpectedFrame, (0, 0), text)
 }
 
-/// Handles a frame on channel 0 of a client in a vhost; whether the connection ends by it.
+/// Handles a frame on channel 0 of a client in a vhost. Returns whether the connection ends.
 fn handle_alone(frame: &Frame<'_>, peer: &Peer) -> Result<Option<End>, Fault> {
     match decode_alone(frame, peer.version)? {
         None => Ok(None),
         Some(Method::ConnectionClose(_)) => Ok(Some(End::ByClient)),
         Some(Method::ConnectionCloseOk(_)) => Ok(Some(End::Answered)),
-        // Passwords do not wear out: a new one is as good as the one that it entered by.
+        // Passwords do not expire, so that a new secret changes nothing.
         Some(Method::ConnectionUpdateSecret(_)) => {
             peer.send(&ConnectionUpdateSecretOk {});
             Ok(None)

@@ -1,4 +1,4 @@
-//! AMQP as operators see it: what there is, and the few things that they may do about it.
+//! AMQP for operators: listings and actions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::status::{
 use super::vhost::SharedVhost;
 use crate::router_state::RouterState;
 
-/// A router's AMQP, for any thread that is not one of the router's own.
+/// A router's AMQP for operators. Any thread but the router's own may use this.
 pub struct Operators {
     broker: Arc<Broker>,
     state: Arc<RouterState>,
-    /// Whose runtime goes on sending where a socket is full.
+    /// The runtime that continues to send after a socket is full.
     context: Handle,
 }
 
@@ -59,14 +59,14 @@ impl Operators {
         self.broker.connections()
     }
 
-    /// Removes the messages of a queue that wait for a consumer; returns how many there were.
+    /// Removes the ready messages of a queue. Returns their number.
     pub fn purge_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
         let shared = self.vhost(vhost)?;
         let purged = self.act(|| shared.purge_queue(queue));
         purged.ok_or_else(|| no_queue(vhost, queue))
     }
 
-    /// Deletes a queue, used or not; returns how many messages waited there.
+    /// Deletes a queue, used or not. Returns the number of its ready messages.
     pub fn delete_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
         let shared = self.vhost(vhost)?;
         let deleted = self.act(|| shared.delete_queue(queue));
@@ -86,19 +86,19 @@ impl Operators {
         })
     }
 
-    /// Closes a connection with 320 `CONNECTION_FORCED`; its client is told the reason.
+    /// Closes a connection with 320 `CONNECTION_FORCED` and the reason.
     pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
         let watch = &self.state.watch;
         self.act(|| self.broker.close_connection(watch, number, reason))
     }
 
-    /// The alarms that stand at the moment.
+    /// The active alarms.
     pub fn alarms(&self) -> Vec<Alarm> {
         self.broker.alarms()
     }
 
-    /// Has the store copied to a file that must not be there, while the router serves. `on_done` is
-    /// told how many bytes it has, or why there is none, from the store's thread.
+    /// Copies the store to a file that must not exist yet, while the router serves. The store's thread calls `on_done`
+    /// with the size of the copy in bytes, or with the error.
     pub fn back_up(
         &self,
         path: PathBuf,
@@ -112,14 +112,14 @@ impl Operators {
         });
     }
 
-    /// The vhosts that survive their machine, by name.
+    /// The replicated vhosts, by name.
     pub fn replicated(&self) -> Vec<ReplicatedStatus> {
         let replicated = self.broker.replicated().iter();
         replicated.map(|found| found.status()).collect()
     }
 
-    /// Has another node own a replicated vhost: that one, or whoever is ready, within that time. `on_done` is told what has
-    /// become of it, from the vhost's thread.
+    /// Moves a replicated vhost to the given node, or to any ready node, within the timeout. The vhost's thread calls
+    /// `on_done` with the outcome.
     pub fn move_vhost(
         &self,
         vhost: &str,
@@ -131,8 +131,8 @@ impl Operators {
         self.order(vhost, Order::Move(Move { to, within, reply }));
     }
 
-    /// Has the log of a replicated vhost recovered that nobody owns, or only says what would be done. `on_done` is told from
-    /// the vhost's thread.
+    /// Recovers the log of a replicated vhost without an owner, or only reports what would be done. The vhost's thread
+    /// calls `on_done` with the outcome.
     pub fn recover_vhost(
         &self,
         vhost: &str,
@@ -159,7 +159,7 @@ impl Operators {
         }
     }
 
-    /// Does something that sends, and sends it.
+    /// Runs an action that sends, then flushes the sockets.
     fn act<R>(&self, act: impl FnOnce() -> R) -> R {
         let _context = self.context.enter();
         let done = act();

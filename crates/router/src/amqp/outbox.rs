@@ -13,28 +13,28 @@ use super::peer::{self, Peer};
 use crate::cause::Cause;
 use crate::report;
 
-/// The outbox of one turn in a vhost. It is used under the vhost's lock, so it only encodes and
-/// copies; the sockets are written when the input has been handled.
+/// The outbox of one turn in a vhost. Under the vhost's lock it only encodes and copies; the sockets are written after
+/// the input is handled.
 #[derive(Default)]
 pub(crate) struct VhostOutbox {
-    /// Peers that take no more deliveries until what is queued for them is sent.
-    /// And until there is room for so many bytes in the account of all.
+    /// Peers that accept no more deliveries until their queue is sent and the shared account has room for that many
+    /// bytes.
     refused: Vec<(Arc<Peer>, usize)>,
-    /// Peers that could not be answered.
+    /// Peers with a full output queue, which are closed.
     overrun: Vec<Arc<Peer>>,
-    /// Channels that were closed, and for what: for the log.
+    /// Channels that were closed, with the reason for the log.
     closed: Vec<(Arc<Peer>, u16, String)>,
 }
 
-/// A peer for which so many bytes are queued gets no more deliveries: they stay in their queues
-/// until it has read.
+/// Maximum bytes in a peer's output queue for another delivery. Beyond, messages stay in their queues until the peer
+/// has read.
 const DELIVERY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A body from which on a delivery may have to wait for those to others.
+/// Minimum body size of a delivery that may have to wait for deliveries to other peers.
 const LARGE_BYTES_MIN: usize = 16 * 1024;
 
 impl VhostOutbox {
-    /// Says that a channel is closed for `fault`.
+    /// Sends `channel.close` with the fault.
     pub(crate) fn say_channel_closed(&mut self, to: &Arc<Peer>, channel: u16, fault: &Fault) {
         let close = ChannelClose {
             reply_code: fault.code.code(),
@@ -47,13 +47,13 @@ impl VhostOutbox {
             .push((Arc::clone(to), channel, fault.text.clone()));
     }
 
-    /// Says that a queue is not all that its client has declared.
+    /// Logs a warning that a declared queue lacks a feature.
     pub(crate) fn warn(&self, declared_by: &Peer, queue: &str, text: &str) {
         let vhost = declared_by.vhost.name();
         report::queue_warning(&declared_by.connection, vhost, queue, text);
     }
 
-    /// Does what needs no lock. Needs a tokio context.
+    /// Does the work that needs no lock. Needs a tokio context.
     pub(crate) fn settle(&mut self) {
         for (peer, room_bytes) in self.refused.drain(..) {
             tokio::spawn(resume_when_sent(peer, room_bytes));
@@ -71,7 +71,7 @@ impl VhostOutbox {
 
 impl Outbox<Arc<Peer>> for VhostOutbox {
     fn send(&mut self, to: &Arc<Peer>, channel: u16, method: &Method<'_>) {
-        // Behind `connection.close` nothing else is said.
+        // Nothing follows `connection.close`.
         if to.is_closing() {
             return;
         }
@@ -96,10 +96,10 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
         if to.is_closing() {
             return Err(Refused::Gone);
         }
-        // A message for many is copied for so many only as can be sent before more is.
+        // A message for many receivers is copied only for as many as can be sent before the next are copied.
         let is_after_others =
             body.len() >= LARGE_BYTES_MIN && crosstie_transport::is_much_appended();
-        // A small one more does not matter beside what each connection may have queued.
+        // A small message is negligible beside the bound of each connection's queue.
         let is_large = body.len() >= LARGE_BYTES_MIN;
         let is_without_room = is_large && to.connection.is_room_short(body.len());
         let sent = match is_after_others || is_without_room {
@@ -169,13 +169,13 @@ fn write_content(
     frame::write_content(channel, properties.bytes(), body, to.frame_bytes_max, out);
 }
 
-/// Has a peer's deliveries go on when all that was queued for it has been sent.
+/// Resumes a peer's deliveries when its output queue is empty.
 async fn resume_when_sent(peer: Arc<Peer>, room_bytes: usize) {
     peer.connection.sent().await;
     if room_bytes > 0 {
         peer.connection.room(room_bytes).await;
     }
-    // Before the vhost goes on: what it is refused then is waited for anew.
+    // Cleared before the vhost resumes: a further refusal then starts a new wait.
     peer.is_resume_awaited.store(false, Ordering::Relaxed);
     let Some(key) = peer.key.get() else { return };
     if !peer.connection.is_closed() {

@@ -1,4 +1,4 @@
-//! A connection that has entered a vhost, as everybody but its conversation sees it.
+//! A connection that has entered a vhost, as other threads see it.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -18,40 +18,41 @@ use super::vhost::SharedVhost;
 use crate::report;
 use crate::watch::WatchKey;
 
-/// A vhost's handle for a connection: where and in which form to send to it.
+/// A vhost's handle for a connection: where and in which form to send.
 pub(crate) struct Peer {
     pub(crate) connection: Arc<Connection>,
     pub(crate) number: u64,
-    /// The transport that it came by.
+    /// The transport of the connection.
     pub(crate) transport: u32,
     pub(crate) watch: WatchKey,
-    /// How long it has to answer that the broker closes the connection.
+    /// The client's time to answer `connection.close`.
     pub(crate) closing_timeout: Duration,
     pub(crate) version: Version,
-    /// The longest frame that both sides take.
+    /// Maximum frame size, negotiated with the client.
     pub(crate) frame_bytes_max: u32,
     pub(crate) vhost: Arc<SharedVhost>,
-    /// Set as soon as the vhost has it.
+    /// Set once the vhost has assigned it.
     pub(crate) key: OnceLock<ConnectionKey>,
     pub(crate) about: About,
-    /// It is told when its reading is paused.
+    /// The client supports `connection.blocked`.
     pub(crate) is_told_of_blocking: bool,
     pub(crate) since: SystemTime,
-    /// Open channels.
+    /// Number of open channels.
     pub(crate) channels: AtomicUsize,
-    /// A delivery was refused; somebody waits until all is sent.
+    /// A delivery was refused; a task waits until the output queue is sent.
     pub(crate) is_resume_awaited: AtomicBool,
-    /// Bytes of its incomplete messages and open transactions, as [`Incomplete`] knows them.
+    /// Bytes of the peer's incomplete messages and open transactions, as counted by [`Incomplete`].
     ///
     /// [`Incomplete`]: super::incomplete::Incomplete
     pub(super) incomplete_bytes: AtomicUsize,
-    /// When there was last enough of the slowest of those messages, by [`crosstie_transport::now_s`]; 0: there are none.
+    /// Time of the last sufficient progress of its slowest incomplete message, by [`crosstie_transport::now_s`]; 0 if
+    /// it has none.
     unfinished_since_s: AtomicU32,
-    /// Its reading was paused, for which its messages cannot be blamed.
+    /// Reading was paused by the broker, which excuses late messages.
     was_paused: AtomicBool,
-    /// It was told that the broker closes the connection.
+    /// `connection.close` was sent.
     is_closing: AtomicBool,
-    /// Channels that the vhost has closed, and that the conversation does not know of yet.
+    /// Channels that the vhost has closed and that the conversation has not processed yet.
     closed_channels: Mutex<Vec<u16>>,
     has_closed_channels: AtomicBool,
 }
@@ -102,13 +103,12 @@ impl Peer {
         report::connection_opened(&self.connection, self.vhost.name(), user, name);
     }
 
-    /// Queues a method of the connection itself. A peer that is gone, or takes nothing, shows so
-    /// elsewhere.
+    /// Queues a method of the connection itself. If the peer is gone or its queue is full, other code notices.
     pub(crate) fn send(&self, method: &impl Arguments) {
         send(&self.connection, self.version, method);
     }
 
-    /// Says that the broker closes the connection, unless that was said.
+    /// Sends `connection.close`, unless that was sent.
     pub(crate) fn force_close(&self, reason: &str) {
         if self.is_closing.swap(true, Ordering::Relaxed) {
             return;
@@ -121,7 +121,7 @@ impl Peer {
             class_id: 0,
             method_id: 0,
         });
-        // Its answer is read, whatever it was kept from.
+        // The client's answer is read even if its reading was paused.
         self.connection.resume_reading();
     }
 
@@ -129,7 +129,7 @@ impl Peer {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Its reading is paused; it is told why where it wants to know, and where there is a reason.
+    /// Pauses reading. Sends `connection.blocked` if the client supports it and a reason is given.
     pub(crate) fn block(&self, reason: Option<&str>) {
         self.was_paused.store(true, Ordering::Relaxed);
         self.connection.pause_reading();
@@ -138,14 +138,14 @@ impl Peer {
         }
     }
 
-    /// Says why its reading is paused, if it wants to know.
+    /// Sends `connection.blocked`, if the client supports it.
     pub(crate) fn say_blocked(&self, reason: &str) {
         if self.is_told_of_blocking && !self.is_closing() {
             self.send(&ConnectionBlocked { reason });
         }
     }
 
-    /// Its reading goes on.
+    /// Resumes reading. Sends `connection.unblocked` if the client got `connection.blocked`.
     pub(crate) fn unblock(&self, was_told: bool) {
         if was_told && self.is_told_of_blocking && !self.is_closing() {
             self.send(&ConnectionUnblocked {});
@@ -153,20 +153,20 @@ impl Peer {
         self.connection.resume_reading();
     }
 
-    /// Whether its reading was paused, and is not any more, since this was asked last.
+    /// Whether reading was paused and has resumed since the last call.
     pub(super) fn has_resumed(&self) -> bool {
         self.was_paused.load(Ordering::Relaxed)
             && !self.connection.is_reading_paused()
             && self.was_paused.swap(false, Ordering::Relaxed)
     }
 
-    /// Since when the slowest of its messages has to go on, if it has any that are not complete.
+    /// Sets the time of the last sufficient progress of its slowest incomplete message, if it has one.
     pub(super) fn set_unfinished(&self, since_s: Option<u32>) {
         let since_s = since_s.map_or(0, |since_s| since_s.max(1));
         self.unfinished_since_s.store(since_s, Ordering::Relaxed);
     }
 
-    /// For how many seconds it has kept a message waiting, by no fault of ours.
+    /// Seconds for which its slowest message has made no progress; 0 while the broker pauses reading.
     pub(super) fn unfinished_for_s(&self, now_s: u32) -> u32 {
         match self.unfinished_since_s.load(Ordering::Relaxed) {
             0 => 0,
@@ -175,14 +175,14 @@ impl Peer {
         }
     }
 
-    /// The vhost has closed a channel by itself, and said so.
+    /// Notes that the vhost has closed a channel and sent `channel.close`.
     pub(crate) fn note_closed_channel(&self, channel: u16) {
         let mut closed = self.closed_channels.lock();
         closed.push(channel);
         self.has_closed_channels.store(true, Ordering::Release);
     }
 
-    /// The client has closed a channel itself, if the vhost has not; to be called in the vhost.
+    /// Clears that note if the client closes the channel too. Called in the vhost.
     pub(crate) fn forget_closed_channel(&self, channel: u16) {
         if self.has_closed_channels.load(Ordering::Acquire) {
             self.closed_channels
@@ -191,7 +191,7 @@ impl Peer {
         }
     }
 
-    /// The channels that the vhost has closed since this was asked last.
+    /// Takes the channels that the vhost has closed since the last call.
     pub(crate) fn take_closed_channels(&self) -> Vec<u16> {
         if !self.has_closed_channels.load(Ordering::Acquire) {
             return Vec::new();
@@ -223,7 +223,7 @@ impl Peer {
     }
 }
 
-/// A text as a reply takes it: what is cut off is marked, as by RabbitMQ.
+/// Shortens a text to the length of a reply text. A cut is marked, as in RabbitMQ.
 pub(crate) fn reply_text(text: &str) -> Cow<'_, str> {
     match text.len() <= REPLY_TEXT_BYTES_MAX {
         true => text.into(),
@@ -234,7 +234,7 @@ pub(crate) fn reply_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The longest short string.
+/// Maximum length of a short string.
 const REPLY_TEXT_BYTES_MAX: usize = 255;
 const CUT_OFF: &str = "...";
 

@@ -1,4 +1,4 @@
-//! What a broker has of a replicated vhost: whose it is, the vhost of this term, and how its clients are sent away.
+//! A broker's view of a replicated vhost: its owner, the vhost of this term, and the redirection of its clients.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use super::status::ReplicatedStatus;
 use super::vhost::{Clock, Keeper, SharedVhost};
 use crate::router_state::{self, RouterState};
 
-/// Who owns a vhost.
+/// The owner of a vhost.
 #[derive(Clone)]
 pub(crate) enum Ownership {
     /// This node: the vhost of this term.
@@ -37,42 +37,42 @@ pub(crate) enum Ownership {
     NotHere(Whose),
 }
 
-/// A vhost that survives its machine.
+/// A replicated vhost.
 pub(crate) struct Replicated {
     pub(crate) name: Arc<str>,
     settings: model::Replicated,
     ownership: watch::Sender<Ownership>,
     seen: Arc<Mutex<Seen>>,
-    /// How clients come to its owner; set before the thread is started.
+    /// How clients reach the owner; set before the thread starts.
     splicing: OnceLock<Splicing>,
-    /// The thread is to end.
+    /// Signals the thread to end.
     stopping: watch::Sender<bool>,
-    /// What the worker's store has of it, from before it was replicated.
+    /// The records of the vhost in the worker's store, from before it was replicated.
     held: Option<Held>,
-    /// What operators ask for, and who does it.
+    /// Operators' orders for the vhost's thread.
     orders: mpsc::Sender<Order>,
     obeying: Mutex<Option<mpsc::Receiver<Order>>>,
 }
 
-/// What it takes to make a term's vhost, and to end it.
+/// The parts that a term needs to create its vhost, and to end it.
 struct Opening {
     replicated: Arc<Replicated>,
     limits: model::AmqpLimits,
     definitions: Arc<model::Definitions>,
     clock: Clock,
-    /// Where timers run.
+    /// The runtime of timers.
     keeper: Handle,
-    /// Where a vhost's backlog is worked at.
+    /// The runtime that processes a vhost's backlog.
     serving: Handle,
     state: Arc<RouterState>,
-    /// For the log.
+    /// Stored bytes, for the log.
     held_bytes: AtomicUsize,
 }
 
 impl Replicated {
     pub(crate) fn new(name: Arc<str>, settings: model::Replicated, held: Option<Held>) -> Self {
         let (orders, obeying) = mpsc::channel(ORDERS_MAX);
-        let why = "no server of NATS has been reached yet".into();
+        let why = "no NATS server has been reached yet".into();
         Self {
             name,
             settings,
@@ -86,7 +86,7 @@ impl Replicated {
         }
     }
 
-    /// Starts the thread that keeps it. The error says what is wrong with which file.
+    /// Starts the vhost's thread. An error names the file and its fault.
     pub(crate) fn start(
         self: &Arc<Self>,
         (amqp, definitions): (&model::Amqp, &Arc<model::Definitions>),
@@ -126,7 +126,7 @@ impl Replicated {
         &self.settings
     }
 
-    /// How clients come to its owner, once that is known.
+    /// How clients reach the owner, once that is known.
     pub(super) fn splicing(&self) -> Option<&Splicing> {
         self.splicing.get()
     }
@@ -135,7 +135,7 @@ impl Replicated {
         let _ = self.splicing.set(splicing);
     }
 
-    /// The settings, with what other nodes are told of how to reach this one.
+    /// The settings, with the address that this node announces to others.
     fn announced(&self) -> model::Replicated {
         let mut settings = self.settings.clone();
         if let Some(splicing) = self.splicing() {
@@ -148,7 +148,7 @@ impl Replicated {
         self.ownership.subscribe()
     }
 
-    /// Waits until it has an owner, for no longer than a client does.
+    /// Waits until the vhost has an owner, at most as long as a client would.
     pub(super) async fn await_owner(&self) {
         let mut ownership = self.ownership.subscribe();
         let is_nobodys =
@@ -162,12 +162,12 @@ impl Replicated {
         self.ownership.send_replace(ownership);
     }
 
-    /// Who owns it.
+    /// The current owner.
     pub(crate) fn ownership(&self) -> Ownership {
         self.ownership.borrow().clone()
     }
 
-    /// The vhost, where this node owns it.
+    /// The vhost, if this node owns it.
     pub(crate) fn here(&self) -> Option<Arc<SharedVhost>> {
         match &*self.ownership.borrow() {
             Ownership::Here(vhost) => Some(Arc::clone(vhost)),
@@ -179,7 +179,7 @@ impl Replicated {
         self.seen.lock().clone()
     }
 
-    /// As operators see it.
+    /// The status for operators.
     pub(super) fn status(&self) -> ReplicatedStatus {
         let seen = self.seen();
         let owner = match self.ownership() {
@@ -197,23 +197,23 @@ impl Replicated {
         }
     }
 
-    /// Has the thread do something; it is refused where too much waits.
+    /// Passes an order to the thread. The order is refused if too many wait.
     pub(crate) fn order(&self, order: Order) {
         match self.orders.try_send(order) {
             Ok(()) => {}
-            Err(TrySendError::Full(order)) => order.refuse("too much was asked of it already"),
-            Err(TrySendError::Closed(order)) => order.refuse("the node is ending"),
+            Err(TrySendError::Full(order)) => order.refuse("too many orders wait already"),
+            Err(TrySendError::Closed(order)) => order.refuse("the node is stopping"),
         }
     }
 
-    /// Has the thread end.
+    /// Ends the thread.
     pub(crate) fn stop(&self) {
         self.stopping.send_replace(true);
     }
 }
 
 impl Opening {
-    /// Does something that sends, and sends it.
+    /// Runs an action that sends, then flushes the sockets.
     fn act<R>(&self, act: impl FnOnce() -> R) -> R {
         let _context = self.keeper.enter();
         let done = act();
@@ -232,7 +232,7 @@ impl Opening {
         let mut outbox = VhostOutbox::default();
         vhost.restored(now, &mut outbox);
         let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
-        // What cannot be taken was said when the broker began.
+        // Rejected definitions were reported when the broker started.
         drop(import::define(&self.definitions, now, &mut vhosts));
         let broker = self.state.amqp()?;
         let shared = Arc::new(SharedVhost::new(
@@ -271,7 +271,7 @@ impl Holder for Opening {
             && self.act(|| vhost.log_stalls())
         {
             let name = &self.replicated.name;
-            tracing::warn!("vhost '{name}': its log acknowledges nothing, publishers are blocked");
+            tracing::warn!("vhost '{name}': its log sends no acknowledgements, publishers are blocked");
         }
     }
 
@@ -288,10 +288,10 @@ impl Holder for Opening {
     }
 
     fn back_up(&self, path: &Path) -> Result<(), String> {
-        let ending = || "the node is ending".to_owned();
+        let ending = || "the node is stopping".to_owned();
         let broker = self.state.amqp().ok_or_else(ending)?;
         let (done, made) = std::sync::mpsc::channel();
-        // The copy becomes a log, which does not hold which messages have been delivered.
+        // The copy becomes a log, which does not record deliveries.
         broker
             .shared
             .back_up(path.to_owned(), Batch::default, move |made| {
@@ -304,7 +304,7 @@ impl Holder for Opening {
         let Some(vhost) = self.replicated.here() else {
             return;
         };
-        // Nobody else is let in.
+        // No further client may enter.
         self.show(&Whose::Nobody { why: why.into() });
         self.act(|| {
             vhost.stop();
@@ -346,7 +346,7 @@ impl Drop for Opening {
     }
 }
 
-/// Whether a vhost was replicated, and is not any more: the worker's store has not what is in its log.
+/// Rejects a vhost that was replicated and no longer is: the worker's store lacks the contents of its log.
 pub(super) fn check_released(amqp: &model::Amqp, directory: &Path) -> Result<(), String> {
     let beside = directory.join(format!("{}.replicated", amqp.store));
     let released = amqp
@@ -367,7 +367,7 @@ pub(super) fn check_released(amqp: &model::Amqp, directory: &Path) -> Result<(),
     Ok(())
 }
 
-/// What a store has of each vhost.
+/// The contents of a store, by vhost.
 pub(super) fn held(restored: &[Restored]) -> BTreeMap<Arc<str>, Held> {
     let mut held = BTreeMap::<Arc<str>, Held>::new();
     for found in restored {
@@ -381,7 +381,8 @@ pub(super) fn held(restored: &[Restored]) -> BTreeMap<Arc<str>, Held> {
     held
 }
 
-/// Takes the vhosts out that survive their machine: what the store has of them is not theirs, unless somebody says so.
+/// Takes the replicated vhosts out of `vhosts`. Their records in the worker's store do not belong to their logs, unless
+/// an operator says so.
 pub(super) fn take(
     amqp: &model::Amqp,
     vhosts: &mut BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
@@ -400,7 +401,7 @@ pub(super) fn take(
     found
 }
 
-/// The listeners for other nodes: one at each address that vhosts name.
+/// The listeners for other nodes: one for each address of the replicated vhosts.
 pub(crate) fn cluster_listeners(
     replicated: &[Arc<Replicated>],
 ) -> Vec<(model::Transport, Cluster)> {

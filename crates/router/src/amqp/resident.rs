@@ -1,7 +1,7 @@
-//! A connection of the router's own: it is in its vhost as a user of the configuration, without a password.
+//! A connection of the router itself: enters its vhost as a configured user, without a password.
 //!
-//! To the vhost it is as any other. What comes and goes does so through a socket, so that bounds, flow
-//! control and an operator's `close` hold for it too; there is no handshake, because there is nobody to be known.
+//! To the vhost it is like any other connection. Its bytes pass through a socket, so that bounds, flow control and an
+//! operator's `close` apply. Only the handshake is absent, as no client needs to be authenticated.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -28,26 +28,26 @@ use crate::report;
 use crate::router_state::RouterState;
 use crate::watch::WatchKey;
 
-/// Who is to be in which vhost.
+/// The user and the vhost of a connection of the router itself.
 pub(crate) struct Residence<'r> {
     pub(crate) user: &'r str,
     pub(crate) vhost: &'r str,
-    /// What operators see it by.
+    /// The connection name for operators.
     pub(crate) name: String,
 }
 
-/// The longest frame; a message of more has several.
+/// Maximum frame size; a larger message has several frames.
 pub(crate) const FRAME_BYTES_MAX: u32 = 128 * 1024;
 
 /// No transport has this number.
 const TRANSPORT: u32 = 0;
 
-/// How long it has to answer that the broker closes the connection.
+/// The client's time to answer `connection.close`.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The broker's end.
 struct Resident {
-    /// None from when it has left.
+    /// `None` after it has left.
     open: Option<Open>,
     connection: Arc<Connection>,
     state: Arc<RouterState>,
@@ -55,7 +55,7 @@ struct Resident {
     watch: WatchKey,
 }
 
-/// Has a connection enter its vhost, which `runtime` serves from then on. Returns the client's end.
+/// Enters a vhost with a connection served by `runtime`. Returns the client's end.
 pub(crate) fn let_in(
     state: &Arc<RouterState>,
     residence: Residence<'_>,
@@ -171,7 +171,7 @@ impl Protocol for Resident {
                     let consumed = at + consumed;
                     return Outcome::Yield { consumed };
                 }
-                // Who is in a vhost is handed over to nobody.
+                // A client in a vhost is never handed over.
                 Handled::HandOver { .. } => return Outcome::Close,
                 Handled::End(end) => {
                     self.end(&end);
@@ -184,13 +184,13 @@ impl Protocol for Resident {
 
 impl Drop for Resident {
     fn drop(&mut self) {
-        // Also when the task is dropped with its runtime.
+        // Also if the task is dropped with its runtime.
         self.leave(EndReason::Shutdown);
         self.state.watch.remove(self.watch);
     }
 }
 
-/// As those of an AMQP listener: deliveries wait in their queues, and answers have room behind the largest message.
+/// The limits of an AMQP listener: deliveries wait in their queues, and answers have room behind the largest message.
 fn limits(router: &ConnectionLimits, broker: &Broker) -> ConnectionLimits {
     ConnectionLimits {
         queue_bytes_max: router.queue_bytes_max + broker.message_bytes_max,

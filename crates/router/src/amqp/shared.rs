@@ -1,4 +1,4 @@
-//! The state that all vhosts of a router share: the store's thread, and the bounds.
+//! The state shared by all vhosts of a router: the store's thread and the bounds.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use super::flow::FlowControl;
 use super::incomplete::Incomplete;
 use super::status::Alarm;
 
-/// How a backup went.
+/// The outcome of a backup.
 pub(crate) type BackedUp = Result<Backup, StoreError>;
 
-/// The store's thread, the flow control, and what is in no queue yet.
+/// The store's thread, the flow control, and the memory that belongs to no queue yet.
 pub(crate) struct Shared {
     pub(crate) flow: FlowControl,
     pub(crate) incomplete: Incomplete,
-    /// None before it is started and after it was stopped; looked at only for what is to survive.
+    /// `None` before the start and after the stop; read only for durable records.
     committer: RwLock<Option<Committer>>,
-    /// Why the store could not write when it failed last.
+    /// The last error of the store.
     failure: Mutex<String>,
-    /// As the disk was when it became low, or was so no more.
+    /// The disk's state when it last became low, or recovered.
     disk: Mutex<Option<DiskLow>>,
 }
 
@@ -38,13 +38,13 @@ impl Shared {
         }
     }
 
-    /// The store could not write. Before the flow control is told, so that the reason is there when
-    /// it is asked for.
+    /// Notes an error of the store. Called before the flow control learns of the failure, so that the reason is present
+    /// when it is read.
     pub(crate) fn note_failure(&self, error: &StoreError) {
         *self.failure.lock() = error.to_string();
     }
 
-    /// The alarms that stand at the moment.
+    /// The active alarms.
     pub(crate) fn alarms(&self) -> Vec<Alarm> {
         let mut alarms = Vec::new();
         if self.flow.is_store_failing() {
@@ -62,7 +62,7 @@ impl Shared {
         alarms
     }
 
-    /// The disk has become low, or is so no more.
+    /// The disk has become low, or has recovered.
     pub(crate) fn disk_changed(&self, disk: DiskLow) {
         let DiskLow {
             is_low,
@@ -82,7 +82,7 @@ impl Shared {
         }
     }
 
-    /// Starts the store's thread, which tells of each commit, and of a disk that is low.
+    /// Starts the store's thread, which reports each commit and a low disk.
     pub(crate) fn start_committer(
         &self,
         store: Store,
@@ -95,7 +95,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Hands a vhost's records over; returns how many bytes wait.
+    /// Submits a vhost's records. Returns the number of bytes that wait.
     pub(crate) fn submit(
         &self,
         vhost: &Arc<str>,
@@ -107,8 +107,8 @@ impl Shared {
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
     }
 
-    /// Has the store copied to a file that must not be there, which has the records of `last` too; false
-    /// where the router is ending.
+    /// Copies the store, with the records of `last`, to a file that must not exist yet. Returns false if the router is
+    /// stopping.
     pub(crate) fn back_up(
         &self,
         path: PathBuf,
@@ -128,13 +128,13 @@ impl Shared {
         committer.as_ref().map_or(0, Committer::waiting_bytes)
     }
 
-    /// Writes what waits, and ends the store's thread; whether all could be written. Not from that
-    /// thread.
+    /// Writes the waiting records and joins the store's thread. Returns whether all could be written. Must not be
+    /// called on that thread.
     pub(crate) fn stop_committer(&self) -> bool {
         let committer = self.committer.write().take();
         match committer.map(Committer::stop) {
             Some(Err(e)) => {
-                tracing::error!("not all that should survive could be stored: {e}");
+                tracing::error!("could not store all durable messages: {e}");
                 false
             }
             Some(Ok(())) | None => true,

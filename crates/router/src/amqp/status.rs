@@ -1,4 +1,4 @@
-//! The listings of AMQP that operators see.
+//! Listings of AMQP for operators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::replicated::{self, Whose, shown};
 use super::replication::{Ownership, Replicated};
 use crate::router_state::RouterState;
 
-/// A vhost that runs.
+/// A running vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VhostStatus {
     pub name: String,
@@ -26,18 +26,18 @@ pub struct VhostStatus {
     pub memory_bytes: usize,
 }
 
-/// A vhost that survives its machine.
+/// A replicated vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicatedStatus {
     pub name: String,
-    /// What this node is to it: `detached`, `standby`, `claiming`, `owner`.
+    /// This node's role: `detached`, `standby`, `claiming` or `owner`.
     pub role: &'static str,
-    /// The node that has it, if one is known to.
+    /// The owner node, if known.
     pub owner: Option<String>,
     pub epoch: u64,
-    /// The last entry of its log that the node knows.
+    /// The last log entry that this node knows.
     pub entries: u64,
-    /// Why it is not opened here though nobody owns it, or not sure to be kept.
+    /// Why the vhost has no owner, or is at risk of loss.
     pub alarm: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct QueueStatus {
     pub durable: bool,
     pub exclusive: bool,
     pub auto_delete: bool,
-    /// An object.
+    /// A JSON object.
     pub arguments: Json,
     pub messages_ready: u64,
     pub messages_unacked: u64,
@@ -68,28 +68,28 @@ pub struct ExchangeStatus {
     pub durable: bool,
     pub auto_delete: bool,
     pub internal: bool,
-    /// An object.
+    /// A JSON object.
     pub arguments: Json,
 }
 
-/// A binding; those of the default exchange, which every queue has, are not listed.
+/// A binding. Bindings of the default exchange, one per queue, are not listed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BindingStatus {
     pub source: String,
     pub destination: String,
-    /// To another exchange, not to a queue.
+    /// The destination is an exchange, not a queue.
     pub is_to_exchange: bool,
     pub routing_key: String,
-    /// An object.
+    /// A JSON object.
     pub arguments: Json,
 }
 
 /// A connection whose client is in a vhost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionStatus {
-    /// Its number for [`super::Operators::close_connection`]; never given twice.
+    /// Its number for [`super::Operators::close_connection`], never reused.
     pub number: u64,
-    /// The client's name for it; empty where it has none.
+    /// The connection name sent by the client; empty if it sent none.
     pub name: String,
     pub user: String,
     pub vhost: String,
@@ -103,7 +103,7 @@ pub struct ConnectionStatus {
     pub since: SystemTime,
 }
 
-/// Why something that an operator asked for was not done.
+/// Why an operator's action failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperatorError {
@@ -118,35 +118,35 @@ pub enum OperatorError {
         vhost: String,
         exchange: String,
     },
-    /// Nobody may do that.
+    /// The action is not allowed, or the vhost is not open here.
     Refused {
         why: String,
     },
     NoSuchConnection {
         number: u64,
     },
-    /// It was told so before, and has not answered.
+    /// The broker has sent `connection.close` and waits for the answer.
     ClosingAlready {
         number: u64,
     },
 }
 
-/// Why publishers are held back, or durable things not kept.
+/// Why publishers are blocked, or durable messages not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alarm {
     /// The store cannot write.
     StoreFailing { why: String },
-    /// Less than this is free on the store's disk.
+    /// The store's disk has fewer free bytes than this.
     DiskLow { bytes_min: u64 },
-    /// So many bytes of messages are in memory as there may be.
+    /// Messages use the maximum memory.
     MemoryFull { bytes_max: usize },
-    /// A replicated vhost is not opened, or not sure to be kept.
+    /// A replicated vhost has no owner, or is at risk of loss.
     Ledger { vhost: String, why: String },
 }
 
 impl Alarm {
-    /// In one word.
+    /// A one-word name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::StoreFailing { .. } => "store",
@@ -208,7 +208,7 @@ pub(crate) fn alarms(routers: &[Arc<RouterState>]) -> Vec<(&str, Alarm)> {
         .collect()
 }
 
-/// The vhosts that survive their machine, each with its router.
+/// The replicated vhosts, each with its router.
 pub(crate) fn replicated_vhosts(
     routers: &[Arc<RouterState>],
 ) -> impl Iterator<Item = (&str, Arc<Replicated>)> {
@@ -221,7 +221,7 @@ pub(crate) fn replicated_vhosts(
     })
 }
 
-/// Their part of the status page.
+/// The replicated vhosts on the status page.
 pub(crate) fn replicated_page(routers: &[Arc<RouterState>]) -> String {
     replicated::page(replicated_vhosts(routers).map(|(router, vhost)| {
         let owner = match vhost.ownership() {

@@ -1,4 +1,4 @@
-//! What a broker has counted since its start.
+//! Counters of a broker since its start.
 
 use std::sync::atomic::AtomicU64;
 

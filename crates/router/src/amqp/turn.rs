@@ -1,4 +1,4 @@
-//! One turn in a vhost: what is done under one taking of its lock, and what that leads to.
+//! One turn in a vhost: the work under one lock, and its consequences.
 
 use std::mem;
 use std::sync::Arc;
@@ -14,15 +14,14 @@ use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::vhost::SharedVhost;
 
-/// A turn in a vhost: the work that one connection does before others have theirs.
+/// A turn in a vhost: the work of one connection before others take their turns.
 ///
 /// ```text
 /// enter (the lock, when it is first needed) ─▶ spend (after each item) ─▶ finish
 /// ```
 ///
-/// [`Self::finish`] hands the journal to the store, says the confirms and gives the lock back. The
-/// code that begins a turn finishes it; to forget that would leave others without their confirms until the
-/// next turn.
+/// [`Self::finish`] submits the journal to the store, sends the confirms and releases the lock. The code that begins a
+/// turn must finish it; otherwise other connections get no confirms until the next turn.
 pub(crate) struct Turn<'v> {
     shared: &'v Arc<SharedVhost>,
     now: Time,
@@ -31,11 +30,11 @@ pub(crate) struct Turn<'v> {
     is_finished: bool,
     vhost: Option<MutexGuard<'v, Vhost<Arc<Peer>>>>,
     outbox: VhostOutbox,
-    /// Large messages that may be held by nothing else any more.
+    /// Large messages whose last reference this may be.
     contents: Vec<Arc<MessageContent>>,
 }
 
-/// What a publisher does of a vhost's backlog in a turn of its own: some 0.1 ms.
+/// Maximum steps of a vhost's backlog that a publisher does in its own turn: about 0.1 ms.
 const SHARE_STEPS_MAX: u32 = 1024;
 
 impl<'v> Turn<'v> {
@@ -53,29 +52,28 @@ impl<'v> Turn<'v> {
         }
     }
 
-    /// The vhost, locked, with the time and the outbox.
+    /// Locks the vhost on the first call. Returns it with the time and the outbox.
     pub(crate) fn enter(&mut self) -> (&mut Vhost<Arc<Peer>>, Time, &mut VhostOutbox) {
         let shared = self.shared;
         let vhost = self.vhost.get_or_insert_with(|| shared.lock());
         (vhost, self.now, &mut self.outbox)
     }
 
-    /// Lets go of a large message when the lock is given back: to free it takes as long as many turns.
+    /// Drops a large message after the lock is released: freeing one takes as long as many turns.
     pub(super) fn forget_later(&mut self, content: Arc<MessageContent>) {
         self.contents.push(content);
     }
 
-    /// Notes that an item is done; whether the turn is over.
+    /// Counts a finished item. Returns whether the turn is over.
     pub(crate) fn spend(&mut self) -> bool {
         let steps = self.vhost.as_mut().map_or(0, |vhost| vhost.take_steps());
-        // One input may hold thousands of messages for thousands of consumers: bytes that were
-        // appended are sent between turns.
+        // One input may hold thousands of messages for thousands of consumers: appended bytes are sent between turns.
         self.is_over =
             self.budget.spend(steps) || self.is_over || crosstie_transport::is_much_appended();
         self.is_over
     }
 
-    /// Does so many steps of what the vhost has left to do; whether anything is left then.
+    /// Does up to `steps_max` steps of the vhost's backlog. Returns whether some is left.
     pub(super) fn work(&mut self, steps_max: u32) -> bool {
         let (vhost, now, outbox) = self.enter();
         if steps_max > 0 && vhost.has_backlog() {
@@ -84,22 +82,22 @@ impl<'v> Turn<'v> {
         vhost.has_backlog()
     }
 
-    /// Does a share of what the vhost has left to do, if it is entered: for publishers, since
-    /// what makes work has to be slower than what does it.
+    /// Does a share of the backlog, if the vhost is entered. Publishers call this, because adding work must be slower
+    /// than doing it.
     pub(super) fn share(&mut self) {
         if self.vhost.is_some() {
             self.work(SHARE_STEPS_MAX);
         }
     }
 
-    /// Bytes that a connection has published and not committed; `None` where the turn has not changed
-    /// that, for the vhost was not entered.
+    /// Bytes that a connection has published and not committed; `None` if this turn has not entered the vhost and so
+    /// has not changed them.
     pub(super) fn uncommitted_bytes(&self, connection: ConnectionKey) -> Option<usize> {
         let vhost = self.vhost.as_ref()?;
         Some(vhost.uncommitted_bytes_of(connection))
     }
 
-    /// Ends the turn, and sees to what it led to; what of that goes to the store. Needs a tokio context.
+    /// Ends the turn and handles its consequences. Returns the kind of records submitted. Needs a tokio context.
     pub(crate) fn finish(mut self) -> Journaled {
         self.is_finished = true;
         let mut journaled = Journaled::Nothing;
@@ -117,7 +115,7 @@ impl<'v> Turn<'v> {
         if !journal.records.is_empty() {
             let position = journal.position;
             let records = mem::take(&mut journal.records);
-            // A consumer that acknowledges is sent the next.
+            // Only acknowledgements, and the deliveries that they cause.
             let departure =
                 |record: &Record| matches!(record, Record::Dequeued { .. }) || record.is_delivery();
             journaled = match records.iter().all(departure) {
@@ -134,8 +132,7 @@ impl<'v> Turn<'v> {
         }
         let next = vhost.next_timeout();
         let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
-        // A connection that had all of a turn does not take the lock again before those that wait for
-        // it.
+        // A connection that used its whole turn does not take the lock again before waiting connections.
         match self.is_over {
             true => MutexGuard::unlock_fair(vhost),
             false => drop(vhost),
@@ -159,7 +156,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         debug_assert!(
             self.is_finished || std::thread::panicking(),
-            "a turn in a vhost that nobody finished"
+            "a turn in a vhost was dropped unfinished"
         );
     }
 }

@@ -10,16 +10,16 @@ use crate::report;
 /// Why a client is turned away.
 pub(super) struct TurnedAway {
     pub(super) fault: Fault,
-    /// The reason for the log, which may have more details than the client's.
+    /// The reason for the log, which may have more details than the client's text.
     pub(super) why: String,
     pub(super) tried: Box<Tried>,
-    /// A word for it.
+    /// The reason as one word.
     pub(super) cause: &'static str,
     /// The client gets no answer.
     pub(super) is_silent: bool,
 }
 
-/// The user and the vhost that a client asks for, for the log if it is refused.
+/// The requested user and vhost, for the log of a refusal.
 #[derive(Clone, Default)]
 pub(super) struct Tried {
     pub(super) user: String,
@@ -28,7 +28,7 @@ pub(super) struct Tried {
 }
 
 impl TurnedAway {
-    /// It is to go elsewhere.
+    /// Refuses a client whose vhost is on no reachable node.
     pub(super) fn elsewhere(why: &str, client: &LetIn) -> Self {
         Self {
             tried: Box::new(Tried {
@@ -45,7 +45,7 @@ impl TurnedAway {
         Self { cause, ..self }
     }
 
-    /// For the log.
+    /// The refusal for the log.
     pub(super) fn refused(&self) -> report::Refused<'_> {
         report::Refused {
             reason: self.fault.code.name(),

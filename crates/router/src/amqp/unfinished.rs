@@ -1,5 +1,4 @@
-//! Memory that a connection's channels hold and that is in no queue yet: messages of which a part has come, and open
-//! transactions.
+//! Memory of a connection's channels that belongs to no queue yet: incomplete messages and open transactions.
 
 use std::mem;
 
@@ -14,20 +13,20 @@ use super::incomplete::Incomplete;
 use super::turn::Turn;
 
 impl Channels {
-    /// A turn has ended, with so many bytes in open transactions if it could change that. Whether
-    /// there is something new about what is incomplete.
+    /// Notes the end of a turn, with the bytes in open transactions if the turn could change them. Returns whether the
+    /// figures of incomplete messages must be updated.
     pub(super) fn note_incomplete(&mut self, uncommitted_bytes: Option<usize>) -> bool {
         self.uncommitted_bytes = uncommitted_bytes.unwrap_or(self.uncommitted_bytes);
         let bytes = (self.assembling_bytes, self.uncommitted_bytes);
         mem::replace(&mut self.noted_bytes, bytes) != bytes || self.assembling_bytes > 0
     }
 
-    /// Bytes of messages that are not complete, or wait for a commit.
+    /// Bytes of messages that are incomplete or wait for a commit.
     pub(super) fn incomplete_bytes(&self) -> usize {
         self.assembling_bytes + self.uncommitted_bytes
     }
 
-    /// When there was last enough of the slowest message that is not complete.
+    /// Time of the last sufficient progress of the slowest incomplete message.
     pub(super) fn unfinished_since_s(&self) -> Option<u32> {
         if self.assembling_bytes == 0 {
             return None;
@@ -42,7 +41,7 @@ impl Channels {
         assemblies.map(|assembly| assembly.since_s()).min()
     }
 
-    /// The client was not read from: what has not come since is no fault of its own.
+    /// Restarts the timeouts: while the broker paused reading, the client could not send.
     pub(super) fn forgive(&mut self) {
         for (_, channel) in &mut self.channels {
             if let Channel::Open {
@@ -56,7 +55,7 @@ impl Channels {
     }
 }
 
-/// That what a transaction would hold has room.
+/// Checks that a transaction has room for another message.
 pub(super) fn may_publish(
     key: ChannelKey,
     held_bytes: usize,

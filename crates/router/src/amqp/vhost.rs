@@ -1,4 +1,4 @@
-//! A vhost with its lock, its clock and its way to the store.
+//! A vhost with its lock, its clock and its journal.
 
 use std::mem;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::timer::Timer;
 
 /// One vhost, which any thread may enter.
 ///
-/// The receivers' bytes are appended to their queues, and the records handed to the store, under
-/// the lock: that gives both their order over all threads. System calls happen outside it.
+/// Frames are appended to the receivers' queues, and records submitted to the store, under the lock: this gives both
+/// their order across threads. System calls happen outside the lock.
 pub(crate) struct SharedVhost {
     pub(super) name: Arc<str>,
     vhost: Mutex<Vhost<Arc<Peer>>>,
     pub(super) shared: Arc<Shared>,
     keeper: Keeper,
-    /// Bytes of its messages, as the flow control knows them. Written under the lock.
+    /// Bytes of its messages, as known to the flow control. Written under the lock.
     pub(super) memory_bytes: AtomicUsize,
     pub(super) backlog: Backlog,
     clock: Clock,
@@ -36,14 +36,14 @@ pub(crate) struct SharedVhost {
     timer: Timer,
 }
 
-/// Who keeps a vhost's journal.
+/// The keeper of a vhost's journal.
 pub(crate) enum Keeper {
     /// The router's store.
     Local,
-    /// A log that several nodes share.
+    /// A log shared by several nodes.
     Replicated {
         journal: Arc<Journal>,
-        /// Of this vhost's publishers alone.
+        /// For this vhost's publishers alone.
         flow: FlowControl,
     },
 }
@@ -57,7 +57,7 @@ impl Keeper {
     }
 }
 
-/// The vhost's time: the wall clock's at the start, and goes on evenly from there.
+/// The vhost's time: wall clock time at the start, then monotonic.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     start: Instant,
@@ -114,24 +114,24 @@ impl SharedVhost {
         &self.name
     }
 
-    /// A turn here, which its caller finishes.
+    /// Begins a turn, which its caller must finish.
     pub(crate) fn turn(self: &Arc<Self>, now: Instant) -> Turn<'_> {
         Turn::new(self, now, self.clock.time(now))
     }
 
-    /// For [`Turn`], and for code that only looks: no more is done under it than a turn's worth.
+    /// For [`Turn`], and for readers that hold the lock no longer than a turn.
     pub(super) fn lock(&self) -> MutexGuard<'_, Vhost<Arc<Peer>>> {
         self.vhost.lock()
     }
 
-    /// Hands to the store what happened before anybody was connected. Needs a tokio context.
+    /// Submits records from before the first connection to the store. Needs a tokio context.
     pub(crate) fn settle(self: &Arc<Self>) {
         let mut turn = self.turn(Instant::now());
         turn.enter();
         turn.finish();
     }
 
-    /// Hands records over, up to and with `position`; under the lock. Returns the bytes that wait.
+    /// Submits records up to and including `position`, under the lock. Returns the bytes that wait.
     pub(super) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
         match &self.keeper {
             Keeper::Local => self.shared.submit(&self.name, records, position),
@@ -139,7 +139,7 @@ impl SharedVhost {
         }
     }
 
-    /// So many bytes wait to be kept: publishers are held back where that is too much.
+    /// Blocks publishers if too many bytes wait to be stored.
     pub(super) fn judge_waiting(&self, waiting: usize) {
         match &self.keeper {
             Keeper::Local => {
@@ -154,14 +154,14 @@ impl SharedVhost {
         }
     }
 
-    /// Holds a peer back, if what its input brought is too much now.
+    /// Blocks a peer if the effects of its input exceed a bound.
     pub(super) fn judge(&self, peer: &Arc<Peer>, published: Published) {
         let flow = &self.shared.flow;
         match &self.keeper {
             Keeper::Local => flow.judge(peer, published),
             Keeper::Replicated { flow: own, .. } => {
                 own.judge(peer, published);
-                // The router's store has nothing of it.
+                // The router's store holds none of it.
                 flow.judge(
                     peer,
                     Published {
@@ -173,14 +173,14 @@ impl SharedVhost {
         }
     }
 
-    /// The vhost's log has acknowledged something, and so many bytes wait.
+    /// The vhost's log has acknowledged entries, and that many bytes still wait.
     pub(super) fn log_goes_on(&self, waiting_bytes: usize) {
         if let Keeper::Replicated { flow, .. } = &self.keeper {
             flow.store_wrote(waiting_bytes);
         }
     }
 
-    /// The vhost's log acknowledges nothing; whether it did before.
+    /// The vhost's log sends no acknowledgements. Returns whether it did before.
     pub(super) fn log_stalls(&self) -> bool {
         match &self.keeper {
             Keeper::Local => false,
@@ -188,14 +188,14 @@ impl SharedVhost {
         }
     }
 
-    /// Nobody is held back for the log any more.
+    /// Unblocks all publishers that wait for the log.
     pub(super) fn let_go(&self) {
         if let Keeper::Replicated { flow, .. } = &self.keeper {
             flow.let_go();
         }
     }
 
-    /// A peer's socket takes bytes again.
+    /// Resumes a peer with room in its output queue.
     pub(crate) fn resume(self: &Arc<Self>, connection: ConnectionKey) {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
@@ -203,7 +203,7 @@ impl SharedVhost {
         turn.finish();
     }
 
-    /// The store has written everything up to `position`, or could not.
+    /// Handles the store's report that everything up to `position` is written, or could not be written.
     pub(crate) fn handle_commit(self: &Arc<Self>, position: Position, is_committed: bool) {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
@@ -214,7 +214,7 @@ impl SharedVhost {
         turn.finish();
     }
 
-    /// Does what is due, until the vhost is stopped. One task runs this.
+    /// Runs the vhost's timers until it is stopped. Exactly one task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         while !self.stopped.load(Ordering::Relaxed) {
             if !self.timer.wait(|at| self.clock.instant(Time(at))).await {
@@ -222,7 +222,7 @@ impl SharedVhost {
             }
             self.handle_timeout();
             crosstie_transport::uncork();
-            // Where more is due already, this thread's others come first.
+            // Other tasks of this thread run before the next due work.
             tokio::task::yield_now().await;
         }
     }
@@ -234,7 +234,7 @@ impl SharedVhost {
     }
 
     fn handle_timeout(self: &Arc<Self>) {
-        // A timer is early by up to a millisecond, by which nothing would be due.
+        // A timer may be up to a millisecond early, when nothing would be due yet.
         let at = Instant::now();
         let now = self.clock.time(at + Duration::from_millis(1));
         let mut turn = Turn::new(self, at, now);
@@ -246,8 +246,8 @@ impl SharedVhost {
         turn.finish();
     }
 
-    /// Ends the vhost in good order, and hands over all that is to be kept. Returns the place in each queue
-    /// from which on messages were never delivered.
+    /// Stops the vhost in order and submits all records. Returns for each queue the position from which on messages
+    /// were never delivered.
     pub(super) fn rest(&self) -> Vec<(QueueId, i64)> {
         self.stop();
         let mut outbox = VhostOutbox::default();
@@ -263,7 +263,7 @@ impl SharedVhost {
                 }
             }
             if let Keeper::Replicated { .. } = self.keeper {
-                // The log's last entry says it.
+                // The log's last entry records this.
                 records.retain(|record| !matches!(record, Record::Rested { .. }));
             }
             self.submit(records, journal.position);
@@ -272,7 +272,7 @@ impl SharedVhost {
         rested
     }
 
-    /// Sees to it that the timer looks no later than `next`.
+    /// Sets the timer to fire no later than `next`.
     pub(super) fn arm(&self, next: Option<Time>) {
         if let Some(Time(next)) = next {
             self.timer.arm(next);

@@ -1,4 +1,4 @@
-//! A client that opens a vhost which several nodes have, and a node that comes with one.
+//! A client that opens a replicated vhost, and a node that brings a client.
 
 use std::mem;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::amqp::turned_away::TurnedAway;
 use crate::report;
 
 impl Conversation {
-    /// Lets a client into its vhost, or to the node that has it, or has it wait for one.
+    /// Lets a client into its vhost, splices it to the owner node, or makes it wait for an owner.
     pub(super) fn admit(
         &mut self,
         client: Box<LetIn>,
@@ -61,7 +61,7 @@ impl Conversation {
         }
     }
 
-    /// The client has waited, or its vhost has an owner now.
+    /// Continues after the wait: the vhost has an owner, or the timeout ended.
     pub(super) fn go_on(&mut self) -> Handled {
         match mem::replace(&mut self.state, State::Over) {
             State::Waiting(client, since) => self.admit(client, Some(since), 0),
@@ -69,16 +69,16 @@ impl Conversation {
         }
     }
 
-    /// Lets in a client that another node has let in.
+    /// Lets in a client that another node has authenticated.
     fn pass_in(&mut self, account: Account) -> Result<(), (Refusal, String)> {
-        // Who is one too many is told so once it is known to be a node.
+        // An excess connection is refused only once it is known to come from a node.
         if let Some(excess) = self.excess {
             return Err((Refusal::Full, excess.text().to_owned()));
         }
         let replicated = self.endpoint.broker.replicated_of(&account.vhost);
         let vhost = replicated.and_then(|replicated| replicated.here());
         let not_owner = || (Refusal::NotOwner, "the vhost is not owned here".to_owned());
-        // Its node then waits for the next owner.
+        // The other node then waits for the next owner.
         if self.listening.is_stopping() {
             return Err((Refusal::NotOwner, "this node stops".to_owned()));
         }
@@ -91,7 +91,7 @@ impl Conversation {
         }
     }
 
-    /// Handles what a node says of a client.
+    /// Handles a node's greeting, which describes its client.
     pub(super) fn greet(&mut self, input: &[u8]) -> Handled {
         let AmqpEndpoint {
             cluster, broker, ..
