@@ -95,8 +95,8 @@ def test_what_cannot_be_moved_stays(nats, start, tmp_path, request):
     def refused(node: Router, vhost: str, *words: object) -> str:
         return told(node, "amqp", "move", vhost, *words, code=1)
 
-    assert "vhost '/': nobody is standing by" in refused(first, "/")
-    assert "node node_x is not heard, and nobody is standing by" in refused(
+    assert "vhost '/': no node is standing by" in refused(first, "/")
+    assert "node node_x is not heard, and no node is standing by" in refused(
         first, "/", "--to", "node_x"
     )
     assert "node node_a/worker1 owns it already" in refused(first, "/", "--to", "node_a")

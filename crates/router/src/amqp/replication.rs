@@ -271,7 +271,9 @@ impl Holder for Opening {
             && self.act(|| vhost.log_stalls())
         {
             let name = &self.replicated.name;
-            tracing::warn!("vhost '{name}': its log sends no acknowledgements, publishers are blocked");
+            tracing::warn!(
+                "vhost '{name}': its log sends no acknowledgements, publishers are blocked"
+            );
         }
     }
 

@@ -1,40 +1,40 @@
-//! What nodes tell each other beside the log, as an object of JSON once and again.
+//! The heartbeats that nodes exchange beside the log, as JSON objects.
 
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-/// How a node is to a vhost.
+/// A node's heartbeat: its state towards a vhost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Beat {
     pub(super) node: String,
-    /// Another one at each start of the node.
+    /// Changes at each start of the node.
     pub(super) incarnation: u64,
     pub(super) is_owner: bool,
-    /// It owned the vhost, and has ended: whoever may takes it over at once.
+    /// The owner is stopping: a ready node takes over at once.
     pub(super) is_leaving: bool,
-    /// It would take the vhost over.
+    /// The node is ready to take over.
     pub(super) is_ready: bool,
-    /// It has read the log along.
+    /// The node has followed the log.
     pub(super) is_warm: bool,
-    /// It has what the vhost held before it was replicated.
+    /// The node's store holds the vhost's contents from before it was replicated.
     pub(super) is_holding: bool,
-    /// With `is_leaving`: who is to take it, and how long that one is given; everybody where it is nobody's name.
+    /// With `is_leaving`: the node that shall take over and its deadline; any node if the name is empty.
     pub(super) handed: Option<(String, Duration)>,
     pub(super) epoch: u64,
-    /// Which log it knows; 0: none.
+    /// The id of the log that the node knows; 0 for none.
     pub(super) log: u64,
-    /// Of the last entry that it knows to be there.
+    /// The number of the last log entry that the node knows.
     pub(super) sequence: u64,
-    /// The owner is subscribed to what its term is asked on.
+    /// The owner is subscribed to its term's probe subject.
     pub(super) answers: bool,
-    /// Where other nodes reach it.
+    /// The address for connections from other nodes.
     pub(super) address: String,
 }
 
 impl Beat {
     pub(super) fn encode(&self) -> Vec<u8> {
-        // JSON's numbers are not whole beyond 2^53.
+        // JSON numbers are exact up to 2^53 only.
         let number = |number: u64| format!("{number:016x}");
         let mut beat = json!({
             "node": self.node,
@@ -56,7 +56,7 @@ impl Beat {
         beat.to_string().into_bytes()
     }
 
-    /// `None` where it is none.
+    /// `None` if the payload is not a heartbeat.
     pub(super) fn decode(payload: &[u8]) -> Option<Self> {
         if payload.len() > BYTES_MAX {
             return None;
@@ -83,16 +83,16 @@ impl Beat {
             log: number("log")?,
             sequence: number("sequence")?,
             address: word("address")?,
-            // A node of before does not say so.
+            // Nodes of older versions do not send this field.
             answers: json["answers"].as_bool() == Some(true),
         })
     }
 }
 
-/// Nobody is waited for longer.
+/// Maximum deadline of a handover.
 pub(super) const HANDED_MAX: Duration = Duration::from_secs(600);
 
-/// Names and addresses are short.
+/// Maximum size of a heartbeat: names and addresses are short.
 const BYTES_MAX: usize = 4096;
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beat_is_read_as_it_was_written() {
+    fn a_heartbeat_round_trips() {
         let beat = Beat {
             node: "n1/worker1".to_owned(),
             incarnation: u64::MAX,

@@ -1,4 +1,4 @@
-//! Becoming the owner: the log is read to its end, and the next entry is this node's, or another one's.
+//! Becoming the owner: reads the log to its end, then competes for the next entry.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use super::seen::Role;
 use super::task::{Held, Whose};
 use super::{log, monitor};
 
-/// How long a claim may take.
+/// Maximum duration of a claim.
 const CLAIM_MAX: Duration = Duration::from_secs(20);
 
-/// A server that does not lead the stream any more may say for a moment that it is shorter.
+/// A former leader of the stream may briefly report an older, shorter end.
 const SHORTER_MAX: Duration = Duration::from_secs(10);
 
 impl Driver {
-    /// Whether the node owns the vhost now; another one may.
+    /// Claims the vhost. Returns whether this node owns it now; another node may have won.
     pub(super) async fn claim(
         &mut self,
         stream: &Stream,
@@ -29,13 +29,13 @@ impl Driver {
         checked.map_err(Obstacle::Alarm)?;
         let seen = self.ledger.status().epoch.max(self.others.epoch());
         self.read_all(stream).await?;
-        // The servers' answer came behind all that they had for this node: where the silence was its own, since it was stopped
-        // or had no processor, its owner has been heard now.
+        // Heartbeats that arrived before the servers' answer are read now. If the silence was this node's own, because
+        // it was stopped or starved of processor time, the owner has been heard by now.
         self.hear_waiting(beats);
         if self.others.has_owner() {
             return Ok(false);
         }
-        // Another one has claimed it since this node decided to, and its beats are yet to come.
+        // Another node has claimed the vhost meanwhile, and its heartbeats are yet to arrive.
         let epoch = self.ledger.status().epoch;
         if epoch > seen && (seen > 0 || self.task.settings.is_standby_warm) {
             self.others.note_epoch(epoch);
@@ -69,7 +69,7 @@ impl Driver {
         claimed.unwrap_or(Err(Obstacle::Unanswered(Failed::Silent)))
     }
 
-    /// Reads the log to the end that its leader knows, and sees to it that all of it is there.
+    /// Reads the log to the leader's end, and checks that it is complete.
     async fn read_all(&mut self, stream: &Stream) -> Result<(), Obstacle> {
         let last = loop {
             let info = stream.info().await.map_err(Obstacle::Unanswered)?;
@@ -109,7 +109,7 @@ impl Driver {
         }
     }
 
-    /// Whether what the worker's store has of the vhost would be lost sight of by a log that begins.
+    /// Fails if a new log would hide the vhost's contents in the worker's store.
     pub(super) fn check_held(&self) -> Result<(), Obstacle> {
         let Some(Held { queues, messages }) = self.holds() else {
             return Ok(());
@@ -122,7 +122,7 @@ impl Driver {
         )))
     }
 
-    /// Writes what a claim or a recovery has to write; whether that is in the log.
+    /// Writes the entries of a claim or a recovery. Returns whether they are in the log.
     pub(super) async fn drive_claim(&mut self, stream: &Stream) -> Result<bool, Obstacle> {
         loop {
             let Some(effect) = self.ledger.next_effect() else {
@@ -147,7 +147,7 @@ impl Driver {
                             self.ledger.handle_appended(now, Sequence(sequence));
                         }
                         Ok(Append::Refused) => self.ledger.handle_refused(now, after),
-                        // Its end is read when that is due.
+                        // The end is read when that is due.
                         Err(_) => {}
                     }
                 }

@@ -1,7 +1,7 @@
-//! The owner's own copy of what is in its vhost: a store of its own, which nobody waits for.
+//! The owner's local copy of its vhost: a separate store that delays no confirms.
 //!
-//! Each term has a file of its own, so that no former one is in the way of what the log says now; when all that was there
-//! at the term's beginning is in the new one, the former ones are deleted.
+//! Each term has its own file, so that no earlier copy contradicts the log. Once the new file has all contents from the
+//! term's beginning, the earlier ones are deleted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,11 +24,11 @@ pub(super) struct Copy {
     failed: Arc<AtomicBool>,
 }
 
-/// Records that are handed over at once when it begins.
+/// Number of records per submission when a copy begins.
 const RECORDS_MAX: usize = 10_000;
 
 impl Copy {
-    /// Begins one with what is in the vhost.
+    /// Begins a copy with the vhost's contents.
     pub(super) fn begin(
         directory: &Path,
         (vhost, epoch): (&Arc<str>, u64),
@@ -85,7 +85,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Adds records; false where it has just been given up, for its disk does not keep up.
+    /// Adds records. Returns false if the copy has just been abandoned because its disk is too slow.
     pub(super) fn submit(&mut self, records: Vec<Record>) -> bool {
         let Some(committer) = &self.committer else {
             return true;
@@ -99,20 +99,20 @@ impl Copy {
         false
     }
 
-    /// It cannot be written, or was given up.
+    /// Whether the copy cannot be written, or was abandoned.
     pub(super) fn is_failing(&self) -> bool {
         self.committer.is_none() || self.failed.load(Ordering::Relaxed)
     }
 
     fn end(&mut self) {
         if let Some(committer) = self.committer.take() {
-            // What it has is written first, which nobody waits for.
+            // The remaining records are written first, on a thread of their own.
             let ending = thread::Builder::new().name("copy".to_owned());
             let _ = ending.spawn(move || drop(committer));
         }
     }
 
-    /// Writes what it has.
+    /// Writes the remaining records.
     pub(super) fn finish(mut self) {
         drop(self.committer.take());
     }
@@ -128,7 +128,7 @@ fn file(directory: &Path, vhost: &str, epoch: u64) -> PathBuf {
     directory.join(format!("{}.{epoch}.store", escaped(vhost)))
 }
 
-/// The copies that there are: of one term, or of a former one too where the last is not known to be whole.
+/// The existing copies: one term's, and an earlier one's while the last is not known to be complete.
 pub(super) fn copies(directory: &Path, vhost: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
@@ -148,7 +148,7 @@ pub(super) fn copies(directory: &Path, vhost: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What a store has of a vhost, in an order that one takes.
+/// The records of a vhost in a store, in an order that a vhost can restore.
 pub(super) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     if !path.exists() {
         return Err(format!("{}: there is no such file", path.display()));
@@ -162,7 +162,7 @@ pub(super) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     let mut records = Vec::new();
     for found in restored {
         match *found.vhost == *vhost {
-            // A log does not say so.
+            // A log has no such records.
             true if matches!(found.record, Record::Rested { .. }) => {}
             true => records.push(found.record),
             false => drop(others.insert(found.vhost)),
@@ -182,7 +182,7 @@ pub(super) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     })
 }
 
-/// Deletes a store with what SQLite and the store keep beside it.
+/// Deletes a store with the files that SQLite and the store keep beside it.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Ok(());

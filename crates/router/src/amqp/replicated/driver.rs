@@ -1,4 +1,4 @@
-//! The thread of a replicated vhost: one connection to NATS after the other, and on it standing by, claiming, owning.
+//! The thread of a replicated vhost: connects to NATS again and again; on a connection it stands by, claims and owns.
 
 use std::future::pending;
 use std::io;
@@ -22,7 +22,7 @@ use super::task::{Held, Task, Whose};
 use super::term::{Opened, Term};
 use crate::outgoing::Outgoing;
 
-/// All that the thread has.
+/// The state of the thread.
 pub(super) struct Driver {
     pub(super) task: Task,
     pub(super) names: Names,
@@ -32,16 +32,16 @@ pub(super) struct Driver {
     /// A term that is about to begin.
     pub(super) opening: Option<Opened>,
     pub(super) others: Others,
-    /// What operators ask for.
+    /// Orders from operators.
     pub(super) orders: Orders,
-    /// Another node is to take the vhost.
+    /// A handover to another node in progress.
     pub(super) handing: Option<Handing>,
     pub(super) asking: Outgoing,
-    /// What was said last of a log that does not answer.
+    /// The last logged reason of an unanswered log.
     unanswered: Option<String>,
-    /// Whose the vhost was said to be last.
+    /// The last owner that was shown.
     shown: Option<Whose>,
-    /// Since when the log has been shorter than it was known to be.
+    /// The time since which the log is shorter than known.
     pub(super) shorter_since: Option<Instant>,
     speaking: Speaking,
     servers: Vec<Server>,
@@ -49,38 +49,38 @@ pub(super) struct Driver {
     pub(super) connection: Option<Connection>,
 }
 
-/// What a node says of itself.
+/// The state that a node's heartbeat announces.
 pub(super) enum Saying {
-    /// It waits for what is in its way.
+    /// The node waits for an obstacle to disappear.
     Waiting,
-    /// It would take the vhost over.
+    /// The node is ready to take over.
     StandingBy,
     Owning,
-    /// It has owned the vhost, and who is to take it, and how long that one is given.
+    /// The former owner, with the chosen successor and its deadline.
     Leaving(Option<(String, Duration)>),
 }
 
-/// Why the node does not go on.
+/// Why the node cannot proceed.
 pub(super) enum Obstacle {
-    /// It will, when the servers answer.
+    /// The servers do not answer; the node retries.
     Unanswered(Failed),
-    /// It will not by itself.
+    /// An operator must act.
     Alarm(String),
 }
 
-/// Between two rounds of all servers.
+/// Pause between two rounds over all servers.
 const DIAL_WAIT: Duration = Duration::from_millis(200);
 
-/// An owner whose connection has been gone for so long sends its clients away.
+/// If an owner is disconnected for this long, it closes its clients' connections.
 const LINK_GONE_MAX: Duration = Duration::from_secs(3);
 
-/// After an obstacle.
+/// Pause after an obstacle.
 const OBSTACLE_WAIT: Duration = Duration::from_secs(1);
 
-/// For what waits, when the node ends.
+/// Maximum time for pending records when the node stops.
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
-/// Starts the thread. The error says what is wrong with which file.
+/// Starts the thread. An error names the file and its fault.
 pub(crate) fn start(task: Task) -> Result<JoinHandle<()>, String> {
     let driver = Driver::new(task)?;
     let thread = thread::Builder::new().name("ledger".to_owned());
@@ -139,7 +139,7 @@ impl Driver {
         self.leave().await;
     }
 
-    /// One connection after the other.
+    /// Connects again and again.
     async fn keep(&mut self) {
         let mut next = self.task.incarnation as usize;
         let mut is_told = false;
@@ -176,7 +176,7 @@ impl Driver {
         }
     }
 
-    /// Uses a connection until it ends; why it has.
+    /// Uses a connection until it ends. Returns the reason of its end.
     async fn serve(&mut self, connection: &Connection) -> String {
         self.connection = Some(connection.clone());
         let greeting = connection.greeting().clone();
@@ -222,7 +222,7 @@ impl Driver {
                 match claimed {
                     Ok(true) => self.begin_term(&stream).await,
                     Ok(false) => {
-                        // Who has claimed nothing reads on.
+                        // A node that did not write a claim keeps its place in the log.
                         let is_following = self.ledger.role() == LedgerRole::Following;
                         if !is_following || !self.task.settings.is_standby_warm {
                             self.begin_anew();
@@ -243,7 +243,7 @@ impl Driver {
         }
     }
 
-    /// Says what is in the way, and waits before it is tried again.
+    /// Logs an obstacle, and waits before the next attempt.
     async fn wait_for_change(
         &mut self,
         stream: &Stream,
@@ -291,7 +291,7 @@ impl Driver {
         }
     }
 
-    /// Does what an operator asks for who has found the vhost not owned here; whether the log is another one now.
+    /// Obeys an operator's order while this node does not own the vhost. Returns whether the log has been replaced.
     pub(super) async fn obey(
         &mut self,
         stream: &Stream,
@@ -313,12 +313,12 @@ impl Driver {
     fn not_owned(&self) -> String {
         match (self.others.owner(), &self.shown) {
             (Some(owner), _) => format!("this node does not own it: node {} does", owner.node),
-            (None, Some(Whose::Nobody { why })) => format!("nobody owns it at present: {why}"),
-            (None, _) => "nobody owns it at present".to_owned(),
+            (None, Some(Whose::Nobody { why })) => format!("it has no owner at present: {why}"),
+            (None, _) => "it has no owner at present".to_owned(),
         }
     }
 
-    /// Nothing can be done for operators.
+    /// Refuses all orders with the reason.
     fn refuse_orders(&mut self, why: &str) {
         if let Some(handing) = self.handing.take() {
             handing.reply.answer(Err(why.to_owned()));
@@ -328,12 +328,12 @@ impl Driver {
         }
     }
 
-    /// Forgets what was read.
+    /// Drops everything read from the log.
     pub(super) fn begin_anew(&mut self) {
         self.ledger = Ledger::new(Config::default());
     }
 
-    /// Says whose the vhost is, if that is news.
+    /// Shows the owner, if it has changed.
     pub(super) fn show(&mut self, whose: Whose) {
         if self.shown.as_ref() != Some(&whose) {
             self.task.holder.show(&whose);
@@ -341,33 +341,33 @@ impl Driver {
         }
     }
 
-    /// What is shown is not so any more.
+    /// Makes the next call of [`Self::show`] effective.
     pub(super) fn forget_shown(&mut self) {
         self.shown = None;
     }
 
-    /// Notes something for operators.
+    /// Updates the status for operators.
     pub(super) fn note(&self, note: impl FnOnce(&mut Seen)) {
         note(&mut self.task.seen.lock());
     }
 
-    /// The time, as the ledger is told.
+    /// The current time for the ledger.
     pub(super) fn now(&self) -> Time {
         Time(self.start.elapsed().as_millis() as u64)
     }
 
-    /// When that is.
+    /// The instant of a ledger's time.
     pub(super) fn at(&self, Time(ms): Time) -> tokio::time::Instant {
         (self.start + Duration::from_millis(ms)).into()
     }
 
-    /// Tells other nodes how things are.
+    /// Publishes this node's heartbeat.
     pub(super) fn beat(&self, stream: &Stream, saying: Saying) {
         let status = self.ledger.status();
         self.say(stream, &status, saying);
     }
 
-    /// The same, of a ledger that is elsewhere at present.
+    /// The same, with the status of a ledger that another thread holds.
     pub(super) fn say(&self, stream: &Stream, status: &Status, saying: Saying) {
         let settings = &self.task.settings;
         let beat = Beat {
@@ -388,11 +388,11 @@ impl Driver {
             answers: self.term.as_ref().is_some_and(|term| term.answers),
             address: settings.address.clone().unwrap_or_default(),
         };
-        // Where there is no room it is said again soon.
+        // If the connection has no room, the next heartbeat follows soon.
         let _ = stream.connection.publish(&self.names.beat, &beat.encode());
     }
 
-    /// What the worker's store has of the vhost, from before it was replicated; of no interest to who knows its log.
+    /// The vhost's contents in the worker's store from before it was replicated; `None` once this node knows its log.
     pub(super) fn holds(&self) -> Option<Held> {
         self.task.held.filter(|_| self.known.log == 0)
     }
@@ -402,7 +402,7 @@ impl Driver {
         Some(lost + LINK_GONE_MAX)
     }
 
-    /// Ends in good order: what waits is written, and others may take the vhost over at once.
+    /// Stops in order: writes pending records, and lets other nodes take over at once.
     async fn leave(mut self) {
         self.abandon_opening().await;
         if let (Some(connection), true) = (self.connection.clone(), self.term.is_some()) {
@@ -410,10 +410,10 @@ impl Driver {
             let left = tokio::time::timeout(LEAVE_MAX, self.write_rest(&stream)).await;
             if left.is_err() {
                 let vhost = &self.task.vhost;
-                tracing::error!("vhost '{vhost}': not all could be written to its log");
+                tracing::error!("vhost '{vhost}': not all records could be written to its log");
             }
             self.beat(&stream, Saying::Leaving(None));
-            // It has left when something behind it is answered.
+            // An answer to a later request shows that the heartbeat has been sent.
             let _ = tokio::time::timeout(DIAL_WAIT, stream.info()).await;
         }
         if let Some(copy) = self.term.as_mut().and_then(|term| term.copy.take()) {

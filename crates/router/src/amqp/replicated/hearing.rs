@@ -1,4 +1,4 @@
-//! What other nodes say: it is taken as it comes, and before anything is concluded from their silence.
+//! Heartbeats of other nodes: processed on arrival, and before their silence leads to any conclusion.
 
 use std::future::pending;
 use std::time::Instant;
@@ -9,11 +9,11 @@ use super::beat::Beat;
 use super::driver::Driver;
 use super::others::SILENCE_MAX;
 
-/// Of beats that wait.
+/// Maximum bytes of waiting heartbeats.
 const BEATS_BYTES_MAX: usize = 1 << 20;
 
 impl Driver {
-    /// Listens for as long as it takes to know whether there is an owner now.
+    /// Listens until it is known whether the vhost has an owner.
     pub(super) async fn listen(&mut self, stream: &Stream, beats: &mut Subscription) {
         let begun = Instant::now();
         self.hear_waiting(beats);
@@ -29,7 +29,7 @@ impl Driver {
         connection.subscribe(&self.names.beat, BEATS_BYTES_MAX)
     }
 
-    /// Takes what came, or listens anew where more came at once than is kept.
+    /// Handles a heartbeat, or subscribes again after an overflow.
     pub(super) async fn handle_beat(
         &mut self,
         stream: &Stream,
@@ -45,19 +45,19 @@ impl Driver {
                 self.others.begin_anew();
                 self.others.expect();
             }
-            // The connection has ended, and whoever waits here ends with it.
+            // The connection has ended; the caller's task ends with it.
             Err(_) => pending().await,
         }
     }
 
-    /// Takes what has come while the node was at something else: whoever said it was not silent.
+    /// Handles heartbeats that arrived while the node was busy, so that their senders do not appear silent.
     pub(super) fn hear_waiting(&mut self, beats: &mut Subscription) {
         while let Some(message) = beats.next_waiting() {
             self.hear(&message.payload);
         }
     }
 
-    /// Another node has told how things are there.
+    /// Handles another node's heartbeat.
     pub(super) fn hear(&mut self, payload: &[u8]) {
         let Some(beat) = Beat::decode(payload) else {
             return;

@@ -1,4 +1,4 @@
-//! What a vhost's term hands to the log: records that wait.
+//! The records that a vhost's term submits to the log.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,24 +7,25 @@ use crosstie_queues::{Position, Record};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The way from a vhost to its log. Nothing is refused, since a journal with a hole is none: publishers are held back.
+/// The queue from a vhost to its log. Nothing is refused, as a journal must not have gaps: publishers are blocked
+/// instead.
 pub(crate) struct Journal {
     waiting: Mutex<Vec<Submitted>>,
-    /// Not acknowledged by the log, roughly.
+    /// Bytes not acknowledged by the log, roughly.
     waiting_bytes: AtomicUsize,
     pub(super) wake: Notify,
-    /// The node owns the vhost no more: what comes is for nobody.
+    /// The node no longer owns the vhost: further records are dropped.
     is_over: AtomicBool,
 }
 
-/// What was handed over at once.
+/// The records of one submission.
 pub(super) struct Submitted {
     pub(super) records: Vec<Record>,
     pub(super) position: Position,
     pub(super) bytes: usize,
 }
 
-/// What a record costs beside its message's bytes, roughly.
+/// Approximate size of a record beside its message's bytes.
 const RECORD_BYTES: usize = 160;
 
 impl Journal {
@@ -37,7 +38,7 @@ impl Journal {
         }
     }
 
-    /// Takes records up to and with `position`, under the vhost's lock; returns the bytes that wait.
+    /// Takes records up to and including `position`, under the vhost's lock. Returns the bytes that wait.
     pub(crate) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
         if self.is_over.load(Ordering::Relaxed) {
             return 0;
@@ -62,12 +63,12 @@ impl Journal {
         mem::take(&mut self.waiting.lock())
     }
 
-    /// So many bytes have come to their end.
+    /// Subtracts bytes that no longer wait.
     pub(super) fn settle(&self, bytes: usize) {
         self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Nothing more is taken, and what was is still to be written.
+    /// Accepts no more records; those already accepted will be written.
     pub(super) fn seal(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -76,7 +77,7 @@ impl Journal {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Nothing more is taken.
+    /// Accepts no more records, and drops those that wait.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.waiting.lock().clear();

@@ -1,5 +1,5 @@
-//! What a node knows of a log by heart: which one it was, and that it was at least so long. A log that is another, or
-//! shorter, is not opened.
+//! A node's memory of a vhost's log: its id and a minimum length. A log with another id, or a shorter one, is not
+//! opened.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,11 +18,11 @@ pub(super) struct Known {
     is_new: bool,
 }
 
-/// How often it is written while the log grows.
+/// Minimum interval between writes while the log grows.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 impl Known {
-    /// Reads the file, if there is one.
+    /// Reads the file if it exists.
     pub(super) fn read(path: PathBuf) -> io::Result<Self> {
         let mut known = Self {
             path,
@@ -37,7 +37,7 @@ impl Known {
             Err(e) => return Err(named(&known.path, &e)),
         };
         let wrong = || {
-            let why = "expected what is known of a vhost's log";
+            let why = "expected the id and the length of a vhost's log";
             named(&known.path, &io::Error::other(why))
         };
         let json: Json = serde_json::from_slice(&text).map_err(|_| wrong())?;
@@ -47,12 +47,12 @@ impl Known {
         Ok(known)
     }
 
-    /// For [`crosstie_ledger::Ledger::check_end`].
+    /// The known end, for [`crosstie_ledger::Ledger::check_end`].
     pub(super) fn end(&self) -> Option<(u64, Sequence)> {
         (self.log != 0).then_some((self.log, Sequence(self.sequence)))
     }
 
-    /// The log has that entry.
+    /// Notes that the log has that entry.
     pub(super) fn note(&mut self, log: u64, sequence: u64) {
         if log == 0 || (log == self.log && sequence <= self.sequence) {
             return;
@@ -66,7 +66,7 @@ impl Known {
         }
     }
 
-    /// Writes what was not written.
+    /// Writes the file if it is outdated.
     pub(super) fn write(&mut self) {
         if !self.is_new {
             return;
@@ -78,7 +78,7 @@ impl Known {
         self.written = Some(Instant::now());
     }
 
-    /// What is known is in the file.
+    /// Whether the file is up to date.
     pub(super) fn is_written(&self) -> bool {
         !self.is_new
     }

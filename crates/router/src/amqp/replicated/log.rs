@@ -1,4 +1,4 @@
-//! The log as a stream: its names, and its end as its leader knows it.
+//! The log as a stream: its subjects, and its end as known to its leader.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use crosstie_jetstream::{Connection, Failed, Stream, StreamConfig};
 use crosstie_ledger::{Owner, Sequence};
 use crosstie_nats::escaped;
 
-/// A vhost's names on NATS.
+/// A vhost's subjects and stream on NATS.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) stream: String,
     pub(super) log: String,
     pub(super) own: String,
     pub(super) beat: String,
-    /// Before a term's number.
+    /// The prefix of a term's subject.
     term: String,
 }
 
-/// Entries that are read at once.
+/// Maximum number of entries in one read.
 const ENTRIES_MAX: usize = 1024;
 const READ_BYTES: usize = 4 << 20;
 
-/// How long is waited for servers that know less than the leader.
+/// Pause, and maximum number of retries, for servers that lag behind the leader.
 const BEHIND_WAIT: Duration = Duration::from_millis(50);
 const BEHIND_MAX: u32 = 40;
 
@@ -38,7 +38,7 @@ impl Names {
         }
     }
 
-    /// Where the owner of that epoch, and nobody else, is asked whether it is there.
+    /// The probe subject of the owner of that epoch, to which only that owner subscribes.
     pub(super) fn term(&self, epoch: u64) -> String {
         format!("{}.{epoch:016x}", self.term)
     }
@@ -55,7 +55,7 @@ impl Names {
         }
     }
 
-    /// What an entry is published on.
+    /// The subject on which an entry is published.
     pub(super) fn subject(&self, entry: &[u8]) -> &str {
         match Owner::of(entry) {
             Ok(Some(_)) => &self.own,
@@ -64,7 +64,7 @@ impl Names {
     }
 }
 
-/// A stream, if it is what a vhost's log has to be; why it is not.
+/// Returns the stream's state if it can be a vhost's log; otherwise the reason.
 pub(super) fn fit(info: StreamInfo, replicas: u8) -> Result<StreamInfo, String> {
     match unfit(&info, replicas) {
         Some(why) => Err(why),
@@ -72,14 +72,14 @@ pub(super) fn fit(info: StreamInfo, replicas: u8) -> Result<StreamInfo, String> 
     }
 }
 
-/// Why a stream is not what a vhost's log has to be.
+/// Why a stream cannot be a vhost's log.
 pub(super) fn unfit(info: &StreamInfo, replicas: u8) -> Option<String> {
     let found = |what: &str| Some(format!("its stream has {what}"));
     match () {
         () if info.storage != "file" => found("no files"),
         () if info.retention != "limits" => found("another retention than limits"),
-        () if info.max_age != 0 => found("an age after which entries go"),
-        () if info.is_purge_denied => found("deny_purge, and could not be cleaned"),
+        () if info.max_age != 0 => found("a maximum age of entries"),
+        () if info.is_purge_denied => found("deny_purge, so that it cannot be purged"),
         () if info.replicas != u64::from(replicas) => Some(format!(
             "its stream has {} replicas, expected {replicas}",
             info.replicas
@@ -88,7 +88,7 @@ pub(super) fn unfit(info: &StreamInfo, replicas: u8) -> Option<String> {
     }
 }
 
-/// Entries behind that one, as many as come at once.
+/// The entries behind `after`, as many as one read returns.
 pub(super) async fn read_some(stream: &Stream, after: u64) -> Result<Vec<(u64, Vec<u8>)>, Failed> {
     let batch = stream.read(after + 1, ENTRIES_MAX, READ_BYTES).await?;
     Ok(batch.entries)
@@ -98,19 +98,19 @@ pub(super) async fn read_some(stream: &Stream, after: u64) -> Result<Vec<(u64, V
 pub(super) struct End {
     /// The number of the last entry.
     pub(super) last: u64,
-    /// With their numbers.
+    /// Entries with their numbers.
     pub(super) entries: Vec<(u64, Vec<u8>)>,
 }
 
 impl End {
-    /// As the ledger takes them.
+    /// The entries in the ledger's form.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Sequence, &[u8])> {
         let entries = self.entries.iter();
         entries.map(|(sequence, entry)| (Sequence(*sequence), &entry[..]))
     }
 }
 
-/// All entries behind that one, up to the end that the leader knows, and the number of the last one.
+/// All entries behind `after` up to the leader's end, with the number of the last one.
 pub(super) async fn read_end(stream: &Stream, after: u64) -> Result<End, Failed> {
     let info = stream.info().await?.ok_or(Failed::Nobody)?;
     let mut entries: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -118,7 +118,7 @@ pub(super) async fn read_end(stream: &Stream, after: u64) -> Result<End, Failed>
     loop {
         let reached = entries.last().map_or(after, |(sequence, _)| *sequence);
         let bytes: usize = entries.iter().map(|(_, entry)| entry.len()).sum();
-        // What is ours there is short: more is somebody else's.
+        // The entries of this node's own attempts are short: more belong to another node.
         if reached >= info.last || info.messages == 0 || bytes > READ_BYTES {
             return Ok(End {
                 last: info.last,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_words_of_subjects() {
+    fn names_are_valid_subject_tokens() {
         for (name, expected) in [
             ("/", "A1_=2F"),
             ("", "A1_="),

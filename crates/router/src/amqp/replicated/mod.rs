@@ -1,18 +1,18 @@
-//! Vhosts that survive their machine: one node of several owns such a vhost, and its journal is a stream that several
-//! servers of NATS have.
+//! Replicated vhosts: one of several nodes owns each vhost, and its journal is a JetStream stream with several
+//! replicas.
 //!
 //! ```text
 //! SharedVhost ─▶ Journal ─▶ driver (a thread for each such vhost): Ledger ─▶ jetstream
 //!                              │      the stream's acknowledgement ─▶ SharedVhost::handle_commit (confirms)
-//!                              └─▶ Holder (the broker's side): opened, committed, closed; whose it is instead
+//!                              └─▶ Holder (the broker's side): opened, committed, closed; the owner if it is another node
 //! ```
 //!
-//! What is in the log, and who may write to it, is `crosstie_ledger`'s. Here are the thread, the clock, the connection, and
-//! what nodes tell each other beside the log (a [`beat::Beat`]): who owns the vhost, and how far the log is. A
-//! beat decides nothing: who owns the vhost is decided by the log alone.
+//! `crosstie_ledger` defines the log's contents and decides which node may write. Here are the thread, the clock, the
+//! connection, and the heartbeats beside the log ([`beat::Beat`]), which announce the owner and the log's length. A
+//! heartbeat decides nothing: the log alone determines the owner.
 //!
-//! A vhost is one of its *terms* from when the node has become its owner until it is that no more. Each has a
-//! `SharedVhost` of its own, so that a client of a former one reaches nothing of the next.
+//! A node's ownership of a vhost is a *term*: it begins when the node becomes the owner, and ends when it stops being
+//! that. Each term has its own `SharedVhost`, so that a client of an earlier term does not reach the next.
 
 mod beat;
 mod claiming;

@@ -1,4 +1,4 @@
-//! Whether servers write what they acknowledge to their disks at once, which decides what a power failure costs.
+//! Checks whether NATS servers sync acknowledged writes to disk at once, which limits the loss in a power failure.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::outgoing::Outgoing;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Of an answer, which lists no streams.
+/// Maximum size of an answer, which lists no streams.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
-/// Asks each server; which one does not, or has not said.
+/// Asks each server. The error names a server that does not sync, or did not answer.
 pub(super) async fn check(asking: &Outgoing, monitors: &[String]) -> Result<(), String> {
     for monitor in monitors {
         let url = format!("{}/jsz", monitor.trim_end_matches('/'));
@@ -25,7 +25,7 @@ pub(super) async fn check(asking: &Outgoing, monitors: &[String]) -> Result<(), 
 }
 
 fn judge(body: &[u8]) -> Result<(), &'static str> {
-    let json: Json = serde_json::from_slice(body).map_err(|_| "the answer is no JSON")?;
+    let json: Json = serde_json::from_slice(body).map_err(|_| "the answer is not JSON")?;
     let config = &json["config"];
     match config["sync_always"].as_bool() {
         Some(true) => Ok(()),
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_say_whether_they_write_at_once() {
+    fn answers_are_read_for_the_sync_setting() {
         let judged = |text: &str| judge(text.as_bytes()).is_ok();
         assert!(judged(
             r#"{"config": {"sync_always": true, "sync_interval": 1}}"#

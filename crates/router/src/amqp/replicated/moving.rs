@@ -1,4 +1,4 @@
-//! A planned move: the owner writes its last, and another node takes the vhost over at once.
+//! A planned handover: the owner writes its last entry, and another node takes over at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,23 +10,23 @@ use super::beat::HANDED_MAX;
 use super::driver::{Driver, Saying};
 use super::orders::{Move, Moved, Order, Reply};
 
-/// The vhost was handed over, and nobody has said yet that he has it.
+/// A handover that no node has confirmed yet.
 pub(super) struct Handing {
-    /// The one that was named.
+    /// The chosen successor.
     to: String,
     is_named: bool,
-    /// Of the term that ended with it.
+    /// The epoch of the term that ended with the handover.
     epoch: u64,
     asked: Instant,
     within: Duration,
     pub(super) reply: Reply<Moved>,
 }
 
-/// For what is under way; others would take an owner that says nothing for longer for lost.
+/// Timeout for records in flight; after a longer silence other nodes would suspect the owner.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 impl Driver {
-    /// Does what an operator asks of the owner; why its term is over, if it is.
+    /// Obeys an operator's order as owner. Returns the reason if the term is over.
     pub(super) async fn obey_as_owner(&mut self, stream: &Stream, order: Order) -> Option<String> {
         match order {
             Order::Move(order) => self.move_away(stream, order).await,
@@ -78,8 +78,8 @@ impl Driver {
         Some(why)
     }
 
-    /// Writes all that was submitted, and the term's last entry. While the log takes nothing the node goes on as
-    /// its owner; when something could not be taken any more it does not.
+    /// Writes all submitted records, and the term's last entry. While the log accepts nothing the node remains the
+    /// owner; once a record could be lost it does not.
     async fn write_last(&mut self, stream: &Stream, to: &str) -> Result<(), &'static str> {
         let stalled = "its log acknowledges nothing: it stays here";
         self.hold(true);
@@ -89,13 +89,13 @@ impl Driver {
             return Err(stalled);
         }
         let Some(term) = &mut self.term else {
-            return Err("it is owned here no more");
+            return Err("this node does not own it any more");
         };
         let journal = Arc::clone(&term.journal);
         let why = format!("it is handed to node {to}");
         let rested = self.task.holder.rest(&why);
         journal.seal();
-        let lost = "its log has not taken the entry that hands it over: whoever is ready takes it";
+        let lost = "its log has not acknowledged the handover entry: any ready node takes over";
         self.beat(stream, Saying::Owning);
         let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
         let handed = Handed {
@@ -115,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// Ends the vhost in good order, since the node ends, and writes all there is; any node may own it next.
+    /// Stops the vhost in order because the node stops, and writes all pending records. Any node may own it next.
     pub(super) async fn write_rest(&mut self, stream: &Stream) {
         let rested = self.task.holder.rest("the node is being stopped");
         if let Some(term) = &self.term {
@@ -143,7 +143,7 @@ impl Driver {
         }
     }
 
-    /// Says that another node has the vhost, or takes it back.
+    /// Reports that another node has taken over, or resumes ownership after the deadline.
     pub(super) fn judge_handing(&mut self) {
         let Some(handing) = &self.handing else {
             return;
@@ -152,7 +152,7 @@ impl Driver {
         let taker = self.others.owner();
         let taker = taker.filter(|owner| owner.epoch > handing.epoch);
         let taker = taker.map(|owner| owner.node.clone());
-        // The log may say so before its new owner does.
+        // The log may name the new owner before its first heartbeat.
         let status = self.ledger.status();
         let logged = status.owner.filter(|_| status.epoch > handing.epoch);
         let taker = taker.or_else(|| logged.map(|owner| owner.node.to_string()));

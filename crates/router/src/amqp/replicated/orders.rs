@@ -1,66 +1,66 @@
-//! What operators ask of a replicated vhost, and what they are answered.
+//! Operators' orders for a replicated vhost, and their outcomes.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-/// Something that an operator asks for.
+/// An operator's order.
 pub(crate) enum Order {
     Move(Move),
     Recover(Recover),
 }
 
-/// Have another node own the vhost.
+/// Moves the vhost to another node.
 pub(crate) struct Move {
-    /// By its name; whoever is ready where there is none.
+    /// The node's name; any ready node if absent.
     pub(crate) to: Option<String>,
-    /// How long that one is given.
+    /// The deadline for that node.
     pub(crate) within: Duration,
     pub(crate) reply: Reply<Moved>,
 }
 
-/// Have a vhost's log taken, or written anew.
+/// Accepts a vhost's log as it is, or rewrites it.
 pub(crate) struct Recover {
     pub(crate) means: Means,
-    /// Not only to be told what would be done.
+    /// False for a dry run.
     pub(crate) is_meant: bool,
     pub(crate) reply: Reply<Recovered>,
 }
 
-/// What a log is recovered from.
+/// The source of a recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// What is left of it.
+    /// The readable rest of the log.
     Log,
-    /// A store: that file, or the one that the node has of the vhost.
+    /// The given store, or else this node's store of the vhost.
     Store(Option<PathBuf>),
-    /// Nothing: it is empty afterwards.
+    /// Nothing: the vhost is empty afterwards.
     Nothing,
 }
 
-/// A vhost is another node's.
+/// The outcome of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub from: String,
     pub to: String,
-    /// From when it was asked for until the other one said that it has it.
+    /// The time from the order until the new owner reported.
     pub taken: Duration,
 }
 
-/// What has been done about a log, or would be.
+/// The outcome of a recovery, or its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     pub is_done: bool,
-    /// What was wrong with it.
+    /// The log's fault.
     pub wrong: Option<String>,
-    /// The number of the last entry that the node has known.
+    /// The number of the last entry that this node has known.
     pub known: u64,
-    /// The numbers of the first entry that there is and of the last one.
+    /// The numbers of the first and the last entry found.
     pub found: (u64, u64),
-    /// Entries that cannot be read, or are missing between those.
+    /// Number of entries between these that are missing or unreadable.
     pub unreadable: u64,
-    /// Where what is in it then is from.
+    /// The source of the new contents.
     pub from: String,
     pub exchanges: u64,
     pub queues: u64,
@@ -68,7 +68,7 @@ pub struct Recovered {
     pub messages: u64,
 }
 
-/// Who is to be told, and is so in any case.
+/// The receiver of an outcome, which gets exactly one.
 pub(crate) struct Reply<T> {
     on_done: Option<Box<OnDone<T>>>,
 }
@@ -80,7 +80,7 @@ pub(super) struct Orders {
     waiting: Option<mpsc::Receiver<Order>>,
 }
 
-/// Orders that may wait.
+/// Maximum number of waiting orders.
 pub(crate) const ORDERS_MAX: usize = 8;
 
 impl Order {
@@ -109,7 +109,7 @@ impl<T> Reply<T> {
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         if let Some(on_done) = self.on_done.take() {
-            on_done(Err("the node is ending".to_owned()));
+            on_done(Err("the node is stopping".to_owned()));
         }
     }
 }
@@ -121,7 +121,7 @@ impl Orders {
         }
     }
 
-    /// The next one; never ends.
+    /// Waits for the next order; pending forever without a queue.
     pub(super) async fn recv(&mut self) -> Option<Order> {
         match &mut self.waiting {
             Some(waiting) => waiting.recv().await,
@@ -129,7 +129,7 @@ impl Orders {
         }
     }
 
-    /// One that waits already.
+    /// The next order if one waits.
     pub(super) fn next(&mut self) -> Option<Order> {
         self.waiting.as_mut()?.try_recv().ok()
     }

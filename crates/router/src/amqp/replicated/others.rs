@@ -1,4 +1,4 @@
-//! What a node knows of a vhost's other nodes, by their beats.
+//! A node's view of a vhost's other nodes, from their heartbeats.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,54 +6,54 @@ use std::time::{Duration, Instant};
 use super::beat::Beat;
 use super::suspicion::Suspicion;
 
-/// What is known of other nodes.
+/// The known state of other nodes.
 pub(super) struct Others {
     owner: Option<(Beat, Instant)>,
-    /// All that were heard of late, by their names.
+    /// The recent heartbeats of other nodes, by name.
     heard: BTreeMap<String, (Beat, Instant)>,
-    /// Who has ever said that there is a log: it is one also when nobody says so any more.
+    /// The last node that reported a log. Kept after its heartbeats stop, so that the log is not taken for absent.
     knowing: Option<Beat>,
-    /// Since when an owner would have been heard, by who looks for one.
+    /// The time since which an owner would have been heard by a node that looks for one.
     listening: Instant,
-    /// The same, whatever has come of that.
+    /// The time since which an owner would have been heard, in any role.
     hearing: Instant,
     has_left: bool,
     suspicion: Suspicion,
-    /// What the server has told of its cluster.
+    /// Number of cluster changes that the server has announced.
     tidings: u64,
-    /// Its owner has handed the vhost over, and to whom.
+    /// A handover announced by the owner.
     handed: Option<(Handed, Instant)>,
-    /// The same, as the log says: somebody else may have it since.
+    /// A handover recorded in the log; another node may own the vhost since.
     logged: Option<(Handed, Instant)>,
-    /// As the log says.
+    /// The epoch in the log.
     epoch: u64,
-    /// So that not all nodes claim at once.
+    /// A random delay, so that nodes do not claim at the same time.
     pub(super) delay: Duration,
-    /// The node's own name.
+    /// This node's name.
     node: String,
-    /// Another node has it too.
+    /// Another node has the same name.
     has_namesake: bool,
 }
 
-/// Whom a vhost was handed to.
+/// The successor in a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handed {
     This,
     Any,
-    /// Others wait for so long.
+    /// Other nodes wait for this time.
     Another(Duration),
 }
 
-/// An owner that has been silent for so long is one no more, as far as others know.
+/// Other nodes consider an owner gone after this silence.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// Those who ask the owner follow each other by a part of their delays: they would claim together.
+/// Probes are spread by a fraction of the nodes' delays, because nodes that probe together would claim together.
 const ASK_DELAY_PART: u32 = 4;
 
-/// Nodes that are known at once; who speaks when there are as many is not one that a vhost is moved to.
+/// Maximum number of known nodes; further ones are no targets of a handover.
 const NODES_MAX: usize = 64;
 
-/// Where the log says that the vhost was handed to another node, and its beat was missed.
+/// Used if the log records a handover to another node whose heartbeat was missed.
 const HANDED_WAIT: Duration = Duration::from_secs(10);
 
 impl Others {
@@ -76,25 +76,25 @@ impl Others {
         }
     }
 
-    /// A connection begins: what was not heard before it says nothing.
+    /// A connection begins: silence before it is meaningless.
     pub(super) fn attached(&mut self) {
         self.listening = Instant::now();
         self.suspicion = Suspicion::default();
         self.expect();
     }
 
-    /// There may be an owner which has not been heard, and would be soon.
+    /// Restarts the wait for an owner that has not been heard yet.
     pub(super) fn expect(&mut self) {
         self.hearing = Instant::now();
     }
 
-    /// It is listened for an owner anew, by the same connection.
+    /// Restarts the search for an owner on the same connection.
     pub(super) fn begin_anew(&mut self) {
         self.listening = Instant::now();
         self.suspicion.begin_anew();
     }
 
-    /// Another node has said how things are there, since the server has told so much of its cluster.
+    /// Handles another node's heartbeat; `tidings` counts the server's announced cluster changes.
     pub(super) fn hear(&mut self, beat: Beat, tidings: u64) {
         let now = Instant::now();
         self.tidings = tidings;
@@ -105,10 +105,10 @@ impl Others {
         if beat.log != 0 {
             self.knowing = Some(beat.clone());
         }
-        // What one that is silent said of its epoch may not have been so.
+        // A silent node's last epoch may be outdated.
         let epoch = self.owner().map_or(0, |owner| owner.epoch);
         if beat.is_owner && beat.epoch >= epoch {
-            // The log may have somebody's claim behind what is said here.
+            // The log may contain a later claim.
             let is_late = beat.epoch < self.epoch;
             self.has_left = beat.is_leaving && !is_late;
             self.handed = match &beat.handed {
@@ -122,38 +122,38 @@ impl Others {
             if !beat.is_leaving {
                 self.logged = None;
             }
-            // Who leaves is asked no more, and its connection goes.
+            // A node that is leaving is not probed, as its connection closes.
             let answers = beat.answers && !beat.is_leaving;
             self.suspicion.hear(answers, tidings);
             self.owner = Some((beat, now));
         }
     }
 
-    /// Whether the node that was heard is called as this one, and is the first that is.
+    /// Whether the heartbeat comes from another node with this node's name, for the first time.
     pub(super) fn meets_namesake(&mut self, beat: &Beat) -> bool {
         let is_one = beat.node == self.node;
         is_one && !std::mem::replace(&mut self.has_namesake, true)
     }
 
-    /// The owner, if it has been heard of late.
+    /// The owner, if it has been heard recently.
     pub(super) fn owner(&self) -> Option<&Beat> {
         let (beat, at) = self.owner.as_ref()?;
         let is_there = !beat.is_leaving && !self.has_ended() && at.elapsed() < SILENCE_MAX;
         is_there.then_some(beat)
     }
 
-    /// Of the owner that was heard of last.
+    /// The epoch of the last known owner.
     pub(super) fn epoch(&self) -> u64 {
         let heard = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
         heard.max(self.epoch)
     }
 
-    /// The log names an owner that has not been heard.
+    /// Notes an epoch in the log whose owner has not been heard.
     pub(super) fn note_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
     }
 
-    /// The log says that the vhost was handed over.
+    /// Notes a handover recorded in the log.
     pub(super) fn note_handed(&mut self, to: &str) {
         let handed = match to {
             "" => Handed::Any,
@@ -163,23 +163,23 @@ impl Others {
         self.logged = Some((handed, Instant::now()));
     }
 
-    /// The log says that somebody has it from that epoch on.
+    /// Notes that the log names an owner since that epoch.
     pub(super) fn note_taken(&mut self, epoch: u64) {
         self.logged = None;
         self.epoch = self.epoch.max(epoch);
         let heard = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
-        // Who has left since is another one; he is waited for as any.
+        // The node that left belongs to an earlier epoch; the new owner gets the usual time.
         if epoch > heard {
             (self.handed, self.has_left) = (None, false);
         }
     }
 
-    /// This node has it.
+    /// This node owns the vhost.
     pub(super) fn settle(&mut self) {
         (self.handed, self.logged, self.has_left) = (None, None, false);
     }
 
-    /// The node that the vhost was handed to has not taken it: this one may have it back at once.
+    /// The successor did not take over: this node may resume ownership at once.
     pub(super) fn take_back(&mut self) {
         self.handed = Some((Handed::This, Instant::now()));
     }
@@ -188,7 +188,7 @@ impl Others {
         self.owner().is_some()
     }
 
-    /// Whether any owner was ever heard of.
+    /// Whether any owner has ever been heard.
     pub(super) fn has_heard_owner(&self) -> bool {
         self.owner.is_some()
     }
@@ -198,17 +198,17 @@ impl Others {
         owner.is_some_and(|(beat, at)| !beat.is_leaving && *at >= begun)
     }
 
-    /// It owned the vhost, and has ended.
+    /// Whether the owner has announced its end.
     pub(super) fn has_left(&self) -> bool {
         self.has_left || matches!(self.handed(), Some((Handed::Any, _)))
     }
 
-    /// The vhost was handed to this node, by an owner that is gone.
+    /// Whether an owner that is gone has handed the vhost to this node.
     pub(super) fn is_for_this(&self) -> bool {
         matches!(self.handed(), Some((Handed::This, _))) && !self.has_owner()
     }
 
-    /// The vhost was handed to another node, which has not had its time.
+    /// Whether another node is the successor and still within its deadline.
     pub(super) fn is_held_for_another(&self) -> bool {
         match self.handed() {
             Some((Handed::Another(wait), at)) => at.elapsed() < wait,
@@ -216,32 +216,32 @@ impl Others {
         }
     }
 
-    /// The logs that others know.
+    /// The log ids that other nodes report.
     pub(super) fn logs(&self) -> impl Iterator<Item = u64> {
         self.there().chain(&self.knowing).map(|beat| beat.log)
     }
 
-    /// Who was the owner, and is silent.
+    /// The last owner, which is silent now.
     pub(super) fn silent(&self) -> Option<&Beat> {
         self.owner.as_ref().map(|(beat, _)| beat)
     }
 
-    /// For how long no owner has been heard, since one was looked for.
+    /// The time without an owner since the search began.
     pub(super) fn silence(&self) -> Duration {
         self.unheard_since(self.listening)
     }
 
-    /// For how long there has been none, as far as the node can have heard.
+    /// The time without an owner, as far as this node could hear one.
     pub(super) fn vacancy(&self) -> Duration {
         self.unheard_since(self.hearing)
     }
 
-    /// NATS knows that the owner which was heard last is not there.
+    /// Whether NATS reports that the last owner has no connection.
     pub(super) fn has_ended(&self) -> bool {
         self.suspicion.has_ended(self.tidings)
     }
 
-    /// The epoch of an owner that is to be asked whether it is there.
+    /// The epoch of an owner that shall be probed now.
     pub(super) fn next_question(&mut self, tidings: u64) -> Option<u64> {
         self.tidings = tidings;
         let (silence, delay) = (self.silence(), self.delay / ASK_DELAY_PART);
@@ -251,29 +251,29 @@ impl Others {
         is_asked.then_some(owner.epoch)
     }
 
-    /// NATS has answered that it is not.
+    /// NATS has answered a probe with "no responders".
     pub(super) fn handle_nobody(&mut self) {
         self.suspicion.handle_nobody();
     }
 
-    /// Another node that knows of a log, or did when it was heard last.
+    /// Another node that reports a log, or did in its last heartbeat.
     pub(super) fn knowing(&self) -> Option<&Beat> {
         self.knowing.as_ref()
     }
 
-    /// Another node that has what the vhost held before it was replicated.
+    /// Another node whose store holds the vhost's contents from before it was replicated.
     pub(super) fn holding(&self) -> Option<&Beat> {
         self.there().find(|beat| beat.is_holding)
     }
 
-    /// A node that stands by: by its name, or by that of its node where it has one such worker; or any, which are those that
-    /// have read the log along, and if there is none one that has not. The error says who there is.
+    /// A standby node, by its own name or by that of its machine's node if that has one worker. Without a name, any
+    /// node that has followed the log, or else one that has not. The error lists the standby nodes.
     pub(super) fn standing_by(&self, wanted: Option<&str>) -> Result<&Beat, String> {
         let ready = || self.there().filter(|beat| beat.is_ready);
         let Some(wanted) = wanted else {
             let warm = ready().find(|beat| beat.is_warm);
             let found = warm.or_else(|| ready().next());
-            return found.ok_or_else(|| "nobody is standing by".to_owned());
+            return found.ok_or_else(|| "no node is standing by".to_owned());
         };
         let is_named = |beat: &&Beat| {
             let node = beat.node.split('/').next();
@@ -289,7 +289,7 @@ impl Others {
             [] => {
                 let names: Vec<_> = ready().map(|beat| beat.node.as_str()).collect();
                 Err(match names.is_empty() {
-                    true => format!("node {wanted} is not heard, and nobody is standing by"),
+                    true => format!("node {wanted} is not heard, and no node is standing by"),
                     false => format!(
                         "node {wanted} is not heard; standing by: {}",
                         names.join(", ")
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namesake_is_met_once() {
+    fn a_namesake_is_reported_once() {
         let mut others = Others::new("own/worker1", 0);
         let met = ["a/worker1", "own/worker1", "own/worker1"];
         let met = met.map(|name| others.meets_namesake(&beat(name)));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_found_by_its_name_or_said_why_not() {
+    fn a_node_is_found_by_name_or_the_error_says_why_not() {
         let mut others = Others::new("own/worker1", 0);
         let found = |others: &Others, wanted: Option<&str>| {
             let found = others.standing_by(wanted);
@@ -357,8 +357,8 @@ mod tests {
                 .map(|beat| beat.node.clone())
                 .unwrap_or_else(|why| why)
         };
-        assert_eq!(found(&others, None), "nobody is standing by");
-        let nobody = "node a is not heard, and nobody is standing by";
+        assert_eq!(found(&others, None), "no node is standing by");
+        let nobody = "node a is not heard, and no node is standing by";
         assert_eq!(found(&others, Some("a")), nobody);
         let cold = Beat {
             is_warm: false,
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_known_of_also_when_who_told_of_it_has_gone() {
+    fn a_log_stays_known_after_its_reporter_has_gone() {
         let mut others = Others::new("own", 0);
         others.hear(beat("a"), 0);
         assert!(others.knowing().is_none());
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_is_for_whom_it_is_handed_to() {
+    fn a_handover_is_for_its_successor_only() {
         let within = Duration::from_secs(5);
         let handed = |to: &str| Beat {
             is_owner: true,

@@ -1,4 +1,4 @@
-//! While the node owns the vhost: records to the log, confirms when it has them, and an end when another node has it.
+//! Owning the vhost: writes records to the log, confirms acknowledged ones, and ends when another node takes over.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use super::standing_by::BEAT_EVERY;
 use super::task::Holder;
 use super::term::{Done, Term};
 
-/// Publishers are held back when the log has acknowledged nothing for so long.
+/// Publishers are blocked after the log has acknowledged nothing for this time.
 const STALL_BEGINS: Duration = Duration::from_secs(2);
 
-/// And after that the clients are sent away: an election takes 4 to 9 s.
+/// After this time the clients are closed as well: an election takes 4 to 9 s.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// Whoever asks often is not answered as often.
+/// Minimum interval between answers to probes.
 const ANSWER_EVERY: Duration = Duration::from_millis(100);
 
-/// About so much is handed to the ledger at once, for one batch.
+/// Approximate bytes per batch for the ledger.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl Driver {
-    /// The node owns the vhost: it is made of what the log says, and opened. That takes as long as there is much in it, so
-    /// that others are told meanwhile that they have an owner.
+    /// Begins a term: builds the vhost from the log and opens it. That takes time in proportion to the contents, so
+    /// that heartbeats announce the owner meanwhile.
     pub(super) async fn begin_term(&mut self, stream: &Stream) {
         let name = Arc::clone(&self.task.vhost);
         let status = self.ledger.status();
@@ -61,7 +61,7 @@ impl Driver {
             }
         };
         self.opening = None;
-        // One that has panicked has said so; nothing is open then, and another node may have the vhost.
+        // The thread has panicked and logged that; no vhost is open, and another node may take over.
         let Ok((ledger, copy)) = opened else {
             return;
         };
@@ -76,17 +76,17 @@ impl Driver {
         tracing::info!("vhost '{name}': this node owns it, epoch {epoch}");
     }
 
-    /// Ends what was being opened when the connection ended.
+    /// Ends a vhost that was being opened when the connection ended.
     pub(super) async fn abandon_opening(&mut self) {
         if let Some(opening) = self.opening.take() {
-            // One that has panicked has said so.
+            // A thread that panicked has logged that already.
             let _ = opening.await;
             self.task.holder.close("the node has lost NATS");
             self.begin_anew();
         }
     }
 
-    /// The node owns it no more: its clients are sent away.
+    /// The node no longer owns the vhost: closes its clients.
     pub(super) fn end_term(&mut self, why: &str) {
         let Some(mut term) = self.term.take() else {
             return;
@@ -97,7 +97,7 @@ impl Driver {
             seen.role = Role::Standby;
             seen.waiting_bytes = 0;
             seen.is_log_refusing = false;
-            // What its log refused is a matter of the term; what ended that is not.
+            // An alarm about a refusing log ends with the term; the cause of the term's end stays.
             seen.alarm.take_if(|alarm| *alarm != why);
         });
         term.journal.end();
@@ -109,7 +109,7 @@ impl Driver {
         self.begin_anew();
     }
 
-    /// Serves the vhost until another node owns it, or the log cannot be had; why that is.
+    /// Serves the vhost until another node owns it, or the log fails. Returns the reason.
     pub(super) async fn own(&mut self, stream: &Stream, beats: &mut Subscription) -> String {
         self.note(|seen| seen.role = Role::Owner);
         let mut told = Instant::now() - BEAT_EVERY;
@@ -153,7 +153,7 @@ impl Driver {
         }
     }
 
-    /// Tells other nodes, and operators, how things are.
+    /// Publishes a heartbeat, and updates the status for operators.
     fn tell(&mut self, stream: &Stream, answers: bool) {
         if let Some(term) = &mut self.term {
             term.answers = answers;
@@ -163,7 +163,7 @@ impl Driver {
         self.note_term();
     }
 
-    /// Waits until all that was submitted is in the log.
+    /// Waits until all submitted records are in the log.
     pub(super) async fn flush(&mut self, stream: &Stream) {
         self.hand_over();
         while !self.ledger.is_settled() && self.act(stream).is_ok() {
@@ -182,12 +182,11 @@ impl Driver {
             }
             self.hand_over();
         }
-        // What was acknowledged last is confirmed.
+        // Confirms the last acknowledged records.
         let _ = self.act(stream);
     }
 
-    /// Gives the ledger what was submitted. What comes together is one batch: an append costs as much for one record as
-    /// for a thousand.
+    /// Passes submitted records to the ledger as one batch: an append of one record costs as much as one of a thousand.
     fn hand_over(&mut self) {
         let now = self.now();
         let Some(term) = &mut self.term else {
@@ -219,7 +218,7 @@ impl Driver {
         }
     }
 
-    /// Does what the ledger wants to be done; the error says why the term is over.
+    /// Executes the ledger's effects. An error means the end of the term.
     pub(super) fn act(&mut self, stream: &Stream) -> Result<(), String> {
         while let Some(effect) = self.ledger.next_effect() {
             let Some(term) = &mut self.term else {
@@ -267,7 +266,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Everything up to there will be found by the next owner: confirms leave.
+    /// The next owner will find everything up to `position`: sends the confirms.
     fn commit(&mut self, position: Position) {
         let Some(term) = &mut self.term else {
             return;
@@ -275,14 +274,14 @@ impl Driver {
         term.progress = Instant::now();
         term.settle(position);
         let waiting_bytes = match term.is_held {
-            // Publishers are not to go on, however little waits.
+            // Keeps publishers blocked, however few bytes wait.
             true => usize::MAX,
             false => term.journal.waiting_bytes(),
         };
         self.task.holder.commit(position, waiting_bytes);
     }
 
-    /// Something that was asked for is done, or not.
+    /// Handles the outcome of a request.
     fn finish(&mut self, done: Done) {
         let now = self.now();
         match done {
@@ -303,7 +302,7 @@ impl Driver {
                     });
                 }
                 Ok(Append::Refused) => self.ledger.handle_refused(now, after),
-                // Whether it is there is looked for when the ledger wants to know.
+                // The ledger checks later whether the entry is in the log.
                 Err(failed) => {
                     if let Some(term) = &mut self.term {
                         term.refusal = Some(format!("its log takes nothing: {failed}"));
@@ -317,7 +316,7 @@ impl Driver {
                     let reached = (after, Sequence(end.last));
                     self.ledger.handle_end(now, reached, end.entries());
                 }
-                // A server that leads no more knows less: asked again.
+                // A server that no longer leads knows less: asked again.
                 _ => self.ledger.handle_unread(now),
             },
             Done::Purge { to, result } => match result {
@@ -327,7 +326,7 @@ impl Driver {
         }
     }
 
-    /// Holds publishers back while the log acknowledges nothing, and gives up in the end.
+    /// Blocks publishers while the log acknowledges nothing, and finally gives up.
     fn judge_stall(&mut self) -> Result<(), String> {
         let is_idle = self.ledger.is_settled() && self.ledger.role() == LedgerRole::Owning;
         let Some(term) = &mut self.term else {
@@ -360,14 +359,14 @@ impl Driver {
         self.note(|seen| {
             seen.waiting_bytes = waiting_bytes;
             seen.resynchronizations = status.resynchronizations;
-            let no_copy = no_copy.then(|| "this node's copy of it is not written".to_owned());
+            let no_copy = no_copy.then(|| "this node's copy cannot be written".to_owned());
             seen.is_log_refusing = term.refusal.is_some();
             seen.alarm = term.refusal.clone().or(no_copy);
         });
     }
 }
 
-/// What it takes to open a vhost, on a thread beside.
+/// The parts for opening a vhost on a separate thread.
 struct Opening {
     holder: Arc<dyn Holder>,
     journal: Arc<Journal>,
@@ -394,7 +393,7 @@ impl Opening {
     }
 }
 
-/// Gives the ledger a batch's records, and the copy the same.
+/// Passes a batch's records to the ledger and to the copy.
 fn hand(
     ledger: &mut Ledger,
     term: &mut Term,
@@ -404,7 +403,7 @@ fn hand(
     if let Some(copy) = &mut term.copy
         && !copy.submit(records.clone())
     {
-        tracing::error!("the copy of a vhost is given up: its disk does not keep up");
+        tracing::error!("abandoned the local copy of a vhost: its disk is too slow");
     }
     term.handed.push_back((position, bytes));
     ledger.submit(now, records, position);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::seen::Seen;
 use crate::markup::escaped;
 
-/// The vhosts that survive their machine: router, name, what the node is to it, and who has it.
+/// The replicated vhosts: router, name, this node's role, and the owner.
 pub(crate) fn page<'r>(vhosts: impl Iterator<Item = (&'r str, Arc<str>, Seen, String)>) -> String {
     let mut rows = String::new();
     for (router, name, seen, owner) in vhosts {

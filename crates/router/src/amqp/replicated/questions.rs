@@ -1,7 +1,7 @@
-//! How the owner is asked whether it is there: on a subject that names its term, and that nobody else is subscribed to.
+//! Probes to the owner, on a subject that names its term and that only the owner subscribes to.
 //!
-//! What it answers is a beat, and is for all. The question is for NATS: where the owner has no connection, the server of who
-//! asks says so at once.
+//! The owner answers with a heartbeat for all nodes. The question is for NATS: if the owner has no connection, the
+//! server answers the probing node at once with "no responders".
 
 use std::future::pending;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use crosstie_jetstream::{Connection, Failed, Subscription};
 use tokio::task::JoinHandle;
 
-/// The subscription, and whether it holds.
+/// The subscription, and whether it is active.
 pub(super) struct Questions {
     subscription: Option<Subscription>,
-    /// Whether the server has been asked something behind the subscription, and has answered.
+    /// Whether the server has answered a request behind the subscription.
     checking: Option<JoinHandle<bool>>,
     is_heard: bool,
     vhost: Arc<str>,
 }
 
-/// Of questions that wait.
+/// Maximum bytes of waiting probes.
 const BYTES_MAX: usize = 64 * 1024;
 
 const CHECK_MAX: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ impl Questions {
         let subscription = connection.subscribe(&subject, BYTES_MAX).ok();
         let vhost = Arc::clone(vhost);
         let connection = connection.clone();
-        // The node does not hear itself, so that nobody hears it: that is an answer, too.
+        // A node does not receive its own messages, so that "no responders" is the expected answer.
         let check = async move {
             let asked = connection.request(&subject, &[], b"", CHECK_MAX).await;
             matches!(asked, Err(Failed::Nobody))
@@ -42,12 +42,12 @@ impl Questions {
         }
     }
 
-    /// Whether a question would reach the node: a user may not be allowed to subscribe.
+    /// Whether a probe would reach the node: its user may lack the permission to subscribe.
     pub(super) fn are_heard(&self) -> bool {
         self.is_heard
     }
 
-    /// Waits until a beat is to be said; whether that is for something new, which nobody can have happen often.
+    /// Waits until a heartbeat is due. Returns whether it announces a change, which peers cannot cause often.
     pub(super) async fn next(&mut self) -> bool {
         let Some(subscription) = &mut self.subscription else {
             return pending().await;
@@ -65,7 +65,7 @@ impl Questions {
             }
             question = subscription.next() => {
                 if question.is_none() {
-                    // The connection has ended, or more waited than may.
+                    // The connection has ended, or too many probes waited.
                     self.subscription = None;
                     self.is_heard = false;
                 }

@@ -1,7 +1,7 @@
-//! A log that an operator has recovered: what is left of it is looked at, and taken, or written anew.
+//! Recovery of a log on an operator's order: examines it, then accepts or rewrites it.
 //!
-//! What is done is done behind the log's last entry, as any owner would write there: where somebody else writes meanwhile, nothing
-//! is. The log says afterwards whose place it has, so that nodes which knew that one take it (`crosstie_ledger::Recovery`).
+//! All writes follow the log's last entry, as an owner's would: if another node writes meanwhile, nothing happens. The
+//! new log names the log that it replaces, so that nodes which knew that one accept it (`crosstie_ledger::Recovery`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,39 +19,39 @@ use super::log;
 use super::orders::{Means, Recover, Recovered};
 use crate::router_state;
 
-/// What there is of a log.
+/// The findings about a log.
 struct Survey {
-    /// None where the servers have no such stream.
+    /// `None` if the servers have no such stream.
     info: Option<StreamInfo>,
-    /// What counts in a log that could be followed to its end, and nothing of another.
+    /// The contents of a log that could be read to its end; empty for any other.
     ledger: Ledger,
     found: Salvaged,
-    /// Why it is not opened.
+    /// Why the log is not opened.
     wrong: Option<String>,
-    /// It could be followed to its end, and that is one.
+    /// The log could be read to a valid end.
     is_followed: bool,
 }
 
-/// How a log is recovered.
+/// The plan of a recovery.
 enum Plan {
-    /// It is taken as it is.
+    /// Accept the log as it is.
     Whole,
-    /// This is written into it, and nothing else counts.
+    /// Write these records, and discard everything else.
     Anew(Vec<Record>),
 }
 
-/// So long the log may take nothing.
+/// Maximum time without an acknowledgement from the log.
 const WRITE_MAX: Duration = Duration::from_secs(30);
 
-/// About so much is written in one batch.
+/// Approximate bytes per batch.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Servers are asked so often for entries that they should have.
+/// Number of requests, and their interval, for entries that a server should have.
 const TRIES: u32 = 40;
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 impl Driver {
-    /// Does what can be done; whether the log is another one now.
+    /// Executes a recovery. Returns whether the log has been replaced.
     pub(super) async fn recover(&mut self, stream: &Stream, order: Recover) -> bool {
         let Recover {
             means,
@@ -77,7 +77,7 @@ impl Driver {
                 owner.node
             ));
         }
-        // What was read of it before is in the way of what is read now.
+        // Earlier reads would interfere.
         self.begin_anew();
         let mut survey = self.survey(stream).await?;
         self.judge(&survey, means)?;
@@ -108,7 +108,7 @@ impl Driver {
         Ok(recovered)
     }
 
-    /// Looks at all that there is, and holds it once at most: a log that breaks is read again by who wants what is left of it.
+    /// Examines the log, holding its contents at most once: to salvage a broken log, it is read again.
     async fn survey(&self, stream: &Stream) -> Result<Survey, String> {
         let info = stream.info().await.map_err(|failed| failed.to_string())?;
         let unfit = info
@@ -156,7 +156,7 @@ impl Driver {
         })
     }
 
-    /// Whether that is to be done to such a log.
+    /// Whether the chosen means fits the state of the log.
     fn judge(&self, survey: &Survey, means: &Means) -> Result<(), String> {
         let Survey { found, ledger, .. } = survey;
         let is_whole = survey.wrong.is_none();
@@ -186,7 +186,7 @@ impl Driver {
         }
     }
 
-    /// Where what is to be in it is from, in words, and what it is.
+    /// The source of the new contents in words, and the plan.
     async fn plan(
         &self,
         stream: &Stream,
@@ -205,7 +205,7 @@ impl Driver {
             Means::Store(Some(path)) => path.clone(),
             Means::Store(None) => self.kept()?,
         };
-        // It is written over.
+        // The log is rewritten.
         survey.ledger = Ledger::new(Config::default());
         let holder = Arc::clone(&self.task.holder);
         let vhost = Arc::clone(&self.task.vhost);
@@ -217,7 +217,7 @@ impl Driver {
             if !is_own {
                 return copy::read(&store, &vhost);
             }
-            // The worker has it open, and copies it.
+            // The worker has the store open, and copies it.
             let made = std::fs::create_dir_all(&directory).and_then(|()| copy::remove(&beside));
             made.map_err(|e| format!("{}: {e}", beside.display()))?;
             holder.back_up(&beside)?;
@@ -230,7 +230,7 @@ impl Driver {
         Ok((path.display().to_string(), Plan::Anew(records)))
     }
 
-    /// The store that this node has of the vhost: its copy, or what the worker's own has from before.
+    /// This node's store of the vhost: its copy, or the worker's store from before.
     fn kept(&self) -> Result<PathBuf, String> {
         let copies = copy::copies(&self.task.directory, &self.task.vhost);
         match &copies[..] {
@@ -314,7 +314,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Writes what the ledger has to write.
+    /// Writes the ledger's entries.
     async fn drive(&mut self, stream: &Stream) -> Result<(), String> {
         let driven = tokio::time::timeout(WRITE_MAX, self.drive_claim(stream)).await;
         match driven {
@@ -329,7 +329,7 @@ impl Driver {
         }
     }
 
-    /// What was in the log before is in nobody's way any more.
+    /// Removes the entries in front of the recovery.
     async fn purge(&self, stream: &Stream, last: u64) -> Result<(), String> {
         let mut failed = String::new();
         for _ in 0..3 {
@@ -339,24 +339,22 @@ impl Driver {
             }
         }
         Err(format!(
-            "it is written, and what was in the log before could not be purged: {failed}; do it again"
+            "it is written, and the earlier entries of the log could not be purged: {failed}; do it again"
         ))
     }
 
-    /// This node knows the log as it is now.
+    /// Notes the new log as this node's known one.
     fn keep_known(&mut self, name: u64) -> Result<(), String> {
         self.known.note(name, self.ledger.status().sequence.0);
         self.known.write();
         match self.known.is_written() {
             true => Ok(()),
-            false => {
-                Err("the log is recovered, and this node cannot write which one it is".to_owned())
-            }
+            false => Err("the log is recovered, and this node could not store its id".to_owned()),
         }
     }
 }
 
-/// What counts in what is left of a log that was looked at.
+/// The surviving records of an examined log.
 async fn salvage(stream: &Stream, survey: &Survey) -> Result<Vec<Record>, String> {
     let read = read_all(stream, survey.info.as_ref(), Salvage::default(), |_, _| ()).await;
     match read? {
@@ -365,7 +363,8 @@ async fn salvage(stream: &Stream, survey: &Survey) -> Result<Vec<Record>, String
     }
 }
 
-/// Reads a log to the end that was found, as far as servers have it; what was found, and what `salvage` keeps of it.
+/// Reads a log to the found end, as far as the servers have it. Returns the findings and the records that `salvage`
+/// keeps.
 async fn read_all(
     stream: &Stream,
     info: Option<&StreamInfo>,

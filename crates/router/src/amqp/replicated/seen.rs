@@ -1,9 +1,9 @@
-//! What operators see of a replicated vhost.
+//! The status of a replicated vhost for operators.
 
-/// What a node is to a vhost, in a word.
+/// A node's role towards a vhost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// No server of NATS is reached.
+    /// No NATS server is connected.
     #[default]
     Detached,
     Standby,
@@ -11,15 +11,15 @@ pub(crate) enum Role {
     Owner,
 }
 
-/// What operators see.
+/// The status for operators.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) role: Role,
-    /// The server that the node is on.
+    /// The connected NATS server.
     pub(crate) server: String,
     pub(crate) epoch: u64,
     pub(crate) sequence: u64,
-    /// How far the log is, as its owner says.
+    /// The log's end according to its owner.
     pub(crate) end: u64,
     pub(crate) log_bytes: u64,
     pub(crate) live_bytes: u64,
@@ -27,14 +27,14 @@ pub(crate) struct Seen {
     /// Bytes that wait for the log.
     pub(crate) waiting_bytes: u64,
     pub(crate) appends: u64,
-    /// All appends together, in microseconds.
+    /// Total duration of all appends, in microseconds.
     pub(crate) append_us: u64,
     pub(crate) resynchronizations: u64,
-    /// This node owns it, and its log takes nothing.
+    /// This node owns the vhost, and its log accepts nothing.
     pub(crate) is_log_refusing: bool,
-    /// Terms that this node has begun.
+    /// Number of terms that this node has begun.
     pub(crate) takeovers: u64,
-    /// Why the node does not own the vhost though nobody else does, or why it is not sure to be kept.
+    /// Why the vhost has no owner, or is at risk of loss.
     pub(crate) alarm: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! While another node owns the vhost: its beats are listened to, its log is read along, and when it is silent the
-//! vhost is to be claimed.
+//! Standing by while another node owns the vhost: hears its heartbeats, follows its log, and claims the vhost when it
+//! falls silent.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use super::log;
 use super::others::SILENCE_MAX;
 use super::task::Whose;
 
-/// The node that owned the vhost last, and has begun anew, waits for another owner so long; so does who would make a log.
+/// Wait of the last owner after a restart, and of a node that would create a log, for another owner.
 const BEGIN_WAIT: Duration = Duration::from_millis(1500);
 
-/// Who did not read along lets others go first.
+/// A node that did not follow the log lets others claim first.
 const COLD_DELAY: Duration = Duration::from_secs(2);
 
-/// How often the others are told.
+/// Interval of heartbeats.
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long it may take servers to know what their leader knows.
+/// Number of reads for which a server may lag behind its leader.
 const BEHIND_MAX: u32 = 100;
 
-/// Of an answer that nobody is there.
+/// Maximum size of a "no responders" answer.
 const ANSWER_BYTES_MAX: usize = 4096;
 
 impl Driver {
-    /// Returns when the vhost is to be claimed.
+    /// Returns when the vhost shall be claimed.
     pub(super) async fn stand_by(
         &mut self,
         stream: &Stream,
@@ -51,10 +51,10 @@ impl Driver {
         loop {
             if is_warm {
                 if let Some(owner) = self.others.owner() {
-                    // As it says now: somebody else may have said more.
+                    // The owner's current sequence: another node may have reported a higher one.
                     reads_to = owner.sequence;
                     let (read, log) = (self.ledger.status().log, owner.log);
-                    // It was recovered meanwhile, and is read from its front.
+                    // The log was replaced meanwhile, and is read from its beginning.
                     if read != 0 && log != 0 && read != log {
                         self.begin_anew();
                         reads_to = self.examine(stream, beats).await?.last;
@@ -62,7 +62,7 @@ impl Driver {
                 }
                 self.read_to(stream, reads_to).await?;
             }
-            // To read may have taken longer than an owner may be silent.
+            // Reading may have taken longer than an owner may be silent.
             self.hear_waiting(beats);
             if told.elapsed() >= BEAT_EVERY {
                 told = Instant::now();
@@ -103,13 +103,13 @@ impl Driver {
         }
     }
 
-    /// Who the log names says at once that it is there; there may be nobody.
+    /// Probes the owner that the log names, which answers at once if it exists.
     fn ask_for_owner(&self, stream: &Stream) {
         let owner = self.names.term(self.ledger.status().epoch);
         let _ = stream.connection.publish(&owner, b"");
     }
 
-    /// Says why the vhost is claimed, where that is not for an owner's silence.
+    /// Logs the reason of a claim that does not follow from an owner's silence.
     fn tell_ended(&self) {
         if let (Some(owner), true) = (self.others.silent(), self.others.has_ended()) {
             let (vhost, node) = (&self.task.vhost, &owner.node);
@@ -119,10 +119,10 @@ impl Driver {
         }
     }
 
-    /// Whether nobody seems to own the vhost.
+    /// Whether the vhost seems to have no owner.
     fn is_to_claim(&self) -> bool {
         let others = &self.others;
-        // It was handed to another node, which is given its time.
+        // The successor in a handover gets its time.
         if self.handing.is_some() || others.is_held_for_another() {
             return false;
         }
@@ -134,7 +134,7 @@ impl Driver {
         let is_warm = self.task.settings.is_standby_warm;
         let wait = match () {
             () if others.has_left() || others.has_ended() => Duration::ZERO,
-            // Who has not read the log does not know whose it was.
+            // A node that has not read the log does not know the last owner.
             () if is_own && is_warm && !others.has_heard_owner() => BEGIN_WAIT,
             () => SILENCE_MAX,
         };
@@ -142,7 +142,7 @@ impl Driver {
         others.silence() >= wait + behind_others + others.delay
     }
 
-    /// Says who owns the vhost, as far as is known.
+    /// Shows the owner, as far as it is known.
     pub(super) fn show_owner(&mut self) {
         let whose = match (self.others.owner(), self.others.silent()) {
             (Some(owner), _) => Whose::Elsewhere {
@@ -163,13 +163,13 @@ impl Driver {
             }
         };
         self.show(whose);
-        // Where another node owns it, what kept this one from it does not matter.
+        // If another node owns it, this node's own obstacle does not matter.
         if self.others.has_owner() {
             self.note(|seen| seen.alarm = None);
         }
     }
 
-    /// What the stream is; it is made where there has never been one.
+    /// Reads the state of the stream, and creates the stream if none has ever existed.
     pub(super) async fn examine(
         &mut self,
         stream: &Stream,
@@ -210,7 +210,7 @@ impl Driver {
         Ok(made)
     }
 
-    /// Others may know of a log: then it is lost, and not to begin, or has just been made.
+    /// Other nodes may report a log: then it is lost and must not be created again, or has just been created.
     async fn await_others(
         &mut self,
         stream: &Stream,
@@ -228,7 +228,7 @@ impl Driver {
                     holding.node
                 )));
             }
-            // The server that was asked first may not have known of it yet.
+            // The server that was asked first may have lagged behind.
             if self.others.knowing().is_some()
                 && let Some(info) = stream.info().await.map_err(Obstacle::Unanswered)?
             {
@@ -250,7 +250,7 @@ impl Driver {
             let entries = read.map_err(Obstacle::Unanswered)?;
             if entries.is_empty() {
                 behind += 1;
-                // Nothing is there: whoever claims it looks into that.
+                // The stream is empty: a claim examines that.
                 if behind > BEHIND_MAX || after == 0 {
                     return Ok(());
                 }
@@ -265,7 +265,7 @@ impl Driver {
                         self.others.note_taken(epoch);
                     }
                     Ok(_) => {}
-                    // It was cleaned meanwhile, and is read from its front.
+                    // The log was trimmed meanwhile, and is read from its beginning.
                     Err(Broken::Missing) if self.ledger.status().sequence.0 > 0 => {
                         self.begin_anew();
                         break;
@@ -281,7 +281,7 @@ impl Driver {
         }
     }
 
-    /// Remembers how long the log is that was read, if it is the one that is known, or in its place.
+    /// Stores the length of the log, if it is the known log or its replacement.
     fn note_known(&mut self) {
         let status = self.ledger.status();
         let Some((log, known)) = self.known.end() else {
@@ -299,12 +299,12 @@ impl Driver {
         }
     }
 
-    /// Notes what operators see of the ledger.
+    /// Updates the ledger's part of the status.
     pub(super) fn note_ledger(&self) {
         let status = self.ledger.status();
         let end = self.others.owner().map_or(0, |owner| owner.sequence);
         let memory_bytes = self.ledger.memory_bytes() as u64;
-        // Who owns the vhost has its messages there.
+        // An owner counts its messages in the vhost.
         let of_messages = match self.term {
             Some(_) => 0,
             None => status.live_bytes,
@@ -323,7 +323,7 @@ impl Driver {
     }
 }
 
-/// Whether NATS says that nobody is there to answer; others than NATS do not say anything.
+/// Whether NATS reports that no subscriber exists. Any other answer is ignored.
 async fn is_nobody(question: &mut Option<Subscription>) -> bool {
     match question {
         Some(question) => match question.next().await {
@@ -334,5 +334,5 @@ async fn is_nobody(question: &mut Option<Subscription>) -> bool {
     }
 }
 
-/// The status of what nobody is there to answer.
+/// The status of a request without subscribers.
 const NO_RESPONDERS: u16 = 503;

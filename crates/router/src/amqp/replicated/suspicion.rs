@@ -1,33 +1,33 @@
-//! Whether an owner whose beats do not come has ended, as the servers of NATS know it.
+//! Whether the NATS servers know that a silent owner has ended.
 //!
-//! An owner that is killed has no connection to NATS any more: who asks it is told at once that nobody is there. So is, for a
-//! moment, who asks one that is between two connections, or whose server and one's own have lost each other. A mistaken
-//! claim loses nothing, but sends the owner's clients away. Therefore it is asked twice, and nothing is concluded where the
-//! owner was not heard by this connection, or where the server has told since then that servers have come or gone: what is
-//! left is to wait for [`super::others::SILENCE_MAX`].
+//! A killed owner has no connection to NATS, so that a probe gets "no responders" at once. The same answer comes,
+//! briefly, while an owner reconnects or while two servers have lost each other. A mistaken claim loses no messages,
+//! but closes the owner's clients. Therefore two probes are needed. They prove nothing if this connection has not heard
+//! the owner, or if the server has announced cluster changes since. Then only the wait of
+//! [`super::others::SILENCE_MAX`] remains.
 
 use std::time::{Duration, Instant};
 
-/// What is known of the owner that was heard last.
+/// The state of the last heard owner.
 #[derive(Debug, Default)]
 pub(super) struct Suspicion {
-    /// What the server had told of its cluster when the owner was heard, by this connection; `None`: it cannot be asked.
+    /// The number of announced cluster changes when this connection heard the owner; `None` if it cannot be probed.
     heard_with: Option<u64>,
     asked: Option<Instant>,
-    /// How often it was asked, and nobody was there.
+    /// Number of probes without a responder.
     nobody: u32,
 }
 
-/// One beat has not come, and some more.
+/// Silence before the first probe: more than one heartbeat interval.
 const ASK_AFTER: Duration = Duration::from_millis(600);
 
-/// An owner that has lost its server has another one sooner.
+/// Interval of probes; an owner that lost its server reconnects sooner.
 const ASK_AGAIN: Duration = Duration::from_millis(400);
 
 const NOBODY_MAX: u32 = 2;
 
 impl Suspicion {
-    /// The owner is there, and says whether it can be asked.
+    /// The owner was heard; `answers` tells whether it can be probed.
     pub(super) fn hear(&mut self, answers: bool, tidings: u64) {
         *self = Self {
             heard_with: answers.then_some(tidings),
@@ -35,12 +35,12 @@ impl Suspicion {
         };
     }
 
-    /// What it was asked until now does not count.
+    /// Discards the probes so far.
     pub(super) fn begin_anew(&mut self) {
         (self.asked, self.nobody) = (None, 0);
     }
 
-    /// Whether it is to be asked now, after so long a silence; it is being asked then.
+    /// Whether to send a probe now, after that silence. If so, it counts as sent.
     pub(super) fn ask(&mut self, now: Instant, silence: Duration, tidings: u64) -> bool {
         let is_due = self.asked.is_none_or(|at| now - at >= ASK_AGAIN);
         let is_silent = silence >= ASK_AFTER;
@@ -51,7 +51,7 @@ impl Suspicion {
         is_asked
     }
 
-    /// Nobody is there.
+    /// A probe got "no responders".
     pub(super) fn handle_nobody(&mut self) {
         self.nobody += 1;
     }
@@ -65,8 +65,8 @@ impl Suspicion {
 mod tests {
     use super::*;
 
-    /// Words at milliseconds: `beat`, `mute` (a beat of one that cannot be asked), `nobody`, `tidings`, `anew`, and what is
-    /// expected: `ask`, `wait`, `ended`, `there`.
+    /// A word at each time in milliseconds: `beat`, `mute` (a heartbeat of an owner that cannot be probed), `nobody`,
+    /// `tidings`, `anew`, and the expectations `ask`, `wait`, `ended`, `there`.
     #[track_caller]
     fn check(script: &str) {
         let start = Instant::now();
@@ -95,21 +95,21 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_asked_twice_in_vain_has_ended() {
+    fn an_owner_has_ended_after_two_probes_without_responder() {
         check(
             "0 beat, 500 wait, 600 ask, 610 nobody, 610 there, 900 wait, 1000 ask, 1010 nobody, 1010 ended",
         );
-        // It answers with a beat.
+        // It answers with a heartbeat.
         check("0 beat, 600 ask, 610 beat, 700 wait, 1210 ask, 1220 nobody, 1220 there");
         check("0 beat, 600 ask, 610 nobody, 900 beat, 1500 ask, 1510 nobody, 1510 there");
-        // Nothing is said of one that sleeps, and of one that is not subscribed.
+        // Probes prove nothing for a suspended owner, or one that is not subscribed.
         check("0 beat, 600 ask, 1000 ask, 1400 ask, 2900 there");
         check("0 mute, 600 wait, 1000 wait, 1000 there");
         check("0 wait, 700 wait, 5000 there");
     }
 
     #[test]
-    fn where_servers_come_and_go_nothing_is_concluded() {
+    fn cluster_changes_make_probes_inconclusive() {
         check("0 beat, 600 ask, 610 nobody, 700 tidings, 1000 wait, 1000 there");
         check("0 beat, 100 tidings, 600 wait, 1000 there, 1100 beat, 1700 ask");
         check(
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_claim_in_vain_it_is_asked_anew() {
+    fn probes_restart_after_a_failed_claim() {
         check(
             "0 beat, 600 ask, 601 nobody, 1000 ask, 1001 nobody, 1001 ended, 1300 anew, 1300 there, 1900 ask, 1901 nobody, 1901 there",
         );

@@ -1,4 +1,4 @@
-//! What a replicated vhost's thread is given, and whom it tells.
+//! The inputs of a replicated vhost's thread, and the receiver of its results.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,90 +13,90 @@ use super::journal::Journal;
 use super::orders::Order;
 use super::seen::Seen;
 
-/// All that the thread has to know.
+/// The settings of the thread.
 pub(crate) struct Task {
     pub(crate) vhost: Arc<str>,
     pub(crate) settings: model::Replicated,
-    /// What other nodes know this one by.
+    /// This node's name for other nodes.
     pub(crate) node: String,
-    /// Another one at each start.
+    /// Changes at each start.
     pub(crate) incarnation: u64,
-    /// Of a log that begins.
+    /// The id of a new log.
     pub(crate) log: u64,
-    /// Where relative paths of the configuration begin.
+    /// The base of the configuration's relative paths.
     pub(crate) node_directory: PathBuf,
-    /// Of the files beside the store.
+    /// The directory of the files beside the store.
     pub(crate) directory: PathBuf,
-    /// The worker's own.
+    /// The worker's store.
     pub(crate) store: PathBuf,
-    /// What that has of the vhost.
+    /// The vhost's contents in that store.
     pub(crate) held: Option<Held>,
-    /// What operators ask for.
+    /// Orders from operators.
     pub(crate) orders: Option<mpsc::Receiver<Order>>,
-    /// Bytes that may wait for the owner's copy.
+    /// Maximum bytes that wait for the owner's copy.
     pub(crate) waiting_bytes_max: usize,
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) holder: Arc<dyn Holder>,
 }
 
-/// Who has the vhost itself, and its clients.
+/// Holds the vhost itself, and its clients.
 pub(crate) trait Holder: Send + Sync {
-    /// The node owns the vhost: it is made of what the log says, and opened.
+    /// The node owns the vhost: builds it from the log and opens it.
     fn open(&self, ledger: &Ledger, journal: &Arc<Journal>);
 
-    /// The log has everything up to there; so many bytes wait.
+    /// The log has acknowledged everything up to `position`; that many bytes still wait.
     fn commit(&self, position: Position, waiting_bytes: usize);
 
-    /// The log acknowledges nothing: publishers are to wait.
+    /// The log acknowledges nothing: blocks publishers.
     fn stall(&self);
 
-    /// The vhost is about to be another node's: publishers are not read.
+    /// A handover begins: pauses publishers.
     fn hold(&self);
 
-    /// It is not, after all.
+    /// The handover was cancelled: resumes publishers.
     fn go_on(&self);
 
-    /// Copies the worker's own store to a file that must not be there. Waits for it.
+    /// Copies the worker's store to a file that must not exist yet. Blocks until it is written.
     fn back_up(&self, path: &Path) -> Result<(), String>;
 
-    /// The node does not own the vhost any more: clients are sent away.
+    /// The node no longer owns the vhost: closes its clients.
     fn close(&self, why: &str);
 
-    /// Ends the vhost here in good order, and closes its clients' connections. Returns the place in each
-    /// queue from which on messages were never delivered; the rest is in the journal.
+    /// Stops the vhost in order, and closes its clients. Returns for each queue the position from which on messages
+    /// were never delivered; the remaining records are in the journal.
     fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
 
-    /// So many bytes are in memory for the log, beside what a vhost that is open has itself.
+    /// Sets the bytes of memory used for the log, beside those of the open vhost.
     fn note_memory(&self, bytes: usize);
 
-    /// Who has it instead.
+    /// Shows the owner.
     fn show(&self, whose: &Whose);
 }
 
-/// What a worker's store has of a vhost that was not replicated when it was written.
+/// The contents of a vhost in a worker's store, from before it was replicated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) queues: u64,
     pub(crate) messages: u64,
 }
 
-/// Whose a vhost is that is not this node's.
+/// The owner of a vhost that this node does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Another node's, and where that is reached; empty where it says nothing of that.
+    /// Another node, with its address; empty if it announces none.
     Elsewhere { node: Arc<str>, address: Arc<str> },
-    /// Nobody's who is known, and why.
+    /// No known node, with the reason.
     Nobody { why: Arc<str> },
 }
 
-/// What of an address everybody may see: the key behind it is for nodes alone.
+/// The public part of an announced address: the key behind it is for nodes alone.
 pub(crate) fn shown(address: &str) -> &str {
     address.split('#').next().unwrap_or_default()
 }
 
 impl Whose {
-    /// What a client is told that is not let in.
+    /// The text for a refused client.
     pub(crate) fn refusal(&self, vhost: &str) -> String {
         match self {
             Self::Elsewhere { node, address } if address.is_empty() => {

@@ -1,4 +1,4 @@
-//! A term: from when the node owns the vhost until it does no more.
+//! A term: the time during which the node owns the vhost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use super::copy::Copy;
 use super::journal::Journal;
 use super::log::End;
 
-/// What a node has while it owns the vhost.
+/// The state of a node while it owns the vhost.
 pub(super) struct Term {
     pub(super) journal: Arc<Journal>,
     pub(super) copy: Option<Copy>,
-    /// Bytes of what was handed to the ledger, up to each position.
+    /// Sizes of the records passed to the ledger, by position.
     pub(super) handed: VecDeque<(Position, usize)>,
-    /// When the log acknowledged something last, or nothing waited.
+    /// The time of the log's last acknowledgement, or of the last moment without waiting records.
     pub(super) progress: Instant,
-    /// When the last connection ended, while there is none.
+    /// The end of the last connection, while none is open.
     pub(super) link_lost: Option<Instant>,
-    /// What the log said last, where it takes nothing.
+    /// The log's last error, while it accepts nothing.
     pub(super) refusal: Option<String>,
-    /// Publishers are held back: the vhost is about to be another node's.
+    /// Publishers are paused for a handover.
     pub(super) is_held: bool,
-    /// The log has its last entry, which says so.
+    /// The log has the handover entry.
     pub(super) is_handed: bool,
-    /// Other nodes can ask whether it is there.
+    /// Other nodes can probe this owner.
     pub(super) answers: bool,
     pub(super) done: mpsc::UnboundedReceiver<Done>,
     pub(super) doing: mpsc::UnboundedSender<Done>,
@@ -39,7 +39,7 @@ pub(super) struct Term {
 /// The vhost being opened, with its ledger and copy.
 pub(super) type Opened = JoinHandle<(Ledger, Option<Copy>)>;
 
-/// Something that the log was asked for has come to its end.
+/// The outcome of a request to the log.
 pub(super) enum Done {
     Append {
         after: Sequence,
@@ -74,7 +74,7 @@ impl Term {
         }
     }
 
-    /// Everything up to there is in the log: bytes that wait no more.
+    /// Everything up to `position` is in the log: its bytes no longer wait.
     pub(super) fn settle(&mut self, position: Position) {
         let mut settled = 0;
         while let Some((reached, bytes)) = self.handed.front()

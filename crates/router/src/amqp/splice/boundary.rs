@@ -1,21 +1,22 @@
-//! Where frames begin in octets that are passed on, so that a node can say something of its own between two of them.
+//! Tracks frame boundaries in a spliced byte stream, so that this node can insert a frame of its own between two
+//! frames.
 
-/// Of a frame's head, and of a method's class and number behind it.
+/// Size of a frame's header; a method's class and method id follow.
 const HEAD: usize = 7;
 const METHOD: usize = HEAD + 4;
 
-/// Follows what an owner says to a client.
+/// Parses the frames that an owner sends to a client.
 #[derive(Default)]
 pub(super) struct Boundary {
     head: [u8; METHOD],
     known: usize,
-    /// Octets of the frame that are still to come, behind what is known.
+    /// Bytes of the frame that have not passed yet, behind the known part.
     left: usize,
     is_over: bool,
 }
 
 impl Boundary {
-    /// Takes what is passed on.
+    /// Takes the bytes that are relayed.
     pub(super) fn pass(&mut self, mut octets: &[u8]) {
         while let Some((first, rest)) = octets.split_first() {
             if self.left > 0 {
@@ -34,12 +35,12 @@ impl Boundary {
         }
     }
 
-    /// Whether the last frame was passed on as a whole.
+    /// Whether the last frame was relayed completely.
     pub(super) fn is_between(&self) -> bool {
         self.known == 0
     }
 
-    /// Whether the owner has closed the connection in words: there is nothing to be added.
+    /// Whether the owner has sent `connection.close` or its answer: then this node adds nothing.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -47,7 +48,7 @@ impl Boundary {
     fn judge(&mut self) {
         let [kind, _, _, a, b, c, d, method @ ..] = &self.head;
         let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        // Its last octet ends the frame.
+        // Includes the frame-end octet.
         let whole = length.saturating_add(1);
         let is_method = *kind == 1 && length >= method.len();
         match self.known {
@@ -66,7 +67,7 @@ impl Boundary {
 mod tests {
     use super::*;
 
-    /// A method's frame, its end included.
+    /// A method's frame with its frame-end octet.
     fn method(class: u8, method: u8, more: usize) -> Vec<u8> {
         let mut frame = vec![1, 0, 0, 0, 0, 0, 4 + more as u8, 0, class, 0, method];
         frame.extend(vec![0xce; more + 1]);
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart_however_they_come() {
+    fn frame_boundaries_are_found_for_any_split() {
         let heartbeat = vec![8, 0, 0, 0, 0, 0, 0, 0xce];
         let body = [&[3, 0, 1, 0, 0, 0, 3][..], &[1, 2, 3, 0xce]].concat();
         let frames = [method(60, 60, 9), heartbeat, body, method(10, 50, 20)];

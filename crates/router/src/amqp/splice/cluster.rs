@@ -1,4 +1,4 @@
-//! The owner's side of a greeting: who comes to a cluster listener shows that it is a node of a vhost, or gets nothing.
+//! The owner's side of a greeting: a peer on a cluster listener proves that it is a node of a vhost, or is closed.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::Splices;
 use super::greeting::{ACCOUNT_BYTES_MAX, Account, HEAD, HELLO, MAGIC, REASON_BYTES_MAX, Refusal};
 use super::key::{Claim, Key, LENGTH, random};
 
-/// What a cluster listener leads to: the vhosts that name its address, each with the key that its nodes know.
+/// The vhosts that a cluster listener serves, each with the key shared by its nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
     pub(crate) vhosts: Vec<(Arc<str>, Key)>,
 }
 
-/// What is known of who has come.
+/// The state of a greeting.
 #[derive(Default)]
 pub(in crate::amqp) enum Greeting {
     #[default]
     Hello,
-    /// It asks for that vhost, was told this, and proves what it proves to that.
+    /// The peer has named the vhost and received this challenge; its proof must match.
     Challenged {
         vhost: Arc<str>,
         key: Key,
@@ -27,20 +27,20 @@ pub(in crate::amqp) enum Greeting {
     },
 }
 
-/// What became of what has come.
+/// The outcome of an input.
 pub(in crate::amqp) enum Greeted {
-    /// So many octets are done with.
+    /// `consumed` bytes are handled.
     Done { consumed: usize },
-    /// There have to be so many.
+    /// At least `wanted` bytes are needed.
     Wait { wanted: usize },
-    /// It is a node, and comes for this client; so many octets are done with.
+    /// The peer is a node and brings this client; that many bytes are handled.
     Client(Box<Account>, usize),
-    /// It gets nothing more; why, for the log, and whether it is no node of ours.
+    /// The connection ends, with the reason for the log, and whether the peer failed to prove that it is a node.
     Ended { why: String, is_stranger: bool },
 }
 
 impl Greeting {
-    /// Handles what is at the front of `input`.
+    /// Handles the front of `input`.
     pub(in crate::amqp) fn handle(
         &mut self,
         input: &[u8],
@@ -66,7 +66,7 @@ impl Greeting {
     ) -> Greeted {
         let known = input.len().min(MAGIC.len());
         if input[..known] != MAGIC[..known] {
-            return stranger(splices, "what it says is no greeting of a node");
+            return stranger(splices, "its first bytes are not a node's greeting");
         }
         let Some(length) = input.get(HELLO - 1) else {
             return Greeted::Wait { wanted: HELLO };
@@ -77,7 +77,10 @@ impl Greeting {
         };
         let mut vhosts = cluster.vhosts.iter();
         let Some((vhost, key)) = vhosts.find(|(vhost, _)| vhost.as_bytes() == name) else {
-            return stranger(splices, "it asks for a vhost that is not to be had here");
+            return stranger(
+                splices,
+                "it asks for a vhost that this listener does not serve",
+            );
         };
         let ours = match random() {
             Ok(ours) => ours,
@@ -106,7 +109,7 @@ fn account(
     };
     let length = u32::from_be_bytes(*length) as usize;
     if length > ACCOUNT_BYTES_MAX {
-        return stranger(splices, "it announces a greeting without end");
+        return stranger(splices, "its client's account is longer than the maximum");
     }
     let Some((proof, rest)) = rest.split_at_checked(LENGTH) else {
         return Greeted::Wait { wanted: HEAD };
@@ -121,18 +124,18 @@ fn account(
     match Account::decode(said).filter(|account| *account.vhost == *vhost) {
         Some(account) => Greeted::Client(Box::new(account), whole),
         None => {
-            let why = "what it says of a client is not understood";
+            let why = "its client's account cannot be decoded";
             refuse(connection, Refusal::Malformed, why)
         }
     }
 }
 
-/// Says that a client is taken: AMQP follows.
+/// Accepts a client: AMQP follows.
 pub(in crate::amqp) fn accept(connection: &Arc<Connection>) {
     append(connection, &[&[0]]);
 }
 
-/// Says that a client is one too many, or not taken for another reason.
+/// Refuses a client with the reason.
 pub(in crate::amqp) fn refuse(
     connection: &Arc<Connection>,
     refusal: Refusal,
@@ -155,7 +158,7 @@ fn stranger(splices: &Splices, why: &str) -> Greeted {
 }
 
 fn append(connection: &Arc<Connection>, parts: &[&[u8]]) {
-    // A new connection has room; one that is gone already shows so to its reader.
+    // A new connection has room; if it is gone already, its reader sees that.
     let _ = connection.append(|out| {
         parts.iter().for_each(|part| out.extend_from_slice(part));
         Ok::<(), ()>(())

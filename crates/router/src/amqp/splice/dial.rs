@@ -1,4 +1,4 @@
-//! From an owner's address to a connection that is its client's: TCP, TLS where it is configured, the greeting.
+//! From an owner's address to a connection for its client: TCP, optional TLS, and the greeting.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,18 +17,18 @@ use tokio::net::TcpStream;
 use super::greeting::{ACCOUNT_BYTES_MAX, Account, CHALLENGE, MAGIC, Refusal};
 use super::key::{Claim, Key, LENGTH, random};
 
-/// Why there is no way to an owner.
+/// Why the owner did not accept the client.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// It says so: it is another node, or will be.
+    /// The node replied that it does not own the vhost, or not yet.
     NotOwner,
-    /// It has no room, or does not understand us.
+    /// The owner is full, or could not decode the greeting.
     Refused(String),
-    /// It is not reached, or is not what it says that it is.
+    /// The owner is unreachable, or did not prove its identity.
     Unreached(String),
 }
 
-/// A connection to the owner, on which its words to the client come next.
+/// Returns a connection on which the owner's frames for the client follow.
 pub(super) async fn dial(
     (address, key): (&str, &Key),
     tls: Option<&Arc<ClientConfig>>,
@@ -66,7 +66,7 @@ fn stage(address: &str, config: &Arc<ClientConfig>) -> io::Result<Box<Mutex<dyn 
     Ok(Box::new(Mutex::new(stage.map_err(io::Error::other)?)))
 }
 
-/// Shows the owner that this is a node of the vhost, is shown the same, and says who the client is.
+/// Exchanges proofs with the owner, then sends the client's account.
 async fn greet(
     stream: &mut ConnectionStream,
     key: &Key,
@@ -74,7 +74,7 @@ async fn greet(
 ) -> io::Result<Result<(), Failed>> {
     let ours = random().map_err(io::Error::other)?;
     let vhost = account.vhost.as_bytes();
-    // A name of a vhost has 255 octets at most.
+    // A vhost's name has at most 255 bytes.
     let length = [u8::try_from(vhost.len()).unwrap_or(u8::MAX)];
     let hello = [&MAGIC[..], &ours, &length, vhost].concat();
     stream.write_all(&hello).await?;
@@ -83,13 +83,13 @@ async fn greet(
     stream.read_exact(&mut challenge).await?;
     let (theirs, proof) = challenge.split_at(LENGTH);
     if !key.is_proven(Claim::Owner, &ours, theirs, proof) {
-        let why = "who listens there does not know the owner's key";
+        let why = "the peer at that address does not know the owner's key";
         return Ok(Err(Failed::Unreached(why.to_owned())));
     }
     let said = account.encode();
     let length = u32::try_from(said.len()).unwrap_or(u32::MAX);
     if said.len() > ACCOUNT_BYTES_MAX {
-        let why = "what the client says of itself is too long";
+        let why = "the client's account is too long";
         return Ok(Err(Failed::Refused(why.to_owned())));
     }
     let proof = key.prove(Claim::Node, theirs, &said);

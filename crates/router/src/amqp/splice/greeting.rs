@@ -1,9 +1,9 @@
-//! What a node says of a client to the owner of its vhost, and what it is answered; as octets.
+//! The wire format of a greeting: a node describes a client to the owner of its vhost, and the owner answers.
 //!
 //! ```text
 //! node   magic, nonce, length, the vhost
 //! owner  nonce, proof of the owner's key
-//! node   length, proof of the same, who the client is
+//! node   length, proof of the same, the client's account
 //! owner  0, and AMQP from `connection.open-ok` on; or a code and a reason
 //! ```
 
@@ -13,25 +13,25 @@ use crosstie_amqp::Version;
 
 use super::key::LENGTH;
 
-/// The first octets, with the version of what follows.
+/// The first bytes, including the version of the format.
 pub(super) const MAGIC: &[u8; 8] = b"XTSPLIC\x01";
 
-/// The node's first words, up to the vhost's name.
+/// Length of the node's first message up to the vhost's name.
 pub(super) const HELLO: usize = MAGIC.len() + LENGTH + 1;
 
-/// The owner's.
+/// Length of the owner's challenge.
 pub(super) const CHALLENGE: usize = 2 * LENGTH;
 
-/// What is before a client's account.
+/// Length of the header in front of a client's account.
 pub(super) const HEAD: usize = 4 + LENGTH;
 
-/// Octets of a client's account. Its texts are bounded each where they come from.
+/// Maximum size of a client's account. Each of its texts is bounded by its source.
 pub(super) const ACCOUNT_BYTES_MAX: usize = 64 << 10;
 
-/// Octets of a reason.
+/// Maximum size of a reason.
 pub(super) const REASON_BYTES_MAX: usize = 255;
 
-/// A client, as the node says that has authenticated it.
+/// A client, as described by the node that has authenticated it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::amqp) struct Account {
     pub(in crate::amqp) vhost: Arc<str>,
@@ -40,9 +40,9 @@ pub(in crate::amqp) struct Account {
     pub(in crate::amqp) name: String,
     /// The properties `product` and `version`.
     pub(in crate::amqp) client: String,
-    /// Where it is, and by which node it came.
+    /// The client's address, and the node through which it came.
     pub(in crate::amqp) from: String,
-    /// What it may configure, write and read.
+    /// Its permissions: configure, write and read.
     pub(in crate::amqp) permissions: [String; 3],
     pub(in crate::amqp) frame_bytes_max: u32,
     pub(in crate::amqp) channels_max: u16,
@@ -54,14 +54,14 @@ pub(in crate::amqp) struct Account {
     pub(in crate::amqp) version: Version,
 }
 
-/// Why an owner takes no client.
+/// Why an owner refuses a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::amqp) enum Refusal {
-    /// It does not own the vhost, or not any more: somebody else does, or will.
+    /// This node does not own the vhost, or no longer does.
     NotOwner = 1,
-    /// It has as many connections as it may have.
+    /// The connection limit is reached.
     Full = 2,
-    /// It does not understand what it was told.
+    /// The greeting could not be decoded.
     Malformed = 3,
 }
 
@@ -95,7 +95,7 @@ impl Account {
         out
     }
 
-    /// Reads one; what is behind it is a later version's.
+    /// Decodes an account. Bytes behind it belong to a later version and are ignored.
     pub(super) fn decode(mut octets: &[u8]) -> Option<Self> {
         let mut texts = [""; 8];
         for text in &mut texts {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_comes_as_it_was_and_no_part_of_one_is_one() {
+    fn an_account_round_trips_and_its_prefixes_are_rejected() {
         let account = Account {
             vhost: "/".into(),
             user: "joe".into(),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_agrees_on_is_no_account() {
+    fn an_account_with_invalid_parameters_is_rejected() {
         let none = Account {
             frame_bytes_max: 100,
             channels_max: 1,

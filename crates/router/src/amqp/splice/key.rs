@@ -1,22 +1,22 @@
-//! The key of an owner, by which nodes and owners know each other.
+//! The key by which the owner and other nodes authenticate each other.
 
 use ring::hmac;
 
-/// Octets of a key, a nonce and a proof.
+/// Length of a key, a nonce and a proof.
 pub(super) const LENGTH: usize = 32;
 
-/// Made by the node that owns a vhost, for as long as it runs; others are told it beside the address.
+/// Created by the owner node for the life of its process; announced to other nodes beside its address.
 #[derive(Clone)]
 pub(crate) struct Key {
     octets: [u8; LENGTH],
 }
 
-/// What is proven by it.
+/// The claim that a proof supports.
 #[derive(Clone, Copy)]
 pub(super) enum Claim {
-    /// To own a vhost.
+    /// Ownership of a vhost.
     Owner,
-    /// To be a node of the vhost.
+    /// Membership of the vhost's nodes.
     Node,
 }
 
@@ -46,7 +46,7 @@ impl Key {
         digits.collect()
     }
 
-    /// Proves to who has said `theirs` that the key is known here.
+    /// Proves knowledge of the key to the peer that sent the nonce `theirs`.
     pub(super) fn prove(&self, claim: Claim, theirs: &[u8], said: &[u8]) -> [u8; LENGTH] {
         let mut proof = [0; LENGTH];
         let tag = hmac::sign(&self.hmac(), &Self::parts(claim, theirs, said));
@@ -54,7 +54,7 @@ impl Key {
         proof
     }
 
-    /// Whether who was told `ours` knows the key.
+    /// Whether the peer that received the nonce `ours` knows the key.
     pub(super) fn is_proven(&self, claim: Claim, ours: &[u8], said: &[u8], proof: &[u8]) -> bool {
         let parts = Self::parts(claim, ours, said);
         hmac::verify(&self.hmac(), &parts, proof).is_ok()
@@ -64,7 +64,7 @@ impl Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.octets)
     }
 
-    /// Parts of fixed lengths before the last one: no two claims are the same octets.
+    /// Parts of fixed length precede the last one, so that different claims never yield the same bytes.
     fn parts(claim: Claim, nonce: &[u8], said: &[u8]) -> Vec<u8> {
         let claim: &[u8] = match claim {
             Claim::Owner => b"crosstie splice, owner",
@@ -74,7 +74,7 @@ impl Key {
     }
 }
 
-/// A nonce that nobody has seen.
+/// A fresh nonce.
 pub(super) fn random() -> Result<[u8; LENGTH], String> {
     let mut octets = [0; LENGTH];
     getrandom::fill(&mut octets).map_err(|e| format!("the system gives no random bytes: {e}"))?;

@@ -1,14 +1,14 @@
-//! The transport by which other nodes come.
+//! The transport for connections from other nodes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crosstie_config as model;
 
-/// How long a node may take to say for whom it comes.
+/// Maximum time for a node's greeting.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a client may take to answer that its connection is closed; behind it is another node.
+/// A client's time to answer `connection.close`; another node is between.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 
 const BACKLOG: u32 = 1024;
@@ -27,7 +27,7 @@ pub(in crate::amqp) fn transport(address: SocketAddr, tls: Option<model::Tls>) -
             tls,
         }),
         kind: model::TransportKind::Amqp(model::AmqpTransport {
-            // What was agreed on with a client counts; this is for who is being sent away.
+            // The parameters negotiated with the client apply; this one is for refused clients.
             frame_bytes_max: crosstie_amqp::frame::FRAME_MIN_BYTES,
             channels_max: u16::MAX,
             heartbeat: None,

@@ -1,4 +1,4 @@
-//! Clients of a vhost that another node owns: their octets go to that node, and come from it, as they are.
+//! Splices clients to the node that owns their vhost: relays their bytes unchanged in both directions.
 //!
 //! ```text
 //! client ─▶ conversation ─ connection.open ─▶ Elsewhere: who owns the vhost?
@@ -7,9 +7,9 @@
 //!              Open                       the owner's cluster listener ─▶ conversation ─ greeting ─▶ Open
 //! ```
 //!
-//! The node where a client is says who it is, what it may do and what was agreed on with it; so the owner's vhost sees a
-//! connection as any other. A greeting is for nodes alone: each side proves that it knows the key that the owner has made
-//! for that, and that nodes are told where they are told of the owner.
+//! The client's node sends the client's identity, permissions and negotiated parameters, so that the owner's vhost sees
+//! an ordinary connection. Only nodes can send a greeting: each side proves that it knows the owner's key. Nodes learn
+//! that key together with the owner's address.
 
 mod boundary;
 mod cluster;
@@ -32,19 +32,19 @@ pub(super) use splicing::{WAIT_MAX, Way};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of all of a broker's vhosts.
+/// Counters over all vhosts of a broker.
 #[derive(Debug, Default)]
 pub(crate) struct Splices {
-    /// Clients whose octets go to another node.
+    /// Number of clients currently spliced to other nodes.
     pub(crate) open: AtomicU64,
     pub(crate) opened: AtomicU64,
-    /// Clients that were told to go elsewhere, because nobody owns their vhost, or its owner takes none.
+    /// Number of clients refused because their vhost has no owner, or its owner accepts no spliced clients.
     pub(crate) refused: AtomicU64,
-    /// Octets of clients to owners.
+    /// Bytes relayed from clients to owners.
     pub(crate) sent_bytes: AtomicU64,
-    /// Octets of owners to clients.
+    /// Bytes relayed from owners to clients.
     pub(crate) received_bytes: AtomicU64,
-    /// Who has come to a cluster listener and is no node of the vhost.
+    /// Number of peers on a cluster listener that failed to prove that they are nodes of the vhost.
     pub(crate) strangers: AtomicU64,
 }
 

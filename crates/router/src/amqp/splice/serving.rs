@@ -1,7 +1,7 @@
-//! A client that is passed on, until its connection ends: the owner is dialled, and octets go both ways.
+//! Serves a spliced client until its connection ends: dials the owner and relays in both directions.
 //!
-//! What comes from one side is read when the other side has taken what came before, so that a client that does not read
-//! holds up its owner as it would there, and nothing piles up here.
+//! Each side is read only after the other side has accepted the previous bytes. A client that does not read therefore
+//! slows its owner as a direct connection would, and no backlog forms here.
 
 use std::io;
 use std::sync::Arc;
@@ -28,22 +28,22 @@ use crate::amqp::replicated::Whose;
 use crate::amqp::replication::{Ownership, Replicated};
 use crate::report;
 
-/// Read at a time, each way.
+/// Bytes read at a time, in each direction.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// Both buffers. What waits to be sent is on the account by itself.
+/// Both buffers. Unsent bytes are charged separately.
 const HELD_BYTES: isize = 2 * BUFFER_BYTES as isize;
 
-/// What waits on either side for who does not read.
+/// Maximum unsent bytes towards a peer that does not read.
 const UNSENT_BYTES_MAX: usize = 2 * BUFFER_BYTES;
 
-/// To reach an owner, and to be answered by it.
+/// Timeout for the connection to an owner and its answer.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between attempts to reach an owner.
+/// Pause between attempts to reach an owner.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A client that leaves this node's hands.
+/// A client that this node splices to the owner.
 pub(crate) struct Spliced {
     account: Account,
     replicated: Arc<Replicated>,
@@ -80,7 +80,8 @@ impl Spliced {
     }
 }
 
-/// Passes a client on, of which these octets have come, until its connection ends. Where there are timers.
+/// Splices a client until its connection ends; `input` holds bytes that the client sent already. Needs a runtime with
+/// timers.
 pub(crate) async fn serve(
     admitted: Admitted,
     endpoint: Arc<AmqpEndpoint>,
@@ -89,7 +90,7 @@ pub(crate) async fn serve(
     input: Vec<u8>,
 ) {
     let broker = &endpoint.broker;
-    // Until the connection is dropped.
+    // Released when the connection is dropped.
     connection.hold(HELD_BYTES);
     let Ok(client) = ConnectionStream::new(Arc::clone(&connection), input) else {
         return connection.close();
@@ -130,7 +131,7 @@ pub(crate) async fn serve(
     drop(admitted);
 }
 
-/// A connection to the owner; the reason why there is none.
+/// Returns a connection to the owner, or the reason for the client.
 async fn open(
     spliced: &Spliced,
     limits: &Arc<ConnectionLimits>,
@@ -169,21 +170,22 @@ async fn open(
                         why = format!("vhost '{vhost}' is not on node {node} any more");
                     }
                     Ok(Err(Failed::Unreached(reason))) => {
-                        why =
-                            format!("node '{node}', which has the vhost, is not reached: {reason}");
+                        why = format!(
+                            "node '{node}', which owns the vhost, cannot be reached: {reason}"
+                        );
                     }
                     Err(_) => why = format!("{}: no answer", whose.refusal(vhost)),
                 }
             }
         }
-        // Another owner is tried at once, the same one after a while.
+        // A new owner is tried at once, the same owner after a pause.
         let _ = tokio::time::timeout(PAUSE, owner.changed()).await;
     }
     Err(why)
 }
 
-/// Passes octets both ways until the connection ends. Where the client has not heard that from its owner, and can be
-/// told, the reason why it has.
+/// Relays in both directions until one ends. Returns the reason for the client, if it must be told and a frame can be
+/// inserted.
 async fn relay(
     client: &mut ConnectionStream,
     owner: ConnectionStream,
@@ -200,7 +202,7 @@ async fn relay(
             boundary.pass(octets)
         });
         tokio::select! {
-            // A client that has closed its side hears nothing more; its owner learns it by the end of its connection.
+            // A client that closed its side reads nothing more; its owner sees the end of its own connection.
             _ = up => None,
             _ = down => Some("the node that has the vhost has gone"),
             () = stopped => Some("shutdown"),
@@ -209,7 +211,7 @@ async fn relay(
     reason.filter(|_| boundary.is_between() && !boundary.is_over())
 }
 
-/// One way, until its end.
+/// Relays one direction until its end.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -224,14 +226,14 @@ async fn pass(
         }
         let octets = &buffer[..length];
         to.write_all(octets).await?;
-        // Nothing waits for what comes later.
+        // Flushed at once, as the next bytes may be long in coming.
         to.flush().await?;
         look(octets);
         passed.fetch_add(length as u64, Ordering::Relaxed);
     }
 }
 
-/// Tells a client that its connection ends, and waits for its answer or its end.
+/// Sends `connection.close` to a client, and waits for its answer or its end.
 async fn close(client: &mut ConnectionStream, version: Version, why: &str, within: Duration) {
     let code = ReplyCode::ConnectionForced;
     let text = format!("{code} - {why}");
@@ -250,14 +252,14 @@ async fn close(client: &mut ConnectionStream, version: Version, why: &str, withi
         client.flush().await?;
         client.shutdown().await?;
         let mut buffer = vec![0; BUFFER_BYTES];
-        // Its answer is the last that it says; what it has said before is nobody's.
+        // Earlier input is dropped; the answer is the client's last frame.
         while client.read(&mut buffer).await? > 0 {}
         io::Result::Ok(())
     };
     let _ = tokio::time::timeout(within, told).await;
 }
 
-/// A client that is passed on, as long as this lives.
+/// Counts a spliced client while this lives.
 struct Counted<'b>(&'b Broker);
 
 impl<'b> Counted<'b> {

@@ -1,4 +1,4 @@
-//! How clients of a vhost come to the node that owns it.
+//! How clients of a replicated vhost reach its owner.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use super::key::Key;
 use crate::amqp::replicated::Whose;
 use crate::tls_files::explained;
 
-/// How long a client waits for its vhost to have an owner that takes it.
+/// Maximum time that a client waits for its vhost's owner.
 pub(in crate::amqp) const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// What a node does with clients of a vhost that others own, and what others are told of it.
+/// How a node treats clients of vhosts that other nodes own, and how it announces itself to those.
 pub(crate) struct Splicing {
-    /// Clients are passed on; else they are told to go elsewhere themselves.
+    /// Splice clients to the owner; otherwise refuse them with the owner's address.
     splices: bool,
-    /// Where other nodes reach this one.
+    /// The address at which other nodes reach this one.
     address: Option<String>,
-    /// Of this vhost, for as long as the node runs.
+    /// The key of this vhost, for the life of the process.
     key: Key,
-    /// How nodes are spoken to; plainly where there is none.
+    /// TLS towards other nodes; plain TCP if absent.
     pub(super) tls: Option<Arc<ClientConfig>>,
 }
 
-/// As it is configured; the error says what is wrong with which file.
+/// Creates it from the configuration. An error names the file and its fault.
 pub(crate) fn splicing(settings: &model::Replicated, directory: &Path) -> Result<Splicing, String> {
     let tls = settings.tls.as_ref().map(|files| {
         let at = |path: &String| directory.join(path);
@@ -45,11 +45,11 @@ pub(crate) fn splicing(settings: &model::Replicated, directory: &Path) -> Result
     Ok(Splicing::new(splices, address, tls, Key::new()?))
 }
 
-/// What is to be done with a client that has opened a vhost that is not here.
+/// The handling of a client whose vhost another node owns.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::amqp) enum Way {
     PassOn,
-    /// To be asked again.
+    /// Ask again after a while.
     Wait,
     Refuse,
 }
@@ -69,8 +69,8 @@ impl Splicing {
         }
     }
 
-    /// What other nodes are told when this one owns the vhost: its address, and its key where it takes their clients; no
-    /// log and no page shows that.
+    /// The address that this node announces as owner, with its key if it accepts spliced clients. The key appears in no
+    /// log and on no page.
     pub(crate) fn announced(&self) -> Option<String> {
         let address = self.address.as_ref()?;
         Some(match self.splices {
@@ -89,7 +89,7 @@ impl Splicing {
 }
 
 impl Way {
-    /// For a client that has waited since then.
+    /// Decides for a client that has waited since that time.
     pub(in crate::amqp) fn of(
         whose: &Whose,
         splicing: Option<&Splicing>,
@@ -107,7 +107,7 @@ impl Way {
     }
 }
 
-/// Host and port, and the key, of what an owner has said of itself.
+/// Splits an announcement into address and key.
 pub(super) fn parse(announced: &str) -> Option<(&str, Key)> {
     let (address, key) = announced.split_once('#')?;
     Some((address, Key::parse(key)?))
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_wait_for_an_owner_and_go_to_it() {
+    fn clients_wait_for_an_owner_and_are_spliced_to_it() {
         let here = splicing(true, None);
         let other = splicing(true, Some("10.0.0.2:25672"));
         let long_ago = Instant::now().checked_sub(WAIT_MAX * 2);
@@ -139,7 +139,7 @@ mod tests {
             Way::Refuse
         );
         assert_eq!(Way::of(&there, None, None), Way::Refuse);
-        // A client is told where to go, and not the key.
+        // A client gets the owner's address without the key.
         let refusal = there.refusal("/");
         assert!(
             refusal.ends_with("is on node node2 at 10.0.0.2:25672"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_cannot_be_reached_takes_nobody() {
+    fn clients_of_an_unreachable_owner_are_refused() {
         let here = splicing(true, None);
         assert_eq!(here.announced(), None);
         let plain = splicing(false, Some("10.0.0.2:25672")).announced().unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_as_it_was() {
+    fn a_key_round_trips() {
         let other = splicing(true, Some("[::1]:25672"));
         let announced = other.announced().unwrap();
         let (address, key) = parse(&announced).unwrap();

@@ -1,4 +1,4 @@
-//! Routers that are told who owns a vhost, and clients of AMQP by hand.
+//! Tests with routers whose owners are set by the test, and with AMQP clients written by hand.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,23 +22,23 @@ use crate::amqp::replication::{Ownership, Replicated};
 use crate::amqp::vhost::{Clock, Keeper, SharedVhost};
 use crate::router::RouterOptions;
 
-/// What the tests of AMQP begin with.
+/// The rig of the AMQP tests.
 #[allow(dead_code, reason = "other tests say more")]
 #[path = "../../../tests/amqp/rig.rs"]
 mod rig;
 
 use rig::{Client, Rig, Setting, connected, transport};
 
-/// A node of a vhost of several.
+/// A node of a replicated vhost.
 struct Node {
     rig: Rig,
     replicated: Arc<Replicated>,
-    /// Where other nodes come.
+    /// The address of its cluster listener.
     cluster: SocketAddr,
     _directory: tempfile::TempDir,
 }
 
-/// The vhost is told of by hand: there is no server of NATS.
+/// The test sets the owner of the vhost: no NATS server runs.
 fn replicated() -> model::Replicated {
     model::Replicated {
         urls: Vec::new(),
@@ -112,7 +112,7 @@ impl Node {
         self.replicated.set_ownership(Ownership::Here(vhost));
     }
 
-    /// It is told that the other one owns the vhost.
+    /// Announces the other node as owner.
     fn knows(&self, owner: &Self) {
         self.is_told(&owner.announced());
     }
@@ -123,7 +123,7 @@ impl Node {
         self.replicated.set_ownership(Ownership::NotHere(whose));
     }
 
-    /// A client that has opened the vhost, and not been answered yet.
+    /// A client that has sent `connection.open` and not been answered yet.
     fn opening(&self) -> Client {
         let mut client = Client::connect(self.rig.address);
         client.write(&PROTOCOL_HEADER);
@@ -202,7 +202,7 @@ fn both_sides_say_goodbye_through_it() {
 }
 
 #[test]
-fn who_opens_a_vhost_without_an_owner_waits_for_one() {
+fn a_client_waits_for_the_owner_of_its_vhost() {
     let (owner, other) = (Node::start(true), Node::start(true));
     let mut waiting = [owner.opening(), other.opening()];
     owner.owns();
@@ -215,14 +215,14 @@ fn who_opens_a_vhost_without_an_owner_waits_for_one() {
 }
 
 #[test]
-fn who_waits_in_vain_is_sent_away() {
+fn a_client_is_refused_after_waiting_in_vain() {
     let node = Node::start(true);
     node.opening().expect(
         "0 connection.close 320 CONNECTION_FORCED - vhost '/' is on no node at present: no server of \
          NATS has been reached yet",
     );
     let (owner, other) = (Node::start(true), Node::start(true));
-    // It does not know yet, or not any more, that it is the owner.
+    // The node does not know yet, or no longer, that it is the owner.
     other.knows(&owner);
     other.opening().expect(
         "0 connection.close 320 CONNECTION_FORCED - vhost '/' is not on node owner any more",
@@ -231,7 +231,7 @@ fn who_waits_in_vain_is_sent_away() {
 }
 
 #[test]
-fn a_node_may_send_its_clients_to_the_owner_themselves() {
+fn a_node_may_refuse_clients_with_the_owners_address() {
     let (owner, other) = (Node::start(true), Node::start(false));
     owner.owns();
     other.knows(&owner);
@@ -255,7 +255,7 @@ fn clients_are_told_when_their_node_or_its_owner_ends() {
         client.expect_end();
     }
     await_count(&owner.broker().totals.connections_closed, 2);
-    // An owner that breaks off in the middle of nothing.
+    // An owner that closes the connection before its first frame.
     let (_, other) = pair();
     let liar = TcpListener::bind("127.0.0.1:0").unwrap();
     let key = Key::new().unwrap();
@@ -283,7 +283,7 @@ fn clients_are_told_when_their_node_or_its_owner_ends() {
 }
 
 #[test]
-fn who_listens_in_the_owners_place_hears_nothing_of_a_client() {
+fn an_impostor_at_the_owners_address_learns_nothing_of_a_client() {
     let (owner, other) = (Node::start(true), Node::start(true));
     let liar = TcpListener::bind("127.0.0.1:0").unwrap();
     let announced = owner.announced();
@@ -293,7 +293,7 @@ fn who_listens_in_the_owners_place_hears_nothing_of_a_client() {
     let (mut node, _) = liar.accept().unwrap();
     let mut hello = [0; HELLO + 1];
     node.read_exact(&mut hello).unwrap();
-    // It has seen what the owner says to others, and does not know the key.
+    // The impostor has read the owner's messages to others, and does not know the key.
     node.write_all(&[5; CHALLENGE]).unwrap();
     assert_eq!(node.read(&mut [0; 100]).unwrap(), 0);
     drop(liar);
@@ -307,7 +307,7 @@ fn who_listens_in_the_owners_place_hears_nothing_of_a_client() {
 }
 
 #[test]
-fn strangers_at_a_cluster_listener_are_let_into_nothing() {
+fn strangers_at_a_cluster_listener_are_refused() {
     let (owner, other) = pair();
     let mut witness = other.rig.client();
     witness.open_channel(1);
@@ -339,11 +339,11 @@ fn strangers_at_a_cluster_listener_are_let_into_nothing() {
         stream.write_all(attack).unwrap();
         let mut heard = Vec::new();
         let _ = stream.read_to_end(&mut heard);
-        // At most the challenge, which tells nothing.
+        // At most the challenge, which reveals nothing.
         assert!(heard.len() <= CHALLENGE, "{number}: {heard:?}");
         await_count(&owner.broker().splices.strangers, number);
     }
-    // What was said to one connection is nothing on another.
+    // A proof for one connection is invalid on another.
     let announced = owner.announced();
     let (_, key) = super::splicing::parse(&announced).unwrap();
     let challenge = |stream: &mut TcpStream| {
@@ -361,7 +361,7 @@ fn strangers_at_a_cluster_listener_are_let_into_nothing() {
     second.write_all(&words).unwrap();
     assert_eq!(second.read(&mut [0; 100]).unwrap(), 0);
     assert_eq!(owner.broker().connections().len(), 1);
-    // On its own it is good, also if it comes octet by octet.
+    // On its own connection the proof is valid, also if it arrives byte by byte.
     for octet in words {
         first.write_all(&[octet]).unwrap();
     }
@@ -371,7 +371,7 @@ fn strangers_at_a_cluster_listener_are_let_into_nothing() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_no_more_than_its_share_here() {
+fn a_client_that_does_not_read_holds_only_its_share() {
     let (_owner, other) = pair();
     let mut deaf = other.rig.client();
     deaf.open_channel(1);
@@ -389,7 +389,7 @@ fn a_client_that_does_not_read_holds_no_more_than_its_share_here() {
         "{} bytes",
         account.total_bytes()
     );
-    // And when it reads again, all is there.
+    // Once it reads again, everything arrives.
     for _ in 0..64 {
         assert_eq!(deaf.expect_message("1 basic.deliver").len(), 1 << 20);
     }
