@@ -1,5 +1,5 @@
-//! What a large realm costs: a publication among ten thousand patterns, the memory of a session and of a
-//! registration, and whether the last session joins as fast as the first.
+//! Measures what a large realm costs: a publication among ten thousand patterns, and the memory of a session and of a
+//! registration. Also compares how fast the first and the last sessions join.
 //!
 //! `cargo run --release -p crosstie-routing --example large_realm`
 
@@ -23,7 +23,7 @@ use crosstie_wamp::{
 
 const TOPIC: &str = "com.app1.event1";
 
-/// What matches the topic: five prefixes, and five shapes of wildcard patterns.
+/// The patterns that match the topic: five prefixes, and five shapes of wildcard patterns.
 const MATCHING: [(MatchPolicy, &str); 10] = [
     (MatchPolicy::Prefix, "com"),
     (MatchPolicy::Prefix, "com."),
@@ -41,9 +41,9 @@ const PATTERNS: usize = 10_000;
 const PUBLICATIONS: u64 = 500_000;
 const SESSIONS: usize = 60_000;
 const REGISTRATIONS: u64 = 1_000_000;
-/// One session may have ten thousand of them.
+/// Each session may hold ten thousand registrations.
 const CALLEES: usize = 100;
-/// Of the first and of the last so many the rate is compared.
+/// The rates of the first and of the last `PART` joins are compared.
 const PART: usize = 1_000;
 const RUNS: usize = 5;
 
@@ -59,12 +59,12 @@ fn main() {
     registrations();
 }
 
-/// The best of several runs: the others measured the machine's other work too.
+/// Returns the best of several runs: the others also measured the machine's other work.
 fn best(run: impl Fn() -> f64) -> f64 {
     (0..RUNS).map(|_| run()).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds of a publication that ten subscribers get, among so many patterns.
+/// Nanoseconds to publish to ten subscribers among that many patterns.
 fn publish_among(patterns: usize) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0);
@@ -151,7 +151,7 @@ fn median(nanos: &[u64]) -> u64 {
     sorted[sorted.len() / 2]
 }
 
-/// Of this process, as the kernel counts it.
+/// Resident memory of this process, as the kernel counts it.
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -178,7 +178,7 @@ fn join(realm: &mut Realm<u32>) -> SessionKey {
     joined.expect("the role exists").0
 }
 
-/// Takes everything, and keeps a sum so that nothing is optimized away.
+/// Discards every message, and keeps a sum so that nothing is optimized away.
 struct Discard(u64);
 
 impl Outbox<u32> for Discard {

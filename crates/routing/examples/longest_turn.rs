@@ -1,5 +1,5 @@
-//! The longest single input of a realm that is given millions of things to hold, and whether what they
-//! took is free when they have gone.
+//! Measures the longest single input of a realm that holds millions of entries, and checks that their memory is free
+//! after they have gone.
 //!
 //! `cargo run --release -p crosstie-routing --example longest_turn [COUNT]`
 
@@ -75,7 +75,7 @@ fn measure(name: &str, count: u64, message: impl Fn(u64) -> Message<'static>) {
     println!("{name:22} input: {inputs}   leaving, a turn: {turns}");
 }
 
-/// The longest ones of what was timed.
+/// The longest inputs that were timed.
 #[derive(Default)]
 struct Longest {
     longest: Duration,

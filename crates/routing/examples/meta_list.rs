@@ -1,5 +1,5 @@
-//! What it costs to ask a large realm for all its sessions and subscriptions, in each serializer: one call
-//! is one turn, under the realm's lock, so that this is how long others wait.
+//! Measures a request for all sessions and subscriptions of a large realm, in each serializer. One call is one turn
+//! under the realm's lock: the figure is how long other sessions wait.
 //!
 //! `cargo run --release -p crosstie-routing --example meta_list [SESSIONS]`
 
@@ -87,7 +87,7 @@ fn join(realm: &mut Realm<u32>) -> SessionKey {
     joined.expect("the role exists").0
 }
 
-/// Writes what is sent, as a connection's queue does.
+/// Encodes each message, as a connection's queue does.
 struct Encode {
     serializer: Serializer,
     bytes: Vec<u8>,

@@ -1,10 +1,10 @@
-//! How long the routing itself takes: calls and publications through a realm whose outbox throws
-//! everything away. What is measured is the realm's share of a message, without IO and codecs.
+//! Measures the routing itself: calls and publications through a realm whose outbox discards everything. The figure is
+//! the realm's share of a message, without IO and codecs.
 //!
 //! `cargo run --release -p crosstie-routing --example route_speed`
 //!
-//! `… --example route_speed -- 'PUBLISH to 1' 20000` runs those of that name once, with so many rounds:
-//! two such runs under `valgrind --tool=callgrind` differ by the instructions of the rounds between them.
+//! `… --example route_speed -- 'PUBLISH to 1' 20000` runs that measurement once, with that many rounds. Two such runs
+//! under `valgrind --tool=callgrind` differ by the instructions of the rounds between them.
 
 #![allow(
     clippy::disallowed_methods,
@@ -81,7 +81,7 @@ fn main() {
     }
 }
 
-/// What is run: everything, or what has that name.
+/// The selection: every measurement, or the one of that name.
 struct Asked {
     only: Option<String>,
     rounds: u32,
@@ -89,7 +89,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The best of several runs: the others measured the machine's other work too.
+    /// Prints the best of several runs: the others also measured the machine's other work.
     fn report(&self, name: &str, run: &dyn Fn(u32) -> f64) {
         if self.only.as_ref().is_some_and(|only| only != name) {
             return;
@@ -137,7 +137,7 @@ fn calls(rounds: u32, config: RealmConfig, outstanding: u64, timeout_ms: u64) ->
                 payload,
             },
         );
-        // The answer to the oldest call: invocation ids count like the requests here.
+        // Answers the oldest call: invocation ids count up like the requests here.
         if request > outstanding {
             handle(
                 callee,
@@ -209,7 +209,7 @@ fn publications(rounds: u32, subscribers: u32, patterns: u32) -> f64 {
     elapsed.as_nanos() as f64 / f64::from(rounds)
 }
 
-/// Publishing to as many patterns made to match as a realm has.
+/// Publishes to as many matching patterns as a realm may have.
 fn shapes(rounds: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0, None);
@@ -249,7 +249,7 @@ fn shapes(rounds: u32) -> f64 {
     elapsed.as_nanos() as f64 / f64::from(rounds)
 }
 
-/// Subscribing to more retained events than one subscription is sent, again and again.
+/// Subscribes again and again to more retained events than one subscription is sent.
 fn retained(rounds: u32) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0, None);
@@ -289,7 +289,7 @@ fn retained(rounds: u32) -> f64 {
     elapsed.as_nanos() as f64 / f64::from(rounds)
 }
 
-/// Asking a realm with many sessions about them.
+/// Calls the meta API of a realm with many sessions.
 fn seen(rounds: u32, procedure: &str) -> f64 {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let mut out = Discard(0, None);
@@ -327,7 +327,7 @@ fn many_permissions() -> RealmConfig {
     config
 }
 
-/// Has an authorizer allow what follows, if there is one.
+/// If the realm has an authorizer, has it allow what follows.
 fn have_decided(realm: &mut Realm<u32>, callee: SessionKey, caller: SessionKey) {
     let request = RequestId(1);
     let procedure = "com.example.add2";
@@ -360,7 +360,7 @@ fn have_decided(realm: &mut Realm<u32>, callee: SessionKey, caller: SessionKey) 
     }
 }
 
-/// A role that is asked about.
+/// A realm with a role that has an authorizer.
 fn asking() -> RealmConfig {
     let mut config = RealmConfig::open("realm1");
     let authorizer = Authorizer::new("com.example.authorize");
@@ -379,7 +379,7 @@ fn join(realm: &mut Realm<u32>) -> SessionKey {
     joined.expect("the role exists").0
 }
 
-/// Takes everything, and keeps a sum so that nothing is optimized away; and the last question.
+/// Discards every message, and keeps a sum so that nothing is optimized away; keeps the last question to an authorizer.
 struct Discard(u64, Option<Question>);
 
 impl Outbox<u32> for Discard {

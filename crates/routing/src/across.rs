@@ -1,4 +1,4 @@
-//! What a realm shares with others of its name on other nodes: events, and what it wants to be sent.
+//! The types that a realm exchanges with realms of its name on other nodes: events, interest, and calls.
 
 use std::borrow::Cow;
 
@@ -7,52 +7,52 @@ use crosstie_wamp::{
     SessionId,
 };
 
-/// An event on its way from the node where it was published to another.
+/// An event on its way from the node of its publisher to another node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publication<'m> {
     pub id: PublicationId,
-    /// Who published, where that may be told.
+    /// The publisher, if it is disclosed.
     pub publisher: Option<Disclosed<'m>>,
-    /// Its lists of receivers are for every node to apply to its own sessions.
+    /// PUBLISH.Options. Each node applies the lists of receivers to its own sessions.
     pub options: &'m PublishOptions,
     pub topic: &'m str,
     pub payload: Payload<'m>,
-    /// How it is retained on all nodes, where it is.
+    /// How all nodes retain the event, if they do.
     pub retained: Option<RetainedAs>,
 }
 
 /// How an event is retained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetainedAs {
-    /// Of two events that cannot be beside each other the one with the higher number stays.
+    /// Of two events that exclude each other the one with the higher number stays.
     pub number: u64,
-    /// When it ends by itself, in microseconds since 1970.
+    /// When the event expires, in microseconds since 1970.
     pub ends_us: Option<u64>,
 }
 
-/// What a subscription is about.
+/// The topic or pattern of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern<'m> {
     pub match_policy: MatchPolicy,
     pub topic: &'m str,
 }
 
-/// How far other nodes know what this one wants. Whatever was wanted at a position is sent from when that has been
-/// [reached](crate::Realm::handle_in_force); 0 always has been.
+/// How far other nodes know this node's interest. Events for an interest announced at a position arrive once that
+/// position is [in force](crate::Realm::handle_in_force); position 0 always is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub u64);
 
-/// Why an event cannot be published: it would reach some of those whom it should, and not all.
+/// Why an event cannot be published: it would reach only some of its receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncrossed {
-    /// Other nodes cannot be reached.
+    /// The other nodes are unreachable.
     Detached,
-    /// What is between the nodes does not take so much.
+    /// The connection between the nodes does not carry messages of this size.
     TooLong,
 }
 
-/// Names another node to the realm: what it drew at its start, and the number of what is between both, which is
-/// another one whenever something between them was lost.
+/// Names another node to the realm: its incarnation, a random number drawn at its start, and the number of the
+/// connection between both nodes, which changes whenever a message was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NeighbourKey {
     pub incarnation: u64,
@@ -62,20 +62,20 @@ pub struct NeighbourKey {
 /// Which callees serve the calls of a node's clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locality {
-    /// Those of all nodes, as the registration's policy says.
+    /// The callees of all nodes, by the registration's policy.
     #[default]
     Spread,
-    /// Those of the same node, where there are any.
+    /// The callees of the caller's node, if it has any.
     Prefer,
 }
 
-/// What two nodes say to each other, in order and without a gap.
+/// A message between two nodes, in order and without a gap.
 ///
 /// A call has the number that the caller's node gave it: in `Call`, `Continue` and `Cancel` towards the callee's node,
 /// in `Result`, `Error` and `Bounce` back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Crossing<'m> {
-    /// Callees of the other node are to be called; the message is a CALL.
+    /// Requests an invocation of the other node's callees; the message is a CALL.
     Call(Called<'m>),
     /// A CALL again: the next part of a progressive call.
     Continue(&'m Message<'m>),
@@ -85,63 +85,63 @@ pub enum Crossing<'m> {
     Result(&'m Message<'m>),
     /// An ERROR for a CALL.
     Error(&'m Message<'m>),
-    /// No callee serves it: the call as it came, with what it has met.
+    /// No callee of that node serves the call: it returns as it came, with its journey.
     Bounce(Called<'m>),
-    /// The sender's callees of a procedure or pattern.
+    /// Announces the sender's callees of a procedure or pattern.
     Offer(Offer<'m>),
-    /// It has none any more.
+    /// The sender has no callees of it any more.
     Withdraw(Pattern<'m>, EndTold),
-    /// The receiver's callees of it are to lose it: somebody takes it over.
+    /// The receiver's callees of it lose the registration: another session takes it over.
     Revoke(Pattern<'m>),
-    /// A CALL of the meta API, which the receiver answers for its own sessions.
+    /// A CALL of the meta API. The receiver answers for its own sessions.
     Question(&'m Message<'m>),
-    /// A RESULT or an ERROR for that.
+    /// A RESULT or an ERROR for a question.
     Answer(&'m Message<'m>),
-    /// What was said before is to be known.
+    /// Asks the receiver to confirm that it has processed everything sent before.
     Ask(u64),
-    /// The answer.
+    /// Confirms it.
     Known(u64),
 }
 
-/// Whether everybody was told that a registration has ended, by the node of which no callee has it any more.
+/// Whether the sessions were told that a registration has ended, by a node that has lost its last callee of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndTold {
     Yes,
-    /// It took other nodes to have callees of it; the session that served it last.
+    /// It was not announced, because other nodes seemed to have callees; carries the session that served it last.
     No(SessionId),
-    /// Its callees had not begun to serve it.
+    /// It was not announced: its callees had not begun to serve it.
     NothingBegun,
 }
 
 /// A call between nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called<'m> {
-    /// The registration that was found for it.
+    /// The registration that the caller's node found for it.
     pub registration: Pattern<'m>,
     pub journey: &'m Journey<'m>,
     /// A CALL.
     pub message: &'m Message<'m>,
 }
 
-/// What goes with a call from node to node, and back where it is not served there.
+/// The state that travels with a call from node to node, and back if no callee takes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journey<'m> {
     pub caller: Option<Disclosed<'m>>,
-    /// Nodes that could not serve it, the last one last.
+    /// Nodes that could not serve it, the latest last.
     pub tried: Cow<'m, [u64]>,
-    /// Which callees of the node it is for; all, where there is none.
+    /// Which callees of the node the call is for; all if absent.
     pub stretch: Option<Stretch>,
-    /// Shards whose callees have gone meanwhile.
+    /// Shards whose callees have gone in the meantime.
     pub gone: Cow<'m, [u64]>,
-    /// Callees that have had the next one asked.
+    /// Number of callees that rerouted the call to the next one.
     pub asked: u32,
-    /// Some callee would have taken it that serves as many calls as it takes at a time.
+    /// A callee would have taken the call, but is at its concurrency bound.
     pub is_busy: bool,
-    /// It is to wait for a callee of the node.
+    /// The call waits for a callee of that node.
     pub waits: bool,
 }
 
-/// The callees between two numbers, with these; of one shard, where there is a resource.
+/// The callees between two numbers, inclusive; those of one shard, if a resource is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     pub low: u64,
@@ -149,21 +149,22 @@ pub struct Stretch {
     pub resource: Option<Resource>,
 }
 
-/// The hash of a resource's key, and the shard that has it.
+/// The hash of a resource's key, and the shard that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resource {
     pub rkey: u64,
     pub shard: u64,
 }
 
-/// A callee as other nodes know it: its number, which says when it came, and its shard.
+/// A callee as other nodes know it: its number, which tells when it registered, and its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {
     pub number: u64,
     pub shard: u64,
 }
 
-/// Callees of a registration that one node lists to others: the first ones, or of `last` the last ones.
+/// Maximum number of callees of a registration that a node lists to others: the first ones, or with `last` the last
+/// ones.
 pub const LISTED_MAX: usize = 256;
 
 impl Journey<'_> {
@@ -181,7 +182,7 @@ impl Journey<'_> {
         }
     }
 
-    /// What it takes in memory, roughly.
+    /// Approximate memory it takes.
     pub(crate) fn bytes(&self) -> usize {
         let caller = self.caller.as_ref();
         let names = caller.map_or(0, |who| who.authid.len() + who.authrole.len());
@@ -195,12 +196,12 @@ pub struct Offer<'m> {
     pub registration: Pattern<'m>,
     pub policy: InvocationPolicy,
     pub callees: u32,
-    /// When the node's first callee came, in numbers that are counted up over all nodes: of two parts that cannot
-    /// be beside each other the earlier one stays.
+    /// When the node's first callee registered, in numbers that count up over all nodes. Of two parts that exclude each
+    /// other the earlier one stays.
     pub claim: u64,
-    /// The same of the first and the last callee that it has.
+    /// The numbers of its first and last callee.
     pub first: u64,
     pub last: u64,
-    /// So many of them as are listed, in the order of their numbers.
+    /// The listed callees, in the order of their numbers.
     pub listed: &'m [Listed],
 }

@@ -1,30 +1,31 @@
-//! The callees that a session was given by sticky registrations: it is given them again while they are there.
+//! The callees that sticky registrations assigned to a session: it keeps them while they exist.
 
 use std::collections::VecDeque;
 
 use crosstie_wamp::RegistrationId;
 
-/// Registrations of which a session's callee is remembered, the latest ones. Of others it is found by a hash, and is another
-/// one only when callees come or go.
+/// Maximum number of registrations whose callee is remembered for a session, the latest ones. For others a hash finds
+/// the callee, which changes only if callees register or leave.
 const COMPANIONS_MAX: usize = 64;
 
-/// What one of them takes in memory, roughly.
+/// Approximate memory of one of them.
 const COMPANION_BYTES: usize = 32;
 
-/// By their registrations, whose ids are not used twice, and their numbers, which are not either: what has gone is found
-/// nowhere, and needs nobody to take it out.
+/// Callee numbers by registration. Neither registration ids nor callee numbers are reused, so that stale entries match
+/// nothing and need no removal.
 #[derive(Debug, Default)]
 pub(crate) struct Companions(VecDeque<(RegistrationId, u64)>);
 
 impl Companions {
-    /// The number of the callee that the session was given last.
+    /// The number of the callee that served the session last.
     pub(crate) fn of(&self, registration: RegistrationId) -> Option<u64> {
         let mut all = self.0.iter();
         let known = all.find(|(known, _)| *known == registration);
         known.map(|(_, number)| *number)
     }
 
-    /// Remembers one; by how many bytes more or less is held. When there is no room, `is_there` says which are of use.
+    /// Remembers a callee; returns the change of held bytes. If there is no room, `is_there` tells which entries are
+    /// still of use.
     pub(crate) fn put(
         &mut self,
         registration: RegistrationId,
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_are_remembered_and_what_has_gone_makes_room_first() {
+    fn stale_companions_make_room_before_the_oldest() {
         let mut companions = Companions::default();
         let id = |number: usize| RegistrationId(number as u64);
         for number in 0..COMPANIONS_MAX {
@@ -71,13 +72,13 @@ mod tests {
         }
         assert_eq!(companions.put(id(3), 8, |_, _| false), 0);
         assert_eq!(companions.of(id(3)), Some(8));
-        // Nobody has gone: the oldest one is forgotten.
+        // All callees still exist: the oldest entry is forgotten.
         assert_eq!(companions.put(id(100), 9, |_, _| true), 0);
         assert_eq!(
             (companions.of(id(0)), companions.of(id(1))),
             (None, Some(7))
         );
-        // All but two have.
+        // All but two callees have gone.
         let is_there = |known: RegistrationId, _| known == id(3) || known == id(100);
         companions.put(id(101), 9, is_there);
         assert_eq!(companions.bytes(), 3 * COMPANION_BYTES);

@@ -1,70 +1,71 @@
-//! How a realm is set up.
+//! The configuration of a realm.
 
 use crosstie_wamp::MatchPolicy;
 use crosstie_wamp::uri::UriCheck;
 
 use crate::{Limits, Role, RoleLimits};
 
-/// Everything that distinguishes one realm from another.
+/// The configuration of one realm.
 #[derive(Clone, Debug)]
 pub struct RealmConfig {
     /// The realm's URI, as in HELLO.
     pub name: String,
-    /// How much of the URI grammar is demanded of topics and procedures.
+    /// Strictness of the URI check for topics and procedures.
     pub uri_check: UriCheck,
-    /// How much of the request id rules is demanded.
+    /// Strictness of the request id check.
     pub request_id_check: RequestIdCheck,
-    /// What is done with `disclose_me`.
+    /// How `disclose_me` is treated.
     pub disclose_me: DiscloseMe,
-    /// What the number in a CALL's `timeout` counts.
+    /// The unit of a CALL's `timeout`.
     pub call_timeout_unit: CallTimeoutUnit,
-    /// Whom an empty whitelist of a publication reaches.
+    /// The receivers of a publication with an empty whitelist.
     pub empty_eligible: EmptyEligible,
     /// Which CANCELs are answered.
     pub cancel_answers: CancelAnswers,
-    /// What is told of a session that has left.
+    /// The arguments of the meta event for a session that has left.
     pub on_leave: OnLeave,
     /// Whether the realm has the meta procedures and events.
     pub meta_api: bool,
-    /// The roles that sessions can have at first; a session of another role cannot join.
+    /// The initial roles; a session of another role cannot join.
     pub roles: Vec<Role>,
     pub limits: Limits,
-    /// What holds for each session, whatever its role, beside those. Sessions of the realm are counted by `limits`.
+    /// Bounds of each session, whatever its role. The number of sessions in the realm is bounded by `limits`.
     pub session_limits: RoleLimits,
-    /// What is recorded of what is published, each topic or pattern once.
+    /// The topics and patterns whose publications are recorded, each once.
     pub history: Vec<Recording>,
-    /// That is for a store of the owner's ([`crate::Outbox::record`]), and not for the realm's memory.
+    /// Whether recordings are kept in a store of the owner's ([`crate::Outbox::record`]), and not in the realm's
+    /// memory.
     pub is_stored: bool,
-    /// That store has retained events, too, beside the realm's memory ([`crate::Outbox::retain`]).
+    /// Whether that store also keeps retained events, beside the realm's memory ([`crate::Outbox::retain`]).
     pub stores_retained: bool,
-    /// For how long retained events are kept, each topic or pattern once; of several that match the shortest counts.
+    /// Expiry of retained events, each topic or pattern once. Of several that match the shortest counts.
     pub retention: Vec<Retention>,
-    /// For which registrations calls wait that find no callee free, each procedure or pattern once.
+    /// The registrations whose calls are queued if no callee is free, each procedure or pattern once.
     pub call_queues: Vec<CallQueue>,
-    /// For how long sessions outlive their connections, if they do.
+    /// If set, sessions outlive their connections for a while.
     pub resumption: Option<Resumption>,
 }
 
-/// Sessions may be resumed.
+/// Bounds of session resumption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumption {
-    /// For so long a session waits for its client.
+    /// Time that a session waits for its client, in milliseconds.
     pub window_ms: u64,
-    /// Sessions that wait at a time; at one more the one that has waited longest is given up.
+    /// Maximum number of waiting sessions. At one more the session that has waited longest is ended.
     pub sessions_max: usize,
 }
 
-/// Calls of what is registered under a URI or pattern wait until a callee with a `concurrency` is free.
+/// Calls of matching registrations wait until a callee with a `concurrency` is free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallQueue {
-    /// What the URI or pattern of a registration is compared with; the best match counts.
+    /// Compared with the URI or pattern of a registration; the best match counts.
     pub uri: String,
     pub match_policy: MatchPolicy,
-    /// At each registration; one more is the error that it would be without a queue.
+    /// Maximum number of queued calls per registration. Another fails as it would without a queue.
     pub calls_max: usize,
 }
 
-/// Topics whose retained events end by themselves.
+/// Topics whose retained events expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub uri: String,
@@ -77,9 +78,9 @@ pub struct Retention {
 pub struct Recording {
     pub uri: String,
     pub match_policy: MatchPolicy,
-    /// The last ones.
+    /// Maximum number of events; the latest are kept.
     pub events_max: usize,
-    /// Not older than this, in milliseconds; 0 is any age.
+    /// Maximum age, in milliseconds; 0 means any age.
     pub age_ms_max: u64,
 }
 
@@ -109,45 +110,45 @@ impl RealmConfig {
     }
 }
 
-/// How request ids are judged (WAMP basic profile, "IDs": session scope, counted up from 1).
+/// The check of request ids (WAMP basic profile, "IDs": session scope, counted up from 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestIdCheck {
-    /// Any id that is not the id of an open call of the same session. Clients that draw their
-    /// ids at random, as early ones did, keep working.
+    /// Any id that is not the id of an open call of the same session. Clients with random ids, such as early ones, keep
+    /// working.
     #[default]
     Loose,
-    /// Each id is the one after the last, as the specification says.
+    /// Each id follows the last, as the specification requires.
     Strict,
 }
 
-/// What happens to `disclose_me: true` in PUBLISH and CALL.
+/// How `disclose_me: true` in PUBLISH and CALL is treated.
 ///
-/// It is the sender's own wish about its own identity, so that it is granted unless the realm
-/// says otherwise. A permission's `disclose` discloses whether the sender wished it or not.
+/// It is the sender's request about its own identity, so that it is granted by default. A permission's `disclose`
+/// discloses the sender without a request, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiscloseMe {
     /// The sender is disclosed.
     #[default]
     Allow,
-    /// `wamp.error.option_disallowed.disclose_me`, unless a permission discloses the sender anyway.
+    /// Answers `wamp.error.option_disallowed.disclose_me`, unless a permission discloses the sender anyway.
     Refuse,
 }
 
-/// What the number in a CALL's `timeout` counts.
+/// The unit of the number in a CALL's `timeout`.
 ///
-/// A timeout that the callee is left to keep is forwarded as the caller wrote it: clients of a
-/// router that counts seconds expect seconds on both sides.
+/// A timeout that the callee applies itself is forwarded unchanged: clients of a router that counts seconds expect
+/// seconds on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallTimeoutUnit {
-    /// As the specification has it.
+    /// As in the specification.
     #[default]
     Milliseconds,
-    /// As Crossbar.io has it.
+    /// As in Crossbar.io.
     Seconds,
 }
 
 impl CallTimeoutUnit {
-    /// That many of the unit in milliseconds; a time too long to be counted is the longest.
+    /// Converts to milliseconds; saturates.
     pub(crate) fn milliseconds(self, timeout: u64) -> u64 {
         match self {
             Self::Milliseconds => timeout,
@@ -156,34 +157,34 @@ impl CallTimeoutUnit {
     }
 }
 
-/// What `eligible: []` means in a PUBLISH (likewise `eligible_authid` and `eligible_authrole`).
+/// The meaning of `eligible: []` in a PUBLISH (likewise `eligible_authid` and `eligible_authrole`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmptyEligible {
-    /// A list on which nobody is: the event reaches nobody.
+    /// An empty list: no session receives the event.
     #[default]
     Nobody,
-    /// As good as no list, as Crossbar.io takes it: the event reaches everybody.
+    /// Counts as absent, as in Crossbar.io: every subscriber receives the event.
     Everybody,
 }
 
 /// Whether a caller that cancels a call gets its ERROR. With the mode `kill` it always does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CancelAnswers {
-    /// Unless the client is one that forgets the call with its CANCEL, as Autobahn|JS does.
+    /// Answers unless the client forgets the call with its CANCEL, as Autobahn|JS does.
     #[default]
     ByClient,
-    /// As the specification says.
+    /// Answers always, as the specification requires.
     Always,
-    /// No client gets one in another mode.
+    /// Answers only in the mode `kill`.
     KillOnly,
 }
 
-/// What `wamp.session.on_leave` says (WAMP advanced profile, "Session Meta Events").
+/// The arguments of `wamp.session.on_leave` (WAMP advanced profile, "Session Meta Events").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLeave {
     /// The session's id, its authid and its authrole.
     #[default]
     Specified,
-    /// The session's id alone, as on Crossbar.io: a handler in Python that takes one argument fails with three.
+    /// The session's id alone, as in Crossbar.io: a Python handler with one parameter fails with three arguments.
     Crossbar,
 }

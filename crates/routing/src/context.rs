@@ -1,4 +1,4 @@
-//! What broker and dealer are lent for the time of one input.
+//! The state that broker and dealer borrow for one input.
 
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{
@@ -20,7 +20,7 @@ use crate::{
     RealmConfig, Refused, RoleLimit, Time, Violation,
 };
 
-/// The realm's surroundings, as its two roles see them.
+/// The parts of the realm that broker and dealer share.
 pub(crate) struct Context<'r, H> {
     pub(crate) now: Time,
     pub(crate) config: &'r RealmConfig,
@@ -29,18 +29,18 @@ pub(crate) struct Context<'r, H> {
     pub(crate) random: &'r mut Random,
     pub(crate) events: &'r mut MetaEvents,
     pub(crate) out: &'r mut dyn Outbox<H>,
-    /// What the input costs, beside being one (see [`crate::Realm::take_steps`]).
+    /// Cost of the input beside its base cost (see [`crate::Realm::take_steps`]).
     pub(crate) steps: &'r mut u32,
 }
 
-/// A bound of a session, and whose it is.
+/// A bound of a session, and its origin.
 pub(crate) struct RoleBound {
     pub(crate) value: usize,
     of_role: Option<RoleLimit>,
 }
 
 impl RoleBound {
-    /// Why there is no more of what `uri` is about; that is counted where the bound is a role's.
+    /// The fault of an exhausted bound, which `uri` names; counted if the bound is a role's.
     #[cold]
     pub(crate) fn reached<H>(
         &self,
@@ -56,7 +56,7 @@ impl RoleBound {
 }
 
 impl<H> Context<'_, H> {
-    /// The bound of a session's role or listener, or the realm's where that is the smaller one.
+    /// The smaller of the bound of the session's role or listener and the realm's.
     pub(crate) fn role_bound(
         &self,
         from: SessionIndex,
@@ -77,7 +77,7 @@ impl<H> Context<'_, H> {
         }
     }
 
-    /// Judges the id of a new request.
+    /// Checks the id of a new request.
     pub(crate) fn take_request(
         &mut self,
         from: SessionIndex,
@@ -86,8 +86,8 @@ impl<H> Context<'_, H> {
         self.sessions[from].take_request(request, self.config.request_id_check)
     }
 
-    /// A message in payload passthru mode must come from who announced it (WAMP advanced profile, "Payload
-    /// Passthru Mode").
+    /// Refuses payload passthru mode from a session that did not announce it (WAMP advanced profile, "Payload Passthru
+    /// Mode").
     pub(crate) fn check_passthru(
         &self,
         from: SessionIndex,
@@ -105,7 +105,7 @@ impl<H> Context<'_, H> {
         )))
     }
 
-    /// Judges a topic or procedure that was named whole.
+    /// Checks a whole topic or procedure.
     pub(crate) fn check_uri(&self, action: Action, uri: &str) -> Result<(), Fault> {
         self.check_length(uri)?;
         match uri::check(uri, self.config.uri_check) {
@@ -114,7 +114,7 @@ impl<H> Context<'_, H> {
         }
     }
 
-    /// Judges what is to be subscribed to or registered.
+    /// Checks a topic, procedure or pattern to be subscribed to or registered.
     pub(crate) fn check_pattern(
         &self,
         action: Action,
@@ -136,7 +136,7 @@ impl<H> Context<'_, H> {
         }
     }
 
-    /// Asks the session's role; what it discloses by itself when it allows the action.
+    /// Checks the permissions of the session's role; returns whether they disclose the session.
     #[inline(always)]
     pub(crate) fn authorize(
         &mut self,
@@ -157,7 +157,8 @@ impl<H> Context<'_, H> {
         self.authorize_otherwise(from, &subject)
     }
 
-    /// The same for what is no message of its own: out of line, so that it is not what others are compiled for.
+    /// The same for an action within another message. Out of line, so that it does not change how the common path
+    /// compiles.
     #[cold]
     #[inline(never)]
     pub(crate) fn authorize_besides(
@@ -177,7 +178,7 @@ impl<H> Context<'_, H> {
         }
     }
 
-    /// The same for what no permission allows.
+    /// The same for an action that no permission allows.
     #[inline(never)]
     fn authorize_otherwise(
         &mut self,
@@ -202,7 +203,7 @@ impl<H> Context<'_, H> {
             Judged::Allowed(disclose) => return Ok(disclose),
             Judged::Refused(cause) => (cause, self.not_authorized(from, action, uri)),
             Judged::Failed { cause, text } => (cause, authorization_failed(subject, &text)),
-            // What is published of a session that has left, it was allowed to have published when it said so.
+            // A testament of a session that has left was allowed when it was added.
             Judged::Unknown(_) if !session.is_in() => return Ok(Disclose::default()),
             Judged::Unknown(question) => {
                 self.out.ask(&session.handle, *question);
@@ -221,7 +222,7 @@ impl<H> Context<'_, H> {
         Err(fault)
     }
 
-    /// Refuses a request with an option that is not honoured here.
+    /// Refuses a request with an unsupported option.
     pub(crate) fn check_options(&self, unsupported: Option<Unsupported>) -> Result<(), Fault> {
         unsupported.map_or(Ok(()), |option| {
             let text = format!("this router does not have the option {}", option.name());
@@ -229,7 +230,7 @@ impl<H> Context<'_, H> {
         })
     }
 
-    /// Whether the sender is disclosed to those whom its message reaches.
+    /// Whether the sender is disclosed to the receivers of its message.
     pub(crate) fn disclose(
         &self,
         by_permission: bool,
@@ -267,7 +268,7 @@ impl<H> Context<'_, H> {
         Fault::new(error::NOT_AUTHORIZED, text)
     }
 
-    /// Begins with Crossbar.io's words, and adds what is wrong.
+    /// Begins with Crossbar.io's words, and adds the reason.
     #[cold]
     fn invalid_uri(&self, action: Action, uri: &str, reason: &str) -> Fault {
         let strict = match self.config.uri_check {
@@ -303,12 +304,12 @@ impl<H> Context<'_, H> {
         self.events.epoch_us().saturating_add(self.now.0)
     }
 
-    /// Notes what was done.
+    /// Adds to the cost of the input.
     pub(crate) fn spend(&mut self, steps: u32) {
         *self.steps = self.steps.saturating_add(steps);
     }
 
-    /// Notes bytes that are held for a session, or no more.
+    /// Changes the bytes held for a session or node.
     pub(crate) fn hold(&mut self, party: impl Into<Party>, delta: isize) {
         match party.into().session() {
             Some(session) => self.out.hold(&self.sessions[session].handle, delta),
@@ -316,19 +317,19 @@ impl<H> Context<'_, H> {
         }
     }
 
-    /// Whether a session that has so many of what the realm has `all` of, and at most `all_max`, may
-    /// have one more. The last quarter is for those who have less than their share.
+    /// Whether a session that holds `has` of the realm's `all`, bounded by `all_max`, may have one more. The last
+    /// quarter is for sessions with less than their share.
     pub(crate) fn may_have_more(&self, has: usize, all: usize, all_max: usize) -> bool {
         all < all_max - all_max / 4 || (all < all_max && has < all_max / self.sessions.len().max(1))
     }
 
-    /// Sends what may be refused without harm to the receiver; the caller decides what then.
+    /// Sends a message whose loss does not harm the receiver; the caller handles the refusal.
     pub(crate) fn send(&mut self, to: SessionIndex, message: &Message<'_>) -> Result<(), Refused> {
         deliver(self.out, &self.sessions[to], message)
     }
 
-    /// Sends what the receiver waits for. If its queue is full, the session is closed: a lost
-    /// answer would leave the peer waiting for ever.
+    /// Sends an answer that the receiver waits for. If its queue is full, the session is closed: without the answer it
+    /// would wait for ever.
     #[inline]
     pub(crate) fn reply(&mut self, to: SessionIndex, message: &Message<'_>) -> Result<(), Refused> {
         let outcome = self.send(to, message);
@@ -347,7 +348,7 @@ impl<H> Context<'_, H> {
         }
     }
 
-    /// Sends what a caller waits for, wherever it is.
+    /// Sends an answer to a caller on this node or another one.
     #[inline]
     pub(crate) fn answer(&mut self, to: Party, message: &Message<'_>) -> Result<(), Refused> {
         match to.session() {
@@ -366,7 +367,7 @@ impl<H> Context<'_, H> {
         self.cross(to, &crossing)
     }
 
-    /// Says something to another node.
+    /// Sends a message to another node.
     pub(crate) fn cross(&mut self, to: Party, crossing: &Crossing<'_>) -> Result<(), Refused> {
         let neighbours = &self.sessions.neighbours;
         let neighbour = to.neighbour().map(|index| &neighbours[index]);
@@ -399,8 +400,8 @@ impl<H> Context<'_, H> {
                 kwargs: &[],
             },
         };
-        // Full closes the session, Gone is gone; a text of ours fits every serializer, and a
-        // peer that takes messages only shorter than this one has nothing to be told.
+        // `Full` closes the session and `Gone` means it is closed. This text fits every serializer, and a peer with a
+        // shorter message limit cannot be told anything.
         let _ = self.answer(to.into(), &error);
     }
 }
@@ -413,8 +414,7 @@ fn authorization_failed(subject: &Subject<'_>, text: &str) -> Fault {
     Fault::new(error::AUTHORIZATION_FAILED, text)
 }
 
-/// Sends to one session, unless it has been closed. A function, so that the message may borrow
-/// from other sessions.
+/// Sends to one session, unless it has been closed. A function, so that the message may borrow from other sessions.
 pub(crate) fn deliver<H>(
     out: &mut dyn Outbox<H>,
     to: &Session<H>,
@@ -426,7 +426,7 @@ pub(crate) fn deliver<H>(
     out.send(&to.handle, message)
 }
 
-/// The fault of a session that may not have one more of what the realm bounds.
+/// The fault of a session that may not have one more of a bounded resource.
 #[cold]
 pub(crate) fn none_left(uri: &'static str, what: &str, all_max: usize) -> Fault {
     let text = format!(
@@ -435,15 +435,14 @@ pub(crate) fn none_left(uri: &'static str, what: &str, all_max: usize) -> Fault 
     Fault::new(uri, text)
 }
 
-/// Whether a URI's first component is `wamp`, which is the router's own (WAMP basic profile,
-/// "Reserved URIs").
+/// Whether the first component of a URI is `wamp`, which is reserved for the router (WAMP basic profile, "Reserved
+/// URIs").
 #[inline(always)]
 pub(crate) fn is_reserved(uri: &str) -> bool {
     is_under("wamp", uri)
 }
 
-/// Whether nobody but the router answers calls of a procedure: one under `wamp`, or what this router has
-/// beside those.
+/// Whether only the router serves a procedure: one under `wamp`, or another of this router's own.
 pub(crate) fn is_own_procedure(uri: &str) -> bool {
     is_reserved(uri) || is_under("crosstie.authorizer", uri)
 }

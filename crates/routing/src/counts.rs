@@ -1,9 +1,9 @@
-//! How much a realm holds.
+//! Gauges of a realm.
 
 use crate::Realm;
 
 impl<H> Realm<H> {
-    /// How much the realm holds.
+    /// Returns the realm's gauges.
     pub fn counts(&self) -> RealmCounts {
         RealmCounts {
             sessions: self.sessions.len(),
@@ -26,7 +26,7 @@ impl<H> Realm<H> {
     }
 }
 
-/// What a realm holds at the moment.
+/// The present size of a realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RealmCounts {
     pub sessions: usize,
@@ -34,28 +34,28 @@ pub struct RealmCounts {
     pub subscriptions: usize,
     /// Different (procedure, matching policy) pairs.
     pub registrations: usize,
-    /// What sessions have defined, of procedures, topics and errors.
+    /// Definitions of procedures, topics and errors by sessions.
     pub definitions: usize,
-    /// Calls without their last answer.
+    /// Calls without their final answer.
     pub calls: usize,
-    /// Those of them that no callee has been found for.
+    /// The calls among them that wait for a callee.
     pub calls_waiting: usize,
     /// Bytes of calls that are kept whole.
     pub kept_bytes: usize,
     pub retained_events: usize,
     /// Bytes of the retained events, with their topics and lists.
     pub retained_bytes: usize,
-    /// Of histories.
+    /// Events in histories.
     pub recorded_events: usize,
     pub recorded_bytes: usize,
-    /// Calls that are open between this node and others.
+    /// Open calls between this node and others.
     pub calls_across: usize,
-    /// What other nodes have told of registrations.
+    /// Registrations announced by other nodes.
     pub registrations_elsewhere: usize,
-    /// What the meta API has asked other nodes, and waits for.
+    /// Meta API questions to other nodes that are open.
     pub questions: usize,
-    /// Sessions of other nodes whose end somebody here is told of.
+    /// Sessions of other nodes whose end will be announced here.
     pub sessions_known: usize,
-    /// Testaments of other nodes' sessions.
+    /// Testaments held for other nodes.
     pub testaments_entrusted: usize,
 }

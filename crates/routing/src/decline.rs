@@ -1,4 +1,4 @@
-//! A message that is not to be routed for what is in it: an answer to its sender, and no more.
+//! Declines a message whose content cannot be routed: its sender gets an answer, and no more happens.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,9 @@ use crate::identity::SessionIndex;
 use crate::{Outbox, Realm, SessionKey, Time, Violation};
 
 impl<H> Realm<H> {
-    /// Takes a message from a session, whose owner has found that something in it cannot be passed
-    /// on, and says what. A request is answered with ERROR `wamp.error.invalid_argument`; a
-    /// publication that is not acknowledged is dropped; the call that a YIELD or ERROR belongs to ends
-    /// with the error. Any other message is handled as it is.
+    /// Handles a message that the session's owner cannot pass on, because of the given fault in its content. A request
+    /// is answered with ERROR `wamp.error.invalid_argument`. A publication without `acknowledge` is dropped. The call
+    /// that a YIELD or ERROR belongs to ends with the error. Any other message is handled as it is.
     pub fn decline(
         &mut self,
         now: Time,
@@ -62,7 +61,7 @@ impl<H> Realm<H> {
     }
 }
 
-/// A publication is answered where it is acknowledged, and dropped otherwise.
+/// Answers a publication with the fault if it is acknowledged, else drops it.
 pub(crate) fn decline_publication<H>(
     context: &mut Context<'_, H>,
     from: SessionIndex,

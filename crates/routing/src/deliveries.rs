@@ -1,8 +1,8 @@
-//! Events that a session is to acknowledge, and has not (no part of the specification; Autobahn's messages, and
-//! wamp-proto's proposal of EVENT_RECEIVED).
+//! Events that a session has to acknowledge (not in the specification; Autobahn's messages, and wamp-proto's proposal
+//! of EVENT_RECEIVED).
 //!
-//! They are in a line, in the order of their publication. Those in front have been sent; behind one that found the
-//! session's queue full they wait, and go on when something is acknowledged.
+//! They form a line, in the order of their publication. The first ones have been sent. Once an event found the
+//! session's queue full, it and later ones wait until an event is acknowledged.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crosstie_wamp::{
 
 use crate::Identity;
 
-/// What an event in a line takes in memory beside its bytes, roughly.
+/// Approximate memory of an event in a line beside its bytes.
 const DELIVERY_BYTES: usize = 192;
 
-/// Publications that a session has acknowledged lately, and may acknowledge again: clients do so for each of the handlers
-/// that they have for one subscription.
+/// Maximum number of latest acknowledgements that are remembered per session. They may be repeated: clients acknowledge
+/// an event once per handler of the subscription.
 const ACKNOWLEDGED_MAX: usize = 64;
 
-/// Events that are on their way at a time; others wait until one of them is acknowledged. So what a session is sent again is
-/// sent in parts.
+/// Maximum number of unacknowledged events in flight; others wait until one is acknowledged. So events are resent to a
+/// session in parts.
 const SENT_MAX: usize = 1_024;
 
-/// A publication as a subscription's sessions are sent it, for all of them.
+/// An event as all acknowledging sessions of a subscription receive it.
 #[derive(Debug)]
 pub(crate) struct Delivered {
     pub(crate) subscription: SubscriptionId,
     pub(crate) publication: PublicationId,
-    /// Where the subscription is to a pattern.
+    /// Set if the subscription is to a pattern.
     pub(crate) topic: Option<Box<str>>,
     pub(crate) publisher: Option<(SessionId, Identity)>,
     pub(crate) passthru: Option<Box<Dict>>,
@@ -40,27 +40,27 @@ pub(crate) struct Delivered {
     pub(crate) args_bytes: usize,
 }
 
-/// A session's line of them.
+/// A session's line of events.
 #[derive(Debug, Default)]
 pub(crate) struct Deliveries {
     line: VecDeque<Arc<Delivered>>,
-    /// So many of the line have been sent, those in front.
+    /// Number of events at the front that have been sent.
     sent: usize,
-    /// What they take in memory.
+    /// Memory of the events.
     bytes: usize,
     acknowledged: VecDeque<PublicationId>,
 }
 
-/// What became of an acknowledgement.
+/// The outcome of an acknowledgement.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Acknowledged {
-    /// An event has left the line, and so many bytes; it stood at that place.
+    /// The event at that place left the line and freed that many bytes.
     Taken {
         bytes: usize,
         place: usize,
     },
     Again,
-    /// Nothing of that publication was sent, or too long ago.
+    /// No event of that publication was sent, or too long ago.
     Unknown,
 }
 
@@ -105,7 +105,7 @@ impl Deliveries {
         self.line.len()
     }
 
-    /// Whether nothing of the line waits for its acknowledgement.
+    /// Whether no sent event waits for its acknowledgement.
     pub(crate) fn none_sent(&self) -> bool {
         self.sent == 0
     }
@@ -115,7 +115,7 @@ impl Deliveries {
         self.line.push_back(event);
     }
 
-    /// The first one that was not sent, if no more than so many wait for their acknowledgements.
+    /// The first unsent event, unless more than that many are in flight.
     pub(crate) fn next_unsent(&self) -> Option<Arc<Delivered>> {
         if self.sent >= SENT_MAX {
             return None;
@@ -123,12 +123,12 @@ impl Deliveries {
         self.line.get(self.sent).map(Arc::clone)
     }
 
-    /// Nothing of the line counts as sent: its session is another connection's.
+    /// Marks the whole line as unsent: the session moved to another connection.
     pub(crate) fn send_again(&mut self) {
         self.sent = 0;
     }
 
-    /// Takes out what has not been sent of subscriptions that are gone; its bytes.
+    /// Removes unsent events of subscriptions that have ended; returns their bytes.
     pub(crate) fn forget(&mut self, is_gone: impl Fn(SubscriptionId) -> bool) -> usize {
         let before = self.bytes;
         let unsent = self.line.split_off(self.sent);
@@ -141,12 +141,12 @@ impl Deliveries {
         before - self.bytes
     }
 
-    /// That has been sent now.
+    /// Marks the next event as sent.
     pub(crate) fn note_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// Takes out the one that was to be sent next, and cannot be; its bytes.
+    /// Removes the next event, which cannot be sent; returns its bytes.
     pub(crate) fn drop_unsent(&mut self) -> usize {
         let dropped = self.line.remove(self.sent);
         let bytes = dropped.map_or(0, |event| event.bytes());
@@ -154,7 +154,7 @@ impl Deliveries {
         bytes
     }
 
-    /// Takes out what was sent first of a publication, which may have come under several subscriptions.
+    /// Removes the first sent event of a publication, which may have been sent under several subscriptions.
     pub(crate) fn acknowledge(&mut self, publication: PublicationId) -> Acknowledged {
         let mut sent = self.line.iter().take(self.sent);
         let Some(place) = sent.position(|event| event.publication == publication) else {
@@ -174,7 +174,7 @@ impl Deliveries {
         Acknowledged::Taken { bytes, place }
     }
 
-    /// Asserts what the fields promise each other.
+    /// Asserts the invariants of the fields.
     pub(crate) fn check_invariants(&self) {
         let bytes = self.line.iter().map(|event| event.bytes());
         assert_eq!(self.bytes, bytes.sum::<usize>());

@@ -1,27 +1,27 @@
-//! Sessions that wait for their clients.
+//! Detached sessions: those that wait for their clients.
 
 use std::collections::BTreeSet;
 
 use crate::Time;
 use crate::identity::SessionIndex;
 
-/// What a client has to show.
+/// The token by which a client resumes its session.
 pub(crate) type ResumeBytes = [u8; 32];
 
-/// How often the memory is looked at while sessions are detached.
+/// How often memory pressure is checked while sessions are detached.
 pub(crate) const LOOK_US: u64 = 1_000_000;
 
-/// Of a session that may be resumed.
+/// The state of a resumable session.
 #[derive(Debug)]
 pub(crate) struct Resumable {
     pub(crate) token: ResumeBytes,
-    /// When it is given up, while nobody is connected to it.
+    /// When it is ended, while no connection has it.
     pub(crate) until: Option<Time>,
-    /// It has been.
+    /// It has been resumed at least once.
     pub(crate) is_resumed: bool,
 }
 
-/// Sessions without a connection, those that are given up first in front.
+/// Sessions without a connection, in the order in which they expire.
 #[derive(Debug, Default)]
 pub(crate) struct Detached {
     pub(crate) line: BTreeSet<(Time, SessionIndex)>,
@@ -29,13 +29,13 @@ pub(crate) struct Detached {
 }
 
 impl Detached {
-    /// When somebody is given up, or the memory is looked at.
+    /// When a session expires, or memory pressure is to be checked.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let (until, _) = self.line.first()?;
         Some(self.next_look.min(*until))
     }
 
-    /// A session leaves that was waiting until then.
+    /// Removes a session that would have expired at `until`.
     pub(crate) fn forget(&mut self, until: Time, index: SessionIndex) {
         self.line.remove(&(until, index));
     }

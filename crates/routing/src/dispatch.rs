@@ -1,4 +1,4 @@
-//! Which part of the realm takes which message.
+//! Dispatches each message to the part of the realm that handles it.
 
 use crosstie_wamp::{Message, MessageType};
 
@@ -61,7 +61,7 @@ impl<H> Realm<H> {
                     said = context.said_in_result(from, options);
                     options = said.as_deref().unwrap_or(options);
                 }
-                // In one place, so that it is compiled in line.
+                // Called in one place, so that it is inlined.
                 return dealer.handle_yield(context, from, *request, options, *payload);
             }
             Message::Publish {

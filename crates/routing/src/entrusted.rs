@@ -1,33 +1,33 @@
-//! Testaments of other nodes' sessions, which this node publishes if their node dies; and what it has published so, for a node
-//! that comes back all the same.
+//! Testaments of other nodes' sessions, which this node publishes if their node dies. Also remembers which ones it has
+//! published, in case that node returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::handed::Handed;
 use crate::testaments::Scope;
 
-/// What one node may entrust, and all.
+/// Maximum bytes of the testaments of one node, and of all.
 const NODE_BYTES_MAX: usize = 16 << 20;
 const BYTES_MAX: usize = 64 << 20;
 
-/// Publications that are remembered to have been published for others.
+/// Maximum number of publications remembered as published for other nodes.
 const PUBLISHED_MAX: usize = 1 << 16;
 
-/// Nodes that hold what one entrusts.
+/// Maximum number of holders of one node's testaments.
 const HOLDERS_MAX: usize = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Entrusted {
     nodes: BTreeMap<u64, Node>,
-    /// Those of nodes that have died.
+    /// Testaments of dead nodes, to be published.
     due: VecDeque<(u64, u64, Handed)>,
     published: VecDeque<Published>,
-    /// The same by node and publication.
+    /// `published` by node and publication.
     was_published: BTreeSet<(u64, u64)>,
     bytes: usize,
 }
 
-/// A node, one of its sessions, and that one's testament.
+/// A node, one of its sessions, and the session's testament.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
     node: u64,
@@ -37,11 +37,11 @@ pub(crate) struct Published {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// Who else holds them; the first of them that lives publishes them.
+    /// The nodes that hold these testaments; the first living one publishes them.
     holders: Vec<u64>,
-    /// Those of each session by their publications: a node may entrust very many of one.
+    /// By session and publication: one session may have very many.
     sessions: BTreeMap<u64, BTreeMap<u64, Held>>,
-    /// How many it has entrusted.
+    /// Number of testaments handed over so far.
     count: u64,
     bytes: usize,
 }
@@ -49,13 +49,13 @@ struct Node {
 #[derive(Debug)]
 struct Held {
     scope: Scope,
-    /// Which of all that its node has entrusted it was.
+    /// Its place in the order in which its node handed testaments over.
     place: u64,
     handed: Handed,
 }
 
 impl Entrusted {
-    /// A node says who holds what it entrusts, beginning anew or not.
+    /// A node announces its holders; `is_anew` drops the testaments held so far.
     pub(crate) fn begin(&mut self, node: u64, holders: Vec<u64>, is_anew: bool) {
         if is_anew {
             self.forget(node);
@@ -64,7 +64,7 @@ impl Entrusted {
         self.nodes.entry(node).or_default().holders = holders;
     }
 
-    /// Keeps one; whether there was room for it.
+    /// Keeps a testament; returns whether there was room for it.
     pub(crate) fn keep(&mut self, node: u64, session: u64, scope: Scope, handed: Handed) -> bool {
         let Some(id) = handed.id() else {
             return true;
@@ -90,7 +90,7 @@ impl Entrusted {
         true
     }
 
-    /// It has been published, or taken back.
+    /// Removes a testament that was published or flushed.
     pub(crate) fn release(&mut self, node: u64, session: u64, publication: u64) {
         let Some(of) = self.nodes.get_mut(&node) else {
             return;
@@ -107,15 +107,15 @@ impl Entrusted {
         }
     }
 
-    /// The node begins anew.
+    /// Drops the testaments of a node.
     fn forget(&mut self, node: u64) {
         if let Some(of) = self.nodes.remove(&node) {
             self.bytes -= of.bytes;
         }
     }
 
-    /// The node has died. Of those who hold its testaments the first that lives publishes them, of which `lives` says whether
-    /// it does; `own` is this one.
+    /// Handles the death of a node: the first living holder of its testaments publishes them. `lives` tells whether
+    /// another node does; `own` is this one.
     pub(crate) fn handle_death(&mut self, node: u64, own: u64, lives: impl Fn(u64) -> bool) {
         let Some(of) = self.nodes.remove(&node) else {
             return;
@@ -142,7 +142,7 @@ impl Entrusted {
         !self.due.is_empty()
     }
 
-    /// The next one to be published.
+    /// The next testament to be published.
     pub(crate) fn next_due(&mut self) -> Option<Handed> {
         let (node, session, handed) = self.due.pop_front()?;
         self.bytes -= handed.bytes();
@@ -161,18 +161,18 @@ impl Entrusted {
         Some(handed)
     }
 
-    /// What was published for a node, which is back.
+    /// The testaments that were published for a node, which has returned.
     pub(crate) fn published(&self, node: u64) -> impl Iterator<Item = Published> {
         let published = self.published.iter().copied();
         published.filter(move |published| published.node == node)
     }
 
-    /// What they take in memory.
+    /// Memory of all testaments.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many are held.
+    /// Number of testaments held.
     pub(crate) fn len(&self) -> usize {
         let held = self.nodes.values().flat_map(|node| node.sessions.values());
         held.map(BTreeMap::len).sum::<usize>() + self.due.len()
@@ -192,29 +192,29 @@ impl Entrusted {
     }
 }
 
-/// To whom this node entrusts its sessions' testaments, and whether they may have been published meanwhile.
+/// The holders of this node's testaments, and whether they may have published them.
 #[derive(Debug, Default)]
 pub(crate) struct Entrusting {
-    /// The nodes that are there, or have not been silent for long.
+    /// Nodes that are present, or have not been silent for long.
     pub(crate) present: BTreeSet<u64>,
-    /// Those of them that hold what is entrusted, in the order in which they publish it.
+    /// The holders among them, in the order in which they publish.
     pub(crate) holders: Vec<u64>,
-    /// Those that do not understand what that is.
+    /// Nodes of a release without testament custody.
     pub(crate) unable: BTreeSet<u64>,
-    /// Who is to be handed all that there is, and from which place of the table of sessions on.
+    /// Holders that are still to be handed all testaments, with the place in the table of sessions to continue from.
     pub(crate) handing: VecDeque<(u64, usize)>,
-    /// Holders that were lost, and may have published what they held: it is this node that may have been cut off.
+    /// Lost holders that may have published what they held: this node may have been the one that was cut off.
     pub(crate) doubtful: BTreeSet<u64>,
-    /// Until when they may come back and say so.
+    /// Until when such a holder may return and report it.
     pub(crate) doubtful_until: Option<crate::Time>,
 }
 
-/// Nodes that are entrusted with the same, and others that are remembered.
+/// Number of holders, and maximum number of remembered nodes.
 pub(crate) const COPIES: usize = 2;
 pub(crate) const REMEMBERED_MAX: usize = 1_024;
 
 impl Entrusting {
-    /// Whether what was entrusted may have been published by another node.
+    /// Whether another node may have published this node's testaments.
     pub(crate) fn is_doubtful(&mut self, now: crate::Time) -> bool {
         if self.doubtful_until.take_if(|until| *until <= now).is_some() {
             self.doubtful.clear();

@@ -1,8 +1,8 @@
-//! Meta events: what a realm publishes about itself (WAMP advanced profile, "Session Meta API",
-//! "Registration Meta API", "Subscription Meta API").
+//! Meta events: the realm's publications about itself (WAMP advanced profile, "Session Meta API", "Registration Meta
+//! API", "Subscription Meta API").
 //!
-//! They wait in a line until the input that caused them has been answered, and are published in the
-//! order in which they came about. Nothing is written where no subscription could be reached.
+//! They are queued until the input that caused them has been answered, and are published in the order in which they
+//! occurred. An event that no subscription could match is not encoded.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,13 @@ use crosstie_wamp::{Dict, MatchPolicy, Serializer, SessionId, Value, codec};
 use crate::overlap::matches;
 use crate::time::Time;
 
-/// What one event says.
+/// One meta event.
 #[derive(Debug)]
 pub(crate) struct MetaEvent {
     pub(crate) topic: &'static str,
-    /// One JSON list.
+    /// The arguments, as one JSON list.
     pub(crate) arguments: Vec<u8>,
-    /// Every node finds it out by itself, and tells its own sessions.
+    /// Each node detects the event by itself, and publishes it to its own sessions only.
     pub(crate) is_local: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) const ON_DEFINE: &str = "wamp.reflect.on_define";
 pub(crate) const ON_UNDEFINE: &str = "wamp.reflect.on_undefine";
 pub(crate) const ON_LEAVE: &str = "wamp.session.on_leave";
 
-/// What ends with its node, where nobody there can tell of it any more.
+/// The ends that other nodes announce, if the node of the session, subscription or registration cannot do so any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ending {
     Session,
@@ -61,7 +61,7 @@ pub(crate) enum Ending {
 impl Ending {
     pub(crate) const ALL: [Self; 3] = [Self::Session, Self::Registration, Self::Subscription];
 
-    /// What is published when it begins, when it ends, and when it was the last one.
+    /// The topics for its begin, for its end, and for the end of the last one.
     pub(crate) fn topics(self) -> [&'static str; 3] {
         match self {
             Self::Session => [ON_JOIN, ON_LEAVE, ON_LEAVE],
@@ -70,7 +70,7 @@ impl Ending {
         }
     }
 
-    /// What a topic is about, and whether it says that something begins or ends; `None`: neither.
+    /// The subject of a topic, and whether it announces a begin or an end; `None` if neither.
     pub(crate) fn of(topic: &str) -> Option<(Self, Option<bool>)> {
         Self::ALL.into_iter().find_map(|ending| {
             let place = ending.topics().iter().position(|known| *known == topic)?;
@@ -90,29 +90,29 @@ impl Topics {
     }
 }
 
-/// A subscription or a registration, as the meta API tells of it.
+/// A subscription or a registration, as the meta API describes it.
 pub(crate) struct Entry<'e> {
     pub(crate) id: u64,
     pub(crate) uri: &'e str,
     pub(crate) match_policy: MatchPolicy,
-    /// Of registrations.
+    /// The invocation policy, of registrations.
     pub(crate) invoke: Option<&'static str>,
     pub(crate) created: Time,
 }
 
-/// The events that wait, and whether there is a use for them.
+/// The queue of meta events, and whether any subscription could match them.
 #[derive(Debug, Default)]
 pub(crate) struct MetaEvents {
-    /// Subscriptions to topics under `wamp.`, or to patterns that reach such topics.
+    /// Number of subscriptions to topics under `wamp.`, or to patterns that match such topics.
     watching: usize,
-    /// Of them, those that may be told of an end, in the order of [`Ending::ALL`].
+    /// Number of those that match announcements of ends, in the order of [`Ending::ALL`].
     ending: [usize; 3],
-    /// Whether there are any is not what it was.
+    /// Whether one of the numbers in `ending` became zero or nonzero.
     has_turned: bool,
-    /// Other nodes may have some.
+    /// Whether there are other nodes, which may have such subscriptions.
     has_nodes: bool,
     pending: VecDeque<MetaEvent>,
-    /// What the realm's time 0 was, in microseconds since 1970.
+    /// The realm's time 0, in microseconds since 1970.
     epoch_us: u64,
 }
 
@@ -121,12 +121,12 @@ impl MetaEvents {
         self.epoch_us = epoch_us;
     }
 
-    /// What the realm's time 0 was, in microseconds since 1970.
+    /// The realm's time 0, in microseconds since 1970.
     pub(crate) fn epoch_us(&self) -> u64 {
         self.epoch_us
     }
 
-    /// There is one more subscription to that, or one less.
+    /// Counts a subscription that begins or ends.
     pub(crate) fn watch(&mut self, policy: MatchPolicy, topic: &str, is_new: bool) {
         if !may_watch(policy, topic) {
             return;
@@ -145,20 +145,20 @@ impl MetaEvents {
         }
     }
 
-    /// Which ends are listened for, if that has changed.
+    /// Which ends are subscribed to, if that has changed.
     #[inline]
     pub(crate) fn take_turned(&mut self) -> Option<[bool; 3]> {
         let has_turned = std::mem::take(&mut self.has_turned);
         has_turned.then(|| self.ending.map(|watching| watching > 0))
     }
 
-    /// Whether an event might reach somebody.
+    /// Whether an event might have subscribers.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.watching > 0 || self.has_nodes
     }
 
-    /// From now on events are for other nodes, too, which are not asked whether somebody there wants them.
+    /// Publishes events to other nodes from now on, without knowing their subscriptions.
     pub(crate) fn join_fabric(&mut self) {
         self.has_nodes = true;
         self.has_turned = self.ending.iter().any(|watching| *watching > 0);
@@ -185,7 +185,7 @@ impl MetaEvents {
         });
     }
 
-    /// The same of what other nodes find out by themselves.
+    /// The same for events that other nodes detect by themselves.
     pub(crate) fn add_local(&mut self, topic: &'static str, arguments: Vec<Value>) {
         if self.watching > 0 {
             self.pending.push_back(MetaEvent {
@@ -196,7 +196,7 @@ impl MetaEvents {
         }
     }
 
-    /// The last of those who had a part in what has that id has gone, on another node; none said that it was the last.
+    /// The last participant of that id has gone on another node, and no node announced it as the last one.
     pub(crate) fn ended_elsewhere(
         &mut self,
         topics: &Topics,
@@ -208,7 +208,7 @@ impl MetaEvents {
         }
     }
 
-    /// A session has taken part in `entry`, which is new or was there.
+    /// A session has joined `entry`, which is new or existed.
     pub(crate) fn entered(
         &mut self,
         topics: &Topics,
@@ -229,7 +229,7 @@ impl MetaEvents {
         );
     }
 
-    /// A session has no part any more in what has that id, which stays or is gone.
+    /// A session has left the entry with that id, which remains or ends.
     pub(crate) fn exited(
         &mut self,
         topics: &Topics,
@@ -247,7 +247,7 @@ impl MetaEvents {
         }
     }
 
-    /// What `get` answers, and `on_create` says.
+    /// The details that `get` returns and `on_create` publishes.
     pub(crate) fn describe(&self, entry: &Entry<'_>) -> Dict {
         let unix_us = i64::try_from(self.epoch_us.saturating_add(entry.created.0));
         let created = DateTime::from_timestamp_micros(unix_us.unwrap_or(i64::MAX));
@@ -267,8 +267,7 @@ impl MetaEvents {
     }
 }
 
-/// Whether the meta API keeps silent about a URI: those of the router itself, under `wamp` and
-/// `crossbar`, as Crossbar.io does.
+/// Whether the meta API hides a URI: the router's own, under `wamp` and `crossbar`, as in Crossbar.io.
 pub(crate) fn is_protected(uri: &str) -> bool {
     is_under("wamp", uri) || is_under("crossbar", uri)
 }
@@ -280,7 +279,7 @@ pub(crate) fn is_under(first: &str, uri: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a realm publishes under that topic.
+/// Whether a topic is one of the realm's meta events.
 pub(crate) fn is_meta_topic(topic: &str) -> bool {
     let of = |topics: &Topics| {
         let Topics {
@@ -294,10 +293,10 @@ pub(crate) fn is_meta_topic(topic: &str) -> bool {
     [ON_JOIN, ON_LEAVE].contains(&topic) || of(&SUBSCRIPTION) || of(&REGISTRATION)
 }
 
-/// One JSON list of those values.
+/// The values as one JSON list.
 pub(crate) fn json(values: Vec<Value>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
-    // Only numbers that are none have no form in JSON, and here are none of them.
+    // Only NaN and infinities have no form in JSON, and here are none.
     let written = codec::encode_value(&Value::List(values), Serializer::Json, &mut bytes);
     debug_assert!(written.is_ok(), "a value has no form in JSON");
     bytes
@@ -320,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_be_reached() {
+    fn subscriptions_that_may_match() {
         use MatchPolicy::{Exact, Prefix, Wildcard};
         for (policy, topic, expected) in [
             (Exact, "wamp.session.on_join", true),

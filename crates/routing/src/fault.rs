@@ -1,4 +1,4 @@
-//! What goes wrong by a peer's doing: violations end its session, faults are answered by ERROR.
+//! Errors caused by a peer: violations end its session, faults are answered with ERROR.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -37,8 +37,8 @@ pub mod error {
     pub const OPTION_NOT_ALLOWED: &str = "wamp.error.option_not_allowed";
     pub const PAYLOAD_SIZE_EXCEEDED: &str = "wamp.error.payload_size_exceeded";
     pub const PROCEDURE_ALREADY_EXISTS: &str = "wamp.error.procedure_already_exists";
-    /// Not in the specification, which forbids the second registration without naming an error
-    /// for it; this is the one that clients of Crossbar.io know.
+    /// Not in the specification, which forbids the second registration without naming an error. Clients of Crossbar.io
+    /// know this one.
     pub const PROCEDURE_EXISTS_WITH_DIFFERENT_POLICY: &str =
         "wamp.error.procedure_exists_with_different_invocation_policy";
     pub const PROTOCOL_VIOLATION: &str = "wamp.error.protocol_violation";
@@ -59,17 +59,17 @@ pub mod error {
     /// Crossbar.io's, for which the specification has none.
     pub const TESTAMENT_ERROR: &str = "wamp.error.testament_error";
     pub const TIMEOUT: &str = "wamp.error.timeout";
-    /// A callee's: another one is to be asked.
+    /// A callee's error: another callee is to be tried.
     pub const UNAVAILABLE: &str = "wamp.error.unavailable";
     pub const WILDCARD_SHAPES_MAX: &str = "crosstie.error.wildcard_shapes_max";
-    /// Not an error of anybody's: the reason of a revoked registration, as Crossbar.io says it.
+    /// Not an error: the reason of a revoked registration, in Crossbar.io's words.
     pub const UNREGISTERED: &str = "wamp.error.unregistered";
 }
 
 /// A peer broke the protocol (WAMP basic profile, "Protocol Errors"): its owner sends ABORT with
 /// [`error::PROTOCOL_VIOLATION`] as the reason and `message` in the details, and leaves.
 ///
-/// Two words, so that whatever may be one is returned in registers.
+/// Two words, so that a result with it is returned in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub message: Box<str>,
@@ -82,7 +82,7 @@ impl Violation {
         }
     }
 
-    /// A message that no client may send once its session is established.
+    /// The violation of a message that a client may not send in an established session.
     pub(crate) fn unexpected(kind: MessageType) -> Self {
         Self::new(format!(
             "received {} message in an established session",
@@ -103,12 +103,12 @@ impl std::error::Error for Violation {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) uri: &'static str,
-    /// For a person: what was expected and what came.
+    /// For humans: what was expected and what came.
     pub(crate) text: Cow<'static, str>,
 }
 
 impl Fault {
-    /// No fault, and no answer yet: an authorizer is asked, and the message comes again.
+    /// Not a fault, and no answer yet: an authorizer is asked, and the message will be handled again.
     pub(crate) const ASKED: Self = Self {
         uri: "",
         text: Cow::Borrowed(""),

@@ -1,4 +1,4 @@
-//! Feature announcement: what a client said in HELLO, and what this router says in WELCOME.
+//! Feature announcement: the client's in HELLO, and this router's in WELCOME.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::forgetful::is_forgetful;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientFeatures(u16);
 
-/// One of them.
+/// A feature that a client announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientFeature {
     CallerProgressiveCallInvocations,
@@ -77,10 +77,10 @@ impl FromIterator<ClientFeature> for ClientFeatures {
 }
 
 impl ClientFeatures {
-    /// The client forgets a call when it cancels it, and takes an answer for a violation.
+    /// The client forgets a call when it cancels it, and takes an answer for a protocol violation.
     const FORGETFUL: u16 = 1 << 15;
 
-    /// Whether that one was announced.
+    /// Whether the client announced the feature.
     #[inline]
     pub fn has(self, feature: ClientFeature) -> bool {
         self.0 & feature.bit() != 0
@@ -91,13 +91,13 @@ impl ClientFeatures {
         self.0 & Self::FORGETFUL != 0
     }
 
-    /// The same of a client that does.
+    /// Marks the client as forgetful.
     #[must_use]
     pub fn forgetful(self) -> Self {
         Self(self.0 | Self::FORGETFUL)
     }
 
-    /// Reads `HELLO.Details`. Whatever is not announced as `true` is not supported.
+    /// Parses `HELLO.Details`. A feature that is not `true` is not supported.
     pub fn from_hello(details: &Dict) -> Result<Self, RolesMissing> {
         let roles = lookup(details, "roles")
             .and_then(Value::as_dict)
@@ -120,7 +120,7 @@ impl ClientFeatures {
             // The chapter on progressive call invocations spells this one with two l.
             let is_misspelt =
                 *feature == ClientFeature::CalleeCallCanceling && says("callee", "call_cancelling");
-            // Autobahn's announce this one with the other role.
+            // Autobahn's clients announce this one under the other role.
             let is_elsewhere = *feature == ClientFeature::SubscriberAcknowledgedEventDelivery
                 && says("publisher", name);
             says(role, name) || is_misspelt || is_elsewhere
@@ -157,15 +157,15 @@ impl fmt::Display for RolesMissing {
 
 impl std::error::Error for RolesMissing {}
 
-/// What a realm has, as far as its roles say so.
+/// The features of a realm that depend on its configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RealmFeatures {
     pub meta_api: bool,
     /// Event history.
     pub history: bool,
-    /// It is on several nodes.
+    /// The realm is on several nodes.
     pub nodes: bool,
-    /// A role of it gives trust levels.
+    /// One of its roles gives trust levels.
     pub trustlevels: bool,
 }
 
@@ -182,7 +182,7 @@ pub fn router_roles(realm: RealmFeatures) -> Dict {
             .chain(always)
             .map(|name| ((*name).to_owned(), Value::Bool(true)));
         let mut role = vec![("features".to_owned(), Value::Dict(features.collect()))];
-        // The specification has it beside the features; who looks for it there finds it, too.
+        // The specification lists it beside the features; some clients look for it there.
         if is_reflecting {
             role.push(("reflection".to_owned(), Value::Bool(true)));
         }
@@ -245,8 +245,8 @@ const DEALER_FEATURES: [&str; 14] = [
     "x_least_busy",
 ];
 
-/// Of realms on one node. The specification misspells sharded subscriptions: a client that was written after it looks for that
-/// word, and one that was written after its other features for the right one.
+/// Features of realms on one node. The specification misspells sharded subscriptions: the realm announces that spelling
+/// and the regular one.
 const BROKER_FEATURES_ALONE: [&str; 3] = [
     "sharded_subscriptions",
     "shareded_subscriptions",
@@ -256,7 +256,7 @@ const DEALER_FEATURES_ALONE: [&str; 1] = ["x_sticky"];
 
 const ACKNOWLEDGED_EVENT_DELIVERY: &str = "x_acknowledged_event_delivery";
 
-/// Of realms that have the meta API; the last one is Crosstie's own: lists come in parts, too.
+/// Features of realms with the meta API; the last one is Crosstie's own: lists in parts.
 const BROKER_META_FEATURES: [&str; 4] = [
     "session_meta_api",
     "subscription_meta_api",

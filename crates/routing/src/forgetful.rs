@@ -1,14 +1,14 @@
 //! Callers that forget a call with its CANCEL.
 //!
-//! Autobahn|JS drops a call when it sends CANCEL, unless the mode is `kill`. The ERROR that the specification asks for, and
-//! a RESULT that comes after, are violations of the protocol to it, for which it closes its session with 3002. Its HELLO
-//! names no agent (26.3.1), so that it is known by the features that it announces, which are the same in each version.
+//! Autobahn|JS drops a call when it sends CANCEL, unless the mode is `kill`. It takes the ERROR that the specification
+//! requires, or a later RESULT, for a protocol violation, and closes its session with 3002. Its HELLO names no agent
+//! (26.3.1). So it is recognized by its announced features, which are the same in each version.
 
 use crosstie_wamp::{Dict, Value};
 
 use crate::features::lookup;
 
-/// Whether a HELLO is of such a client.
+/// Whether a HELLO is from such a client.
 pub(crate) fn is_forgetful(details: &Dict) -> bool {
     match lookup(details, "agent").and_then(Value::as_str) {
         Some(agent) => AGENTS.iter().any(|known| agent.starts_with(known)),
@@ -16,7 +16,7 @@ pub(crate) fn is_forgetful(details: &Dict) -> bool {
     }
 }
 
-/// Forks of the library and applications that name it.
+/// Agents of forks of the library, and of applications that set one.
 const AGENTS: [&str; 2] = ["AutobahnJS", "Autobahn|JS"];
 
 fn announces_as_autobahn(details: &Dict) -> bool {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn autobahn_js_is_known_by_what_it_announces() {
+    fn autobahn_js_is_recognized_by_its_features() {
         let callee_cancels = |role: &str, features: &mut Dict| {
             if role == "callee" {
                 features.push(("call_canceling".to_owned(), Value::Bool(true)));

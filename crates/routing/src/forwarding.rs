@@ -1,7 +1,7 @@
-//! For whom somebody says to publish or call: `forward_for`, which links between realms put beside what they carry.
+//! Checks `forward_for`, in which links between realms name the origin of a forwarded publication or call.
 //!
-//! Every session may say it, as on Crossbar.io, because a link is to the other router a client as any. What stands there is
-//! then as trustworthy as who says it. So an operator may keep it to those roles that links have.
+//! Every session may set it, as in Crossbar.io, because a link is an ordinary client to the other router. Its content
+//! is then as trustworthy as the session. An operator may restrict it to the roles of links.
 
 use crosstie_wamp::{Dict, FORWARD_FOR, Unsupported, YieldOptions};
 
@@ -11,7 +11,7 @@ use crate::identity::SessionIndex;
 use crate::trustlevels;
 
 impl<H> Context<'_, H> {
-    /// Judges what a publication, a testament or a call says beside itself.
+    /// Checks the attributes of a publication, a testament or a call.
     pub(crate) fn check_said(&self, from: SessionIndex, passthru: &Dict) -> Result<(), Fault> {
         trustlevels::check_unsaid(Some(passthru))?;
         if says_for_whom(passthru) && !self.may_forward(from) {
@@ -20,8 +20,8 @@ impl<H> Context<'_, H> {
         Ok(())
     }
 
-    /// Judges what a subscription or registration asks for: whether it may be for others, and has an option that is not
-    /// honoured here.
+    /// Checks the attributes of a subscription or registration: whether it may use `forward_for`, and has only
+    /// supported options.
     pub(crate) fn check_asked(
         &self,
         from: SessionIndex,
@@ -34,7 +34,8 @@ impl<H> Context<'_, H> {
         self.check_options(unsupported)
     }
 
-    /// A result cannot be refused: what its callee may not say is taken out. `None` if there is no such thing.
+    /// A result cannot be refused: `forward_for` is removed if its callee may not set it. `None` if the attribute is
+    /// absent.
     pub(crate) fn said_in_result(
         &self,
         from: SessionIndex,

@@ -1,5 +1,5 @@
-//! A publication that one node hands to another, to be kept there: the PUBLISH that a client could have sent, with the
-//! publication's id as its request, and who published, where that may be told.
+//! A publication that one node hands to another to keep: the PUBLISH that a client could have sent, with the
+//! publication's id as its request, and the publisher if disclosed.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
@@ -10,7 +10,7 @@ use crosstie_wamp::{
 use crate::across::Publication;
 use crate::identity::Identity;
 
-/// What one takes in memory beside its bytes and names, roughly.
+/// Approximate memory beside its bytes and names.
 const HANDED_BYTES: usize = 256;
 
 #[derive(Debug)]
@@ -20,27 +20,27 @@ pub(crate) struct Handed {
     bytes: Box<[u8]>,
 }
 
-/// What nodes say to each other of retained events; it is no procedure that a session could call, and has no answer.
+/// The procedure for messages about retained events. No session can call it, and it has no answer.
 pub(crate) const RETAINED: &str = "crosstie.node.retained";
 
-/// The number of what is said without an answer; no question is ever counted so far.
+/// The request id of messages without an answer; questions never count this far.
 pub(crate) const UNANSWERED: u64 = ID_MAX;
 
-/// What is said to another node, as the arguments by name of a question.
+/// Encodes a message to another node, as the keyword arguments of a question.
 pub(crate) fn said(members: Dict) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // Only numbers that are none have no form in a serializer, and here are none of them.
+    // Only NaN and infinities have no form in a serializer, and here are none.
     let written = codec::encode_value(&Value::Dict(members), Serializer::Cbor, &mut bytes);
     debug_assert!(written.is_ok(), "a value has no form");
     bytes
 }
 
-/// A question that has no answer.
+/// A question without an answer.
 pub(crate) fn unanswered<'s>(procedure: &'s str, said: &'s [u8]) -> Message<'s> {
     question(UNANSWERED, procedure, said)
 }
 
-/// A question under a number.
+/// A question with that number.
 pub(crate) fn question<'s>(number: u64, procedure: &'s str, said: &'s [u8]) -> Message<'s> {
     Message::Call {
         request: RequestId(number),
@@ -57,7 +57,7 @@ pub(crate) fn question<'s>(number: u64, procedure: &'s str, said: &'s [u8]) -> M
 /// An empty list in CBOR.
 const NOTHING: &[u8] = &[0x80];
 
-/// The members of a question that hands one over. Of its options those are said that matter to another node.
+/// The members of a question that hands a publication over, with the options that matter to another node.
 pub(crate) fn write(publication: &Publication<'_>) -> Dict {
     let options = publication.options;
     let message = Message::Publish {
@@ -89,7 +89,7 @@ pub(crate) fn write(publication: &Publication<'_>) -> Dict {
     members
 }
 
-/// Reads one; `None` where it is malformed.
+/// Parses a publication; `None` if it is malformed.
 pub(crate) fn read(given: &Value) -> Option<Handed> {
     let number = |name: &str| given.get(name)?.as_u64();
     let text = |name: &str| given.get(name)?.as_str();
@@ -132,7 +132,7 @@ impl Handed {
         }
     }
 
-    /// What it takes in memory.
+    /// Memory of the publication.
     pub(crate) fn bytes(&self) -> usize {
         let publisher = self.publisher.as_ref();
         let names = publisher.map_or(0, |(_, who)| who.authid.len() + who.authrole.len());

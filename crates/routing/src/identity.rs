@@ -1,9 +1,9 @@
-//! Who a session is, and what names it.
+//! The identity of a session, and the keys that name it.
 
 use std::sync::Arc;
 
-/// Who a session is, as its authentication found. The texts are shared: a node with many
-/// anonymous sessions needs their role and method once.
+/// The identity of a session, as its authentication determined it. The texts are shared: a node with many anonymous
+/// sessions stores their role and method once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub authid: Arc<str>,
@@ -24,6 +24,6 @@ pub struct SessionKey {
 pub(crate) struct SessionIndex(pub(crate) u32);
 
 impl SessionIndex {
-    /// Of no session.
+    /// No session.
     pub(crate) const NOBODY: Self = Self(u32::MAX);
 }

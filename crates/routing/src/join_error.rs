@@ -1,23 +1,23 @@
-//! Why a session does not come into a realm.
+//! Why a session cannot join a realm.
 
 use std::fmt;
 
 use crate::fault::error;
 
-/// Why a session was not let in.
+/// Why a session was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// It was authenticated under a role that the realm does not have.
+    /// Its role does not exist in the realm.
     NoSuchRole { authrole: String },
-    /// The realm is full.
+    /// The realm has its maximum number of sessions.
     SessionsMax { sessions_max: usize },
-    /// Its role has as many sessions as it may.
+    /// Its role has its maximum number of sessions.
     RoleSessionsMax {
         authrole: String,
         sessions_max: usize,
     },
-    /// So has its authid with that role.
+    /// Its authid has its maximum number of sessions with that role.
     AuthidSessionsMax { sessions_max: usize },
 }
 

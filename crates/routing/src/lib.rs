@@ -2,46 +2,42 @@
 //!
 //! # How to drive it
 //!
-//! 1. [`Realm::join`] a session that has been authenticated, with a handle that means something
-//!    to the caller (a connection; a letter in a test).
-//!    [`Realm::keep_authextra`] where its authentication said more of it, and
-//!    [`Realm::welcomed`] once it has been sent WELCOME: whoever asked for it is told of the session.
-//! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means:
-//!    ABORT that session and leave.
-//!    [`Realm::decline`] it instead where its owner knows that it must not be routed.
-//!    Where it has [`Outbox::ask`] a question, nothing has been done: [`Realm::handle_judged`] the same
-//!    message with the answer, before any other of that session.
+//! 1. [`Realm::join`] a session that has been authenticated, with a handle that means something to the caller (a
+//!    connection; a letter in a test). [`Realm::keep_authextra`] if its authentication has further details, and
+//!    [`Realm::welcomed`] once it has been sent WELCOME, which publishes its `on_join`.
+//! 2. [`Realm::handle`] each message that the session sends, in order. A [`Violation`] means: ABORT that session and
+//!    leave. [`Realm::decline`] it instead if its owner knows that it must not be routed. If the realm has called
+//!    [`Outbox::ask`], the message is not handled yet: [`Realm::handle_judged`] the same message with the answer,
+//!    before any other of that session.
 //! 3. [`Realm::leave`] when it is gone, for whatever reason.
 //! 4. [`Realm::handle_timeout`] when [`Realm::next_timeout`] has come.
-//! 5. [`Realm::work`] while [`Realm::has_backlog`], in turns between which others have theirs: what
-//!    sessions leave behind may be more than one input should do.
-//! 6. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when whoever runs the realm
-//!    wants it; after the last two [`Realm::take_out`] until it is done, in turns as well. It returns the
-//!    handles of sessions that are out of the realm, for their owner to close.
-//!    A stop that waits first takes [`Realm::open_calls`], then calls [`Realm::forget_answered`] until none is left or
-//!    the time is over, and [`Realm::end_open`] for the rest.
+//! 5. [`Realm::work`] while [`Realm::has_backlog`], in turns between which other sessions have theirs: the remains of
+//!    sessions may be more work than one input should do.
+//! 6. [`Realm::start_role`], [`Realm::stop_role`] and [`Realm::end`] when the operator requests it; after the last two
+//!    [`Realm::take_out`] until it is done, in turns as well. It returns the handles of sessions that are out of the
+//!    realm, for their owner to close. A stop that waits first takes [`Realm::open_calls`], then calls
+//!    [`Realm::forget_answered`] until none is left or the time is over, and [`Realm::end_open`] for the rest.
 //!
-//! 7. Where the realm has others of its name on other nodes, [`Realm::join_fabric`] first. Then
-//!    [`Realm::handle_publication`] for each event that comes from them, and [`Realm::handle_in_force`] when they
-//!    know what was said by [`Outbox::interest`], or [`Realm::handle_denied`] when they may not be heard;
-//!    [`Realm::give_up_neighbour`] when one is not heard any more, and [`Realm::handle_death`] when it must have died.
+//! 7. If the realm exists on other nodes, too, [`Realm::join_fabric`] first. Then [`Realm::handle_publication`] for
+//!    each event that comes from them, and [`Realm::handle_in_force`] when they know an interest of
+//!    [`Outbox::interest`], or [`Realm::handle_denied`] if the node may not receive it; [`Realm::give_up_neighbour`]
+//!    when a node is silent, and [`Realm::handle_death`] when it must have died.
 //!
-//! 8. Where [`RealmConfig::is_stored`], [`Realm::handle_stored`] and [`Realm::handle_recalled`] for what was handed to
-//!    [`Outbox::acknowledge`] and [`Outbox::recall`]. Where [`RealmConfig::stores_retained`], [`Realm::restore_retained`]
-//!    before anybody joins.
+//! 8. With [`RealmConfig::is_stored`], [`Realm::handle_stored`] and [`Realm::handle_recalled`] answer
+//!    [`Outbox::acknowledge`] and [`Outbox::recall`]. With [`RealmConfig::stores_retained`],
+//!    [`Realm::restore_retained`] before any session joins.
 //!
-//! Each of them writes to an [`Outbox`] what other sessions are to be sent, before it returns.
-//! An outbox may refuse; the realm then does what WAMP's guarantees ask for (an event is
-//! dropped, a call fails at once, a caller that cannot take its result is closed).
+//! Each of them writes the messages for other sessions to an [`Outbox`] before it returns. An outbox may refuse; the
+//! realm then keeps WAMP's guarantees (an event is dropped, a call fails at once, a caller that cannot take its result
+//! is closed).
 //!
-//! HELLO, AUTHENTICATE, GOODBYE and ABORT are conversations between a session's owner and its
-//! peer; the realm only learns that a session joined or left.
+//! HELLO, AUTHENTICATE, GOODBYE and ABORT are conversations between a session's owner and its peer; the realm only
+//! learns that a session joined or left.
 //!
-//! # What it never knows
+//! # Outside its knowledge
 //!
-//! Sockets, serializers, the time of day and chance: the time is an argument, and everything
-//! random follows from the seed given to [`Realm::new`]. The same inputs give the same outputs,
-//! byte for byte.
+//! Sockets, serializers, the time of day and chance: the time is an argument, and everything random follows from the
+//! seed given to [`Realm::new`]. The same inputs give the same outputs, byte for byte.
 
 mod across;
 mod authz;

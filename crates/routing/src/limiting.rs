@@ -1,10 +1,10 @@
-//! What a session may have because of the way by which it came.
+//! Bounds of a session by the listener that accepted it.
 
 use crate::{Realm, RoleLimits, SessionKey};
 
 impl<H> Realm<H> {
-    /// Says what a session may have because of the way by which it came; what it may have, all in all. To be called
-    /// before its first message.
+    /// Sets the bounds that the session's listener gives; returns its effective bounds. To be called before its first
+    /// message.
     pub fn limit(&mut self, session: SessionKey, own: RoleLimits) -> RoleLimits {
         let Some(index) = self.sessions.find(session) else {
             return own;

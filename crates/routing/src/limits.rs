@@ -1,10 +1,10 @@
-//! What one realm and one session of it may hold.
+//! Bounds of one realm and of one session.
 
-/// Bounds of a realm. Reaching one is an ERROR to whoever asked for more, never a closed session.
+/// Bounds of a realm. Reaching one answers the request with an ERROR, and never closes the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Sessions in the realm; one more is refused at [`crate::Realm::join`].
+    /// Sessions in the realm; [`crate::Realm::join`] refuses another.
     pub sessions_max: usize,
     /// Subscriptions of one session; one more is `crosstie.error.subscriptions_max`.
     pub subscriptions_max: usize,
@@ -26,8 +26,8 @@ pub struct Limits {
     /// Bytes of one call that is kept whole, which is while it waits, where a longer one is
     /// `crosstie.error.kept_call_bytes_max`, and while it may go to another callee.
     pub kept_call_bytes_max: usize,
-    /// Bytes of all calls that are kept; beyond, a call is `crosstie.error.kept_calls_bytes_max`. The
-    /// last quarter is for callers that have less than their share.
+    /// Bytes of all calls that are kept; beyond, a call is `crosstie.error.kept_calls_bytes_max`. The last quarter is
+    /// for callers with less than their share.
     pub kept_calls_bytes_max: usize,
     /// Shapes of wildcard patterns of one length that the realm has subscriptions of, and likewise
     /// registrations: which of a pattern's components are empty. To match a URI costs a lookup for
@@ -36,20 +36,20 @@ pub struct Limits {
     /// Bytes of a topic or procedure, pattern or not; a longer one is `wamp.error.invalid_uri`.
     /// It also bounds the work of matching, which grows with the length of the URI.
     pub uri_bytes_max: usize,
-    /// No call stays open longer, whether it asked for a timeout or not; 0 means no such bound.
+    /// Maximum time that a call stays open, in milliseconds, with or without a timeout of its own; 0 means no bound.
     pub call_timeout_ms_max: u64,
-    /// Retained events in the realm; at one more the oldest goes.
+    /// Retained events in the realm; at one more the oldest is evicted.
     pub retained_events_max: usize,
-    /// Bytes of all retained events, with their topics and lists; beyond, the oldest go.
+    /// Bytes of all retained events, with their topics and lists; beyond, the oldest are evicted.
     pub retained_bytes_max: usize,
-    /// Bytes of one retained event; a longer one is `crosstie.error.retained_event_bytes_max`.
-    /// One subscription is sent no more bytes of retained events than this either.
+    /// Bytes of one retained event; a longer one is `crosstie.error.retained_event_bytes_max`. Also bounds the bytes of
+    /// retained events that one subscription is sent.
     pub retained_event_bytes_max: usize,
-    /// Retained events that one subscription is sent; it goes without the others.
+    /// Retained events that one subscription is sent; the others are skipped.
     pub retained_sent_max: usize,
-    /// Bytes of all recorded events, each counted in every history that it is in; beyond, the oldest go.
+    /// Bytes of all recorded events, each counted in every history that contains it; beyond, the oldest are evicted.
     pub history_bytes_max: usize,
-    /// Bytes of the events in one answer about them, unless the first has more alone.
+    /// Bytes of the events in one answer about them, unless the first event alone has more.
     pub history_answer_bytes_max: usize,
     /// Testaments of one session; one more is `crosstie.error.testaments_max`.
     pub testaments_max: usize,
@@ -60,9 +60,9 @@ pub struct Limits {
     pub definitions_max: usize,
     /// Bytes of one session's definitions, with 256 for each; more are `crosstie.error.definitions_bytes_max`.
     pub definitions_bytes_max: usize,
-    /// Definitions of all sessions; the last quarter is for those who have less than their share.
+    /// Definitions of all sessions; the last quarter is for sessions with less than their share.
     pub realm_definitions_max: usize,
-    /// Events that a session is to acknowledge and has not; at one more it is closed.
+    /// Unacknowledged events of a session; at one more it is closed.
     pub unacknowledged_events_max: usize,
     /// Bytes of them, with 192 for each; beyond, it is closed.
     pub unacknowledged_bytes_max: usize,

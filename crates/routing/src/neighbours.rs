@@ -9,13 +9,13 @@ use crate::across::NeighbourKey;
 use crate::keys::{CallKey, RegistrationKey};
 use crate::party::NeighbourIndex;
 
-/// Another node, from when it has been met until all that it left behind is gone.
+/// Another node, from its joining until its remains are removed.
 #[derive(Debug)]
 pub(crate) struct Neighbour {
     pub(crate) key: NeighbourKey,
-    /// It has gone, or is another one now: it is sent nothing more.
+    /// It has gone, or returned with another incarnation: it is sent nothing more.
     pub(crate) closing: bool,
-    /// The last number of a call that was made to it.
+    /// The last number of a call that was sent to it.
     pub(crate) invocation_last: u64,
     /// Open calls that it made.
     pub(crate) calls: Vec<CallKey>,
@@ -23,20 +23,20 @@ pub(crate) struct Neighbour {
     pub(crate) invocations: Vec<CallKey>,
     /// Registrations that it has a part in.
     pub(crate) offers: BTreeSet<RegistrationKey>,
-    /// The place of the registration that it is to be told of next; `None` when it knows all.
+    /// The place of the next registration to announce to it; `None` when it knows all.
     pub(crate) told: Option<u32>,
-    /// What it was asked and has not answered.
+    /// The number of a confirmation that it was asked for and has not sent.
     pub(crate) asked: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     slab: Slab<Neighbour>,
-    /// Those that are there.
+    /// Present nodes.
     by_key: BTreeMap<NeighbourKey, NeighbourIndex>,
-    /// Those that have gone and still hold something.
+    /// Nodes that have gone, and whose remains are not removed yet.
     leaving: VecDeque<NeighbourIndex>,
-    /// Those that are told of registrations.
+    /// Nodes that are being sent the registrations.
     pub(crate) telling: VecDeque<NeighbourIndex>,
 }
 
@@ -59,7 +59,7 @@ impl Neighbours {
         self.telling.push_back(index);
     }
 
-    /// From now on it is sent nothing, and serves nothing; what it holds is to be taken away.
+    /// Handles a node that has gone: it is sent nothing and serves nothing; its remains are to be removed.
     pub(crate) fn leave(&mut self, key: NeighbourKey) {
         if let Some(index) = self.by_key.remove(&key) {
             self[index].closing = true;
@@ -69,12 +69,12 @@ impl Neighbours {
         }
     }
 
-    /// One that has gone and still holds something.
+    /// A node that has gone and still has remains.
     pub(crate) fn leaving(&self) -> Option<NeighbourIndex> {
         self.leaving.front().copied()
     }
 
-    /// The one that left first holds nothing any more.
+    /// Removes the node that left first, whose remains are removed.
     pub(crate) fn remove_left(&mut self) {
         if let Some(index) = self.leaving.pop_front() {
             self.slab.remove(index.0 as usize);
@@ -85,7 +85,7 @@ impl Neighbours {
         self.by_key.get(&key).copied()
     }
 
-    /// Those that are there, in the order of their keys.
+    /// The present nodes, in the order of their keys.
     pub(crate) fn there(&self) -> impl Iterator<Item = NeighbourIndex> + use<'_> {
         self.by_key.values().copied()
     }
@@ -100,20 +100,20 @@ impl Neighbours {
         !self.by_key.is_empty()
     }
 
-    /// Whether somebody has not answered.
+    /// Whether a confirmation is outstanding.
     pub(crate) fn is_asked(&self) -> bool {
         let mut there = self.there();
         there.any(|index| self[index].asked.is_some())
     }
 
-    /// Open calls of all of them.
+    /// Number of their open calls.
     pub(crate) fn calls(&self) -> usize {
         let all = self.slab.iter();
         let open = all.map(|(_, neighbour)| neighbour.calls.len() + neighbour.invocations.len());
         open.sum()
     }
 
-    /// Their parts in registrations.
+    /// Number of their parts in registrations.
     pub(crate) fn offers(&self) -> usize {
         let all = self.slab.iter();
         all.map(|(_, neighbour)| neighbour.offers.len()).sum()

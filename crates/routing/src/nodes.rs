@@ -1,4 +1,4 @@
-//! A realm with others of its name on other nodes: what comes from them, and what they know.
+//! A realm in a cluster: inputs from the realm's other nodes.
 
 use crosstie_wamp::{MatchPolicy, SubscriptionId};
 
@@ -7,13 +7,12 @@ use crate::fault::error;
 use crate::sharding::hash;
 use crate::{Locality, NeighbourKey, Outbox, Pattern, Position, Publication, Realm, Time};
 
-/// What a session is told that has lost a registration and does not understand UNREGISTERED.
+/// The message to a session that has lost a registration and does not understand UNREGISTERED.
 const EVICTED: &str = "a procedure that it had registered is another node's";
 
 impl<H> Realm<H> {
-    /// From now on there may be others of the realm's name, which its outbox leads to: it tells that outbox
-    /// ([`Outbox::interest`]) what is wanted, and what is published ([`Outbox::publish_across`]).
-    /// `own` is what they know this node by.
+    /// Joins the cluster: from now on the realm announces its interest ([`Outbox::interest`]) and its publications
+    /// ([`Outbox::publish_across`]) to other nodes. `own` is the number by which they know this node.
     pub fn join_fabric(&mut self, own: u64, locality: Locality, out: &mut dyn Outbox<H>) {
         let scope = hash(&self.config.name);
         self.broker.join_fabric(own, scope, out);
@@ -24,18 +23,18 @@ impl<H> Realm<H> {
         }
     }
 
-    /// What is to have one callee has one, whatever becomes of the nodes: what grants it is behind [`Outbox::claim`]. Said after
-    /// [`Realm::join_fabric`], and before anybody joins.
+    /// Enforces `single` registrations across node failures by grants ([`Outbox::claim`]). To be called after
+    /// [`Realm::join_fabric`], and before any session joins.
     pub fn serve_singles_strictly(&mut self) {
         self.dealer.serve_singles_strictly();
     }
 
-    /// What was granted to this node lasts until then.
+    /// Extends the lease of this node's grants until then.
     pub fn handle_lease(&mut self, now: Time, until: Time) {
         self.dealer.handle_lease(now, until);
     }
 
-    /// Takes away what was granted, if that is over; to be called some times a second.
+    /// Removes granted registrations if the lease has expired; to be called some times a second.
     pub fn end_lease(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         self.dealer.end_lease(now);
         if self.has_backlog() {
@@ -43,7 +42,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// What [`Outbox::claim`] has asked for is granted, or is not.
+    /// Answers a claim of [`Outbox::claim`]: it is granted, or refused.
     pub fn handle_claimed(
         &mut self,
         now: Time,
@@ -57,9 +56,9 @@ impl<H> Realm<H> {
         self.settle(now, out);
     }
 
-    /// Another node is there: it is told which procedures are served here, and asked to serve calls.
+    /// Handles a node that has joined: it is told which procedures are served here, and may serve calls.
     pub fn join_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
-        // It is not to be told of what is lost.
+        // The node is not told of registrations that the expired lease removes.
         self.dealer.end_lease(now);
         self.sessions.neighbours.join(key);
         self.meet_known(key, out);
@@ -68,8 +67,8 @@ impl<H> Realm<H> {
         self.work(now, self.steps_at_once_max, out);
     }
 
-    /// Another node has gone, or what was between it and this one is lost: all calls between both end, now or in the
-    /// course of [`Realm::work`], and what it serves is found no more.
+    /// Handles a node that has gone, or whose connection lost a message. All calls between both end, now or in
+    /// [`Realm::work`], and its callees are not found any more.
     pub fn leave_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
         let (_, dealer, mut context) = self.split(now, out);
         dealer.leave_neighbour(&mut context, key);
@@ -78,7 +77,7 @@ impl<H> Realm<H> {
         self.work(now, self.steps_at_once_max, out);
     }
 
-    /// Takes what another node has said, in the order in which it did. Of one that has left it is ignored.
+    /// Handles a message of another node, in the order of sending. After the node has left, messages are ignored.
     pub fn handle_crossing(
         &mut self,
         now: Time,
@@ -109,7 +108,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Ends sessions that have lost a registration and do not understand that.
+    /// Ends sessions that have lost a registration and do not understand UNREGISTERED.
     pub(crate) fn end_evicted(&mut self, out: &mut dyn Outbox<H>) {
         for session in self.dealer.take_evicted() {
             if self.sessions[session].is_in() {
@@ -119,7 +118,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Takes an event that was published on another node, of that number; whether a subscription matched it.
+    /// Handles an event that was published on another node; returns whether a subscription matched it.
     pub fn handle_publication(
         &mut self,
         now: Time,
@@ -134,15 +133,15 @@ impl<H> Realm<H> {
         broker.publish_from_across(&mut context, publication)
     }
 
-    /// Other nodes know what was wanted at that position: who waits for it is subscribed, now or in the course of
-    /// [`Realm::work`].
+    /// Handles the notice that other nodes know the interest at that position: sessions that wait for it are
+    /// subscribed, now or in [`Realm::work`].
     pub fn handle_in_force(&mut self, now: Time, reached: Position, out: &mut dyn Outbox<H>) {
         self.broker.note_in_force(reached);
         self.work(now, self.steps_at_once_max, out);
     }
 
-    /// Who waits for what cannot be heard from other nodes is refused: where `is_denied` says so of a pattern. What was
-    /// wanted of it is over, and is asked for again with the next subscription.
+    /// Refuses sessions that wait for a pattern that this node may not receive from others, which `is_denied` tells.
+    /// The interest has ended, and is announced again with the next subscription.
     pub fn handle_denied(
         &mut self,
         now: Time,
@@ -153,12 +152,12 @@ impl<H> Realm<H> {
         broker.refuse_waiting(&mut context, is_denied);
     }
 
-    /// What a subscription is for.
+    /// The topic or pattern of a subscription.
     pub fn subscription(&self, id: SubscriptionId) -> Option<(MatchPolicy, &str)> {
         self.broker.pattern(id)
     }
 
-    /// Shows `visit` the handles of those whom an event of another node may be sent to, until it returns `false`
+    /// Shows `visit` the handles of the sessions that may receive another node's event, until it returns `false`
     /// ([`Realm::receivers`]).
     pub fn receivers_from_across(&self, topic: &str, visit: &mut dyn FnMut(&H) -> bool) {
         let mut show = |index| visit(&self.sessions[index].handle);

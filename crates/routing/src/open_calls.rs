@@ -1,15 +1,15 @@
-//! A stop waits for the calls that are open, and ends those that are not answered in time.
+//! A stop that waits for open calls, and ends those that are not answered in time.
 
 use crate::dealer::OpenCalls;
 use crate::fault::{Fault, error};
 use crate::{Outbox, Realm, Time};
 
-/// Calls that end under one taking of the realm, in steps.
+/// Maximum steps for ending calls while the realm's lock is held.
 const STEPS_MAX: u32 = 10_240;
 
 impl<H> Realm<H> {
-    /// The calls that are open now and that a session has made or serves whose handle is meant. Calls between other
-    /// nodes and sessions here count by the session. Looks at every open call: for a stop, not for a message.
+    /// The open calls whose caller or callee `is_meant` selects by its handle. Calls between other nodes and local
+    /// sessions count by the session. Examines every open call: for a stop, not for a message.
     pub fn open_calls(&self, is_meant: impl Fn(&H) -> bool) -> OpenCalls {
         self.dealer.open_calls(|party| {
             party
@@ -18,13 +18,13 @@ impl<H> Realm<H> {
         })
     }
 
-    /// Forgets calls among these that have been answered. It is empty as soon as all have been.
+    /// Forgets answered calls among these. The list is empty as soon as all are answered.
     pub fn forget_answered(&self, open: &mut OpenCalls) {
         self.dealer.forget_answered(open);
     }
 
-    /// Ends some of these calls with an ERROR to the caller. To be called until there are none, in turns between which
-    /// others have theirs.
+    /// Ends some of these calls with an ERROR to the caller. To be called until none is left, in turns between which
+    /// other sessions have theirs.
     pub fn end_open(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Where a realm puts what it wants sent.
+//! The interface through which a realm sends messages and requests work of its owner.
 
 use crosstie_wamp::{Dict, Message, PublicationId, RequestId, SessionId};
 
@@ -7,115 +7,115 @@ use crate::recall::Recall;
 use crate::recorded::{Recorded, RetainedEvent};
 use crate::{Action, Identity, Question, RefusalCause, RoleLimit, SessionKey};
 
-/// The way out of a realm. The caller of the realm implements it.
+/// The outputs of a realm. The realm's owner implements it.
 pub trait Outbox<H> {
-    /// Sends one message to one session, after everything sent to it before.
+    /// Sends one message to one session, after all earlier ones.
     fn send(&mut self, to: &H, message: &Message<'_>) -> Result<(), Refused>;
 
-    /// Sends one EVENT to many sessions, or to none; what is refused is dropped and counted by
-    /// the outbox. Implementations encode the event once per kind of receiver, when there is one.
+    /// Sends one EVENT to any number of sessions. Refused ones are dropped and counted by the outbox. Implementations
+    /// encode the event once per kind of receiver, if there is one.
     fn publish(&mut self, event: &Message<'_>, receivers: &mut dyn Iterator<Item = &H>);
 
-    /// Ends a session that can no longer be served correctly (its RESULT was refused). The realm
-    /// has forgotten it when the present call into the realm returns, and sends it nothing more;
-    /// the owner closes it, and a later `leave` of it does nothing.
+    /// Ends a session that can no longer be served correctly (its RESULT was refused). The realm has forgotten it when
+    /// the present call into the realm returns, and sends it nothing more. The owner closes it; a later `leave` of it
+    /// has no effect.
     fn close(&mut self, session: &H, reason: CloseReason);
 
-    /// Takes note of something that reached a bound and that nobody is told of.
+    /// Counts an event at a bound that no session is told of.
     fn note(&mut self, _what: Note, _count: usize) {}
 
-    /// The realm holds so many bytes more for a session than before, or less: what stays because it
-    /// asked for it, as its subscriptions do.
+    /// Changes the bytes that the realm holds for a session: for what it requested, such as its subscriptions.
     fn hold(&mut self, _session: &H, _delta: isize) {}
 
-    /// The realm keeps so many bytes that are no session's own: what its authorizers have decided.
+    /// Sets the bytes that the realm holds for no session: the cached decisions of authorizers.
     fn keep(&mut self, _bytes: usize) {}
 
-    /// A session is out of the realm, whichever way: for whoever keeps account of them.
+    /// A session has left the realm, for any reason.
     fn left(&mut self, _session: &H, _id: SessionId, _identity: &Identity) {}
 
-    /// A session that is out of the realm is to be told so, and why: one session has ended it for another.
+    /// A session has left the realm because another one ended it. The owner sends it GOODBYE with this reason.
     fn goodbye(&mut self, _session: &H, _reason: &str, _message: Option<&str>) {}
 
-    /// Sessions were ended for a logout: their remembered logins are to be forgotten before GOODBYE is sent.
+    /// Sessions were ended for a logout. The owner forgets their logins before it sends GOODBYE.
     fn logged_out(&mut self, _whose: LoggedOut<'_>) {}
 
-    /// A session is another connection's from now on: the one before is to be closed, if it is not, and what is held for the
-    /// session is the new one's.
+    /// A session was resumed on another connection. The owner closes the one before, if it is open, and moves the
+    /// session's held bytes to the new one.
     fn resumed(&mut self, _before: &H, _now: &H) {}
 
-    /// Whether there is so little memory that sessions that wait for their clients are given up.
+    /// Whether memory is so short that detached sessions are to be ended.
     fn is_short(&self) -> bool {
         false
     }
 
-    /// Adds what the owner knows of a session to what others may be told of it.
+    /// Adds the owner's details about a session to those that the meta API returns.
     fn describe(&self, _session: &H, _details: &mut Dict) {}
 
-    /// A session's role does not let it do something: for whoever keeps account of that.
+    /// A session's role does not allow an action; for the audit.
     fn denied(&mut self, _denial: &Denial<'_, H>) {}
 
-    /// The message that a session has sent is judged by an authorizer, which is to be asked this:
-    /// nothing has been done about the message, which comes again with what was said
-    /// ([`crate::Realm::handle_judged`]). Whoever gives a role an authorizer has to do this.
+    /// An authorizer has to judge a session's message. The owner asks it the question, and passes the message again
+    /// with the answer ([`crate::Realm::handle_judged`]); until then the message is not handled. Required if any role
+    /// has an authorizer.
     fn ask(&mut self, _session: &H, _question: Question) {}
 
-    /// An event is published that the realm's other nodes may have subscribers of; an error where that is no
-    /// reason to let it reach those here alone. What cannot be sent without anybody's fault is dropped and
-    /// counted. Said only after [`crate::Realm::join_fabric`], as what follows.
+    /// Publishes an event to the realm's other nodes. An error refuses the publication: it may not reach only local
+    /// subscribers. Other losses are dropped and counted. This method and the following ones are called only after
+    /// [`crate::Realm::join_fabric`].
     fn publish_across(&mut self, _publication: &Publication<'_>) -> Result<(), Uncrossed> {
         Ok(())
     }
 
-    /// The realm wants to be sent what matches a pattern, or does not any more; the position from which on that is
-    /// in force.
+    /// Announces or withdraws the interest in a pattern; returns the position at which that is in force.
     fn interest(&mut self, _pattern: Pattern<'_>, _begins: bool) -> Position {
         Position(0)
     }
 
-    /// Says something to one of the realm's other nodes, after everything that was said to it before.
+    /// Sends a message to one of the realm's other nodes, after all earlier ones.
     fn cross(&mut self, _to: NeighbourKey, _crossing: &Crossing<'_>) -> Result<(), Refused> {
         Err(Refused::Gone)
     }
 
-    /// A node's first callee of that is to be let in, and no other node's may be beside it: whoever may, is told by
-    /// [`crate::Realm::handle_claimed`]. Said, as the next one, after [`crate::Realm::serve_singles_strictly`].
+    /// Requests the grant to have the only callee of a pattern. The owner answers by [`crate::Realm::handle_claimed`].
+    /// Called only after [`crate::Realm::serve_singles_strictly`], as is the next one.
     fn claim(&mut self, _claim: u64, _pattern: Pattern<'_>) {}
 
-    /// This node has no callee of it any more.
+    /// Releases the grant: this node has no callee of the pattern any more.
     fn give_up(&mut self, _pattern: Pattern<'_>) {}
 
-    /// An event is to be recorded, in the log that has that place in [`crate::RealmConfig::history`]. Said where [`crate::RealmConfig::is_stored`].
+    /// Records an event in the log with that index in [`crate::RealmConfig::history`]. Called only with
+    /// [`crate::RealmConfig::is_stored`].
     fn record(&mut self, _log: usize, _event: Recorded) -> Result<(), Unrecorded> {
         Err(Unrecorded)
     }
 
-    /// An event is retained, and is to be there when the realm begins anew ([`crate::Realm::restore_retained`]); said, as
-    /// the next one, where [`crate::RealmConfig::stores_retained`].
+    /// Stores a retained event, to be restored when the realm begins anew ([`crate::Realm::restore_retained`]). Called
+    /// only with [`crate::RealmConfig::stores_retained`], as is the next one.
     fn retain(&mut self, _event: RetainedEvent) {}
 
-    /// The retained event of that number is none any more.
+    /// Removes the retained event with that number from the store.
     fn forget_retained(&mut self, _number: u64) {}
 
-    /// When everything is stored that was recorded or retained before, or cannot be, that is for [`crate::Realm::handle_stored`].
+    /// Requests a call of [`crate::Realm::handle_stored`] once all earlier recorded and retained events are stored, or
+    /// have failed.
     fn acknowledge(&mut self, _acknowledgement: Acknowledgement) {}
 
-    /// Somebody asks for recorded events, those included that were recorded before this: the answer is for
-    /// [`crate::Realm::handle_recalled`]. The error says why there will be none.
+    /// Requests recorded events, earlier ones of this node included. The owner answers by
+    /// [`crate::Realm::handle_recalled`]. The error says why there will be no answer.
     fn recall(&mut self, _recall: Recall) -> Result<(), &'static str> {
         Err("there is no store")
     }
 
-    /// Whether what is published to a topic stays on this node.
+    /// Whether publications to a topic stay on this node.
     fn is_local(&self, _topic: &str) -> bool {
         false
     }
 
-    /// The realm holds so many bytes more for its other nodes than before, or less.
+    /// Changes the bytes that the realm holds for its other nodes.
     fn hold_across(&mut self, _delta: isize) {}
 }
 
-/// A publication that is answered when it is stored.
+/// A publication whose PUBLISHED is deferred until it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     pub session: SessionKey,
@@ -123,11 +123,11 @@ pub struct Acknowledgement {
     pub publication: PublicationId,
 }
 
-/// A store has no room for an event.
+/// The store has no room for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unrecorded;
 
-/// Something that a session may not do.
+/// A refused action of a session.
 #[derive(Debug)]
 pub struct Denial<'d, H> {
     pub handle: &'d H,
@@ -138,57 +138,57 @@ pub struct Denial<'d, H> {
     pub cause: RefusalCause,
 }
 
-/// What became of events at a bound of the realm.
+/// Events at a bound of the realm, which are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// Retained events went to make room for newer ones.
+    /// Retained events were evicted for newer ones.
     RetainedEvicted,
-    /// A subscription went without some of the retained events that it asked for.
+    /// A subscription was not sent some of its retained events.
     RetainedNotSent,
-    /// Recorded events went before their time, because all of them had too many bytes.
+    /// Recorded events were evicted early, because all of them had too many bytes.
     HistoryEvicted,
-    /// An event has more bytes than all that are recorded may have, and is not.
+    /// An event exceeds the bound of all recorded events, and was not recorded.
     HistoryNotKept,
-    /// Another node's part in a registration was not taken: it is malformed, or one too many.
+    /// Another node's part in a registration was refused: it is malformed, or one too many.
     OfferRefused,
-    /// What was asked of all nodes is answered without some of them.
+    /// A question to all nodes was answered without some of them.
     AnswerPartial,
-    /// What another node has found no room here: nobody is told when it ends with its node.
+    /// Another node's entry found no room in the index: its end will not be announced if its node dies.
     EndUnknown,
-    /// A testament that another node has handed over found no room here: it is not published if that node dies.
+    /// Another node's testament found no room here: it will not be published if that node dies.
     TestamentRefused,
-    /// An event that another node retains was not taken: it is malformed, too long, or of a time that is yet to come.
+    /// Another node's retained event was refused: it is malformed, too long, or from the future.
     RetainedRefused,
-    /// Somebody was refused something at a bound of its role.
+    /// A session was refused at a bound of its role.
     RoleLimit(RoleLimit),
 }
 
-/// Why an outbox did not take a message.
+/// Why an outbox refused a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The session's queue is full.
     Full,
     /// The session is closed already.
     Gone,
-    /// The message is longer than the session's peer takes.
+    /// The message exceeds the message size limit of the session's peer.
     TooLong,
-    /// The payload cannot be written in the session's serializer; the text says why.
+    /// The session's serializer cannot represent the payload; the text says why.
     Unrepresentable(&'static str),
 }
 
-/// Why a session is to be closed by its owner.
+/// Why the owner has to close a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// An answer (RESULT, ERROR, SUBSCRIBED and the like) found its queue full: the peer cannot
-    /// be told the truth any more, and would wait for it for ever.
+    /// An answer (RESULT, ERROR, SUBSCRIBED and the like) found the session's queue full. Without the answer the peer
+    /// would wait for ever.
     ResultRefused,
-    /// It has more events to acknowledge than it may, or its queue has no room for the first of them.
+    /// The session exceeds its bound of unacknowledged events, or its queue has no room for the first of them.
     Unacknowledged,
 }
 
-/// Those whose logins are forgotten.
+/// The principals whose logins are forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggedOut<'a> {
     Authid(&'a str),

@@ -41,7 +41,7 @@ pub(crate) fn fits(pattern: &str, uri: &str) -> bool {
     }
 }
 
-/// The part of a pattern that every URI it matches begins with.
+/// The beginning that all URIs matching a pattern have in common.
 pub(crate) fn common_beginning(policy: MatchPolicy, pattern: &str) -> &str {
     if policy != MatchPolicy::Wildcard {
         return pattern;
@@ -49,7 +49,7 @@ pub(crate) fn common_beginning(policy: MatchPolicy, pattern: &str) -> &str {
     if pattern.starts_with('.') {
         return "";
     }
-    // Up to and with the dot before the first empty component.
+    // Up to and including the dot before the first empty component.
     pattern.find("..").map_or(pattern, |at| &pattern[..=at])
 }
 

@@ -1,14 +1,14 @@
-//! Who makes and serves calls: a session, or another node of the realm.
+//! The parties of a call: a session, or another node of the realm.
 
 use crate::identity::SessionIndex;
 
-/// A session's place in its table, or with the highest bit a neighbour's in the other one.
+/// A session's index in its table, or with the highest bit set a neighbour's in the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Party(u32);
 
 const NEIGHBOUR: u32 = 1 << 31;
 
-/// A neighbour's place in the table, for references that end with it.
+/// A neighbour's index in its table. References with it end with the neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NeighbourIndex(pub(crate) u32);
 
@@ -18,7 +18,7 @@ impl Party {
         (self.0 & NEIGHBOUR != 0).then_some(NeighbourIndex(self.0 & !NEIGHBOUR))
     }
 
-    /// In the one table or the other.
+    /// The index in its table.
     #[inline]
     pub(crate) fn place(self) -> usize {
         (self.0 & !NEIGHBOUR) as usize

@@ -1,8 +1,8 @@
-//! URIs and URI patterns to values: which subscriptions or registrations a URI reaches.
+//! A map from URIs and URI patterns to values: finds the subscriptions or registrations that a URI matches.
 //!
-//! Exact patterns are one hash lookup. Prefixes are one lookup per length that occurs among
-//! them, which is a handful in practice and at most the length of the URI. Wildcards are one lookup
-//! per shape that occurs among them ([`crate::wildcard`]).
+//! Exact patterns are one hash lookup. Prefixes are one lookup per length that occurs among them, which is a handful in
+//! practice and at most the length of the URI. Wildcards are one lookup per shape that occurs among them
+//! ([`crate::wildcard`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl<V: Copy> PatternMap<V> {
         }
     }
 
-    /// Sets the value of a pattern, in place of the one it had.
+    /// Sets the value of a pattern, and replaces the one before.
     pub(crate) fn insert(&mut self, policy: MatchPolicy, pattern: Arc<str>, value: V) {
         match policy {
             MatchPolicy::Exact => {
@@ -78,8 +78,8 @@ impl<V: Copy> PatternMap<V> {
         }
     }
 
-    // Always in line, as what else a message passes on its way: a compiler that counts what a function has grown by stops
-    // somewhere, and each that it leaves out costs a message 10 to 20 instructions.
+    // Always inlined, as are other functions on a message's path. The compiler stops inlining when a function has grown
+    // enough, and each call that it leaves costs a message 10 to 20 instructions.
     #[inline(always)]
     pub(crate) fn exact(&self, uri: &str) -> Option<V> {
         self.exact.get(uri).copied()
@@ -93,8 +93,7 @@ impl<V: Copy> PatternMap<V> {
         self.wildcards.best(uri, steps)
     }
 
-    /// Whether a pattern may be added without more than so many shapes of wildcard patterns of its
-    /// length.
+    /// Whether a pattern may be added without exceeding that many shapes of wildcard patterns of its length.
     pub(crate) fn check_room(
         &self,
         policy: MatchPolicy,
@@ -111,7 +110,7 @@ impl<V: Copy> PatternMap<V> {
         Err(Fault::new(error::WILDCARD_SHAPES_MAX, text))
     }
 
-    /// Calls `found` for the value of every pattern that matches `uri`, exact ones left out.
+    /// Calls `found` for the value of every pattern, exact ones excepted, that matches `uri`.
     #[inline(always)]
     pub(crate) fn for_each_pattern(&self, uri: &str, steps: &mut u32, mut found: impl FnMut(V)) {
         if self.prefixes.is_empty() && self.wildcards.is_empty() {

@@ -1,8 +1,7 @@
-//! Chance from a seed: session and publication ids, hash keys, and the `random` invocation policy.
+//! Random numbers from a seed: session and publication ids, hash keys, and the `random` invocation policy.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna), seeded through SplitMix64 as its authors
-//! ask. It is fast and well distributed, and no secret rests on it: ids in WAMP identify, they do
-//! not authorize.
+//! The generator is xoshiro256++ (Blackman and Vigna), seeded through SplitMix64 as its authors ask. It is fast and
+//! well distributed. No secret depends on it: ids in WAMP identify, they do not authorize.
 
 use crosstie_wamp::{PublicationId, SessionId};
 
@@ -35,7 +34,7 @@ impl Random {
         PublicationId(self.id())
     }
 
-    /// A hasher whose collisions nobody can plan who does not know the seed.
+    /// A hasher whose collisions cannot be planned without knowledge of the seed.
     pub(crate) fn hash_keys(&mut self) -> ahash::RandomState {
         ahash::RandomState::with_seeds(self.next(), self.next(), self.next(), self.next())
     }

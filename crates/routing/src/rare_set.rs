@@ -1,12 +1,11 @@
-//! A set that most of its owners have nothing in.
+//! A set that is empty for most of its owners.
 
 use std::hash::Hash;
 
 use crosstie_collections::GrowingMap;
 use rustc_hash::FxBuildHasher;
 
-/// One word while it is empty, where a hash set takes four. Its longest insertion is bounded
-/// ([`GrowingMap`]).
+/// One word while it is empty, whereas a hash set takes four. Its longest insertion is bounded ([`GrowingMap`]).
 #[derive(Debug)]
 pub(crate) struct RareSet<K>(Option<Box<GrowingMap<K, (), FxBuildHasher>>>);
 
@@ -28,7 +27,7 @@ impl<K: Eq + Hash> RareSet<K> {
         set.insert(key, ());
     }
 
-    /// Whether it was there.
+    /// Removes a key; returns whether it was present.
     pub(crate) fn remove(&mut self, key: &K) -> bool {
         let Some(set) = &mut self.0 else {
             return false;
@@ -40,7 +39,7 @@ impl<K: Eq + Hash> RareSet<K> {
         was_there
     }
 
-    /// Some of it, at most so many.
+    /// At most that many of its keys.
     pub(crate) fn some(&self, count_max: usize) -> Vec<K>
     where
         K: Copy,
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_it_comes_out() {
+    fn every_inserted_key_is_found_once() {
         let mut set = RareSet::new();
         assert!(!set.remove(&1) && !set.contains(&1));
         (0..3).for_each(|key| set.insert(key));

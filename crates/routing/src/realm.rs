@@ -1,4 +1,4 @@
-//! The realm: what comes in, and which part of it decides.
+//! The realm: receives every input, and dispatches it to the part that handles it.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -24,7 +24,7 @@ use crate::{
     Role, SessionKey, Time, Verdict, Violation,
 };
 
-/// One realm. `H` is how its owner names a session to its [`Outbox`].
+/// One realm. `H` is the type by which its owner names a session to its [`Outbox`].
 #[derive(Debug)]
 pub struct Realm<H> {
     pub(crate) config: RealmConfig,
@@ -35,28 +35,28 @@ pub struct Realm<H> {
     pub(crate) random: Random,
     pub(crate) events: MetaEvents,
     pub(crate) killings: VecDeque<Killing>,
-    /// What sessions say of procedures, topics and errors.
+    /// Sessions' definitions of procedures, topics and errors.
     pub(crate) reflection: Reflection,
     pub(crate) gatherings: Gatherings,
-    /// What other nodes have, for those who are told of its end.
+    /// The index of other nodes' entries, for meta events about their ends.
     pub(crate) known: Known,
     pub(crate) entrusted: Entrusted,
     pub(crate) entrusting: Entrusting,
-    /// Nodes that are told of all retained events, and behind which topic they are told of more.
+    /// Nodes that are being sent all retained events, and the topic after which the next part begins.
     pub(crate) sharing: VecDeque<(NeighbourKey, Option<String>)>,
     pub(crate) steps: u32,
     pub(crate) detached: Detached,
-    /// Sessions that have left and still hold something. The last one is the first: what it holds is
-    /// mostly little, and who calls it is not to wait for what others have left before.
+    /// Sessions that have left and still hold something. The latest comes first: it mostly holds little, and its owner
+    /// should not wait for the remains of the others.
     leaving: VecDeque<SessionIndex>,
-    /// Those of them that have no calls and registrations any more.
+    /// Those among them without calls and registrations.
     without_calls: VecDeque<SessionIndex>,
-    /// What an input does at once of that: all, for most of them.
+    /// Maximum steps of that work within one input: for most sessions, all of it.
     pub(crate) steps_at_once_max: u32,
 }
 
 impl<H> Realm<H> {
-    /// An empty realm. Ids, hash keys and the `random` invocation policy follow from `seed`.
+    /// Creates an empty realm. Ids, hash keys and the `random` invocation policy follow from `seed`.
     pub fn new(config: RealmConfig, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let roles = Roles::new(&config.roles, config.session_limits, &mut random);
@@ -86,14 +86,12 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Says what its time 0 was, in microseconds since 1970: the meta API tells since when there are
-    /// subscriptions and registrations.
+    /// Sets the wall-clock time of the realm's time 0, in microseconds since 1970. The meta API reports creation times.
     pub fn set_epoch(&mut self, unix_us: u64) {
         self.events.set_epoch(unix_us);
     }
 
-    /// Lets an authenticated session in. Its owner then sends it WELCOME, before any message
-    /// that the realm sends to it.
+    /// Lets an authenticated session in. Its owner then sends it WELCOME, before any message of the realm to it.
     pub fn join(
         &mut self,
         now: Time,
@@ -104,7 +102,7 @@ impl<H> Realm<H> {
         self.join_as(None, now, handle, identity, features)
     }
 
-    /// The same for a session that was told its id before; where somebody else has it, it gets another.
+    /// The same for a session that was told its id before; if the id is in use, it gets another.
     pub fn join_as(
         &mut self,
         id: Option<SessionId>,
@@ -135,9 +133,9 @@ impl<H> Realm<H> {
         Ok(joined)
     }
 
-    /// Takes a message from a session. After a [`Violation`] the owner sends ABORT and leaves.
+    /// Handles a message from a session. After a [`Violation`] the owner sends ABORT and leaves.
     ///
-    /// A message of a session that is gone (the realm had it closed) is ignored.
+    /// A message of a session that has left (the realm closed it) is ignored.
     pub fn handle(
         &mut self,
         now: Time,
@@ -153,7 +151,7 @@ impl<H> Realm<H> {
         outcome
     }
 
-    /// Takes a message from a session again, now that an authorizer has been asked about it.
+    /// Handles a message again, with its authorizer's answer.
     pub fn handle_judged(
         &mut self,
         now: Time,
@@ -168,9 +166,9 @@ impl<H> Realm<H> {
         outcome
     }
 
-    /// Whether a session's authorizer might wait for itself: those who serve it have an authorizer, too,
-    /// and so on, and one of them has the session's own role. It is not to be asked then, because nothing
-    /// is taken from a session that is being judged.
+    /// Whether a session's authorizer might wait for itself. That is the case if a callee of the authorizer, or of that
+    /// callee's own authorizer and so on, has the session's role. Then it must not be asked, because a session that is
+    /// being judged cannot answer.
     pub fn waits_for_itself(&self, session: SessionKey) -> bool {
         let Some(index) = self.sessions.find(session) else {
             return false;
@@ -197,8 +195,8 @@ impl<H> Realm<H> {
         is_own
     }
 
-    /// Takes a session out. From now on it is sent nothing, and serves nothing; the calls that it made
-    /// or serves end, and what else it holds goes, now or in the course of [`Realm::work`].
+    /// Takes a session out. From now on it is sent nothing and serves nothing. Its calls end, and its other holdings
+    /// are removed, now or in [`Realm::work`].
     pub fn leave(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
         let Some(index) = self.sessions.find(session) else {
             return;
@@ -207,19 +205,19 @@ impl<H> Realm<H> {
         self.work(now, self.steps_at_once_max, out);
     }
 
-    /// Does what was due until `now`, or a turn's worth of it: [`Realm::next_timeout`] says when to go
-    /// on. To be called when that has come.
+    /// Does the work that was due until `now`, or a turn's worth of it. To be called when [`Realm::next_timeout`] has
+    /// come; that also tells when to continue.
     pub fn handle_timeout(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         self.work(now, STEPS_PER_TURN_MAX, out);
     }
 
-    /// Has inputs do no more than so many steps of what sessions leave behind, instead of a tenth of a
-    /// millisecond's: for simulations, in which they leave little.
+    /// Limits the steps that an input spends on the remains of sessions, in place of a tenth of a millisecond's: for
+    /// simulations, whose sessions leave little.
     pub fn set_steps_at_once_max(&mut self, steps_max: u32) {
         self.steps_at_once_max = steps_max;
     }
 
-    /// Whether there is something to do for [`Realm::work`] beside what has a time of its own.
+    /// Whether [`Realm::work`] has something to do, apart from timeouts.
     pub fn has_backlog(&self) -> bool {
         !(self.leaving.is_empty()
             && self.without_calls.is_empty()
@@ -231,8 +229,8 @@ impl<H> Realm<H> {
             || self.dealer.has_backlog_across(&self.sessions)
     }
 
-    /// Does a part of what is left to be done, of so many steps or a few more: for sessions that have
-    /// left, and for calls whose time is over.
+    /// Does a part of the pending work, for about that many steps: for sessions that have left, and calls whose
+    /// timeouts have expired.
     #[cold]
     #[inline(never)]
     pub fn work(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
@@ -241,10 +239,10 @@ impl<H> Realm<H> {
         self.steps = self.steps.saturating_add(before);
     }
 
-    /// The same, where no steps have been counted before.
+    /// The same, with `steps` counted from 0.
     fn work_until(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
         loop {
-            // Whoever was closed for what was done leaves, too.
+            // Sessions that this work has closed leave, too.
             self.leave_closed(out);
             self.end_evicted(out);
             self.give_up_detached(now, out);
@@ -271,7 +269,7 @@ impl<H> Realm<H> {
                 }
                 continue;
             }
-            // Callees that those who leave have kept busy are all free now, and nobody is about to leave.
+            // All callees that were busy for leaving sessions are free now, and no session is about to leave.
             if may_start && dealer.has_stirred() && dealer.start_waiting(&mut context, left) {
                 continue;
             }
@@ -291,7 +289,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Forgets a session that has left and holds nothing any more.
+    /// Removes a session that has left and holds nothing any more.
     fn remove_left(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
         self.without_calls.pop_front();
         let session = self.sessions.remove(index);
@@ -307,19 +305,19 @@ impl<H> Realm<H> {
         self.tell_left(&session);
     }
 
-    /// What was done since this was last asked, in steps of 50 to 100 ns: a receiver, a pattern that
-    /// was compared, a call that ended. An input costs its owner something beside them.
+    /// Returns the steps since the last call, of 50 to 100 ns each: a receiver, a compared pattern, an ended call. An
+    /// input has a base cost beside them.
     pub fn take_steps(&mut self) -> u32 {
         mem::take(&mut self.steps)
     }
 
-    /// The same, without beginning anew.
+    /// The same, without resetting them.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// The sessions at some places of the realm's table, which has [`Realm::places`]: whoever wants to
-    /// see many of them looks at a part at a time.
+    /// The sessions at some places of the realm's table, out of [`Realm::places`]. A caller that needs many of them
+    /// reads one part at a time.
     pub fn sessions_at(&self, places: Range<usize>) -> impl Iterator<Item = SessionView<'_, H>> {
         let sessions = places.filter_map(|place| self.sessions.at(place));
         sessions.map(|(index, session)| SessionView {
@@ -333,17 +331,17 @@ impl<H> Realm<H> {
         })
     }
 
-    /// How many places the table of sessions has, taken or not.
+    /// Size of the table of sessions.
     pub fn places(&self) -> usize {
         self.sessions.places()
     }
 
-    /// Whether the session that `key` names is in the realm.
+    /// Whether the session of `key` is in the realm.
     pub fn has(&self, key: SessionKey) -> bool {
         self.sessions.find(key).is_some()
     }
 
-    /// How many sessions have the role of that name; `None` if there is no such role.
+    /// Number of sessions with the role of that name; `None` if there is no such role.
     pub fn role_sessions(&self, name: &str) -> Option<usize> {
         Some(self.roles.sessions(self.roles.find(name)?))
     }
@@ -360,7 +358,7 @@ impl<H> Realm<H> {
         times.into_iter().flatten().min()
     }
 
-    /// How the realm was set up.
+    /// The realm's configuration.
     pub fn config(&self) -> &RealmConfig {
         &self.config
     }
@@ -370,12 +368,12 @@ impl<H> Realm<H> {
         self.sessions.joined().map(|(_, session)| &session.handle)
     }
 
-    /// What is kept of what authorizers have decided.
+    /// Counts of cached authorizer decisions.
     pub fn decisions(&self) -> Decisions {
         self.roles.decisions()
     }
 
-    /// Whether nothing at all is held, but for retained events, which outlive their publishers.
+    /// Whether the realm is empty, except for retained events, which outlive their publishers.
     pub fn is_idle(&self) -> bool {
         let RealmCounts {
             sessions,
@@ -391,8 +389,8 @@ impl<H> Realm<H> {
             && !self.has_backlog()
     }
 
-    /// Asserts that all tables mirror each other. It walks everything the realm holds, and is for
-    /// tests and simulations to call after each input.
+    /// Asserts that all tables agree. Walks everything that the realm holds: for tests and simulations to call after
+    /// each input.
     pub fn check_invariants(&self) {
         self.sessions.check_invariants();
         self.check_detached();
@@ -404,7 +402,7 @@ impl<H> Realm<H> {
         self.entrusted.check_invariants();
     }
 
-    /// The role of that name; the one that every realm has is there from its first session on.
+    /// The role of that name. The role `trusted` is created for its first session.
     fn find_role(&mut self, name: &str) -> Option<RoleIndex> {
         let found = self.roles.find(name);
         if found.is_none() && name == Role::TRUSTED {
@@ -414,8 +412,8 @@ impl<H> Realm<H> {
         found
     }
 
-    /// Has the sessions leave that were closed while the present input was handled, and calls start that
-    /// have waited. To end calls may close another session, whose queue is too full to be told.
+    /// Removes the sessions that the present input has closed, and starts queued calls. Ending calls may close further
+    /// sessions, whose queues are full.
     #[inline]
     pub(crate) fn remove_closed(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         if self.sessions.has_doomed() || self.dealer.has_stirred() {
@@ -429,8 +427,8 @@ impl<H> Realm<H> {
         }
     }
 
-    /// From now on the session is sent nothing, serves nothing and is found by nobody. What it holds is
-    /// for [`Realm::work`].
+    /// Begins to remove a session: from now on it is sent nothing, serves nothing and cannot be found. [`Realm::work`]
+    /// removes its holdings.
     pub(crate) fn begin_leave(&mut self, index: SessionIndex, out: &mut dyn Outbox<H>) {
         self.sessions.leave(index);
         self.leaving.push_front(index);
@@ -464,17 +462,17 @@ impl<H> Realm<H> {
     }
 }
 
-/// Those who serve an authorizer are looked at up to so many.
+/// Maximum number of callees of an authorizer that are examined.
 const CALLEES_SEEN_MAX: usize = 64;
 
 /// About a tenth of a millisecond.
 const STEPS_AT_ONCE_MAX: u32 = 1_024;
 
-/// What is done of what has come due under one taking of the realm: short, because a thread that serves
-/// fifty of the sessions that leave at once waits for as many such turns.
+/// Maximum steps of due work while the realm's lock is held. Short, because a thread that serves fifty of the sessions
+/// that leave at once waits for as many such turns.
 const STEPS_PER_TURN_MAX: u32 = 2_048;
 
-/// A session, to be looked at.
+/// A read-only view of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionView<'r, H> {
     pub handle: &'r H,
@@ -483,6 +481,6 @@ pub struct SessionView<'r, H> {
     pub joined: Time,
     pub subscriptions: usize,
     pub registrations: usize,
-    /// Calls that it made and that wait for their last answer.
+    /// Calls that it made and that have no final answer yet.
     pub calls: usize,
 }

@@ -1,5 +1,5 @@
-//! A question about recorded events, wherever these are: a state machine that is offered events and says when it has
-//! enough.
+//! A query for recorded events, independent of their storage: a state machine that is offered events and tells when it
+//! has enough.
 //!
 //! 1. [`Recall::publications`] are to be found first, if there are any; [`Recall::places`] says which events lie
 //!    between them.
@@ -17,7 +17,7 @@ use crate::fault::{Fault, error};
 use crate::identity::{Identity, SessionKey};
 use crate::recorded::Recorded;
 
-/// Which events somebody asks for, and those that were found.
+/// A query for recorded events, and the events found so far.
 #[derive(Debug)]
 pub struct Recall {
     pub(crate) asker: SessionKey,
@@ -27,7 +27,7 @@ pub struct Recall {
     pub(crate) authrole: Arc<str>,
     pub(crate) realm: String,
     pub(crate) subscription: SubscriptionId,
-    /// The place of what is recorded among the realm's recordings.
+    /// The index of the log among the realm's recordings.
     pub(crate) log: usize,
     pub(crate) filter: Filter,
     pub(crate) bytes_max: usize,
@@ -36,10 +36,10 @@ pub struct Recall {
     pub(crate) is_complete: bool,
 }
 
-/// What they must have in common.
+/// The conditions that events must meet.
 #[derive(Debug)]
 pub(crate) struct Filter {
-    /// Since 1970, in microseconds; the end is not included.
+    /// Publication time in microseconds since 1970; the end is excluded.
     pub(crate) times: Range<u64>,
     pub(crate) publications: [Option<PublicationId>; 4],
     pub(crate) topic: Option<Box<str>>,
@@ -47,7 +47,7 @@ pub(crate) struct Filter {
     pub(crate) newest_first: bool,
 }
 
-/// The arguments that are [`Recall::publications`].
+/// The arguments that name [`Recall::publications`].
 pub(crate) const BOUNDS: [&str; 4] = [
     "from_publication",
     "after_publication",
@@ -55,7 +55,7 @@ pub(crate) const BOUNDS: [&str; 4] = [
     "before_publication",
 ];
 
-/// What a [`Recall`] is answered with.
+/// The answer of a [`Recall`].
 #[derive(Debug)]
 pub struct Recalled {
     pub(crate) asker: SessionKey,
@@ -66,19 +66,19 @@ pub struct Recalled {
 }
 
 impl Recalled {
-    /// Who has asked.
+    /// The caller.
     pub fn asker(&self) -> SessionKey {
         self.asker
     }
 }
 
 impl Recall {
-    /// Who asks.
+    /// The caller.
     pub fn asker(&self) -> SessionKey {
         self.asker
     }
 
-    /// The place of what is recorded among the realm's [`crate::RealmConfig::history`].
+    /// The index of the log in [`crate::RealmConfig::history`].
     pub fn log(&self) -> usize {
         self.log
     }
@@ -88,12 +88,12 @@ impl Recall {
         self.filter.newest_first
     }
 
-    /// Events of other times will not be taken: microseconds since 1970.
+    /// The range of accepted times, in microseconds since 1970.
     pub fn times(&self) -> &Range<u64> {
         &self.filter.times
     }
 
-    /// Publications whose places are to be known first.
+    /// Publications whose places must be found first.
     pub fn publications(&self) -> [Option<PublicationId>; 4] {
         self.filter.publications
     }
@@ -103,8 +103,8 @@ impl Recall {
         self.filter.publications.iter().any(Option::is_some)
     }
 
-    /// Those of all places that are asked for, when the publications were found at some. The name of one that was not
-    /// is the error, for [`Recall::fail_without`].
+    /// The range of places to be offered, given the places of the found publications. The error is the argument whose
+    /// publication was not found, for [`Recall::fail_without`].
     pub fn places(&self, found: [Option<u64>; 4], all: Range<u64>) -> Result<Range<u64>, usize> {
         let asked = self.filter.publications.iter().zip(&found);
         let mut missing = asked.enumerate();
@@ -119,7 +119,7 @@ impl Recall {
         Ok(first..end.max(first))
     }
 
-    /// Offers the next event; breaks when there is no need for more.
+    /// Offers the next event; breaks when no more are needed.
     pub fn offer(&mut self, event: &Recorded) -> ControlFlow<()> {
         if !self.admits(event) {
             return ControlFlow::Continue(());
@@ -137,11 +137,11 @@ impl Recall {
         }
     }
 
-    /// Writes the answer, in the caller's serializer.
+    /// Writes the answer in the caller's serializer.
     pub fn end(mut self) -> Recalled {
         let found = Value::List(std::mem::take(&mut self.found));
         let mut arguments = Vec::with_capacity(64);
-        // Only numbers that are none have no form in a serializer, and here are none of them.
+        // Only NaN and infinities have no form in a serializer, and here are none.
         let list = Value::List(vec![found]);
         let written = codec::encode_value(&list, self.serializer, &mut arguments);
         debug_assert!(written.is_ok(), "a value has no form");
@@ -153,7 +153,7 @@ impl Recall {
         self.answered(Ok((arguments, keywords)))
     }
 
-    /// One of the publications, by its place, is not there.
+    /// Fails because one of the publications, given by its index, was not found.
     pub fn fail_without(self, which: usize) -> Recalled {
         let (name, id) = (BOUNDS[which], self.filter.publications[which]);
         let id = id.map_or(0, |id| id.0);
@@ -161,7 +161,7 @@ impl Recall {
         self.answered(Err(Fault::new(error::INVALID_ARGUMENT, text)))
     }
 
-    /// The events cannot be had; why.
+    /// Fails because the events cannot be read; `text` says why.
     pub fn fail(self, text: String) -> Recalled {
         self.answered(Err(Fault::new(error::HISTORY_UNAVAILABLE, text)))
     }
@@ -231,7 +231,7 @@ fn described(event: &Recorded, subscription: SubscriptionId, realm: &str) -> Val
     )
 }
 
-/// A part of a payload, which was looked through when it came.
+/// A part of a payload that was validated when it arrived.
 fn value(serializer: Serializer, bytes: &[u8], absent: Value) -> Value {
     match bytes {
         [] => absent,

@@ -1,4 +1,4 @@
-//! A look ahead: whom a message may reach, before it is routed.
+//! A look ahead: the sessions that a message may reach, before it is routed.
 
 use crosstie_wamp::{Message, MessageType};
 
@@ -6,12 +6,11 @@ use crate::identity::SessionIndex;
 use crate::{Realm, SessionKey};
 
 impl<H> Realm<H> {
-    /// Shows `visit` the handles of the sessions that the payload of `message` may be sent to,
-    /// until it returns `false`. Nothing is changed, and nothing is promised: a session may be
-    /// shown twice or not be sent the message after all.
+    /// Shows `visit` the handles of the sessions that the payload of `message` may be sent to, until it returns
+    /// `false`. Nothing is changed, and the result is a hint: a session may be shown twice, or not be sent the message
+    /// after all.
     ///
-    /// It is for an owner that prepares what it sends (a transcoded payload) while the realm is
-    /// free for others.
+    /// For owners that prepare messages (a transcoded payload) while other sessions use the realm.
     pub fn receivers(
         &self,
         from: SessionKey,

@@ -1,23 +1,23 @@
-//! A publication that is recorded, wherever that is.
+//! A recorded publication, independent of its storage.
 
 use crosstie_wamp::{Dict, PublicationId, Receivers, Serializer, SessionId};
 
 use crate::identity::Identity;
 use crate::weight::dict_bytes;
 
-/// What an event takes in memory beside its bytes, roughly.
+/// Approximate memory of an event beside its bytes.
 const EVENT_BYTES: usize = 256;
 
-/// A publication as it was.
+/// A recorded publication.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
     pub publication: PublicationId,
-    /// When, in microseconds since 1970.
+    /// When it was published, in microseconds since 1970.
     pub unix_us: u64,
-    /// Who published, where that may be told.
+    /// The publisher, if disclosed.
     pub publisher: Option<(SessionId, Identity)>,
     pub topic: Box<str>,
-    /// Whom it may reach, by authid and authrole; `None` means everybody.
+    /// The authids and authroles that may receive it; `None` means all.
     pub receivers: Option<Box<Receivers>>,
     pub passthru: Option<Box<Dict>>,
     pub serializer: Serializer,
@@ -31,19 +31,19 @@ pub struct Recorded {
 pub struct RetainedEvent {
     /// Later ones have higher numbers.
     pub number: u64,
-    /// When it ends by itself, in microseconds since 1970.
+    /// When it expires, in microseconds since 1970.
     pub ends_us: Option<u64>,
     pub event: Recorded,
 }
 
 impl Recorded {
-    /// What it counts for against bounds.
+    /// Its weight against bounds.
     pub fn bytes(&self) -> usize {
         let (receivers, passthru) = (self.receivers.as_deref(), self.passthru.as_deref());
         weight(passthru, &self.topic, self.payload.len(), receivers)
     }
 
-    /// Whether its lists let it reach a session of that authid and authrole.
+    /// Whether its lists admit a session of that authid and authrole.
     pub(crate) fn admits(&self, authid: &str, authrole: &str) -> bool {
         let Some(lists) = self.receivers.as_deref() else {
             return true;
@@ -59,7 +59,7 @@ impl Recorded {
     }
 }
 
-/// What an event counts for against bounds.
+/// The weight of an event against bounds.
 pub(crate) fn weight(
     passthru: Option<&Dict>,
     topic: &str,

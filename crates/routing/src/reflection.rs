@@ -1,15 +1,15 @@
-//! Definitions: what sessions say of procedures, topics and errors, for others to ask for (WAMP advanced profile, "Interface
+//! Definitions of procedures, topics and errors by sessions, for others to query (WAMP advanced profile, "Interface
 //! Reflection").
 //!
-//! Several sessions may define one URI, as the callees of a shared registration do, and each of them other words. What is
-//! told is what was said last, and when its session leaves what was said before it: so nobody takes another's definition
-//! away for good, and nobody has to be there first.
+//! Several sessions may define one URI, as the callees of a shared registration do. The latest definition is returned;
+//! when its session leaves, the one before. So no session removes another's definition for good, and the order of
+//! joining does not matter.
 
 use std::collections::BTreeMap;
 
 use crate::identity::SessionIndex;
 
-/// What is defined.
+/// The kinds of URIs that can be defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Procedure,
@@ -33,20 +33,20 @@ impl Kind {
     }
 }
 
-/// What a definition takes in memory beside its description and its URI, which is there twice, roughly.
+/// Approximate memory of a definition beside its description and its URI, which is stored twice.
 const DEFINITION_BYTES: usize = 256;
 
 /// All definitions of a realm.
 #[derive(Debug, Default)]
 pub(crate) struct Reflection {
-    /// By whom each was defined, in the order of the numbers; never by nobody.
+    /// By number, with the defining session; no entry is empty.
     defined: BTreeMap<(Kind, Box<str>), BTreeMap<u64, Described>>,
     owners: BTreeMap<SessionIndex, Own>,
-    /// Of all sessions together.
+    /// Number of definitions over all sessions.
     count: usize,
     /// Later ones have higher numbers.
     number_last: u64,
-    /// The realm is on several nodes.
+    /// Whether the realm is on several nodes.
     pub(crate) has_nodes: bool,
 }
 
@@ -57,31 +57,31 @@ struct Described {
     description: Box<[u8]>,
 }
 
-/// A session's.
+/// A session's definitions.
 #[derive(Debug, Default)]
 struct Own {
     numbers: BTreeMap<(Kind, Box<str>), u64>,
     bytes: usize,
 }
 
-/// What was taken away.
+/// A removed definition.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Undefined {
     pub(crate) kind: Kind,
     pub(crate) uri: Box<str>,
-    /// Nobody defines it any more.
+    /// No session defines it any more.
     pub(crate) is_gone: bool,
-    /// What it took in memory.
+    /// The memory that it freed.
     pub(crate) bytes: usize,
 }
 
 impl Reflection {
-    /// What a definition would take in memory.
+    /// Memory that a definition would take.
     pub(crate) fn weight(uri: &str, description: &[u8]) -> usize {
         DEFINITION_BYTES + 2 * uri.len() + description.len()
     }
 
-    /// Puts a session's definition in place of its own earlier one; whether nobody had defined it.
+    /// Adds a session's definition, and replaces its own earlier one; returns whether it is the only one.
     pub(crate) fn define(
         &mut self,
         owner: SessionIndex,
@@ -102,7 +102,7 @@ impl Reflection {
         is_new
     }
 
-    /// Takes a session's definition away, if it has one of that.
+    /// Removes a session's definition, if it has one.
     pub(crate) fn undefine(
         &mut self,
         owner: SessionIndex,
@@ -132,14 +132,14 @@ impl Reflection {
         })
     }
 
-    /// Takes one of a session's definitions away, whichever.
+    /// Removes any one of a session's definitions.
     pub(crate) fn undefine_next(&mut self, owner: SessionIndex) -> Option<Undefined> {
         let own = self.owners.get(&owner)?;
         let (kind, uri) = own.numbers.first_key_value()?.0.clone();
         self.undefine(owner, kind, &uri)
     }
 
-    /// What was said of it last, in CBOR.
+    /// The latest definition, in CBOR.
     pub(crate) fn describe(&self, kind: Kind, uri: &str) -> Option<&[u8]> {
         let all = self.defined.get(&(kind, Box::from(uri)))?;
         let (_, last) = all.last_key_value()?;
@@ -153,7 +153,7 @@ impl Reflection {
         of_kind.map(|((_, uri), _)| &**uri)
     }
 
-    /// How many definitions a session has, and their bytes, without the one that it would replace.
+    /// Number and bytes of a session's definitions, without the one that would be replaced.
     pub(crate) fn held(&self, owner: SessionIndex, kind: Kind, uri: &str) -> (usize, usize) {
         let Some(own) = self.owners.get(&owner) else {
             return (0, 0);
@@ -167,17 +167,17 @@ impl Reflection {
         (own.numbers.len() - 1, own.bytes - replaced)
     }
 
-    /// The bytes of a session's.
+    /// Bytes of a session's definitions.
     pub(crate) fn bytes_of(&self, owner: SessionIndex) -> usize {
         self.owners.get(&owner).map_or(0, |own| own.bytes)
     }
 
-    /// How many definitions there are, each counted for each session.
+    /// Number of definitions, each session's counted.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Asserts that both tables say the same. Walks everything.
+    /// Asserts that both tables agree. Walks everything.
     pub(crate) fn check_invariants(&self) {
         let mut count = 0;
         for (key, all) in &self.defined {
@@ -206,9 +206,9 @@ mod tests {
 
     type Said = (SessionIndex, Kind, &'static str, Vec<u8>);
 
-    /// Sessions define and undefine at random; what is told is compared with a list of all that was said.
+    /// Sessions define and undefine at random; the result is compared with a list of all definitions.
     #[test]
-    fn what_is_told_is_what_was_said_last_of_what_holds() {
+    fn the_latest_remaining_definition_is_returned() {
         let mut random = Random::new(7);
         let mut reflection = Reflection::default();
         let mut said: Vec<Said> = Vec::new();

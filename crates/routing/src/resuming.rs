@@ -1,9 +1,9 @@
-//! Sessions that outlive their connections for a while, and are resumed by others (wamp-proto's draft of "Session
-//! Resumption", which the specification does not have any more).
+//! Sessions that outlive their connections for a while, and are resumed on new ones (wamp-proto's draft of "Session
+//! Resumption", which the specification does not contain any more).
 //!
-//! A session that is resumable is *detached* when its connection ends: it stays as it is, with its subscriptions and
-//! registrations, and what is sent to it is refused, but for events that it is to acknowledge: these wait in its line.
-//! When it is resumed, it has a new handle, and is sent its line from the beginning.
+//! A resumable session is *detached* when its connection ends: it keeps its subscriptions and registrations. Messages
+//! to it are refused, except events that it has to acknowledge: these wait in its line. When it is resumed, it gets a
+//! new handle, and its line is sent from the beginning.
 
 use crosstie_wamp::SessionId;
 
@@ -12,7 +12,7 @@ use crate::identity::SessionIndex;
 use crate::{ClientFeatures, Identity, Outbox, Realm, SessionKey, Time};
 
 impl<H> Realm<H> {
-    /// Lets a session be resumed by who shows this token.
+    /// Makes a session resumable by a client that shows this token.
     pub fn keep_resumable(&mut self, session: SessionKey, token: ResumeBytes) {
         if let Some(index) = self.sessions.find(session) {
             let rare = self.sessions[index].rare.get_or_insert_default();
@@ -24,7 +24,8 @@ impl<H> Realm<H> {
         }
     }
 
-    /// A session's connection has ended: whether the session waits for another one. Its key names nobody from now on.
+    /// Handles the end of a session's connection; returns whether the session waits for another one. Its key is invalid
+    /// from now on.
     pub fn detach(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) -> bool {
         let Some(resumption) = &self.config.resumption else {
             return false;
@@ -50,9 +51,9 @@ impl<H> Realm<H> {
         true
     }
 
-    /// Gives a session that may be resumed to another connection, if `is_token` knows its token and it is the same
-    /// principal's; who it is, too. Who is still connected to it is closed. Its owner then sends WELCOME, and calls
-    /// [`Realm::deliver_again`].
+    /// Moves a resumable session to another connection, if `is_token` accepts its token and the principal is the same;
+    /// returns its new key and its identity. A connection that still has the session is closed. The owner then sends
+    /// WELCOME, and calls [`Realm::deliver_again`].
     pub fn resume(
         &mut self,
         session: SessionId,
@@ -66,7 +67,7 @@ impl<H> Realm<H> {
             let rare = self.sessions[index].rare.as_ref()?;
             rare.resumable.as_deref()
         });
-        // Where there is none, something is compared all the same.
+        // If there is no such session, a token is compared all the same, for equal timing.
         let is_token = is_token(&resumable.map_or([0; 32], |resumable| resumable.token));
         let index = index.filter(|_| resumable.is_some() && is_token)?;
         let session = &mut self.sessions[index];
@@ -90,7 +91,7 @@ impl<H> Realm<H> {
         Some((self.sessions.rename(index), identity))
     }
 
-    /// Does not let a session be resumed any more; whether it waits for its client.
+    /// Makes a session not resumable; returns whether it was waiting for its client.
     pub(crate) fn forget_resumable(&mut self, index: SessionIndex) -> bool {
         let rare = self.sessions[index].rare.as_mut();
         let resumable = rare.map(|rare| &mut rare.resumable);
@@ -105,7 +106,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Sends a session that was resumed what it has not acknowledged.
+    /// Sends a resumed session its unacknowledged events.
     pub fn deliver_again(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
         let Some(index) = self.sessions.find(session) else {
             return;
@@ -115,12 +116,12 @@ impl<H> Realm<H> {
         self.remove_closed(now, out);
     }
 
-    /// Whether somebody may resume a session of it.
+    /// Whether the realm's sessions may be resumed.
     pub fn is_resumable(&self) -> bool {
         self.config.resumption.is_some()
     }
 
-    /// Has those leave that were not resumed in time, or for whom there is no room.
+    /// Ends detached sessions that expired, or for which there is no room.
     pub(crate) fn give_up_detached(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         let sessions_max = match &self.config.resumption {
             Some(resumption) => resumption.sessions_max,
@@ -132,7 +133,7 @@ impl<H> Realm<H> {
             if !(is_over || looks && out.is_short()) {
                 break;
             }
-            // What it held goes by and by: that one was enough for now.
+            // Its holdings are removed later: ending one was enough for now.
             looks = looks && is_over;
             self.begin_leave(index, out);
         }
@@ -141,7 +142,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Asserts that the line has those sessions that wait, and no others.
+    /// Asserts that the line has exactly the waiting sessions.
     pub(crate) fn check_detached(&self) {
         let joined = self.sessions.joined();
         let waiting = joined.filter_map(|(index, session)| {
@@ -152,7 +153,8 @@ impl<H> Realm<H> {
     }
 }
 
-/// Whether a session is the same principal's. Anonymous ones have another authid each time, and the token alone.
+/// Whether a session belongs to the same principal. Anonymous clients have another authid each time, and only the
+/// token.
 fn is_same(known: &Identity, came: &Identity) -> bool {
     known.authrole == came.authrole
         && known.authmethod == came.authmethod

@@ -1,5 +1,5 @@
-//! Ends the memory of principals before their next login: cached decisions of authorizers, and sessions that wait for
-//! their clients. Cookies are kept by the realm's owner, which gets a notice.
+//! Forgets principals before their next login: cached decisions of authorizers, and detached sessions. The realm's
+//! owner keeps the cookies, and is notified.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use crate::outbox::LoggedOut;
 use crate::session::Session;
 use crate::{Outbox, Realm, Time};
 
-/// Principals that were removed from a configuration, or have other credentials there.
+/// Principals that a configuration has removed, or whose credentials it has changed.
 #[derive(Clone, Debug, Default)]
 pub struct Revocation {
-    /// The methods of authentication, by the authid.
+    /// Authentication methods by authid.
     principals: BTreeMap<String, Vec<&'static str>>,
-    /// Whether their sessions end at once, or with their connections.
+    /// Whether their sessions end now, rather than with their connections.
     pub(crate) ends_sessions: bool,
 }
 
-/// With more principals all decisions are forgotten: to look for those of each costs more than to ask again.
+/// With more principals all decisions are invalidated: searching those of each costs more than asking again.
 const LOOKED_FOR_MAX: usize = 16;
 
 impl Revocation {
@@ -33,7 +33,7 @@ impl Revocation {
         methods.push(authmethod);
     }
 
-    /// Whether a session is of one of them. A procedure that lets sessions in by the same method answers for its own.
+    /// Whether a session belongs to one of them. Sessions of dynamic authenticators are not affected.
     pub(crate) fn is_of<H>(&self, session: &Session<H>) -> bool {
         let identity = &session.identity;
         let methods = self.principals.get(&*identity.authid);
@@ -43,7 +43,7 @@ impl Revocation {
 }
 
 impl<H> Realm<H> {
-    /// Ends the memory of principals: decisions at once, and in turns their sessions that may be resumed. Connected
+    /// Forgets principals: invalidates decisions at once, and ends their resumable sessions in turns. Connected
     /// sessions end if the revocation has `ends_sessions`.
     pub fn revoke(&mut self, now: Time, revocation: Revocation, out: &mut dyn Outbox<H>) {
         match revocation.principals.len() > LOOKED_FOR_MAX {
@@ -58,7 +58,7 @@ impl<H> Realm<H> {
         self.work(now, self.steps_at_once_max, out);
     }
 
-    /// A caller ends sessions as by a logout, with all that is remembered of their principals.
+    /// Logs sessions out for a caller, and forgets their principals.
     pub(crate) fn log_out(&mut self, whose: LoggedOut<'_>, out: &mut dyn Outbox<H>) {
         match whose {
             LoggedOut::Authid(authid) => self.forget_decisions_of(None, Some(authid), out),

@@ -1,4 +1,4 @@
-//! The sessions of a realm: who they are, and what they hold.
+//! The sessions of a realm: their identity and their holdings.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -32,19 +32,19 @@ pub(crate) struct Session<H> {
     pub(crate) role: RoleIndex,
     pub(crate) features: ClientFeatures,
     pub(crate) joined: Time,
-    /// 0 once it has left: its key names it no more, and what it held goes by and by.
+    /// 0 once it has left: its key is invalid, and its holdings are removed later.
     generation: u32,
-    /// Told to be closed, or has left: it is sent nothing more.
+    /// Closed or left: it is sent nothing more.
     pub(crate) closing: bool,
-    /// It is a client's: others are told that it joined, and when it leaves. The router's own sessions
-    /// are not spoken of.
+    /// Whether it is a client's session that has been announced: its end will be, too. The router's own sessions are
+    /// not announced.
     pub(crate) is_welcomed: bool,
-    /// The last request id that the session used, which is the highest, too: for [`RequestIdCheck::Loose`],
-    /// the highest.
+    /// The last request id that the session used, which is also the highest; with [`RequestIdCheck::Loose`] the
+    /// highest.
     request_last: u64,
     /// The last invocation id that it was sent.
     pub(crate) invocation_last: u64,
-    /// Open calls that it may make at most: the realm's bound, or its role's.
+    /// Maximum number of its open calls: the realm's bound, or its role's.
     pub(crate) calls_max: u32,
     /// Open calls that it made.
     pub(crate) calls: Vec<CallKey>,
@@ -55,26 +55,26 @@ pub(crate) struct Session<H> {
     pub(crate) registrations: RareSet<RegistrationKey>,
 }
 
-/// What few sessions ever have, and which is one word for the others.
+/// State that few sessions have; one word for the others.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
-    /// Progressive calls of it that ended before their last CALL came, oldest first.
+    /// Its progressive calls that ended before their last CALL arrived, oldest first.
     pub(crate) unfinished: VecDeque<RequestId>,
-    /// What is published when it has left.
+    /// Publications for the time when it has left.
     pub(crate) testaments: Testaments,
-    /// What its authentication said of it beside its identity, in CBOR; empty where that was nothing.
+    /// The `authextra` of its authentication, in CBOR; empty if there was none.
     pub(crate) authextra: Box<[u8]>,
-    /// What it may have because of the way by which it came.
+    /// Its bounds by its listener.
     pub(crate) limits: Option<Box<RoleLimits>>,
     pub(crate) companions: Companions,
-    /// What it is to acknowledge.
+    /// Events that it has to acknowledge.
     pub(crate) deliveries: Option<Box<Deliveries>>,
-    /// It may be resumed.
+    /// Set if it may be resumed.
     pub(crate) resumable: Option<Box<Resumable>>,
 }
 
 impl<H> Session<H> {
-    /// Forgets what is empty.
+    /// Drops empty state.
     pub(crate) fn tidy(&mut self) {
         let is_empty = |rare: &mut Box<Rare>| {
             let Rare {
@@ -97,13 +97,13 @@ impl<H> Session<H> {
         self.rare.take_if(is_empty);
     }
 
-    /// What it may have: what its role says, and the way by which it came.
+    /// Its bounds: those of its role, and those of its listener.
     pub(crate) fn limits(&self, of_role: RoleLimits) -> RoleLimits {
         let own = self.rare.as_ref().and_then(|rare| rare.limits.as_deref());
         own.map_or(of_role, |own| of_role.least(*own))
     }
 
-    /// Bytes of what is kept of it until it is gone: of its authentication, and of the callees that it was given.
+    /// Bytes that are kept until it is gone: its authentication's, and its assigned callees'.
     pub(crate) fn kept_bytes(&self) -> usize {
         let rare = self.rare.as_deref();
         rare.map_or(0, |rare| {
@@ -113,7 +113,7 @@ impl<H> Session<H> {
         })
     }
 
-    /// It has left: whether it had testaments then, and needs its role until they are published.
+    /// Marks a leaving session; returns whether it has testaments, and needs its role until they are published.
     pub(crate) fn keep_role(&mut self) -> bool {
         let Some(rare) = &mut self.rare else {
             return false;
@@ -122,13 +122,13 @@ impl<H> Session<H> {
         rare.testaments.keeps_role
     }
 
-    /// The same, once that has been said.
+    /// Whether that was returned.
     pub(crate) fn keeps_role(&self) -> bool {
         let rare = self.rare.as_deref();
         rare.is_some_and(|rare| rare.testaments.keeps_role)
     }
 
-    /// Whether every event of its subscriptions waits for its acknowledgement: it may be resumed, and is to miss nothing.
+    /// Whether every event of its subscriptions waits for its acknowledgement: a resumable session must not miss any.
     pub(crate) fn acknowledges_all(&self) -> bool {
         let rare = self.rare.as_deref();
         let is_resumable = rare.is_some_and(|rare| rare.resumable.is_some());
@@ -138,7 +138,7 @@ impl<H> Session<H> {
                 .has(ClientFeature::SubscriberAcknowledgedEventDelivery)
     }
 
-    /// It leaves, and is not to be resumed: until when it would have waited, if it did.
+    /// Makes a leaving session not resumable; returns when it would have expired, if it was detached.
     pub(crate) fn take_waiting(&mut self) -> Option<Time> {
         let resumable = self.rare.as_mut()?.resumable.take()?;
         resumable.until
@@ -149,7 +149,7 @@ impl<H> Session<H> {
         self.generation != 0
     }
 
-    /// Judges the id of a new request (not of a CALL that continues a progressive one).
+    /// Checks the id of a new request (not of a CALL that continues a progressive one).
     #[inline]
     pub(crate) fn take_request(
         &mut self,
@@ -175,19 +175,19 @@ impl<H> Session<H> {
         Ok(())
     }
 
-    /// Whether an id is beyond all that it has used: then it cannot be that of a call that there was.
+    /// Whether an id is above all that it has used: then it cannot belong to an earlier call.
     pub(crate) fn is_beyond(&self, request: RequestId) -> bool {
         request.0 > self.request_last
     }
 
-    /// The request that was taken last comes again, and is asked to be the next one again.
+    /// Restores the request id, because the same request will be handled again.
     pub(crate) fn give_back_request(&mut self, check: RequestIdCheck) {
         if check == RequestIdCheck::Strict {
             self.request_last = self.request_last.wrapping_sub(1);
         }
     }
 
-    /// Judges an id that is not the last one's successor: after the highest one comes 1.
+    /// Checks an id that is not the last one's successor: after the highest one comes 1.
     #[cold]
     fn check_wrap(&self, request: RequestId) -> Result<(), Violation> {
         let expected = match self.request_last >= ID_MAX {
@@ -202,7 +202,7 @@ impl<H> Session<H> {
         )))
     }
 
-    /// What others are told about this session when it is disclosed to them.
+    /// The identity that others see when this session is disclosed.
     pub(crate) fn disclosed(&self) -> Disclosed<'_> {
         Disclosed {
             session: self.id,
@@ -217,12 +217,12 @@ impl<H> Session<H> {
 pub(crate) struct Sessions<H> {
     slab: Slab<Session<H>>,
     by_id: GrowingMap<SessionId, SessionIndex, FxBuildHasher>,
-    /// Sessions that have been told to be closed, to be removed when the present input is done.
+    /// Sessions that were closed, to be removed when the present input is done.
     doomed: Vec<SessionIndex>,
     generation_last: u32,
-    /// Those that have been welcomed and have not left.
+    /// Number of announced sessions that have not left.
     welcomed: usize,
-    /// The realm's other nodes, who call and are called as sessions are.
+    /// The realm's other nodes, which make and serve calls as sessions do.
     pub(crate) neighbours: Neighbours,
 }
 
@@ -238,7 +238,7 @@ impl<H> Sessions<H> {
         }
     }
 
-    /// The open calls that somebody made.
+    /// The open calls that a party made.
     #[inline]
     pub(crate) fn calls_of(&mut self, party: Party) -> &mut Vec<CallKey> {
         match party.neighbour() {
@@ -247,7 +247,7 @@ impl<H> Sessions<H> {
         }
     }
 
-    /// The open calls that somebody serves.
+    /// The open calls that a party serves.
     #[inline]
     pub(crate) fn invocations_of(&mut self, party: Party) -> &mut Vec<CallKey> {
         match party.neighbour() {
@@ -256,7 +256,7 @@ impl<H> Sessions<H> {
         }
     }
 
-    /// Lets a session in, under the id that it was told before, if that is nobody's.
+    /// Adds a session, under the id that it was told before, if that is free.
     pub(crate) fn insert(
         &mut self,
         told: Option<SessionId>,
@@ -276,7 +276,7 @@ impl<H> Sessions<H> {
                 }
             }
         });
-        // A wrap would let a key that has been kept through 2^32 joins name another session.
+        // A wrapped counter would let a key from 2^32 joins ago name another session.
         self.generation_last = self.generation_last.wrapping_add(1).max(1);
         let generation = self.generation_last;
         let index = SessionIndex(self.slab.insert(Session {
@@ -308,13 +308,13 @@ impl<H> Sessions<H> {
         self.welcomed += usize::from(!was_welcomed);
     }
 
-    /// How many the meta API speaks of.
+    /// Number of sessions visible to the meta API.
     pub(crate) fn welcomed(&self) -> usize {
         self.welcomed
     }
 
-    /// Takes a session out: nobody finds it any more, and it is sent nothing. It keeps its place, so
-    /// that what others hold of it stays valid, until it is removed.
+    /// Takes a session out: it cannot be found any more, and is sent nothing. It keeps its place until it is removed,
+    /// so that references to it stay valid.
     pub(crate) fn leave(&mut self, index: SessionIndex) {
         let session = &mut self[index];
         session.closing = true;
@@ -329,7 +329,7 @@ impl<H> Sessions<H> {
         self.slab.remove(index.0 as usize)
     }
 
-    /// Marks a session for removal; whether it had not been already.
+    /// Marks a session for removal; returns whether it was not marked already.
     pub(crate) fn doom(&mut self, index: SessionIndex) -> bool {
         let first = !std::mem::replace(&mut self[index].closing, true);
         if first {
@@ -347,20 +347,20 @@ impl<H> Sessions<H> {
         self.doomed.pop()
     }
 
-    /// What names the session at that place.
+    /// The key of the session at that place.
     pub(crate) fn key(&self, index: SessionIndex) -> SessionKey {
         let generation = self[index].generation;
         SessionKey { index, generation }
     }
 
-    /// Gives a session another key: the one that it had names nobody any more.
+    /// Gives a session a new key, and invalidates the one before.
     pub(crate) fn rename(&mut self, index: SessionIndex) -> SessionKey {
         self.generation_last = self.generation_last.wrapping_add(1).max(1);
         self[index].generation = self.generation_last;
         self.key(index)
     }
 
-    /// The session that `key` names, unless it is gone.
+    /// The session of `key`, unless it has left.
     pub(crate) fn find(&self, key: SessionKey) -> Option<SessionIndex> {
         let session = self.slab.get(key.index.0 as usize)?;
         (session.generation == key.generation).then_some(key.index)
@@ -376,24 +376,24 @@ impl<H> Sessions<H> {
         Some((SessionIndex(place as u32), session))
     }
 
-    /// The same, with one that has left and still holds something.
+    /// The same, including a session that has left and still holds something.
     pub(crate) fn held_at(&self, place: usize) -> Option<&Session<H>> {
         self.slab.get(place)
     }
 
-    /// Places of the table: no session is beyond.
+    /// Size of the table: every session's place is below it.
     pub(crate) fn places(&self) -> usize {
         self.slab.capacity()
     }
 
-    /// With those that have left and still hold something.
+    /// All sessions, including those that have left and still hold something.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionIndex, &Session<H>)> {
         self.slab
             .iter()
             .map(|(index, session)| (SessionIndex(index as u32), session))
     }
 
-    /// Those that have not left.
+    /// Sessions that have not left.
     pub(crate) fn joined(&self) -> impl Iterator<Item = (SessionIndex, &Session<H>)> {
         self.iter().filter(|(_, session)| session.is_in())
     }
@@ -402,7 +402,7 @@ impl<H> Sessions<H> {
         self.by_id.len()
     }
 
-    /// Asserts what the fields promise each other. Walks everything.
+    /// Asserts the invariants of the fields. Walks everything.
     pub(crate) fn check_invariants(&self) {
         assert!(self.doomed.is_empty(), "a closed session stayed");
         assert_eq!(self.by_id.len(), self.joined().count());
@@ -442,7 +442,7 @@ impl<H> ops::IndexMut<SessionIndex> for Sessions<H> {
 mod tests {
     use super::*;
 
-    /// Every idle session is one, and the documentation promises less than 2 KiB for all of it.
+    /// Every idle session has one, and the documentation promises less than 2 KiB for all of it.
     #[test]
     fn an_idle_session_costs_little() {
         assert!(size_of::<Session<u64>>() <= 192);

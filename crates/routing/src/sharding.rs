@@ -1,11 +1,11 @@
-//! Who of several has a key: the one that ranks highest by a hash of both (rendezvous hashing). When one comes or goes,
-//! only keys that it has or had change hands.
+//! Rendezvous hashing: a key belongs to the member that ranks highest by a hash of both. When a member joins or leaves,
+//! only its own keys change owners.
 
 use crosstie_wamp::{CallOptions, MatchPolicy, Runmode};
 
 use crate::fault::{Fault, error};
 
-/// Bytes of a key: hashing it is work that everybody in the realm waits for.
+/// Maximum bytes of a key: every session of the realm waits while it is hashed.
 const KEY_BYTES_MAX: usize = 1_024;
 
 /// A key as a number, by FNV-1a (Fowler, Noll and Vo).
@@ -17,13 +17,13 @@ pub(crate) fn hash(key: &str) -> u64 {
     mix(hash)
 }
 
-/// The rank of a member for a key: it is fixed, so that a key has the same member when the router starts again.
+/// The rank of a member for a key. It is fixed, so that a key has the same member after a restart of the router.
 pub(crate) fn rank(key: u64, member: u64) -> u64 {
     mix(mix(member) ^ key)
 }
 
-/// The id of what has that pattern in the realm, of WAMP's 2^53: the same on all of the realm's nodes, unless somebody
-/// there has it already. Then there are further attempts, and then none.
+/// The id of a pattern in the realm, out of WAMP's 2^53: the same on all of the realm's nodes, unless a node uses it
+/// already. Then further ids are tried, up to a bound.
 pub(crate) fn shared_id(
     scope: u64,
     policy: MatchPolicy,
@@ -35,7 +35,7 @@ pub(crate) fn shared_id(
     ids.into_iter().find(|id| is_free(*id))
 }
 
-/// Who knows the hash can choose URIs that have the same: to look further is work for everybody.
+/// A client that knows the hash can choose URIs with colliding ids: a longer search would delay every session.
 const ID_ATTEMPTS_MAX: u64 = 8;
 
 /// The last steps of SplitMix64 (Steele, Lea and Flood): every bit of the number changes every other one.
@@ -46,14 +46,14 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The resource whose shard a call is for.
+/// The resource that selects a call's shard.
 pub(crate) fn partition(options: &CallOptions) -> Option<u64> {
     let sharding = options.sharding.as_deref()?;
     let rkey = sharding.rkey.as_deref()?;
     (sharding.runmode == Some(Runmode::Partition)).then(|| hash(rkey))
 }
 
-/// The resource that a call is about.
+/// The resource of a call.
 pub(crate) fn rkey(options: &CallOptions) -> Option<u64> {
     let sharding = options.sharding.as_deref()?;
     sharding.rkey.as_deref().map(hash)
@@ -71,7 +71,7 @@ pub(crate) fn check_unsharded(options: &CallOptions) -> Result<(), Fault> {
     }
 }
 
-/// Judges a key's length.
+/// Checks the length of a key.
 pub(crate) fn check_key(option: &str, key: &str) -> Result<(), Fault> {
     if key.len() <= KEY_BYTES_MAX {
         return Ok(());
@@ -92,9 +92,9 @@ mod tests {
         *best.expect("there are members")
     }
 
-    /// Keys have the members that they had in other versions.
+    /// Keys keep their members across versions.
     #[test]
-    fn hashes_are_what_they_were() {
+    fn hashes_do_not_change() {
         let hashes = ["", "sn239019", "node23"].map(hash);
         assert_eq!(
             hashes,

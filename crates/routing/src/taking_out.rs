@@ -1,4 +1,4 @@
-//! What whoever runs a realm does to it: roles come and go, and sessions are taken out, in turns.
+//! Administrative inputs: starting and stopping roles, and taking sessions out, in turns.
 
 use crosstie_wamp::SessionId;
 
@@ -6,16 +6,16 @@ use crate::authz::RoleIndex;
 use crate::session::Session;
 use crate::{Outbox, Realm, Role, Time};
 
-/// Sessions that are being taken out, and how far that has come ([`Realm::take_out`]).
+/// The progress of taking sessions out ([`Realm::take_out`]).
 #[derive(Debug)]
 pub struct TakingOut {
-    /// Those who have it; `None` for all.
+    /// The sessions with this role; `None` means all.
     role: Option<RoleIndex>,
     place_next: usize,
 }
 
 impl<H> Realm<H> {
-    /// Adds a role; whether there was none of that name.
+    /// Adds a role; returns whether there was none of that name.
     pub fn start_role(&mut self, role: &Role) -> bool {
         let is_new = self.roles.find(&role.name).is_none();
         if is_new {
@@ -24,8 +24,8 @@ impl<H> Realm<H> {
         is_new
     }
 
-    /// Stops a role: nobody joins with it any more, and those who have it are to be taken out by
-    /// [`Realm::take_out`]. `None` if there is no such role.
+    /// Stops a role: no session joins with it any more. [`Realm::take_out`] takes its sessions out. `None` if there is
+    /// no such role.
     pub fn stop_role(&mut self, name: &str) -> Option<TakingOut> {
         let role = self.roles.find(name)?;
         self.roles.stop(role);
@@ -35,7 +35,7 @@ impl<H> Realm<H> {
         })
     }
 
-    /// Every session is to be taken out by [`Realm::take_out`]; whoever joins meanwhile may stay.
+    /// Begins to take every session out by [`Realm::take_out`]; a session that joins in the meantime may stay.
     pub fn end(&mut self) -> TakingOut {
         TakingOut {
             role: None,
@@ -43,10 +43,10 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Takes sessions out, none of which is sent anything more: those at so many places of the table,
-    /// so that others have their turns between such parts. `None` if all are out.
+    /// Takes out the sessions at that many places of the table, so that other inputs have their turns between such
+    /// parts. These sessions are sent nothing more. `None` if all are out.
     ///
-    /// What one of them leaves open is told to those who stay, and to those who go in a later part.
+    /// The remaining sessions are told of the ends, including those that are taken out in a later part.
     pub fn take_out(
         &mut self,
         now: Time,
@@ -83,7 +83,7 @@ impl<H> Realm<H> {
         Some(handles)
     }
 
-    /// Removes the session of that id, which is sent nothing more; `None` if there is none.
+    /// Removes the session with that id, which is sent nothing more; `None` if there is none.
     pub fn end_session(&mut self, now: Time, id: SessionId, out: &mut dyn Outbox<H>) -> Option<H>
     where
         H: Clone,

@@ -1,47 +1,46 @@
-//! Testaments: what a session has published when it has left, however it left (WAMP advanced profile,
-//! "Session Testament").
+//! Testaments: publications of a session after it has left, for whatever reason (WAMP advanced profile, "Session
+//! Testament").
 //!
-//! A testament is kept as the PUBLISH that its session could have sent itself, so that its options mean
-//! the same and are judged by the same code: when it is added, so that who adds it learns what is wrong,
-//! and when it is published.
+//! A testament is kept as the PUBLISH that its session could have sent itself, so that its options mean the same and
+//! are checked by the same code: when it is added, so that the session learns of errors, and when it is published.
 
 use std::collections::VecDeque;
 
 use crosstie_wamp::codec::{self, DecodeError, Limits};
 use crosstie_wamp::{Dict, Message, MessageType, PublicationId, Serializer, Value};
 
-/// What a testament takes in memory beside its bytes, roughly.
+/// Approximate memory of a testament beside its bytes.
 const TESTAMENT_BYTES: usize = 192;
 
-/// One message, to be published.
+/// One message to be published.
 #[derive(Clone, Debug)]
 pub(crate) struct Testament {
     pub(crate) id: PublicationId,
-    /// Other nodes have it, too, and publish it if this one dies.
+    /// Other nodes hold it, too, and publish it if this one dies.
     pub(crate) is_entrusted: bool,
     serializer: Serializer,
     /// A PUBLISH whose request is the id of the publication.
     bytes: Box<[u8]>,
 }
 
-/// Whose end a testament waits for: the transport's or the session's, which here is one moment. Those
-/// for the first are published first.
+/// The end that a testament waits for: of the transport or of the session, which are one moment here. Testaments for
+/// the former are published first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Detached,
     Destroyed,
 }
 
-/// All testaments of a session, each scope's in the order in which they were added.
+/// All testaments of a session, in each scope in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Testaments {
     detached: VecDeque<Testament>,
     destroyed: VecDeque<Testament>,
-    /// What they take in memory.
+    /// Memory of all of them.
     bytes: usize,
-    /// Its session has left, whose role is not forgotten before they are published.
+    /// Its session has left, and its role is kept until they are published.
     pub(crate) keeps_role: bool,
-    /// Other nodes have been told that they hold nothing more of it.
+    /// Other nodes have been told that they hold none of them any more.
     is_released: bool,
 }
 
@@ -56,7 +55,7 @@ impl Scope {
 }
 
 impl Testament {
-    /// Writes one; `arguments` are those of the PUBLISH from its list of arguments on.
+    /// Encodes a testament; `arguments` are the elements of the PUBLISH from its list of arguments on.
     pub(crate) fn new(
         id: PublicationId,
         options: Dict,
@@ -84,12 +83,12 @@ impl Testament {
         Ok(testament)
     }
 
-    /// The PUBLISH; an error only while it is made.
+    /// The PUBLISH; fails only while it is created.
     pub(crate) fn message(&self) -> Result<Message<'_>, DecodeError> {
         codec::decode(self.serializer, &self.bytes, &Limits::default())
     }
 
-    /// What it takes in memory.
+    /// Memory of the testament.
     pub(crate) fn bytes(&self) -> usize {
         TESTAMENT_BYTES + self.bytes.len()
     }
@@ -101,7 +100,7 @@ impl Testaments {
         self.of(scope).push_back(testament);
     }
 
-    /// The next one to be published.
+    /// Removes the next one to be published.
     pub(crate) fn take(&mut self) -> Option<Testament> {
         let first = self.detached.pop_front();
         let testament = first.or_else(|| self.destroyed.pop_front())?;
@@ -109,7 +108,7 @@ impl Testaments {
         Some(testament)
     }
 
-    /// Takes away all of one scope; which they were, and what they took in memory.
+    /// Removes all of one scope; returns their publications and their bytes.
     pub(crate) fn flush(&mut self, scope: Scope) -> (Vec<u64>, usize) {
         let flushed = std::mem::take(self.of(scope));
         let bytes = flushed.iter().map(Testament::bytes).sum();
@@ -117,7 +116,7 @@ impl Testaments {
         (flushed.iter().map(|flushed| flushed.id.0).collect(), bytes)
     }
 
-    /// They are about to be published: those that other nodes have, the first time that this is asked.
+    /// Marks the testaments as about to be published. The first call returns those that other nodes hold.
     pub(crate) fn release(&mut self) -> Vec<u64> {
         if std::mem::replace(&mut self.is_released, true) {
             return Vec::new();
@@ -127,7 +126,7 @@ impl Testaments {
         entrusted.map(|testament| testament.id.0).collect()
     }
 
-    /// Takes one away; what it took in memory.
+    /// Removes one; returns its bytes.
     pub(crate) fn forget(&mut self, publication: u64) -> usize {
         let mut forgotten = 0;
         for of in [&mut self.detached, &mut self.destroyed] {
@@ -169,7 +168,7 @@ impl Testaments {
         self.bytes
     }
 
-    /// Asserts what the fields promise each other.
+    /// Asserts the invariants of the fields.
     pub(crate) fn check_invariants(&self) {
         let all = self.detached.iter().chain(&self.destroyed);
         assert_eq!(self.bytes, all.map(Testament::bytes).sum::<usize>());

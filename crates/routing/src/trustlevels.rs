@@ -1,9 +1,9 @@
 //! Trust levels of publications and calls (WAMP advanced profile, "Publication Trust Levels", "Call Trust Levels").
 //!
-//! A level is given with the permission to publish or to call, and travels as what is passed on beside the message does: to
-//! every subscriber and callee, into what is retained, recorded, kept or to be acknowledged, and to the realm's other nodes,
-//! which take it as they take who published. Whoever says one in a message of its own is refused: it would be taken
-//! for the router's.
+//! A level is given with the permission to publish or to call, and travels as an attribute of the message. It reaches
+//! every subscriber and callee, retained, recorded, kept and unacknowledged events, and the realm's other nodes, which
+//! trust it as they trust the publisher's identity. A message of a client with a level is refused: receivers would take
+//! it for the router's.
 
 use crosstie_wamp::{CallOptions, Dict, MatchPolicy, PublishOptions, TRUSTLEVEL, Value};
 
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 
-/// What is passed on beside a message says no level.
+/// Refuses attributes of a message that contain a level.
 pub(crate) fn check_unsaid(passthru: Option<&Dict>) -> Result<(), Fault> {
     let mut said = passthru.into_iter().flatten();
     match said.any(|(key, _)| key == TRUSTLEVEL) {
@@ -28,7 +28,7 @@ fn said_by_client() -> Fault {
     Fault::new(error::OPTION_NOT_ALLOWED, text)
 }
 
-/// The options of what may have a level.
+/// Options that may have a level.
 pub(crate) trait Levelled: Clone {
     const ACTION: Action;
     fn passthru(&mut self) -> &mut Option<Box<Dict>>;
@@ -51,8 +51,8 @@ impl Levelled for CallOptions {
 }
 
 impl<H> Context<'_, H> {
-    /// The options with the level that a session's role gives; none where it gives none, or the session may not do it, which
-    /// is for others to say.
+    /// The options with the level of the session's role. `None` if it has none, or the session may not do it, which
+    /// others check.
     // Out of line: realms whose roles give no levels do not come here.
     #[cold]
     #[inline(never)]

@@ -1,4 +1,4 @@
-//! What things weigh in memory, roughly: enough to hold them against a bound, and the same each time.
+//! Approximate memory of values: precise enough for bounds, and deterministic.
 
 use crosstie_wamp::{Dict, Value};
 

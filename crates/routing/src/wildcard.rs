@@ -6,38 +6,37 @@
 //! com..users.created   named, any, named, named     a lookup of com..users.created
 //! ```
 //!
-//! A component of a pattern that is empty matches any one component of a URI. Which components are
-//! empty is the pattern's *shape*; a URI with some components left out is the only pattern of that
-//! shape that matches it. To match is thus one lookup for each shape in use that has as many
-//! components as the URI, however many patterns there are. A tree of components would visit every
-//! node of patterns that were made for that (40,000 of them cost 0.4 s a publication), and hold a
+//! A component of a pattern that is empty matches any one component of a URI. Which components are empty is the
+//! pattern's *shape*; a URI with some components left out is the only pattern of that shape that matches it. Matching
+//! is thus one lookup for each shape in use that has as many components as the URI, however many patterns there are. A
+//! tree of components would visit every node of hostile patterns (40,000 of them cost 0.4 s a publication), and hold a
 //! map in each; here a pattern is an entry of one map.
 //!
-//! The shapes of one length are bounded by `shapes_max`. Patterns of up to ten components have no
-//! more than 1,024 shapes, so that with this bound they are never refused, whatever others do.
+//! The shapes of one length are bounded by `shapes_max`. Patterns of up to ten components have no more than 1,024
+//! shapes, so that with this bound they are never refused.
 
 use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_collections::GrowingMap;
 
-/// Components of a wildcard pattern: a shape is a number of so many bits.
+/// Maximum components of a wildcard pattern: a shape is a number of that many bits.
 pub const WILDCARD_COMPONENTS_MAX: usize = 128;
 
 /// A map from wildcard patterns to `V`.
 #[derive(Debug)]
 pub(crate) struct WildcardMap<V> {
     patterns: GrowingMap<Arc<str>, V, RandomState>,
-    /// By the number of components. As many as the longest pattern so far has had.
+    /// By the number of components, up to that of the longest pattern so far.
     shapes: Vec<Shapes>,
 }
 
-/// The shapes in use of one length, in the order in which they match best.
+/// The shapes in use of one length, the best match first.
 type Shapes = Vec<Shape>;
 
 #[derive(Debug)]
 struct Shape {
-    /// A bit for each component, the first one's the highest: whether any component matches there.
+    /// A bit for each component, the first one's the highest: set if any component matches there.
     any: u128,
     patterns: u32,
 }
@@ -50,7 +49,7 @@ impl<V: Copy> WildcardMap<V> {
         }
     }
 
-    /// Whether the shape of a pattern is in use, or fewer than so many of its length are.
+    /// Whether the shape of a pattern is in use, or another shape of its length is allowed.
     pub(crate) fn has_room(&self, pattern: &str, shapes_max: usize) -> bool {
         let (components, any) = shape(pattern);
         let Some(shapes) = self.shapes.get(components) else {
@@ -59,7 +58,7 @@ impl<V: Copy> WildcardMap<V> {
         shapes.len() < shapes_max || place(shapes, any).is_ok()
     }
 
-    /// Sets the value of a pattern of no more than [`WILDCARD_COMPONENTS_MAX`] components.
+    /// Sets the value of a pattern of at most [`WILDCARD_COMPONENTS_MAX`] components.
     pub(crate) fn insert(&mut self, pattern: Arc<str>, value: V) {
         let (components, any) = shape(&pattern);
         if self.patterns.insert(pattern, value).is_some() {
@@ -94,9 +93,8 @@ impl<V: Copy> WildcardMap<V> {
         self.patterns.get(pattern).copied()
     }
 
-    /// The best match for a call (WAMP advanced profile, "Calls matching multiple
-    /// registrations"): the one with the longest run of named components before its first
-    /// wildcard, then before its second, and so on.
+    /// The best match for a call (WAMP advanced profile, "Calls matching multiple registrations"): the pattern with the
+    /// longest run of named components before its first wildcard, then before its second, and so on.
     pub(crate) fn best(&self, uri: &str, steps: &mut u32) -> Option<V> {
         let mut best = None;
         self.visit(uri, steps, |value| {
@@ -140,8 +138,7 @@ impl<V: Copy> WildcardMap<V> {
         let mut pattern = String::with_capacity(uri.len());
         for shape in shapes {
             *steps = steps.saturating_add(1 + shape.any.count_ones() / 8);
-            // An empty component of the URI is none that a name could match, and what is written
-            // would be a pattern of another shape.
+            // An empty component of the URI matches no name, and the written text would be a pattern of another shape.
             if components.empty & !shape.any != 0 {
                 continue;
             }
@@ -156,13 +153,13 @@ impl<V: Copy> WildcardMap<V> {
     }
 }
 
-/// Where the components of a URI are.
+/// The places of a URI's components.
 struct Components<'u> {
     uri: &'u str,
     count: usize,
-    /// The ends of so many of them.
+    /// The ends of the components.
     ends: [u32; WILDCARD_COMPONENTS_MAX],
-    /// Those that are empty, as in a shape.
+    /// The empty ones, as in a shape.
     empty: u128,
 }
 
@@ -186,8 +183,8 @@ impl<'u> Components<'u> {
         })
     }
 
-    /// Appends the URI without the components that the shape `any` leaves out: run by run, because a
-    /// hostile URI has many components and its patterns few names, or the other way round.
+    /// Appends the URI without the components that the shape `any` leaves out. Run by run, because a hostile URI has
+    /// many components and its patterns few names, or the other way round.
     fn write(&self, pattern: &mut String, any: u128) {
         let mut any = any << (WILDCARD_COMPONENTS_MAX - self.count);
         let mut copied = 0;
@@ -205,7 +202,7 @@ impl<'u> Components<'u> {
     }
 }
 
-/// How many components a pattern has, and which of them are empty.
+/// Number of components of a pattern, and which of them are empty.
 fn shape(pattern: &str) -> (usize, u128) {
     let mut components = 0;
     let mut any: u128 = 0;
@@ -216,7 +213,7 @@ fn shape(pattern: &str) -> (usize, u128) {
     (components, any)
 }
 
-/// Fewer wildcards at the front are better, which makes the number smaller.
+/// The place of a shape in the order. Fewer wildcards at the front are better, which makes the number smaller.
 fn place(shapes: &Shapes, any: u128) -> Result<usize, usize> {
     shapes.binary_search_by_key(&any, |shape| shape.any)
 }

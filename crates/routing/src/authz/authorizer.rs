@@ -1,8 +1,7 @@
-//! Roles whose permissions are asked for: a procedure of the realm is called, and decides.
+//! Roles with an authorizer: a procedure of the realm decides what their sessions may do.
 //!
-//! The realm itself calls nobody. It has its owner ask ([`crate::Outbox::ask`]), as if the message had
-//! not come, and is given the message again together with what was said
-//! ([`crate::Realm::handle_judged`]).
+//! The realm itself makes no calls. It requests the decision from its owner ([`crate::Outbox::ask`]), as if the message
+//! had not arrived. The owner passes the message again together with the answer ([`crate::Realm::handle_judged`]).
 
 use std::iter;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::verdict::{Decision, RefusalCause, Verdict};
 use crate::Time;
 use crate::random::Random;
 
-/// What comes of asking a role that has more than permissions.
+/// The outcome of judging a role that has more than permissions.
 pub(crate) enum Judged {
     Allowed(Disclose),
     Refused(RefusalCause),
@@ -29,7 +28,7 @@ pub(super) struct Asked {
     pub(super) procedure: Arc<str>,
     timeout_ms: u64,
     options: CacheOptions,
-    /// What it has said.
+    /// The cache of its decisions.
     pub(super) cache: CachePlace,
 }
 
@@ -86,7 +85,7 @@ impl Asked {
         }
     }
 
-    /// What was decided, if it has been.
+    /// The decision, if it has been made.
     pub(super) fn decision(
         &self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Decisions of an authorizer that are kept, the least recently used out.
+//! A cache of authorizer decisions; evicts the least recently used.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::Time;
 use crate::identity::SessionKey;
 use crate::random::Random;
 
-/// The decisions that an authorizer has let be kept, of one role or of several.
+/// The cached decisions of an authorizer, for one role or for several.
 #[derive(Debug)]
 pub(super) struct Cache {
     options: CacheOptions,
     entries: Slab<Entry>,
-    /// By the hash of all that an entry is about. Where two of them meet, the newer one stays.
+    /// By the hash of the entry's subject. If two entries collide, the newer one stays.
     by_hash: GrowingMap<u64, u32, FxBuildHasher>,
     keys: RandomState,
     newest: u32,
     oldest: u32,
     bytes: usize,
-    /// Counts the times that entries were taken out by their subject: what was asked before is not kept.
+    /// Number of invalidations by subject so far: a question asked before one is not cached.
     pub(super) epoch: u64,
 }
 
@@ -43,10 +43,10 @@ struct Entry {
     older: u32,
 }
 
-/// Those for whom a decision counts.
+/// The scope of a cached decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Whose<T> {
-    /// All who are judged by this cache.
+    /// All sessions that this cache serves.
     All,
     Authid(T),
     Session(SessionKey),
@@ -54,7 +54,7 @@ enum Whose<T> {
 
 const NONE: u32 = u32::MAX;
 
-/// What an entry takes in memory beside its URI, roughly: with its place in the map.
+/// Approximate memory of an entry beside its URI, with its place in the map.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 32;
 
 impl Cache {
@@ -71,7 +71,7 @@ impl Cache {
         }
     }
 
-    /// The decision that is kept, which is now the most recently used.
+    /// Looks up a decision, and marks it as the most recently used.
     pub(super) fn find(
         &mut self,
         now: Time,
@@ -99,7 +99,7 @@ impl Cache {
         Some(decision)
     }
 
-    /// The same, for who asks once more about one message.
+    /// The same, for a second look-up about the same message.
     pub(super) fn peek(
         &self,
         now: Time,
@@ -113,8 +113,7 @@ impl Cache {
         is_it.then_some(entry.decision)
     }
 
-    /// Keeps a decision in place of the one before, and for want of room in place of those that have not
-    /// been used for the longest time.
+    /// Caches a decision in place of the one before. If there is no room, evicts the least recently used ones.
     pub(super) fn keep(
         &mut self,
         expires: Time,
@@ -157,14 +156,14 @@ impl Cache {
         self.link(place);
     }
 
-    /// Takes out what is about a URI, or counts for an authid, or all; how much that was. Decisions for a
-    /// session count for its authid no more than for any other.
+    /// Invalidates the entries for a URI, for an authid, or all; returns how many. Decisions for a session are not
+    /// attributed to its authid.
     pub(super) fn forget(&mut self, uri: Option<&str>, authid: Option<&str>) -> usize {
         self.epoch += 1;
         let is_meant = |entry: &Entry| {
             let of_authid = match (&entry.whose, authid) {
                 (Whose::Authid(known), Some(authid)) => &**known == authid,
-                // Nobody knows any more whether they were made for that authid.
+                // Their authid is not known any more.
                 (Whose::All | Whose::Session(_), Some(_)) | (_, None) => true,
             };
             of_authid && uri.is_none_or(|uri| &*entry.uri == uri)
@@ -175,7 +174,7 @@ impl Cache {
         meant.len()
     }
 
-    /// Has room for what another role may keep, too.
+    /// Enlarges the bounds to what another role allows.
     pub(super) fn widen(&mut self, options: CacheOptions) {
         let own = &mut self.options;
         own.entries_max = own.entries_max.max(options.entries_max);
@@ -186,12 +185,12 @@ impl Cache {
         self.entries.len()
     }
 
-    /// Bytes of all entries, roughly.
+    /// Approximate bytes of all entries.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Asserts that the list, the map and the table say the same. Walks everything.
+    /// Asserts that the list, the map and the table agree. Walks everything.
     pub(super) fn check_invariants(&self) {
         assert!(self.entries.len() <= self.options.entries_max);
         assert!(self.bytes <= self.options.bytes_max);
@@ -228,7 +227,7 @@ impl Cache {
         self.bytes -= ENTRY_BYTES + entry.uri.len();
     }
 
-    /// Puts an entry at the newest end of the list.
+    /// Inserts an entry at the newest end of the list.
     fn link(&mut self, place: u32) {
         let older = self.newest;
         let entry = &mut self.entries[place as usize];

@@ -1,5 +1,4 @@
-//! What a realm's authorizers have decided and let be kept: a cache for each role, or one for all roles with the
-//! same authorizer.
+//! The decision caches of a realm: one for each role, or one for all roles with the same authorizer.
 
 use std::sync::Arc;
 
@@ -15,18 +14,18 @@ use crate::random::Random;
 #[derive(Debug, Default)]
 pub(super) struct Caches {
     caches: Slab<Kept>,
-    /// Of all of them.
+    /// Sum over all caches.
     bytes: usize,
-    /// How often a decision was found.
+    /// Cache hits.
     hits: u64,
 }
 
-/// Decisions of authorizers that are kept.
+/// Counts of cached authorizer decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
     pub count: usize,
     pub bytes: usize,
-    /// How often one was found instead of asking, since the realm was started.
+    /// Cache hits since the realm was started.
     pub hits: u64,
 }
 
@@ -37,14 +36,14 @@ pub(super) struct CachePlace(usize);
 #[derive(Debug)]
 struct Kept {
     cache: Cache,
-    /// Of the authorizer whose every role has it.
+    /// The authorizer, if all its roles share the cache.
     shared_by: Option<Arc<str>>,
-    /// How many roles have it.
+    /// Number of roles that use it.
     roles: usize,
 }
 
 impl Caches {
-    /// A role begins; its cache, which another one may have too.
+    /// Adds a role; returns its cache, which it may share.
     pub(super) fn begin(
         &mut self,
         procedure: &Arc<str>,
@@ -67,7 +66,7 @@ impl Caches {
         }))
     }
 
-    /// A role that had that cache has ended.
+    /// Removes a role that used that cache.
     pub(super) fn end(&mut self, place: CachePlace) {
         let kept = &mut self.caches[place.0];
         kept.roles -= 1;
@@ -77,7 +76,7 @@ impl Caches {
         }
     }
 
-    /// The decision that is kept.
+    /// Looks up a decision.
     pub(super) fn find(
         &mut self,
         place: CachePlace,
@@ -90,7 +89,7 @@ impl Caches {
         found
     }
 
-    /// The same, for who asks once more about one message.
+    /// The same, for a second look-up about the same message.
     pub(super) fn peek(
         &self,
         place: CachePlace,
@@ -101,7 +100,7 @@ impl Caches {
         self.caches[place.0].cache.peek(now, asker, subject)
     }
 
-    /// Has something done to a cache.
+    /// Changes a cache, and keeps the sum of bytes.
     pub(super) fn change<R>(
         &mut self,
         place: CachePlace,
@@ -118,12 +117,12 @@ impl Caches {
         self.caches[place.0].cache.epoch
     }
 
-    /// How many decisions a cache has.
+    /// Number of decisions in a cache.
     pub(super) fn len(&self, place: CachePlace) -> usize {
         self.caches[place.0].cache.len()
     }
 
-    /// Bytes of all decisions, roughly.
+    /// Approximate bytes of all decisions.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -136,7 +135,7 @@ impl Caches {
         }
     }
 
-    /// Asserts that each cache is in order, and has that many roles. Walks everything.
+    /// Asserts that each cache is consistent and has the right number of roles. Walks everything.
     pub(super) fn check_invariants(&self, roles: &[CachePlace]) {
         for (place, kept) in &self.caches {
             kept.cache.check_invariants();

@@ -1,12 +1,11 @@
-//! The order in which Crossbar.io looks permissions up, for configurations that were written for it.
+//! The order in which Crossbar.io looks permissions up, for configurations written for Crossbar.io.
 //!
-//! Exact and prefix permissions are one map of texts. The longest text that the URI begins with is
-//! taken, whichever kind it is of, and if it is an exact one that is not the URI itself, nothing is
-//! allowed: an exact permission hides shorter prefixes from all that begins with its text. A
-//! wildcard permission is found by what is in front of its first two dots in a row, the longest again,
-//! and goes before everything but an exact permission for that very URI. Of a wildcard
-//! permission without two dots in a row only the text itself is known, and one that begins
-//! with them is never found. A pattern is looked up as if it were a URI.
+//! Exact and prefix permissions are one map of texts. The longest text that the URI begins with decides, whichever its
+//! kind. If that is an exact permission for another URI, nothing is allowed: an exact permission hides shorter prefixes
+//! from every URI that begins with its text. A wildcard permission is found by the text before its first two dots in a
+//! row, the longest again. It precedes everything but an exact permission for that very URI. A wildcard permission
+//! without two dots in a row matches only its own text; one that begins with them is never found. A pattern is looked
+//! up as if it were a URI.
 
 use crosstie_wamp::MatchPolicy;
 
@@ -14,18 +13,18 @@ use super::permission::{Grant, Permission};
 use crate::pattern::PatternMap;
 use crate::random::Random;
 
-/// The permissions of a role, as Crossbar.io keeps them.
+/// The permissions of a role in Crossbar.io's structure.
 #[derive(Debug)]
 pub(super) struct CrossbarOrder {
     permissions: Vec<(Permission, Grant)>,
     /// By their texts.
     plain: PatternMap<usize>,
-    /// By what is in front of the first two dots.
+    /// By the text before the first two dots in a row.
     wildcards: PatternMap<usize>,
 }
 
 impl CrossbarOrder {
-    /// Of two with the same text the later one counts, as there.
+    /// Of two permissions with the same text the later one counts, as in Crossbar.io.
     pub(super) fn new(permissions: &[Permission], random: &mut Random) -> Self {
         let mut order = Self {
             permissions: Vec::with_capacity(permissions.len()),
@@ -45,12 +44,12 @@ impl CrossbarOrder {
         order
     }
 
-    /// What the permission says that decides about a URI.
+    /// The grant that decides about a URI.
     pub(super) fn grant(&self, uri: &str) -> Option<Grant> {
         self.deciding(uri).map(|(_, grant)| *grant)
     }
 
-    /// The trust level that it gives.
+    /// The trust level of the permission that decides.
     pub(super) fn trustlevel(&self, uri: &str) -> Option<u16> {
         self.deciding(uri)?.0.trustlevel
     }
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
     use crate::Allow;
 
-    /// Permissions as a configuration has them, and which of them decides about which URI.
+    /// Checks which of the permissions decides about each URI.
     fn check(permissions: &[(&str, MatchPolicy)], cases: &[(&str, Option<usize>)]) {
         let permissions: Vec<_> = permissions
             .iter()
@@ -98,7 +97,7 @@ mod tests {
             })
             .collect();
         for (uri, expected) in cases {
-            // Each in turn is the only one that allows something.
+            // Let each permission in turn be the only one that allows something.
             let deciding = (0..permissions.len()).find(|place| {
                 let mut marked = permissions.clone();
                 marked[*place].allow = Allow {
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_text_counts_whatever_its_kind() {
+    fn the_longest_text_decides() {
         use MatchPolicy::{Exact, Prefix};
         check(
             &[("com.", Prefix), ("com.a", Exact), ("", Prefix)],
@@ -153,7 +152,7 @@ mod tests {
                 ("com.b.x.y", Some(0)),
             ],
         );
-        // What an exact permission hides, a wildcard one shows.
+        // A wildcard permission applies where an exact permission hides a prefix.
         check(
             &[("com", Prefix), ("com.a", Exact), ("com..c", Wildcard)],
             &[

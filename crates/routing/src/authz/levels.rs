@@ -1,16 +1,16 @@
-//! The trust levels that a role's permissions give, beside what they allow: few roles give some, and what is looked up for
-//! each message is to stay small.
+//! The trust levels of a role's permissions, beside its grants. Few roles have trust levels, and the table that each
+//! message looks up stays small.
 
 use super::permission::Permission;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 
-/// Every permission of the role, so that the one decides here that decides there.
+/// Every permission of the role, so that the same permission decides here as for the grant.
 #[derive(Debug)]
 pub(super) struct Levels(PatternMap<Option<u16>>);
 
 impl Levels {
-    /// None where no permission gives one.
+    /// `None` if no permission has a trust level.
     pub(super) fn of_permissions(
         permissions: &[Permission],
         random: &mut Random,
@@ -26,7 +26,7 @@ impl Levels {
         Some(Box::new(Self(levels)))
     }
 
-    /// That of the permission that decides about a URI.
+    /// The level of the permission that decides about a URI.
     pub(super) fn of(&self, uri: &str) -> Option<u16> {
         let exact = self.0.exact(uri);
         let found = exact.or_else(|| self.0.best_wildcard(uri, &mut 0));

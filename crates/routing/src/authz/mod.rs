@@ -1,9 +1,8 @@
 //! Roles and permissions: what a session may do with which URI.
 //!
-//! The form is that of Crossbar.io's static permissions, whose files load unchanged. Of several
-//! permissions that match a URI one alone decides: the exact one, else the best wildcard, else
-//! the longest prefix. What none matches is forbidden. A role may have these looked up in
-//! Crossbar.io's order instead, or may have a procedure asked that decides.
+//! The form is that of Crossbar.io's static permissions, whose files load unchanged. Of several permissions that match
+//! a URI one alone decides: the exact one, else the best wildcard, else the longest prefix. A URI without a match is
+//! forbidden. A role may use Crossbar.io's look-up order instead, or an authorizer: a procedure that decides.
 
 mod authorizer;
 mod cache;
@@ -46,51 +45,50 @@ use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
 
-/// The role of a session, by its place among the roles. The place of a role that ended is taken
-/// by another one only when no session has it any more.
+/// The index of a session's role. The slot of a stopped role is reused only after its last session has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoleIndex(u32);
 
-/// All roles of a realm, made ready for questions.
+/// All roles of a realm, prepared for look-ups.
 #[derive(Debug)]
 pub(crate) struct Roles {
     rules: Slab<Rules>,
-    /// What holds for all of them.
+    /// Bounds of the realm that hold for all roles.
     everybody: Option<Box<Limited>>,
-    /// What an authorizer has said about the present message.
+    /// The authorizer's answer about the present message.
     given: Option<Box<Given>>,
-    /// What authorizers have let be kept.
+    /// Cached decisions of authorizers.
     caches: Caches,
-    /// Whether one of them gives trust levels, or an authorizer has: it is not taken back.
+    /// Whether a role or an authorizer gives trust levels. Never reset.
     give_trustlevels: bool,
 }
 
 #[derive(Debug)]
 struct Rules {
     name: Box<str>,
-    /// Nobody joins with it any more.
+    /// Stopped: no session joins with it any more.
     is_stopped: bool,
-    /// How many sessions have the role.
+    /// Number of sessions with the role.
     sessions: usize,
-    /// How many have left with it whose testaments are to be published.
+    /// Number of sessions that left with the role and have testaments to be published.
     keepers: usize,
-    /// No session has it any more but these.
+    /// Removed: kept only for those sessions and testaments.
     is_over: bool,
-    /// The only permission, when it is for every URI: the answer needs no look at the URI.
+    /// The only permission, if it is for every URI: the answer needs no look-up.
     universal: Option<Grant>,
     by_uri: PatternMap<Grant>,
-    /// The same once more, to be walked for the patterns that clients ask for.
+    /// The same permissions, in a list that is walked for the patterns that clients request.
     permissions: Vec<Permission>,
-    /// What decides where there is nothing in those.
+    /// The rule that applies if no permission decides.
     otherwise: Option<Otherwise>,
     limited: Option<Box<Limited>>,
-    /// The trust level where no permission says one.
+    /// The trust level if the deciding permission has none.
     trustlevel: Option<u16>,
     levels: Option<Box<Levels>>,
     may_forward: bool,
 }
 
-/// How else it is decided what a role may do.
+/// A rule beside the permissions.
 #[derive(Debug)]
 enum Otherwise {
     Crossbar(Box<CrossbarOrder>),
@@ -118,12 +116,12 @@ impl Roles {
         self.rules.insert(rules);
     }
 
-    /// Has nobody find a role any more; sessions that have it keep it.
+    /// Stops a role: it is not found by name any more. Sessions that have it keep it.
     pub(crate) fn stop(&mut self, role: RoleIndex) {
         self.rules[role.0 as usize].is_stopped = true;
     }
 
-    /// Forgets a role that no session has any more, now or when nobody needs to know of it.
+    /// Forgets a role without sessions, now or when its last testament is published.
     pub(crate) fn remove(&mut self, role: RoleIndex) {
         match self.rules[role.0 as usize].keepers {
             0 => self.forget(role),
@@ -131,12 +129,12 @@ impl Roles {
         }
     }
 
-    /// The role is needed after it was removed, if it is.
+    /// Keeps the role, even if it is removed, until it is released.
     pub(crate) fn keep(&mut self, role: RoleIndex) {
         self.rules[role.0 as usize].keepers += 1;
     }
 
-    /// The same is over.
+    /// Releases a role that was kept.
     pub(crate) fn release(&mut self, role: RoleIndex) {
         let rules = &mut self.rules[role.0 as usize];
         rules.keepers -= 1;
@@ -152,7 +150,7 @@ impl Roles {
         }
     }
 
-    /// A session that has the role has joined.
+    /// Counts a session that joined with the role.
     pub(crate) fn joined(&mut self, role: RoleIndex, identity: &Identity) {
         let rules = &mut self.rules[role.0 as usize];
         rules.sessions += 1;
@@ -164,7 +162,7 @@ impl Roles {
         }
     }
 
-    /// A session that has the role has left.
+    /// Counts a session with the role that has left.
     pub(crate) fn left(&mut self, role: RoleIndex, identity: &Identity) {
         let rules = &mut self.rules[role.0 as usize];
         rules.sessions -= 1;
@@ -176,7 +174,7 @@ impl Roles {
         }
     }
 
-    /// Whether one more may join with the role.
+    /// Whether one more session may join with the role.
     pub(crate) fn check_room(&self, role: RoleIndex, who: &Identity) -> Result<(), JoinError> {
         let rules = &self.rules[role.0 as usize];
         let limits = [&rules.limited, &self.everybody];
@@ -184,7 +182,7 @@ impl Roles {
         limits.try_for_each(|limited| limited.check_room(rules.sessions, who))
     }
 
-    /// The bounds of a role, with those of all.
+    /// The bounds of a role, combined with those of the realm.
     pub(crate) fn limits(&self, role: RoleIndex) -> RoleLimits {
         let limits = |limited: &Option<Box<Limited>>| {
             let limited = limited.as_ref();
@@ -193,18 +191,18 @@ impl Roles {
         limits(&self.rules[role.0 as usize].limited).least(limits(&self.everybody))
     }
 
-    /// How many sessions have the role.
+    /// Number of sessions with the role.
     pub(crate) fn sessions(&self, role: RoleIndex) -> usize {
         self.rules[role.0 as usize].sessions
     }
 
-    /// How many sessions have a role of one of those names.
+    /// Number of sessions with a role of one of those names.
     pub(crate) fn sessions_of(&self, names: &[&str]) -> usize {
         let meant = self.rules.iter().filter(|(_, r)| names.contains(&&*r.name));
         meant.map(|(_, rules)| rules.sessions).sum()
     }
 
-    /// Asserts that sessions are counted right. Walks everything.
+    /// Asserts that the session counts are right. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         for (index, rules) in &self.rules {
             let role = RoleIndex(index as u32);
@@ -229,13 +227,13 @@ impl Roles {
         Some(RoleIndex(index as u32))
     }
 
-    /// Whether `role` may do `action` with `uri`, which is a pattern unless `policy` is exact;
-    /// and if so, whether the permission discloses whoever does it.
+    /// Returns the grant if `role` may do `action` with `uri`, a pattern unless `policy` is exact; the grant tells
+    /// whether the permission discloses the session.
     ///
-    /// A pattern reaches more than itself, so that a permission of a narrower kind does not
-    /// cover it: an exact permission on `com.app` is not one to subscribe to all that begins
-    /// with `com.app`. Nor may a part of what it reaches be forbidden by a permission of its own.
-    // Inlined up to the look-up: `action` and `policy` are constants where it is called.
+    /// A pattern reaches more URIs than its own text, so that a permission of a narrower kind does not cover it: an
+    /// exact permission on `com.app` does not allow a subscription to all topics that begin with `com.app`. The pattern
+    /// is also refused if another permission forbids a part of it.
+    // Inlined up to the look-up: `action` and `policy` are constants at its call sites.
     #[inline(always)]
     pub(crate) fn judge(
         &self,
@@ -246,13 +244,13 @@ impl Roles {
     ) -> Option<Disclose> {
         let rules = &self.rules[role.0 as usize];
         match &rules.universal {
-            // It has no other permission beside it that could forbid a part.
+            // No other permission could forbid a part of it.
             Some(grant) => action.is_in(grant.allow).then_some(grant.disclose),
             None => rules.judge(action, uri, policy),
         }
     }
 
-    /// The same for what [`Roles::judge`] does not allow: a role may have something else that does.
+    /// The same for an action that [`Roles::judge`] does not allow: the role may have another rule.
     #[inline(never)]
     pub(crate) fn judge_otherwise(
         &mut self,
@@ -275,7 +273,7 @@ impl Roles {
         }
     }
 
-    /// Whether a role may do something, as far as that is known without asking.
+    /// Whether a role may do something, as far as that is known without asking its authorizer.
     pub(crate) fn may(
         &self,
         now: Time,
@@ -304,13 +302,13 @@ impl Roles {
         }
     }
 
-    /// Whether there is more to ask about trust levels.
+    /// Whether any trust levels are given.
     #[inline]
     pub(crate) fn give_trustlevels(&self) -> bool {
         self.give_trustlevels
     }
 
-    /// How far a role has what somebody wants to do trusted, if it may and that is said.
+    /// The trust level of a session's action, if the action is allowed and the level is given.
     pub(crate) fn trustlevel(
         &mut self,
         now: Time,
@@ -334,12 +332,12 @@ impl Roles {
         of_action.or(rules.trustlevel)
     }
 
-    /// Whether sessions of a role may say for whom they publish and call.
+    /// Whether sessions of a role may set `forward_for`.
     pub(crate) fn may_forward(&self, role: RoleIndex) -> bool {
         self.rules[role.0 as usize].may_forward
     }
 
-    /// Has a question be answered while a message is handled.
+    /// Sets the answer to a question while a message is handled.
     pub(crate) fn give(&mut self, question: Question, verdict: Verdict) {
         if let Verdict::Decided(decision) = &verdict {
             self.give_trustlevels |= decision.trustlevel.is_some();
@@ -347,19 +345,19 @@ impl Roles {
         self.given = Some(Box::new(Given { question, verdict }));
     }
 
-    /// The message has been handled.
+    /// Clears it: the message has been handled.
     pub(crate) fn take_given(&mut self) {
         self.given = None;
     }
 
-    /// The procedure that is asked what sessions of a role may do.
+    /// The authorizer's procedure, if the role has one.
     pub(crate) fn authorizer(&self, role: RoleIndex) -> Option<&Arc<str>> {
         let asked = self.rules[role.0 as usize].asked()?;
         Some(&asked.procedure)
     }
 
-    /// Takes decisions out that are kept: of a role or all, about a URI or all, for an authid or all; how
-    /// many that were, and how many were looked at. `None` if no role of that name has an authorizer.
+    /// Invalidates cached decisions: of a role or all, for a URI or all, for an authid or all. Returns how many were
+    /// removed and how many were examined; `None` if no role of that name has an authorizer.
     pub(crate) fn forget_decisions(
         &mut self,
         role: Option<&str>,
@@ -380,12 +378,12 @@ impl Roles {
         found
     }
 
-    /// What is kept of what authorizers have decided.
+    /// Counts of cached decisions.
     pub(crate) fn decisions(&self) -> Decisions {
         self.caches.decisions()
     }
 
-    /// Bytes of that, roughly.
+    /// Approximate bytes of cached decisions.
     pub(crate) fn decision_bytes(&self) -> usize {
         self.caches.bytes()
     }
@@ -437,7 +435,7 @@ impl Rules {
         }
     }
 
-    /// Who is asked, if somebody is.
+    /// The authorizer, if the role has one.
     fn asked(&self) -> Option<&Asked> {
         match self.otherwise.as_ref()? {
             Otherwise::Asked(asked) => Some(asked),
@@ -445,7 +443,7 @@ impl Rules {
         }
     }
 
-    /// The same as [`Roles::judge`], where the URI has to be looked up.
+    /// [`Roles::judge`] for a URI that has to be looked up.
     #[inline(never)]
     fn judge(&self, action: Action, uri: &str, policy: MatchPolicy) -> Option<Disclose> {
         let grant = self.grant(uri, policy)?;
@@ -454,9 +452,8 @@ impl Rules {
         allowed.then_some(grant.disclose)
     }
 
-    /// Whether a permission that decides about some of the URIs which `pattern` matches does not
-    /// allow `action` there. Broader prefixes are left out: what decides about the pattern itself
-    /// decides before them.
+    /// Whether a permission for some of the URIs that `pattern` matches does not allow `action`. Broader prefixes are
+    /// left out: the permission that decides about the pattern itself precedes them.
     fn forbids_part(&self, action: Action, pattern: &str, policy: MatchPolicy) -> bool {
         let beginning = common_beginning(policy, pattern);
         self.permissions.iter().any(|permission| {

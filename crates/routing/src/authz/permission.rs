@@ -1,17 +1,17 @@
-//! What is permitted, and to do what.
+//! The actions that permissions allow.
 
 use crosstie_wamp::MatchPolicy;
 
-/// What is allowed on the URIs that match.
+/// The effect of a permission on the URIs that match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
     pub uri: String,
     pub match_policy: MatchPolicy,
     pub allow: Allow,
     pub disclose: Disclose,
-    /// Whether the decision may be kept. A static one always is; kept for the configuration.
+    /// Whether the decision may be cached. A static one always may; kept for the configuration.
     pub cache: bool,
-    /// How far what is called or published is to be trusted, where that is not as for the role.
+    /// Trust level of calls and publications, in place of the role's.
     pub trustlevel: Option<u16>,
 }
 
@@ -24,16 +24,16 @@ pub struct Allow {
     pub subscribe: bool,
 }
 
-/// Whose identity is disclosed whether they ask for it or not.
+/// Roles whose identity is disclosed without a request for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disclose {
     pub caller: bool,
     pub publisher: bool,
-    /// Whoever registers is disclosed to those whom it answers.
+    /// The callee is disclosed to its callers.
     pub callee: bool,
 }
 
-/// What a session wants to do with a URI.
+/// An action of a session on a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     Call,
@@ -43,7 +43,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// As it is called in a configuration.
+    /// Its name in a configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -53,7 +53,7 @@ impl Action {
         }
     }
 
-    /// What is done, in front of the URI.
+    /// The action as a phrase before the URI.
     pub(crate) fn phrase(self) -> &'static str {
         match self {
             Self::Call => "call procedure",
@@ -63,7 +63,7 @@ impl Action {
         }
     }
 
-    /// What could not be done, in front of the URI, in Crossbar.io's words.
+    /// The failed action as a phrase before the URI, in Crossbar.io's words.
     pub(crate) fn failure_phrase(self) -> &'static str {
         match self {
             Self::Call => "calling procedure",
@@ -83,7 +83,7 @@ impl Action {
     }
 }
 
-/// What one permission says.
+/// The decision of one permission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
     pub(super) allow: Allow,

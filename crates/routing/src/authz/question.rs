@@ -1,4 +1,4 @@
-//! Authorizers, and what they are asked.
+//! Authorizers, and the questions they are asked.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use super::permission::Action;
 use super::verdict::Verdict;
 use crate::identity::{Identity, SessionKey};
 
-/// The procedure that decides what the sessions of a role may do.
+/// The procedure that decides for the sessions of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorizer {
     pub procedure: String,
-    /// For its owner, who asks: how long that waits for the answer.
+    /// Timeout of the call to the authorizer, in milliseconds. The realm's owner applies it.
     pub timeout_ms: u64,
     pub cache: CacheOptions,
 }
 
-/// How decisions are kept that an authorizer lets be kept.
+/// Bounds of the cache of an authorizer's decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheOptions {
     pub scope: CacheScope,
-    /// After so long it is asked again; 0 means never.
+    /// Time after which a decision expires, in milliseconds; 0 means never.
     pub expiry_ms: u64,
-    /// Beyond, the decision goes that has not been used for the longest time.
+    /// Maximum number of cached decisions. Beyond, the least recently used is evicted.
     pub entries_max: usize,
-    /// The same of their bytes, roughly.
+    /// Maximum approximate bytes of cached decisions. Beyond, the least recently used is evicted.
     pub bytes_max: usize,
 }
 
-/// Whom a decision that is kept counts for.
+/// The sessions that a cached decision applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheScope {
-    /// All sessions of all roles with the same authorizer of which that is said.
+    /// All sessions of all roles that have the same authorizer and this scope.
     Uri,
     /// All sessions of the role, as in Crossbar.io.
     #[default]
@@ -46,7 +46,7 @@ pub enum CacheScope {
 impl Authorizer {
     pub const TIMEOUT_MS: u64 = 5_000;
 
-    /// One with the defaults of everything.
+    /// An authorizer with defaults for everything else.
     pub fn new(procedure: &str) -> Self {
         Self {
             procedure: procedure.to_owned(),
@@ -67,45 +67,45 @@ impl Default for CacheOptions {
     }
 }
 
-/// What an authorizer is asked.
+/// A question for an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     pub procedure: Arc<str>,
     pub timeout_ms: u64,
-    /// Who wants to do it.
+    /// The session that wants to act.
     pub session: SessionId,
     pub identity: Identity,
     pub action: Action,
     pub uri: String,
-    /// The URI is a pattern, unless this is exact.
+    /// If not exact, the URI is a pattern.
     pub match_policy: MatchPolicy,
-    /// What was asked about the same message before, with the answer: a call may be for something that is
-    /// judged by itself.
+    /// The earlier question about the same message, with its answer: a call may act on a second URI, which is judged
+    /// separately.
     pub(super) earlier: Option<Box<Given>>,
-    /// The times that decisions had been taken out when it was asked.
+    /// Number of cache invalidations at the time of the question.
     pub(super) epoch: u64,
 }
 
-/// The answer to a question, while the message is handled that it is about.
+/// The answer to a question, valid while its message is handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) question: Question,
     pub(super) verdict: Verdict,
 }
 
-/// The session that wants to do something.
+/// The session that wants to act.
 pub(crate) struct Asker<'s> {
     pub(crate) key: SessionKey,
     pub(crate) id: SessionId,
     pub(crate) identity: &'s Identity,
 }
 
-/// What a decision is about.
+/// The subject of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subject<'s> {
     pub(crate) action: Action,
     pub(crate) uri: &'s str,
-    /// The URI is a pattern, unless this is exact.
+    /// If not exact, the URI is a pattern.
     pub(crate) match_policy: MatchPolicy,
 }
 

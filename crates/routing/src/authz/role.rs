@@ -10,12 +10,12 @@ pub struct Role {
     pub name: String,
     pub permissions: Vec<Permission>,
     pub role_match: RoleMatch,
-    /// It is asked, and permissions count for nothing.
+    /// If set, the authorizer decides, and the permissions do not apply.
     pub authorizer: Option<Authorizer>,
     pub limits: RoleLimits,
-    /// How far what its sessions call and publish is to be trusted, where nothing else is said of it.
+    /// Trust level of its sessions' calls and publications, unless a permission gives another.
     pub trustlevel: Option<u16>,
-    /// Whether its sessions may say for whom they publish and call.
+    /// Whether its sessions may set `forward_for` in publications and calls.
     pub may_forward: bool,
 }
 
@@ -25,7 +25,7 @@ pub enum RoleMatch {
     /// The exact one, else the best wildcard, else the longest prefix.
     #[default]
     Specific,
-    /// Whichever Crossbar.io finds.
+    /// The one that Crossbar.io finds.
     Crossbar,
 }
 
@@ -43,7 +43,7 @@ impl Role {
         role
     }
 
-    /// A role that may do everything, and whose disclosure is left to itself.
+    /// A role that may do everything, and chooses its own disclosure.
     pub fn everything(name: &str) -> Self {
         let allow = Allow {
             call: true,
@@ -62,7 +62,7 @@ impl Role {
         Self::new(name, vec![permission])
     }
 
-    /// A role that may do what these say.
+    /// A role with these permissions.
     pub fn new(name: &str, permissions: Vec<Permission>) -> Self {
         Self {
             name: name.to_owned(),
@@ -75,13 +75,13 @@ impl Role {
         }
     }
 
-    /// Whether it gives trust levels, by itself or by a permission. An authorizer may besides.
+    /// Whether the role or a permission of it gives trust levels. An authorizer may give them, too.
     pub fn gives_trustlevels(&self) -> bool {
         let mut permissions = self.permissions.iter();
         self.trustlevel.is_some() || permissions.any(|permission| permission.trustlevel.is_some())
     }
 
-    /// A role whose sessions may do what a procedure says.
+    /// A role with an authorizer.
     pub fn asking(name: &str, authorizer: Authorizer) -> Self {
         Self {
             authorizer: Some(authorizer),

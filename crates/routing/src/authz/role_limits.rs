@@ -1,4 +1,4 @@
-//! What sessions may have, where their role, their realm or the listener that they came by says less than the node.
+//! Bounds of sessions by role, realm or listener, where these are lower than the node's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,47 +7,47 @@ use crate::identity::Identity;
 use crate::join_error::JoinError;
 use crate::random::Random;
 
-/// Bounds of sessions, as a role has them, a realm for all its roles, or a listener. One that is not there is
-/// somebody else's; of several the smallest counts.
+/// Bounds of sessions of one role, of all roles of a realm, or of a listener. An absent bound does not restrict; of
+/// several the smallest counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoleLimits {
-    /// Sessions with the role; one more is refused at [`crate::Realm::join`]. A realm's are in [`crate::Limits`].
+    /// Maximum number of sessions with the role. [`crate::Realm::join`] refuses another. A realm's bound is in
+    /// [`crate::Limits`].
     pub sessions_max: Option<usize>,
-    /// Sessions with the role, or in the realm, that have the same authid.
+    /// Maximum number of sessions with the same authid, in the role or in the realm.
     pub authid_sessions_max: Option<usize>,
-    /// Of one session, as in [`crate::Limits`].
+    /// Bounds of one session, as in [`crate::Limits`].
     pub subscriptions_max: Option<usize>,
     pub registrations_max: Option<usize>,
     pub calls_max: Option<usize>,
-    /// Messages and bytes that one session may send in a second, on average. The realm sees messages only; to read
-    /// no faster is for the session's owner.
+    /// Messages and bytes that one session may send per second, on average. The session's owner enforces this by
+    /// reading no faster: the realm sees only messages.
     pub messages_per_second_max: Option<u32>,
     pub bytes_per_second_max: Option<u32>,
-    /// Bytes of one message from the session, and bytes that may wait for it: likewise for its owner to see to.
+    /// Bytes of one message from the session, and bytes queued for it. The session's owner enforces these.
     pub message_bytes_max: Option<usize>,
     pub queue_bytes_max: Option<usize>,
-    /// What becomes of events that the session is too slow for. Here the first that says so counts: the role, the
-    /// realm, the listener.
+    /// How events for a slow session are treated. The first of role, realm and listener that sets it decides.
     pub slow_consumer: Option<SlowConsumer>,
 }
 
-/// What becomes of events for a session that takes them more slowly than they come.
+/// How events are treated if a session receives them more slowly than they are published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlowConsumer {
-    /// What finds no room is dropped.
+    /// Drop the new event.
     #[default]
     DropNew,
-    /// The oldest that wait are dropped for it.
+    /// Drop the oldest queued events to make room.
     DropOldest,
-    /// The session is ended.
+    /// End the session.
     Disconnect,
-    /// Publishers are held back before there is no room.
+    /// Slow the publishers down before the queue is full.
     BackPressure,
 }
 
 impl RoleLimits {
-    /// The smaller ones of both; what is no number is `self`'s where that says it.
+    /// The smaller of each pair of bounds; for other values `self`'s if it is set.
     pub fn least(self, other: Self) -> Self {
         Self {
             sessions_max: least(self.sessions_max, other.sessions_max),
@@ -74,7 +74,7 @@ fn least<N: Ord>(one: Option<N>, other: Option<N>) -> Option<N> {
     }
 }
 
-/// A bound of a role, realm or listener that somebody has reached.
+/// A bound of a role, realm or listener that a session has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoleLimit {
@@ -83,16 +83,16 @@ pub enum RoleLimit {
     Calls,
 }
 
-/// The bounds of a role or realm, and what it has to count for them.
+/// The bounds of a role or realm, and the counts for them.
 #[derive(Debug)]
 pub(super) struct Limited {
     pub(super) limits: RoleLimits,
-    /// Sessions by authid, where they have a bound.
+    /// Session counts by authid, if these have a bound.
     by_authid: Option<HashMap<Arc<str>, usize, ahash::RandomState>>,
 }
 
 impl Limited {
-    /// `None` where there are no bounds, and sessions need not be counted.
+    /// `None` if there are no bounds, so that sessions need not be counted.
     pub(super) fn of(limits: RoleLimits, random: &mut Random) -> Option<Box<Self>> {
         if limits == RoleLimits::default() {
             return None;
@@ -104,7 +104,7 @@ impl Limited {
         }))
     }
 
-    /// Whether one more may join, beside so many with the role.
+    /// Whether one more session may join; `sessions` is the number with the role.
     pub(super) fn check_room(&self, sessions: usize, who: &Identity) -> Result<(), JoinError> {
         let full = |max: &usize| sessions >= *max;
         if let Some(sessions_max) = self.limits.sessions_max.filter(full) {
@@ -141,7 +141,7 @@ impl Limited {
         }
     }
 
-    /// How many sessions are counted; none where they are not.
+    /// Number of counted sessions; `None` if they are not counted.
     pub(super) fn counted(&self) -> Option<usize> {
         let counts = self.by_authid.as_ref()?;
         Some(counts.values().sum())

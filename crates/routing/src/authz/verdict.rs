@@ -1,4 +1,4 @@
-//! What an authorizer said, read.
+//! Parses the answer of an authorizer.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use crosstie_wamp::{Dict, Value};
 
 use super::permission::Disclose;
 
-/// What came of a question to an authorizer.
+/// The outcome of a question to an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Decided(Decision),
-    /// There is no decision: the action fails with `wamp.error.authorization_failed`, and this text.
+    /// No decision: the action fails with `wamp.error.authorization_failed` and this text.
     Failed {
         cause: RefusalCause,
         text: String,
     },
 }
 
-/// What an authorizer has decided.
+/// The decision of an authorizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     pub allow: bool,
-    /// Whoever calls or publishes is disclosed, and whoever registers to those whom it answers.
+    /// Discloses the caller or publisher; for a registration, discloses the callee to its callers.
     pub disclose: bool,
-    /// The decision may be kept.
+    /// The decision may be cached.
     pub cache: bool,
-    /// How far what is called or published is to be trusted, where that is not as for the role.
+    /// Trust level of the call or publication, in place of the role's.
     pub trustlevel: Option<u16>,
 }
 
@@ -35,15 +35,15 @@ pub struct Decision {
 pub enum RefusalCause {
     /// The role's permissions do not allow it.
     Permissions,
-    /// An authorizer does not allow it, or did not when that was kept.
+    /// The authorizer, or its cached decision, does not allow it.
     AuthorizerDenied,
-    /// The authorizer's answer was an error.
+    /// The authorizer answered with an error.
     AuthorizerFailed,
-    /// The authorizer's answer was nothing that decides.
+    /// The authorizer's answer is malformed.
     AuthorizerNonsense,
     /// The authorizer did not answer in time.
     AuthorizerTimeout,
-    /// The authorizer could not be asked.
+    /// The authorizer could not be called.
     AuthorizerUnavailable,
 }
 
@@ -57,7 +57,7 @@ impl RefusalCause {
         Self::AuthorizerUnavailable,
     ];
 
-    /// As it is called in metrics and in the audit log.
+    /// Its name in metrics and in the audit log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Permissions => "permissions",
@@ -81,10 +81,9 @@ impl Decision {
 }
 
 impl Verdict {
-    /// Reads the first argument of an authorizer's RESULT: a boolean, or a dictionary with `allow` and,
-    /// if it likes, `disclose`, `cache` and `validate`, as Crossbar.io has them, and `trustlevel`. It asks for payloads to be
-    /// validated in `validate`; there is no such thing here, so that what is only allowed
-    /// with it is not allowed.
+    /// Parses the first argument of an authorizer's RESULT: a boolean, or a dictionary with `allow` and optionally
+    /// `disclose`, `cache` and `validate`, as in Crossbar.io, and `trustlevel`. `validate` requests a validation of
+    /// payloads, which this router does not have: an action that is allowed only with it is not allowed.
     pub fn read(answer: &Value) -> Self {
         let decided = match answer {
             Value::Bool(allow) => Ok(Decision {
@@ -126,7 +125,7 @@ fn read_dict(dict: &Dict) -> Result<Decision, Nonsense<'_>> {
     Ok(decision)
 }
 
-/// Null is as good as none.
+/// Null counts as absent.
 fn trustlevel(value: &Value) -> Result<Option<u16>, Nonsense<'_>> {
     match value {
         Value::Null => Ok(None),
@@ -137,7 +136,7 @@ fn trustlevel(value: &Value) -> Result<Option<u16>, Nonsense<'_>> {
     }
 }
 
-/// An answer that decides nothing.
+/// A malformed answer.
 enum Nonsense<'d> {
     Type(&'static str),
     Key(&'d str),
@@ -149,7 +148,7 @@ enum Nonsense<'d> {
 }
 
 impl fmt::Display for Nonsense<'_> {
-    /// Begins with Crossbar.io's words where it has some.
+    /// Begins with Crossbar.io's words if Crossbar.io has this error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Type(name) => write!(

@@ -1,4 +1,4 @@
-//! Events to and from other nodes, and subscriptions that wait until those know of them.
+//! Events to and from other nodes, and subscriptions that wait until other nodes know of them.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -20,7 +20,7 @@ use crate::fault::{Fault, error};
 use crate::identity::{Identity, SessionIndex};
 use crate::sharding::shared_id;
 
-/// To let one in.
+/// Cost of completing one waiting request.
 const STEPS_PER_REQUEST: u32 = 10;
 
 impl Broker {
@@ -30,7 +30,7 @@ impl Broker {
             scope,
             ..Across::default()
         }));
-        // Those of histories are there already.
+        // Subscriptions for histories exist already.
         for place in 0..self.subscriptions.capacity() {
             let Some(subscription) = self.subscriptions.get(place) else {
                 continue;
@@ -44,13 +44,13 @@ impl Broker {
         }
         for (_, subscription) in &self.subscriptions {
             if let Some(pattern) = subscription.crossing() {
-                // What is there already is answered for; nobody is promised more by it.
+                // An existing subscription is answered at once; no session waits for this announcement.
                 out.interest(pattern, true);
             }
         }
     }
 
-    /// The id of a subscription that begins: the same on all nodes where there are some, in turn where there are none.
+    /// Returns the id of a new subscription: the same on all nodes of a cluster, else the next number.
     pub(super) fn new_id(&mut self, policy: MatchPolicy, topic: &str) -> SubscriptionId {
         if let Some(across) = self.across.as_deref() {
             let is_free = |id| !self.by_id.contains_key(&SubscriptionId(id));
@@ -67,7 +67,7 @@ impl Broker {
         }
     }
 
-    /// Says that a subscription has begun; whether it waits until that is known.
+    /// Announces a new subscription to other nodes; returns whether it has to wait until they know.
     #[cold]
     pub(super) fn begin_interest<H>(
         &mut self,
@@ -91,7 +91,7 @@ impl Broker {
         }
     }
 
-    /// Says that a subscription has ended.
+    /// Withdraws the interest of a subscription that has ended.
     #[cold]
     pub(super) fn end_interest<H>(context: &mut Context<'_, H>, subscription: &Subscription) {
         if let Some(pattern) = subscription.crossing() {
@@ -99,7 +99,7 @@ impl Broker {
         }
     }
 
-    /// Has a request wait with others for the same subscription, if that waits.
+    /// Adds a request to those that wait for the same subscription, if it waits.
     pub(super) fn wait<H>(
         subscription: &mut Subscription,
         context: &mut Context<'_, H>,
@@ -124,7 +124,7 @@ impl Broker {
         }
     }
 
-    /// Whether somebody waits for nothing any more.
+    /// Whether a request waits whose subscription is in force.
     pub(crate) fn may_enter(&self) -> bool {
         let across = self.across.as_deref();
         across.is_some_and(|across| {
@@ -133,7 +133,7 @@ impl Broker {
         })
     }
 
-    /// Lets in who waits for nothing any more, so many steps' worth; whether there was anybody.
+    /// Completes requests whose subscriptions are in force, for that many steps; returns whether there were any.
     pub(crate) fn enter_waiting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -195,7 +195,7 @@ impl Broker {
         }
     }
 
-    /// Refuses those who wait for a pattern that cannot be heard from other nodes.
+    /// Refuses requests for a pattern that other nodes may not publish to this one.
     pub(crate) fn refuse_waiting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -205,7 +205,7 @@ impl Broker {
             return;
         };
         let waiting = across.line.iter().filter_map(|(_, id)| self.by_id.get(id));
-        // One that went and came again stands in line twice.
+        // A subscription that ended and began again is in the line twice.
         let denied: BTreeSet<_> = waiting
             .filter(|key| {
                 let subscription = &self.subscriptions[key.0 as usize];
@@ -228,7 +228,7 @@ impl Broker {
                 let text = "this node may not be sent what others publish there";
                 let fault = Fault::new(error::NETWORK_FAILURE, text);
                 context.refuse(from, MessageType::Subscribe, request, &fault);
-                // Of a session's requests for the same the first takes all of them out.
+                // If a session has several requests for the same subscription, the first removes all of them.
                 if context.sessions[from].subscriptions.remove(&key) {
                     self.remove_subscriber(context, key, from);
                 }
@@ -236,7 +236,7 @@ impl Broker {
         }
     }
 
-    /// Publishes for other nodes, before anybody here is told of it: what cannot be published for all is refused.
+    /// Publishes to other nodes before any local subscriber: a publication that cannot reach all nodes is refused.
     #[cold]
     #[inline(never)]
     pub(super) fn publish_across<H>(
@@ -268,7 +268,7 @@ impl Broker {
         context.out.publish_across(&crossing).map_err(uncrossed)
     }
 
-    /// Sends the EVENTs of what was published on another node; whether a subscription matched.
+    /// Sends the EVENTs of another node's publication; returns whether a subscription matched.
     pub(crate) fn publish_from_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -350,7 +350,7 @@ impl Broker {
 }
 
 impl Subscription {
-    /// What other nodes are to send for it. Of the router's own topics nothing crosses but meta events.
+    /// The interest to announce to other nodes. Of the router's own topics only meta events cross nodes.
     fn crossing(&self) -> Option<Pattern<'_>> {
         let is_exact = self.match_policy == MatchPolicy::Exact;
         let is_own = is_exact && is_reserved(&self.topic) && !is_meta_topic(&self.topic);
@@ -361,7 +361,7 @@ impl Subscription {
     }
 }
 
-/// What is told of somebody on another node.
+/// The identity of another node's session, as subscribers see it.
 fn told(who: &Disclosed<'_>) -> Identity {
     Identity {
         authid: (*who.authid).into(),

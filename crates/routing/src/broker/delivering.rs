@@ -1,4 +1,4 @@
-//! Events that their subscribers acknowledge: they stay with the session until it has.
+//! Events that subscribers acknowledge: each stays in the session's line until it is acknowledged.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::{CloseReason, Refused, Violation};
 
-/// Acknowledgements that are looked for in the time of a step.
+/// Acknowledgements that are searched per step.
 const PLACES_PER_STEP: usize = 16;
 
-/// Of a subscription with sessions that acknowledge.
+/// The acknowledging sessions of a subscription.
 #[derive(Debug)]
 pub(super) struct Acknowledging {
-    /// What its reach is otherwise.
+    /// The subscription's reach without them.
     reach: Reach,
-    /// Those sessions, never none.
+    /// The sessions that acknowledge; never empty.
     sessions: Subscribers,
 }
 
@@ -36,7 +36,7 @@ impl Subscription {
         }
     }
 
-    /// From now on this session's events wait for their acknowledgements.
+    /// Holds this session's events until it acknowledges them.
     fn acknowledge(&mut self, session: SessionIndex) {
         let before = std::mem::replace(&mut self.reach, Reach::Acknowledging);
         let of = self.acknowledging.get_or_insert_with(|| {
@@ -48,7 +48,7 @@ impl Subscription {
         of.sessions.insert(session);
     }
 
-    /// This session is no subscriber any more; whether it acknowledged.
+    /// Removes a session that is no subscriber any more; returns whether it acknowledged.
     pub(super) fn leave_acknowledging(&mut self, session: SessionIndex) -> bool {
         let Some(of) = &mut self.acknowledging else {
             return false;
@@ -61,7 +61,7 @@ impl Subscription {
         was_in
     }
 
-    /// Asserts that its reach says what it has.
+    /// Asserts that the reach matches the sessions.
     pub(super) fn check_acknowledging(&self) {
         let is_said = self.reach == Reach::Acknowledging;
         assert_eq!(is_said, self.acknowledging.is_some());
@@ -73,7 +73,7 @@ impl Subscription {
 }
 
 impl Broker {
-    /// Whether a realm's events can be acknowledged: what is held for a session is on one node, and it may come back to
+    /// Whether the realm supports acknowledged events: a session's held events are on one node, but it may reconnect to
     /// any.
     pub(super) fn check_acknowledging(&self, options: &SubscribeOptions) -> Result<(), Fault> {
         if !options.acknowledged_delivery || self.across.is_none() {
@@ -84,14 +84,14 @@ impl Broker {
         Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
     }
 
-    /// From now on a subscriber's events wait for its acknowledgements.
+    /// Holds a subscriber's events until it acknowledges them.
     pub(super) fn acknowledge(&mut self, subscriber: SessionIndex, id: SubscriptionId) {
         if let Some(SubscriptionKey(key)) = self.by_id.get(&id) {
             self.subscriptions[*key as usize].acknowledge(subscriber);
         }
     }
 
-    /// Sends the EVENT of a publication under a subscription with sessions that acknowledge.
+    /// Sends the EVENT of a publication under a subscription with acknowledging sessions.
     #[cold]
     #[inline(never)]
     pub(super) fn send_acknowledged<H>(
@@ -164,7 +164,7 @@ impl Broker {
         }
     }
 
-    /// Sends a session that was resumed what it has not acknowledged, but of subscriptions that it has ended.
+    /// Sends a resumed session its unacknowledged events, except those of subscriptions that it has ended.
     pub(crate) fn deliver_again<H>(&self, context: &mut Context<'_, H>, to: SessionIndex) {
         let session = &mut context.sessions[to];
         let (subscriptions, rare) = (&session.subscriptions, &mut session.rare);
@@ -209,15 +209,15 @@ fn deliveries<'c, H>(
     rare.deliveries.as_deref_mut()
 }
 
-/// Takes out of a session's line what was not sent of a subscription that it has ended.
+/// Removes unsent events of an ended subscription from a session's line.
 #[cold]
 pub(super) fn forget<H>(context: &mut Context<'_, H>, of: SessionIndex, ended: SubscriptionId) {
     let forgotten = deliveries(context, of).map_or(0, |line| line.forget(|id| id == ended));
     context.hold(of, -(forgotten as isize));
 }
 
-/// Puts an event at the end of a session's line, and sends it if it is its turn. A session that has too many to acknowledge
-/// is closed: what it was promised cannot be kept.
+/// Appends an event to a session's line, and sends it if it is next. Closes a session that exceeds its bound of
+/// unacknowledged events: delivery to it can no longer be guaranteed.
 fn deliver<H>(context: &mut Context<'_, H>, to: SessionIndex, event: &Arc<Delivered>) {
     let limits = &context.config.limits;
     let (events_max, bytes_max) = (
@@ -242,7 +242,7 @@ fn give_up<H>(context: &mut Context<'_, H>, session: SessionIndex) {
     }
 }
 
-/// Sends what waits in a session's line, as far as its queue has room.
+/// Sends events from a session's line, as far as its queue has room.
 fn send_on<H>(context: &mut Context<'_, H>, to: SessionIndex) {
     while let Some(event) = deliveries(context, to).and_then(|line| line.next_unsent()) {
         let sent = context.send(to, &event.message());

@@ -24,7 +24,7 @@ impl Subscription {
 }
 
 impl Broker {
-    /// The id of a subscription that a session was told that it has, if others are told of such.
+    /// The id of a subscription that the session knows of, if the meta API shows that subscription.
     pub(crate) fn told_id(&self, key: SubscriptionKey, session: SessionIndex) -> Option<u64> {
         let subscription = &self.subscriptions[key.0 as usize];
         let is_told = subscription.subscribers.contains(&session);
@@ -41,7 +41,7 @@ impl Broker {
         subscribers.all(|index| visit(*index));
     }
 
-    /// What a subscription is for.
+    /// The topic or pattern of a subscription.
     pub(crate) fn pattern(&self, id: SubscriptionId) -> Option<(MatchPolicy, &str)> {
         let subscription = self.by_id(id.0)?;
         Some((subscription.match_policy, &subscription.topic))
@@ -78,7 +78,7 @@ impl Entries for Broker {
         Some(self.subscriptions[key as usize].id.0)
     }
 
-    /// All subscriptions that an event would reach; null if there is none.
+    /// All subscriptions that an event would reach; null if there are none.
     fn matching(&self, uri: &str, steps: &mut u32) -> Value {
         let mut found = Vec::from_iter(self.by_topic.exact(uri));
         self.by_topic
@@ -105,7 +105,7 @@ impl Entries for Broker {
         let id = SubscriptionId(id);
         let was_there = self.remove(context, subscriber, id);
         let features = context.sessions[subscriber].features;
-        // Another client would take the message for a violation.
+        // Clients without this feature would take the message for a protocol violation.
         if was_there && features.has(ClientFeature::SubscriberSubscriptionRevocation) {
             let unsubscribed = Message::Unsubscribed {
                 request: RequestId(0),

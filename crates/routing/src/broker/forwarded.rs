@@ -1,9 +1,10 @@
-//! Publications that links between realms bring from elsewhere: each is taken once, and none that began here.
+//! Detects duplicates among publications that links between realms forward: each is accepted once, and none that began
+//! in this realm.
 //!
-//! A realm may be reached by several ways. Whoever forwards an event says in `forward_for` as which publication it was
-//! published; such ids are drawn at random, so that no realm has what another one has. Who published it says nothing here:
-//! where that is not disclosed the links of one publication stand there, each with a session of its own. What does not say
-//! so is taken as it comes.
+//! An event may reach a realm by several ways. The link names the original publication in `forward_for`; such ids are
+//! drawn at random, so that they do not collide between realms. The publisher cannot be compared: if it is not
+//! disclosed, `forward_for` names the links, each with its own session. An event without a publication id is accepted
+//! as it is.
 
 use std::collections::VecDeque;
 
@@ -11,25 +12,25 @@ use crosstie_collections::GrowingMap;
 use crosstie_wamp::{Dict, FORWARD_FOR, Value};
 use rustc_hash::FxBuildHasher;
 
-/// The publications that came last. Boxed, because most realms are linked to no other.
+/// The latest publications. Boxed, because most realms have no links.
 #[derive(Debug)]
 pub(super) struct Forwarded {
     known: GrowingMap<u64, (), FxBuildHasher>,
     in_order: VecDeque<u64>,
 }
 
-/// So many are remembered. An event that was overtaken by more of them on its second way is taken twice.
+/// Number of publications remembered. An event is accepted twice if more than that arrive between its two ways.
 const FORWARDED_MAX: usize = 1 << 16;
 
-/// Who published what is forwarded with these attributes, or first carried it, and as which publication where that is
-/// said.
+/// The session that published a forwarded event, or the first link that carried it, and the original publication id if
+/// given.
 pub(super) fn origin(passthru: &Dict) -> Option<(u64, Option<u64>)> {
     let first = first(passthru)?;
     let number = |name: &str| first.get(name).and_then(Value::as_u64);
     Some((number("session")?, number("publication")))
 }
 
-/// Who stands at the beginning of `forward_for`.
+/// The first element of `forward_for`.
 fn first(passthru: &Dict) -> Option<&Value> {
     let found = passthru.iter().find(|(key, _)| key == FORWARD_FOR);
     match found {
@@ -46,7 +47,7 @@ impl Forwarded {
         })
     }
 
-    /// Whether it has come before; it has from now on.
+    /// Returns whether the publication arrived before, and remembers it.
     pub(super) fn is_known(&mut self, publication: u64) -> bool {
         if self.known.insert(publication, ()).is_some() {
             return true;

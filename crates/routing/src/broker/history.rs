@@ -1,9 +1,9 @@
-//! Event history: what was published to topics that the configuration names, for those who ask later (WAMP advanced
-//! profile, "Event History"; Crossbar.io's `event-history`).
+//! Event history: recorded publications to configured topics, for later queries (WAMP advanced profile, "Event
+//! History"; Crossbar.io's `event-history`).
 //!
-//! A log has the last events of a topic or pattern, whoever has subscribed to it, and nobody need have. Each log has its
-//! own bound, and all logs together have one in bytes, at which the oldest event of all goes. Nothing here knows
-//! of sessions: who may see what is for whoever asks.
+//! A log has the last events of a topic or pattern, with or without subscribers. Each log has its own bound. All logs
+//! together have one in bytes, at which the oldest event of all is evicted. This module does not know of sessions: its
+//! caller checks who may see which event.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::recorded::Recorded;
 pub(crate) struct LogIndex(u32);
 
 impl LogIndex {
-    /// Among the realm's recordings.
+    /// Its index among the realm's recordings.
     pub(crate) fn place(self) -> usize {
         self.0 as usize
     }
@@ -34,7 +34,7 @@ pub(crate) struct History {
 #[derive(Debug)]
 struct Log {
     events_max: usize,
-    /// Older events are as good as gone; 0 means that none is too old.
+    /// Maximum age; older events count as absent. 0 means no bound.
     age_us_max: u64,
     /// The oldest first.
     events: VecDeque<(u64, Recorded)>,
@@ -51,7 +51,7 @@ impl History {
         LogIndex(self.logs.len() as u32 - 1)
     }
 
-    /// Records an event; how many others went before their time, for want of room.
+    /// Records an event; returns how many others were evicted for it.
     pub(crate) fn push(&mut self, log: LogIndex, event: Recorded, bytes_max: usize) -> usize {
         self.forget_old(log, event.unix_us);
         self.number_last += 1;
@@ -75,7 +75,7 @@ impl History {
         evicted
     }
 
-    /// The events of a log that are not too old, the oldest first.
+    /// The events of a log within the maximum age, the oldest first.
     pub(crate) fn events(
         &mut self,
         log: LogIndex,
@@ -86,7 +86,7 @@ impl History {
         events.map(|(_, event)| event)
     }
 
-    /// Those of them at these places.
+    /// The events of a log at these places.
     pub(crate) fn part(
         &self,
         log: LogIndex,
@@ -96,22 +96,22 @@ impl History {
         events.map(|(_, event)| event)
     }
 
-    /// How old its events may be, in microseconds; 0 is any age.
+    /// Maximum age of its events, in microseconds; 0 means any age.
     pub(crate) fn age_us_max(&self, log: LogIndex) -> u64 {
         self.logs[log.0 as usize].age_us_max
     }
 
-    /// How many logs there are.
+    /// Number of logs.
     pub(crate) fn logs(&self) -> usize {
         self.logs.len()
     }
 
-    /// How many events there are, in all logs.
+    /// Number of events in all logs.
     pub(crate) fn len(&self) -> usize {
         self.by_age.len()
     }
 
-    /// What they count for against the bound.
+    /// Their weight against the bound.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -138,7 +138,7 @@ impl History {
         }
     }
 
-    /// Asserts that the tables say the same. Walks everything.
+    /// Asserts that the tables agree. Walks everything.
     pub(crate) fn check_invariants(&self) {
         let events = || self.logs.iter().flat_map(|log| &log.events);
         assert_eq!(events().count(), self.by_age.len());

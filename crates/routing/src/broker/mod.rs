@@ -1,5 +1,5 @@
-//! The broker: subscriptions, and events to whom they reach (WAMP basic profile, "Publish and
-//! Subscribe", with the advanced profile's patterns, black- and whitelists, and identification).
+//! The broker: subscriptions, and the delivery of events (WAMP basic profile, "Publish and Subscribe", with the
+//! advanced profile's patterns, black- and whitelists, and identification).
 
 mod across;
 mod delivering;
@@ -55,24 +55,24 @@ struct Subscription {
     topic: Arc<str>,
     match_policy: MatchPolicy,
     reach: Reach,
-    /// Never empty, but where publications are recorded, and where all wait.
+    /// Empty only if publications are recorded or all requests wait for other nodes.
     subscribers: Subscribers,
-    /// Those of them that are shards; none is as good as empty.
+    /// The subscribers that are shards; `None` counts as empty.
     shards: Option<Box<Shards>>,
-    /// Who asked for it while other nodes do not know of it.
+    /// Requests that wait until other nodes know of the subscription.
     waiting: Option<Box<Waiting>>,
-    /// Those of its subscribers that acknowledge.
+    /// The subscribers that acknowledge events.
     acknowledging: Option<Box<Acknowledging>>,
-    /// Who first asked for it, and has the topic on its account for as long as it stays.
+    /// The session that subscribed first. The topic stays on its account while it is a subscriber.
     payer: Option<SessionIndex>,
     created: Time,
 }
 
-/// What is done about a publication under a subscription, beside sending it. One look decides about all, so that
-/// others pay nothing for those that are recorded.
+/// How publications reach a subscription's subscribers. One match on it decides everything, so that plain subscriptions
+/// pay nothing for recorded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// Its subscribers know the topic.
+    /// The EVENT omits the topic: its subscribers know it.
     Exact,
     Pattern,
     Recorded(LogIndex),
@@ -81,7 +81,7 @@ enum Reach {
 }
 
 impl Subscription {
-    /// What it takes in memory beside its subscribers, roughly: places in tables, and its topic.
+    /// Approximate memory beside its subscribers: places in tables, and its topic.
     fn bytes(&self) -> isize {
         SUBSCRIPTION_BYTES + self.topic.len() as isize
     }
@@ -89,10 +89,10 @@ impl Subscription {
 
 const SUBSCRIPTION_BYTES: isize = 512;
 
-/// What a session's part in a subscription takes in memory, roughly.
+/// Approximate memory of a session's part in a subscription.
 const SUBSCRIBER_BYTES: isize = 96;
 
-/// To take a subscription away: 2 µs where a realm has a million of them, out of the cache.
+/// Cost to remove a subscription: 2 µs if a realm has a million of them, out of the cache.
 const STEPS_PER_SUBSCRIPTION: u32 = 20;
 
 type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
@@ -102,18 +102,18 @@ pub(crate) struct Broker {
     subscriptions: Slab<Subscription>,
     by_topic: PatternMap<SubscriptionKey>,
     by_id: GrowingMap<SubscriptionId, SubscriptionKey, FxBuildHasher>,
-    /// Ids are not used twice, so that a late EVENT cannot be taken for one of another topic.
+    /// Ids are not reused, so that a late EVENT cannot be taken for one of another topic.
     id_last: u64,
-    /// Sessions' parts in them, all together.
+    /// Number of (subscription, session) pairs.
     held: usize,
-    /// The patterns that the present publication matches. Kept for its room.
+    /// The patterns that the present publication matches. Kept to reuse its memory.
     matched: Vec<SubscriptionKey>,
     retained: Retained,
-    /// Borrowed for a moment where publications are recorded, and by nobody else meanwhile.
+    /// Borrowed only while a publication is recorded.
     history: RefCell<History>,
-    /// Of the present publication something was not recorded that should be.
+    /// Whether a recording of the present publication failed.
     is_unrecorded: Cell<bool>,
-    /// Where the realm has other nodes.
+    /// Set if the realm has other nodes.
     across: Option<Box<Across>>,
     forwarded: Option<Box<forwarded::Forwarded>>,
 }
@@ -135,7 +135,7 @@ impl Broker {
         }
     }
 
-    // Out of line: compiled among them, it costs calls 9 instructions and an event to fifty 19 for each.
+    // Out of line: inlined, it costs calls 9 instructions, and an event to fifty subscribers 19 for each.
     #[inline(never)]
     pub(crate) fn subscribe<H>(
         &mut self,
@@ -190,9 +190,9 @@ impl Broker {
         let _ = context.reply(from, &unsubscribed);
     }
 
-    /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` there is no answer, not even
-    /// when the publication is refused.
-    // In line where it is called, which is in one place.
+    /// Answers a PUBLISH and sends its EVENTs. Without `acknowledge` PUBLISH has no answer, not even if the publication
+    /// is refused.
+    // Inlined into its only caller.
     #[inline(always)]
     pub(crate) fn publish<H>(
         &mut self,
@@ -204,7 +204,7 @@ impl Broker {
         payload: Payload<'_>,
     ) {
         let exact = self.by_topic.exact(topic);
-        // A topic that is subscribed to exactly has been checked then.
+        // The URI of an exact subscription was checked when it began.
         let checked = exact.is_some();
         let disclosed = match self.permit(context, from, options, topic, checked) {
             Ok(disclosed) => disclosed,
@@ -254,8 +254,8 @@ impl Broker {
         }
     }
 
-    /// Retains a publication and says PUBLISHED, as its publisher asks; `None` if that is refused. Whether PUBLISHED comes
-    /// when it is stored.
+    /// Retains a publication and answers PUBLISHED, as its publisher requests; `None` if it is refused. Returns whether
+    /// PUBLISHED is deferred until the event is stored.
     #[inline(never)]
     fn keep_and_answer<H>(
         &mut self,
@@ -285,7 +285,7 @@ impl Broker {
         Some(is_stored)
     }
 
-    /// Whether the publisher is disclosed, or why there is no publication.
+    /// Returns whether the publisher is disclosed, or why the publication is refused.
     #[inline(always)]
     fn permit<H>(
         &self,
@@ -302,7 +302,8 @@ impl Broker {
         }
     }
 
-    /// Sends the EVENTs of a publication with lists of receivers, or for one shard. Out of line, because few have some.
+    /// Sends the EVENTs of a publication with lists of receivers, or for one shard. Out of line, because few
+    /// publications have them.
     #[inline(never)]
     fn send_filtered<H>(
         &self,
@@ -321,7 +322,7 @@ impl Broker {
         }
     }
 
-    /// Sends the EVENT of a publication under one of the subscriptions that match.
+    /// Sends the EVENT of a publication under one of the matching subscriptions.
     #[inline(always)]
     fn send_event<H>(
         &self,
@@ -382,8 +383,7 @@ impl Broker {
         lent::end(event, options.passthru.is_some());
     }
 
-    /// Takes away subscriptions of a session that has left, so many steps' worth; whether there were
-    /// any.
+    /// Removes subscriptions of a session that has left, for that many steps; returns whether there were any.
     pub(crate) fn leave<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -400,7 +400,7 @@ impl Broker {
         !part.is_empty()
     }
 
-    /// Forgets retained events that have ended, a turn's worth; whether there may be more.
+    /// Removes expired retained events, a turn's worth; returns whether there may be more.
     pub(crate) fn end_retained<H>(&mut self, context: &mut Context<'_, H>, steps_max: u32) -> bool {
         let ended = self.retained.end_some(context.now, steps_max as usize);
         self.retained.forget_stored(context);
@@ -416,7 +416,7 @@ impl Broker {
         self.subscriptions.len() - self.unattended()
     }
 
-    /// Asserts that tables and sessions say the same. Walks everything.
+    /// Asserts that tables and sessions agree. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         assert_eq!(self.by_topic.len(), self.subscriptions.len());
         assert_eq!(self.by_id.len(), self.subscriptions.len());
@@ -458,8 +458,9 @@ impl Broker {
     }
 }
 
-/// Whether the publisher is disclosed, or why there is no publication.
-// Inlined into both of its callers: with two it is not otherwise, which costs each publication 38 instructions.
+/// Returns whether the publisher is disclosed, or why the publication is refused.
+// Inlined into both of its callers. With two callers the compiler would not inline it by itself, which costs each
+// publication 38 instructions.
 #[inline(always)]
 fn permit_publish<H>(
     context: &mut Context<'_, H>,

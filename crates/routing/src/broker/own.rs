@@ -1,5 +1,5 @@
-//! What a realm publishes unasked, its own events and the testaments of sessions that have left; and what it does not
-//! publish, because it has come before.
+//! Publications of the realm itself: meta events, and testaments of sessions that have left. Also rejects forwarded
+//! duplicates.
 
 use crosstie_wamp::{
     Disclosed, Message, Payload, PublicationId, PublishOptions, RequestId, Serializer, SessionId,
@@ -18,13 +18,13 @@ use crate::handed::Handed;
 use crate::identity::SessionIndex;
 use crate::testaments::Testament;
 
-/// To read a testament and find whom it reaches, and to read so many bytes of it.
+/// Cost to read a testament and find its receivers, and bytes read per step.
 const STEPS_PER_TESTAMENT: u32 = 10;
 const BYTES_PER_STEP: usize = 128;
 
 impl Broker {
-    /// Whether a publication that links forward has come to this realm before, or began here. It is answered as if
-    /// nobody had subscribed.
+    /// Whether a forwarded publication has reached this realm before, or began here. It is answered as if it had no
+    /// subscribers.
     #[cold]
     #[inline(never)]
     pub(super) fn comes_again<H>(
@@ -57,7 +57,7 @@ impl Broker {
         true
     }
 
-    /// Sends the EVENTs of what the realm itself publishes.
+    /// Sends the EVENTs of the realm's own publication.
     pub(crate) fn publish_meta<H>(&mut self, context: &mut Context<'_, H>, event: &MetaEvent) {
         let exact = self.by_topic.exact(event.topic);
         self.matched.clear();
@@ -84,7 +84,7 @@ impl Broker {
             },
         };
         if crosses {
-            // It is nobody's publication that could be refused.
+            // The realm's own publication has no publisher to refuse.
             let _ = self.publish_across(context, &publication);
         }
         for key in exact.iter().chain(&self.matched) {
@@ -92,8 +92,8 @@ impl Broker {
         }
     }
 
-    /// Whether a session may have this published when it has left. Its role is asked when it adds a
-    /// testament, so that it learns of a refusal, and again when the testament is published.
+    /// Whether a session's testament may be published. Its role is checked when the testament is added, so that the
+    /// session learns of a refusal, and again when the testament is published.
     pub(crate) fn judge_testament<H>(
         &self,
         context: &mut Context<'_, H>,
@@ -116,8 +116,8 @@ impl Broker {
         Ok(disclosed)
     }
 
-    /// Publishes testaments of a session that has left, so many steps' worth; whether there were any. Where other nodes may have
-    /// published what they were entrusted with, that is for this node's sessions alone.
+    /// Publishes testaments of a session that has left, for that many steps; returns whether there were any. If other
+    /// nodes may have published them already, they reach only this node's sessions.
     pub(crate) fn publish_testaments<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -140,7 +140,7 @@ impl Broker {
         was_any
     }
 
-    /// Publishes what another node has handed to this one, as that one would have.
+    /// Publishes a testament on behalf of the node that handed it over, as that node would have.
     pub(crate) fn publish_handed<H>(&mut self, context: &mut Context<'_, H>, handed: &Handed) {
         let Some(Message::Publish {
             request,
@@ -187,8 +187,8 @@ impl Broker {
         self.publish_from_across(context, &publication);
     }
 
-    /// Publishes one; what the session may not publish (any more) is dropped, as it would be without
-    /// `acknowledge` while it was there.
+    /// Publishes one testament. If the session may not publish it any more, it is dropped, as without `acknowledge`
+    /// while the session was there.
     fn publish_testament<H>(
         &mut self,
         context: &mut Context<'_, H>,

@@ -1,4 +1,4 @@
-//! Whom a publication may reach (WAMP advanced profile, "Subscriber Black- and Whitelisting").
+//! The receivers of a publication (WAMP advanced profile, "Subscriber Black- and Whitelisting").
 
 use crosstie_wamp::{Receivers, SessionId};
 
@@ -7,10 +7,9 @@ use crate::EmptyEligible;
 use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
 
-/// The six lists of one publication, sorted: they may be as long as a message, and are asked
-/// once per subscriber.
+/// The six lists of one publication, sorted: they may be as long as a message, and are searched once per subscriber.
 pub(super) struct Filter<'p> {
-    /// The resource whose shards alone are reached.
+    /// If set, only the shard of this resource receives the event.
     pub(super) resource: Option<u64>,
     eligible: Option<Vec<SessionIndex>>,
     eligible_authid: Option<Vec<&'p str>>,
@@ -26,7 +25,7 @@ impl<'p> Filter<'p> {
         sessions: &Sessions<H>,
         empty: EmptyEligible,
     ) -> Self {
-        // Sessions that do not exist can neither be reached nor left out.
+        // Ids of sessions that do not exist have no effect.
         let known = |ids: &Vec<SessionId>| {
             let mut known: Vec<_> = ids.iter().filter_map(|id| sessions.find_id(*id)).collect();
             known.sort_unstable();
@@ -49,8 +48,8 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// The subscribers worth asking [`Filter::admits`] about. A publication to one of a hundred
-    /// thousand subscribers asks about that one.
+    /// The subscribers for [`Filter::admits`] to check. A publication to one of a hundred thousand subscribers checks
+    /// only that one.
     pub(super) fn candidates<'a>(
         &'a self,
         subscribers: &'a Subscribers,
@@ -82,7 +81,7 @@ impl<'p> Filter<'p> {
     }
 }
 
-/// A whitelist, unless it is as good as none.
+/// A whitelist, unless it counts as absent.
 pub(super) fn whitelist<T>(list: &Option<Vec<T>>, empty: EmptyEligible) -> Option<&Vec<T>> {
     let counts = |list: &&Vec<T>| empty == EmptyEligible::Nobody || !list.is_empty();
     list.as_ref().filter(counts)

@@ -1,4 +1,4 @@
-//! Publications that are recorded, and how they are asked for.
+//! Records publications, and reads the recordings.
 
 use crosstie_wamp::{
     MatchPolicy, Message, MessageType, PublicationId, PublishOptions, Receivers, RequestId,
@@ -16,11 +16,11 @@ use crate::identity::{Identity, SessionIndex};
 use crate::recorded::{Recorded, weight};
 use crate::{Acknowledgement, Note, Outbox, Realm, Recording, Time};
 
-/// Bytes that are copied in the time of a step.
+/// Bytes that are copied per step.
 const BYTES_PER_STEP: usize = 128;
 
 impl Broker {
-    /// Has publications recorded from now on: to what is named, whether anybody has subscribed to it or not.
+    /// Starts to record publications to these topics and patterns, with or without subscribers.
     pub(crate) fn record(&mut self, recordings: &[Recording], meta_api: bool) -> MetaEvents {
         let mut events = MetaEvents::default();
         for recording in recordings {
@@ -41,7 +41,7 @@ impl Broker {
         events
     }
 
-    /// Records a publication; whether it is sent with its topic.
+    /// Records a publication; returns whether its EVENT carries the topic.
     #[cold]
     #[inline(never)]
     pub(super) fn keep<H>(
@@ -51,7 +51,7 @@ impl Broker {
         (log, subscription): (LogIndex, &Subscription),
         publication: &Publication<'_>,
     ) -> bool {
-        // What the realm says of itself is not recorded.
+        // The realm's own events are not recorded.
         if from != SessionIndex::NOBODY {
             let publisher = publication.publisher.map(|index| {
                 let session = &context.sessions[index];
@@ -62,7 +62,7 @@ impl Broker {
         subscription.match_policy != MatchPolicy::Exact
     }
 
-    /// Records a publication of whomever that is, where it may be told.
+    /// Records a publication with its publisher, if disclosed.
     pub(super) fn keep_of<H>(
         &self,
         context: &mut Context<'_, H>,
@@ -73,7 +73,7 @@ impl Broker {
         let options = publication.options;
         let lists = options.receivers.as_deref();
         let receivers = lists.and_then(|lists| effective(lists, context.config.empty_eligible));
-        // Sessions come and go: whoever asks later could not be told from them.
+        // Session ids do not outlive their sessions, so that a later query could not check these lists.
         if let Some(Receivers {
             eligible, exclude, ..
         }) = receivers.as_deref()
@@ -119,7 +119,7 @@ impl Broker {
         }
     }
 
-    /// Whether a publication will be in a store, as far as its topic and options say: it is answered once it is there then.
+    /// Whether a publication will be stored, by its topic and options. If so, it is answered once it is stored.
     #[inline]
     pub(super) fn will_store<H>(
         &self,
@@ -149,7 +149,7 @@ impl Broker {
         })
     }
 
-    /// Has a publication answered that was handed to a store.
+    /// Defers the answer to a publication until the store has written it.
     #[cold]
     #[inline(never)]
     pub(super) fn end_record<H>(
@@ -183,8 +183,8 @@ impl Broker {
         let subscription = &self.subscriptions[key.0 as usize];
         let (topic, policy) = (&subscription.topic, subscription.match_policy);
         let session = &context.sessions[from];
-        // Who receives its events may see those that were. Of others an authorizer is not asked: that would be a second
-        // question about one call.
+        // A subscriber may read the history. For other sessions no authorizer is asked: that would be a second question
+        // about one call.
         if !session.subscriptions.contains(&key) {
             if context.roles.authorizer(session.role).is_some() {
                 let text = format!("subscribe to {topic} to be shown its history");
@@ -204,16 +204,16 @@ impl Broker {
         Ok((self.history.get_mut(), log))
     }
 
-    /// Recorded events, and what they count for against the bound.
+    /// Number of recorded events, and their weight against the bound.
     pub(crate) fn recorded(&self) -> (usize, usize) {
         let history = self.history.borrow();
         (history.len(), history.bytes())
     }
 
-    /// Subscriptions that are there for the sake of their history alone.
+    /// Number of subscriptions that exist only for their history.
     pub(super) fn unattended(&self) -> usize {
         let recorded = self.history.borrow().logs();
-        // They were made first, and stay.
+        // They were created first, and stay.
         let mut first = self.subscriptions.iter().take(recorded);
         let count = first.by_ref().filter(|(_, s)| s.subscribers.is_empty());
         count.count()
@@ -221,8 +221,8 @@ impl Broker {
 }
 
 impl<H> Realm<H> {
-    /// Answers a publication that was handed out by [`Outbox::acknowledge`]: what was recorded before is stored, or why
-    /// it is not.
+    /// Answers a publication that was handed out by [`Outbox::acknowledge`]: everything recorded before it is stored,
+    /// or the store failed.
     pub fn handle_stored(
         &mut self,
         now: Time,
@@ -253,10 +253,10 @@ impl<H> Realm<H> {
     }
 }
 
-/// Why an event is not recorded that a store did not take.
+/// Why the store refused an event.
 const NO_ROOM: &str = "the store has as much to write as it may";
 
-/// The fault of a publication that its subscribers were sent.
+/// The fault of a publication that was sent to its subscribers but not stored.
 fn unrecorded(why: &str) -> Fault {
     let text = format!("the event was published, and is not recorded: {why}");
     Fault::new(error::NOT_RECORDED, text)

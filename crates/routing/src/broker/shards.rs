@@ -1,8 +1,8 @@
 //! Subscribers that are shards (WAMP advanced profile, "Sharded Subscription").
 //!
-//! The specification has the keys and no more. Subscribers with the same node key are a shard of their subscription, and an
-//! event with a resource key reaches of all shards the one that ranks highest by a hash of both. Subscribers without a node
-//! key receive every event, and events without a resource key reach every subscriber.
+//! The specification defines only the keys. Subscribers with the same node key are a shard of their subscription, and
+//! an event with a resource key reaches the shard that ranks highest by a hash of both keys. Subscribers without a node
+//! key receive every event; events without a resource key reach every subscriber.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::sharding::{check_key, hash, rank};
 /// Hashes of the node keys that subscribers have.
 pub(super) type Shards = BTreeMap<SessionIndex, u64>;
 
-/// What one of them takes in memory, roughly.
+/// Approximate memory of one shard.
 const SHARD_BYTES: isize = 48;
 
 impl Broker {
-    /// Judges the resource key of a publication; what is kept of the one judgement before.
+    /// Checks the resource key of a publication; returns `disclosed` as it is.
     #[cold]
     #[inline(never)]
     pub(super) fn check_rkey<H>(
@@ -42,7 +42,7 @@ impl Broker {
         Ok(disclosed)
     }
 
-    /// Judges the node key of a subscriber.
+    /// Checks the node key of a subscriber.
     pub(super) fn check_nkey(&self, options: &SubscribeOptions) -> Result<(), Fault> {
         let Some(nkey) = options.nkey.as_deref() else {
             return Ok(());
@@ -51,7 +51,7 @@ impl Broker {
         self.check_nodes("nkey")
     }
 
-    /// Says which shard a subscriber is of: what it said last counts.
+    /// Sets a subscriber's shard: its latest SUBSCRIBE counts.
     pub(super) fn note_shard<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -66,7 +66,7 @@ impl Broker {
         }
     }
 
-    /// Which shard has a resource can only be said by who knows all shards.
+    /// Refuses shards in a cluster: choosing one requires knowledge of all shards.
     fn check_nodes(&self, option: &str) -> Result<(), Fault> {
         if self.across.is_none() {
             return Ok(());
@@ -77,7 +77,7 @@ impl Broker {
 }
 
 impl Subscription {
-    /// Says which shard a subscriber is of, if any; by how many bytes more or less is held.
+    /// Sets a subscriber's shard, if any; returns the change of held bytes.
     pub(super) fn set_shard(&mut self, subscriber: SessionIndex, shard: Option<u64>) -> isize {
         let before = self.shards.as_deref().map_or(0, Shards::len) as isize;
         match (shard, &mut self.shards) {
@@ -94,7 +94,7 @@ impl Subscription {
         (after - before) * SHARD_BYTES
     }
 
-    /// The shard that has a resource, of those whose subscribers are there.
+    /// The shard of a resource, among those with subscribers.
     pub(super) fn shard_for<H>(
         &self,
         resource: Option<u64>,
@@ -108,7 +108,7 @@ impl Subscription {
         all.max_by_key(|shard| rank(resource, *shard))
     }
 
-    /// Whether a subscriber receives what is for that shard.
+    /// Whether a subscriber receives events for that shard.
     pub(super) fn is_in(&self, shard: Option<u64>, subscriber: SessionIndex) -> bool {
         let (Some(shard), Some(shards)) = (shard, &self.shards) else {
             return true;
@@ -123,7 +123,7 @@ impl Subscription {
     }
 }
 
-/// The resource that a publication is about.
+/// The resource of a publication.
 pub(super) fn resource(options: &PublishOptions) -> Option<u64> {
     let sharding = options.sharding.as_deref()?;
     sharding.rkey.as_deref().map(hash)

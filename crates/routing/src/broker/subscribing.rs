@@ -1,4 +1,4 @@
-//! Who subscribes to what: subscriptions come with their first subscriber, and go with their last.
+//! Adds and removes subscribers: a subscription begins with its first subscriber and ends with its last.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::identity::SessionIndex;
 use crate::{RoleLimit, Time};
 
 impl Broker {
-    /// Adds a subscriber; to be subscribed already is no fault, and changes nothing. `None`: it waits.
+    /// Adds a subscriber; adding it again changes nothing. `None`: the request waits for other nodes.
     pub(super) fn enter<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -88,7 +88,7 @@ impl Broker {
         Ok(Some(subscription.id))
     }
 
-    /// Removes a subscriber; whether it was one.
+    /// Removes a subscriber; returns whether it was one.
     pub(super) fn remove<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -97,7 +97,7 @@ impl Broker {
     ) -> bool {
         let key = self.by_id.get(&subscription).copied();
         let key = key.filter(|key| {
-            // Nobody has been told of one that waits.
+            // A waiting request was not announced by a meta event.
             let is_in = |key: &SubscriptionKey| {
                 let subscription = &self.subscriptions[key.0 as usize];
                 subscription.waiting.is_none() || subscription.subscribers.contains(&from)

@@ -1,4 +1,4 @@
-//! Requests for subscriptions that wait until other nodes know of them.
+//! SUBSCRIBE requests that wait until other nodes know of the subscription.
 
 use std::collections::VecDeque;
 
@@ -7,21 +7,22 @@ use crosstie_wamp::{RequestId, SubscriptionId};
 use crate::across::Position;
 use crate::identity::SessionIndex;
 
-/// What a realm of several nodes keeps beside its subscriptions.
+/// State that a clustered realm keeps beside its subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Across {
-    /// What ids begin from.
+    /// The base of subscription ids.
     pub(super) scope: u64,
     pub(super) in_force: Position,
-    /// Subscriptions that wait, in the order of their positions. One may be gone, or be there again and wait for another.
+    /// Waiting subscriptions, in the order of their positions. A subscription may have ended, or began again and waits
+    /// for a later position.
     pub(super) line: VecDeque<(Position, SubscriptionId)>,
 }
 
-/// The requests for a subscription that other nodes do not know of yet. They are in its session's list and on its
-/// account, and not among the subscribers: no event is to come before SUBSCRIBED.
+/// The requests for a subscription that other nodes do not know of yet. They are in the session's list and on its
+/// account, but not among the subscribers: no EVENT may precede SUBSCRIBED.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// What they wait for.
+    /// The position at which other nodes know of the subscription.
     pub(super) position: Position,
     pub(super) requests: VecDeque<Request>,
 }
@@ -33,11 +34,11 @@ pub(super) struct Request {
     pub(super) wants_retained: bool,
 }
 
-/// What a request that waits takes in memory.
+/// Memory of a waiting request.
 pub(super) const REQUEST_BYTES: isize = size_of::<Request>() as isize;
 
 impl Waiting {
-    /// Takes out what a session waits for; how many requests that were.
+    /// Removes a session's requests; returns how many.
     pub(super) fn leave(&mut self, session: SessionIndex) -> usize {
         let before = self.requests.len();
         self.requests.retain(|request| request.from != session);
@@ -48,12 +49,12 @@ impl Waiting {
         self.requests.is_empty()
     }
 
-    /// Whose requests they are; a session may have several.
+    /// The sessions of the requests; a session may occur several times.
     pub(super) fn sessions(&self) -> impl Iterator<Item = SessionIndex> {
         self.requests.iter().map(|request| request.from)
     }
 
-    /// Bytes on the accounts of their sessions.
+    /// Bytes that the requests take on their sessions' accounts.
     pub(super) fn bytes(requests: usize) -> isize {
         requests as isize * REQUEST_BYTES
     }

@@ -1,4 +1,4 @@
-//! A realm with others of its name on other nodes: who is there, what they know, and who waits for that.
+//! The dealer in a cluster: other nodes, the registrations they know of, and the answers that wait for them.
 
 use std::collections::VecDeque;
 
@@ -14,35 +14,35 @@ use crate::fault::{Fault, error};
 use crate::identity::{SessionIndex, SessionKey};
 use crate::party::NeighbourIndex;
 
-/// Answers that wait until other nodes know, of all sessions together.
+/// Maximum number of answers that wait for other nodes, over all sessions.
 const LINE_MAX: usize = 100_000;
 
-/// To tell a node of a registration, or to forget its part.
+/// Cost to announce a registration to a node, or to remove a node's part.
 const STEPS_PER_PART: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct Across {
     pub(super) locality: Locality,
-    /// The number of what other nodes were asked last.
+    /// Number of the last confirmation requested from other nodes.
     asked: u64,
-    /// Up to which they have answered.
+    /// Number of the last confirmation received from all of them.
     known: u64,
-    /// Something was said since.
+    /// Whether an announcement was sent since the last request.
     is_wanted: bool,
-    /// Who waits, in the order of the numbers.
+    /// Waiting answers, in the order of the numbers that they wait for.
     line: VecDeque<(u64, Answer)>,
-    /// Callees that have lost a registration and do not understand it.
+    /// Callees that have lost a registration and do not understand UNREGISTERED.
     pub(super) evicted: Vec<SessionIndex>,
-    /// Where nobody may have a second callee of what is to have one.
+    /// Set if `single` is `strict`: a second callee is excluded even across failures.
     pub(super) strict: Option<Strict>,
 }
 
-/// What a session is to be told.
+/// An answer to a session.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) to: SessionKey,
     pub(super) request: RequestId,
-    /// Of which callee; `None` for UNREGISTERED.
+    /// The callee of a REGISTER; `None` for an UNREGISTER.
     pub(super) registered: Option<(RegistrationId, u64)>,
 }
 
@@ -72,12 +72,12 @@ impl Dealer {
         self.across = Some(Box::new(Across::new(locality)));
     }
 
-    /// What other nodes know this one by.
+    /// The number by which other nodes know this one.
     pub(crate) fn own_number(&self) -> u64 {
         self.registrations.own
     }
 
-    /// Whether there is something to do about other nodes.
+    /// Whether work for other nodes is due.
     #[inline]
     pub(crate) fn has_backlog_across<H>(&self, sessions: &crate::session::Sessions<H>) -> bool {
         let across = self.across.as_deref();
@@ -93,13 +93,13 @@ impl Dealer {
         }
     }
 
-    /// Who lost a registration and has to be told by GOODBYE.
+    /// The callees that lost a registration and have to be sent GOODBYE.
     pub(crate) fn take_evicted(&mut self) -> Vec<SessionIndex> {
         let across = self.across.as_deref_mut();
         across.map_or_else(Vec::new, |across| std::mem::take(&mut across.evicted))
     }
 
-    /// What this node has said waits for others to know it; whether it does.
+    /// Defers an answer until other nodes know of its registration; returns whether it is deferred.
     pub(super) fn wait_for_others<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -111,7 +111,7 @@ impl Dealer {
         let Some(across) = &mut self.across else {
             return false;
         };
-        // Nobody is let in before those who came first.
+        // No answer overtakes an earlier one.
         let claims = registered.is_some_and(|(id, _)| self.registrations.is_to_be_claimed(id));
         if !context.sessions.neighbours.is_any_there() && across.line.is_empty() && !claims {
             return false;
@@ -127,7 +127,7 @@ impl Dealer {
         true
     }
 
-    /// Why there is no room for one more who waits.
+    /// Refuses a request if too many answers wait.
     pub(super) fn check_line(&self) -> Result<(), Fault> {
         let across = self.across.as_deref();
         match across.is_some_and(|across| across.line.len() >= LINE_MAX) {
@@ -140,7 +140,8 @@ impl Dealer {
         }
     }
 
-    /// Asks all, where something was said since they were asked last, and they have answered that.
+    /// Requests a confirmation from all nodes, if announcements were sent since the last request and that one is
+    /// confirmed.
     fn ask<H>(&mut self, context: &mut Context<'_, H>) {
         let Some(across) = &mut self.across else {
             return;
@@ -188,7 +189,7 @@ impl Dealer {
         self.ask(context);
     }
 
-    /// Does a part of what is to be done about other nodes; whether there was anything.
+    /// Does a part of the work for other nodes; returns whether there was any.
     pub(crate) fn work_across<H>(&mut self, context: &mut Context<'_, H>, steps_max: u32) -> bool {
         if !self.has_backlog_across(context.sessions) {
             return false;
@@ -242,7 +243,7 @@ impl Dealer {
         }
     }
 
-    /// Other nodes know of a callee, and nobody was there before it.
+    /// Lets a callee in that other nodes know of; refuses it if another node's callee took precedence.
     pub(super) fn let_in_or_refuse<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -263,7 +264,7 @@ impl Dealer {
         let _ = context.reply(to, &registered);
     }
 
-    /// Ends calls with a node that has gone, then forgets what it offered.
+    /// Ends calls with a node that has gone, then removes its parts.
     fn end_some<H>(
         &mut self,
         context: &mut Context<'_, H>,

@@ -17,7 +17,7 @@ use crate::keys::CallKey;
 use crate::{Refused, Violation};
 
 impl Dealer {
-    /// A result: the last one, unless it says that it is not.
+    /// A result: final, unless its options say `progress`.
     pub(crate) fn handle_yield<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -54,7 +54,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// A result that is not the last one.
+    /// A progressive result.
     #[inline(never)]
     fn handle_progress<H>(
         &mut self,
@@ -70,8 +70,8 @@ impl Dealer {
         self.calls.restart_timeout(key, context.now);
         self.forget_rerouting(context, key);
         let call = &self.calls[key];
-        // A caller that did not ask for progress could take this for its result.
-        // Another node waits as long as this one, and is told that there is progress.
+        // A caller that did not ask for progress could take this for its final result. A caller's node applies the same
+        // timeout, so that it is sent progress in any case.
         if !call.receive_progress && call.caller.session().is_some() {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// The callee failed, or gave way to an INTERRUPT.
+    /// The callee failed, or stopped after an INTERRUPT.
     pub(crate) fn handle_error<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -103,12 +103,12 @@ impl Dealer {
         let Some(key) = self.calls.of_callee(from.into(), invocation) else {
             return was_sent(context, from, invocation, MessageType::Error);
         };
-        // Clients close a connection that brings them an error without a proper name.
+        // Clients close a connection that brings them an error with an invalid URI.
         if let Some(reason) = uri::check(error, UriCheck::Loose) {
             return Err(Violation::new(format!("ERROR {error:?}: {reason}")));
         }
         if self.calls[key].interrupted {
-            // Its caller has cancelled the call, and libraries of callees have errors of their own for that.
+            // The caller has cancelled the call, and callee libraries answer that with errors of their own.
             self.pass_error(context, key, (details, uris::CANCELED), payload);
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// Ends a call with what its callee says of it.
+    /// Ends a call with its callee's error.
     pub(super) fn pass_error<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -129,8 +129,7 @@ impl Dealer {
         payload: Payload<'_>,
     ) {
         let call = self.end(context, key);
-        // Nor may a callee speak with the router's voice: what it says about the call, it says
-        // in attributes of its own.
+        // A callee may not speak for the router: details that the router sets are removed.
         let details: Dict = details
             .iter()
             .filter(|(key, _)| is_passed_on(key))
@@ -144,7 +143,7 @@ impl Dealer {
             payload,
         };
         if let Some(fault) = untold(context.answer(call.caller, &message(payload))) {
-            // Which error it was matters more than its arguments.
+            // The error URI matters more than its arguments.
             let arguments = fault.arguments();
             let payload = Payload {
                 serializer: Serializer::Json,
@@ -156,8 +155,8 @@ impl Dealer {
     }
 }
 
-/// A callee speaks of a call that is not open. One that has ended meanwhile (cancelled, timed out,
-/// its caller gone) is no fault of the callee's; one that never was is.
+/// A callee answers a call that is not open. If the call has ended (cancelled, timed out, caller gone), that is no
+/// fault; if it never existed, it is a violation.
 #[cold]
 fn was_sent<H>(
     context: &Context<'_, H>,
@@ -175,7 +174,7 @@ fn was_sent<H>(
     )))
 }
 
-/// The callee, as its caller is told of it.
+/// The callee's identity, as its caller sees it.
 #[cold]
 fn disclosed<H>(context: &Context<'_, H>, callee: SessionIndex) -> Box<Disclosed<'static>> {
     let Disclosed {
@@ -190,7 +189,7 @@ fn disclosed<H>(context: &Context<'_, H>, callee: SessionIndex) -> Box<Disclosed
     })
 }
 
-/// The caller's queue has not taken its RESULT.
+/// Ends a call whose RESULT the caller's queue did not take.
 #[cold]
 fn refuse_result<H>(context: &mut Context<'_, H>, call: &Call, refused: Refused) {
     if let Some(fault) = untold(Err(refused)) {
@@ -198,15 +197,15 @@ fn refuse_result<H>(context: &mut Context<'_, H>, call: &Call, refused: Refused)
     }
 }
 
-/// Whether an attribute is passed on unread, as the codec keeps them of other messages.
+/// Whether an attribute is passed on unread, as the codec keeps those of other messages.
 fn is_passed_on(key: &str) -> bool {
     ["ppt_", "enc_", "_"]
         .iter()
         .any(|prefix| key.starts_with(prefix))
 }
 
-/// What the caller is told in place of a RESULT or ERROR that it could not be sent. One whose
-/// queue was full has been closed, and one that is gone needs nothing.
+/// The fault that replaces a RESULT or ERROR that could not be sent. A caller whose queue was full has been closed, and
+/// one that is gone gets none.
 pub(super) fn untold(outcome: Result<(), Refused>) -> Option<Fault> {
     match outcome {
         Ok(()) | Err(Refused::Full | Refused::Gone) => None,

@@ -1,4 +1,4 @@
-//! Calls of this node's sessions where other nodes have callees, too: whose take one, as the policy says over all of them.
+//! Calls of this node's sessions in a cluster: the registration's policy chooses among the callees of all nodes.
 
 use crosstie_wamp::{InvocationPolicy, RegistrationId};
 
@@ -17,7 +17,7 @@ use crate::party::NeighbourIndex;
 use crate::sharding::partition;
 
 impl Dealer {
-    /// Offers a call to callees of this node and of others; to none of those that were tried.
+    /// Offers a call to the callees of this node and of others, except those that were tried.
     #[cold]
     #[inline(never)]
     pub(super) fn place_anywhere<H>(
@@ -26,7 +26,7 @@ impl Dealer {
         key: RegistrationKey,
         new: NewCall<'_>,
     ) -> Placed {
-        // A node's own callees are its last word to another node: nothing goes through two.
+        // A call from another node is served here or not at all: no call crosses two nodes.
         if new.from.session().is_none() {
             return self.place_here(context, key, &new);
         }
@@ -48,7 +48,7 @@ impl Dealer {
         }
     }
 
-    /// The same where a node counts as often as it has callees, or by what it serves. Nothing where nobody takes it.
+    /// The same for policies that weigh nodes by their callees or load. `None` if no callee takes it.
     fn place_in_turn<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -81,7 +81,7 @@ impl Dealer {
         None
     }
 
-    /// Gives a call to another node; nothing where that has no room for it now.
+    /// Sends a call to another node; `None` if the connection has no room for it now.
     pub(super) fn place_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -106,7 +106,7 @@ impl Dealer {
         }
     }
 
-    /// What becomes of a call that nobody takes now.
+    /// Handles a call that no callee takes now.
     fn place_nowhere<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -128,14 +128,14 @@ impl Dealer {
                 ),
             )),
             (true, true) => Placed::Failed(callees.all_busy()),
-            // One may be free by now; if none is, it waits here.
+            // A callee may have become free by now; otherwise the call waits here.
             (true, false) if !callees.is_empty() => self.place_here(context, key, new),
             (true, false) => self.wait_elsewhere(context, key, course),
         }
     }
 
-    /// Has a call wait at a node that has callees, where this one has none. All nodes are asked once more for that, none of them
-    /// twice: one whose callees are not let in yet, or have gone, gives it back.
+    /// Has a call wait at a node with callees, if this node has none. Each node is asked once more for that: one whose
+    /// callees are pending or gone returns the call.
     fn wait_elsewhere<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -165,7 +165,7 @@ impl Dealer {
         placed.unwrap_or(Placed::Failed(fault))
     }
 
-    /// Goes on with a call that a callee of this node has had another one asked about.
+    /// Continues with a call that a callee of this node rerouted.
     pub(super) fn place_further<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -210,7 +210,7 @@ impl Dealer {
     }
 }
 
-/// Whether callees of all nodes have one order.
+/// Whether the policy orders the callees of all nodes.
 fn is_ordered(policy: InvocationPolicy) -> bool {
     matches!(policy, InvocationPolicy::First | InvocationPolicy::Last)
 }

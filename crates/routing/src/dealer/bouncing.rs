@@ -1,4 +1,4 @@
-//! Calls that another node has sent for this one's callees, and those that come back because nobody served them there.
+//! Calls from other nodes for this node's callees, and calls that another node returned because no callee took them.
 
 use crosstie_wamp::{MatchPolicy, Message, MessageType};
 
@@ -12,7 +12,7 @@ use crate::keys::RegistrationKey;
 use crate::party::{NeighbourIndex, Party};
 
 impl Dealer {
-    /// A call of another node's session, for callees of this one.
+    /// A call of another node's session for this node's callees.
     pub(super) fn called_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -54,14 +54,14 @@ impl Dealer {
         let key = self
             .registrations
             .value(pattern.match_policy, pattern.topic);
-        // Those who came before are before it.
+        // Calls that wait already go first.
         let is_next = key.is_none_or(|key| !self.waiting.has(self.registrations[key].id));
         if let Err(fault) = self.place_for_neighbour(context, key, &new, is_next) {
             context.refuse(caller, MessageType::Call, *request, &fault);
         }
     }
 
-    /// Offers another node's call to this node's callees, if it is its turn, has it wait for one if it is to, or gives it back.
+    /// Offers another node's call to this node's callees if it is next; else queues it if it may wait, or returns it.
     pub(super) fn place_for_neighbour<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -101,14 +101,14 @@ impl Dealer {
         Ok(())
     }
 
-    /// Gives a call back to its caller's node.
+    /// Returns a call to its caller's node.
     fn bounce<H>(context: &mut Context<'_, H>, new: &NewCall<'_>, is_busy: bool) {
         let message = new.crossing(new.request, context.config.call_timeout_unit, context.now);
         let mut journey = new.journey.cloned().unwrap_or_default();
         journey.asked = u32::try_from(new.asked()).unwrap_or(u32::MAX);
         journey.is_busy |= is_busy;
         let crossing = Crossing::Bounce(Called {
-            // What it was found by may be gone.
+            // The registration by which the call was found may have ended.
             registration: Pattern {
                 match_policy: MatchPolicy::Exact,
                 topic: new.procedure,
@@ -116,11 +116,11 @@ impl Dealer {
             journey: &journey,
             message: &message,
         });
-        // What is refused begins anew between the two nodes.
+        // A refusal ends the connection between the two nodes.
         let _ = context.cross(new.from, &crossing);
     }
 
-    /// Another node had nobody for a call: one more is tried. What was found before may be gone.
+    /// Another node has returned a call: the next node is tried. The registration may have ended in the meantime.
     pub(super) fn bounced<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -142,7 +142,7 @@ impl Dealer {
         if self.calls[key].rare.is_some() || options.progress || self.calls[key].interrupted {
             let fault = match self.calls[key].interrupted {
                 true => Fault::new(error::CANCELED, "the caller cancelled the call"),
-                // Further parts may have gone the same way.
+                // Further parts may have been sent to the node that returned it.
                 false => Fault::new(
                     error::NO_AVAILABLE_CALLEE,
                     "the callee's node could not take the call",

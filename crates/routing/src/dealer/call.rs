@@ -19,13 +19,14 @@ use crate::sharding::check_unsharded;
 use crate::weight::dict_bytes;
 use crate::{ClientFeature, Refused, RoleLimit, Violation};
 
-/// Ended progressive calls that a session is remembered to be sending to, the latest ones.
+/// Maximum number of ended progressive calls that are remembered per session, because their CALLs may still arrive; the
+/// latest are kept.
 const UNFINISHED_MAX: usize = 64;
 
-/// Why the dealer has done nothing about a CALL.
+/// Why the dealer did not handle a CALL.
 pub(crate) enum Uncalled {
     Violation(Violation),
-    /// The caller may call it, and if anybody answers it is the realm itself.
+    /// The caller may call it, but only the realm itself can serve it.
     Reserved(Fault),
 }
 
@@ -83,8 +84,8 @@ impl Dealer {
         Ok(())
     }
 
-    /// A CALL whose id is not beyond all before: whether it is about a call that there was. Clients count
-    /// their ids up, so that this is rarely asked; one that draws them is asked it at each call.
+    /// Handles a CALL whose id is not above all earlier ones: it may belong to an earlier call. Rare for clients that
+    /// count their ids up; each call of a client with random ids comes here.
     #[inline(never)]
     fn continue_known<H>(
         &mut self,
@@ -106,8 +107,8 @@ impl Dealer {
         Ok(is_late_continuation(session, request, options.progress))
     }
 
-    /// Refuses a CALL for what is in it. Where it would have been the next part of an open call, that
-    /// call ends: its callee would wait for the part.
+    /// Refuses a CALL for its content. If it would have been the next part of an open call, that call ends: its callee
+    /// would wait for the part.
     pub(crate) fn decline<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -139,8 +140,8 @@ impl Dealer {
         Ok(())
     }
 
-    /// Whether it is open; where a registration was found that nobody serves any more, it is gone now,
-    /// and another may serve the call.
+    /// Returns whether the call is open. If not, the registration that was found had no callees left and is gone, and
+    /// another may serve the call.
     fn open<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -194,7 +195,7 @@ impl Dealer {
         if self.registrations[registration].calls_wait_max > 0
             && self.waiting.has(self.registrations[registration].id)
         {
-            // Those who came before are before it.
+            // Calls that wait already go first.
             return self.wait(context, registration, new).map(|()| true);
         }
         match self.place(context, registration, &new) {
@@ -212,7 +213,7 @@ impl Dealer {
         context: &mut Context<'_, H>,
         procedure: &str,
     ) -> Result<Option<RegistrationKey>, Fault> {
-        // What was registered exactly has been checked then.
+        // The URI of an exact registration was checked when it began.
         if let Some(key) = self.registrations.exact(procedure) {
             return Ok(Some(key));
         }
@@ -224,7 +225,7 @@ impl Dealer {
         })
     }
 
-    /// The last part of a progressive call has come.
+    /// Handles the last part of a progressive call.
     fn forget_progressive<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
         let call = &mut self.calls[key];
         let Some(rare) = &mut call.rare else {
@@ -236,8 +237,8 @@ impl Dealer {
         call.rare.take_if(|rare| rare.is_empty());
     }
 
-    /// A CALL with the id of an open call: the next part of a progressive one. It goes to the
-    /// same callee, whatever has become of the registration.
+    /// A CALL with the id of an open call: the next part of a progressive one. It is sent to the same callee, even if
+    /// the registration has ended.
     pub(super) fn continue_call<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -254,7 +255,7 @@ impl Dealer {
         let Some(progressive) = progressive else {
             return Err(not_progressive(call.request));
         };
-        // A callee that was asked to stop is not fed any more.
+        // A callee that was interrupted gets no more parts.
         let outcome = if call.interrupted {
             Ok(())
         } else if let Some(callee) = call.callee.session() {
@@ -299,7 +300,7 @@ impl Dealer {
     }
 }
 
-/// Remembers that `session` may go on sending CALLs for a progressive call that has ended.
+/// Remembers that `session` may still send CALLs for a progressive call that has ended.
 pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: RequestId) {
     let unfinished = &mut session.rare.get_or_insert_default().unfinished;
     if unfinished.len() == UNFINISHED_MAX {
@@ -308,9 +309,8 @@ pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: Request
     unfinished.push_back(request);
 }
 
-/// Whether this CALL belongs to a progressive call that has ended already. Its caller could not
-/// know, so that it is ignored; its last part ends the memory of it (WAMP advanced profile,
-/// "Continuations on Completed Calls").
+/// Whether this CALL belongs to a progressive call that has ended. Its caller could not know, so that the CALL is
+/// ignored; the last part ends the memory of the call (WAMP advanced profile, "Continuations on Completed Calls").
 fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progress: bool) -> bool {
     let Some(rare) = &mut session.rare else {
         return false;
@@ -333,7 +333,7 @@ fn not_progressive(request: RequestId) -> Violation {
     ))
 }
 
-/// Judges what is to be kept for as long as a progressive call is open.
+/// Checks the attributes that are kept while a progressive call is open.
 #[cold]
 fn check_kept(options: &CallOptions, bytes_max: usize) -> Result<(), Fault> {
     let bytes = options.passthru.as_deref().map_or(0, dict_bytes);
@@ -347,8 +347,8 @@ fn check_kept(options: &CallOptions, bytes_max: usize) -> Result<(), Fault> {
     Err(Fault::new(error::CALL_OPTIONS_BYTES_MAX, text))
 }
 
-/// What is passed on beside a further part: the first one's attributes hold for all, but how a
-/// payload is encoded is said with it.
+/// The attributes that are passed on with a further part. The first part's attributes hold for all, but the payload's
+/// encoding is given with each part.
 fn attributes_of_part(first: Option<&Dict>, part: Option<&Dict>) -> Option<Box<Dict>> {
     let is_encoding = |(key, _): &&(String, Value)| key.starts_with("enc_");
     let frozen = first
@@ -360,7 +360,7 @@ fn attributes_of_part(first: Option<&Dict>, part: Option<&Dict>) -> Option<Box<D
     (!attributes.is_empty()).then(|| Box::new(attributes))
 }
 
-/// Why a session may not make one more call.
+/// The fault of a session that has too many open calls.
 #[cold]
 fn calls_max<H>(context: &mut Context<'_, H>, from: SessionIndex) -> Fault {
     let realm_max = context.config.limits.calls_max;

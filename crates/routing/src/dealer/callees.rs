@@ -1,5 +1,5 @@
-//! The callees that share one registration: whose turn it is, and who is busy (WAMP advanced
-//! profile, "Shared Registration"; the bound on invocations is Crossbar.io's `concurrency`).
+//! The callees that share one registration: their turns, and which are busy (WAMP advanced profile, "Shared
+//! Registration"; the bound on invocations is Crossbar.io's `concurrency`).
 
 use std::collections::BTreeMap;
 use std::ops;
@@ -15,45 +15,45 @@ use crate::sharding::rank;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callee {
     pub(super) session: SessionIndex,
-    /// Counted up over all registrations: it finds the callee when others have gone.
+    /// Counted up over all registrations: it identifies the callee after others have gone.
     pub(super) number: u64,
-    /// It keeps the time of its calls itself.
+    /// It applies the timeout of its calls itself.
     pub(super) forward_timeout: bool,
-    /// Its callers are told who it is.
+    /// It is disclosed to its callers.
     pub(super) is_disclosed: bool,
-    /// It may say of a call that another callee is to be asked.
+    /// It may reroute a call to another callee.
     pub(super) may_reroute: bool,
-    /// Its callers are remembered to be its own.
+    /// Its callers are assigned to it (sticky).
     pub(super) is_sticky: bool,
-    /// Invocations that it serves at a time; 0 means as many as come.
+    /// Maximum number of concurrent invocations; 0 means no bound.
     pub(super) concurrency: u32,
-    /// Those that it serves now, counted where there is a bound.
+    /// Its open invocations, counted if there is a bound.
     pub(super) in_flight: u32,
 }
 
 impl Callee {
-    /// Whether it may be given one more invocation.
+    /// Whether it may be given another invocation.
     pub(super) fn is_free(&self) -> bool {
         self.concurrency == 0 || self.in_flight < self.concurrency
     }
 
-    /// Whether its calls have something that most have not.
+    /// Whether its calls need state that most calls do not.
     pub(super) fn is_rare(&self) -> bool {
         (self.concurrency != 0) | self.may_reroute | self.is_sticky
     }
 }
 
-/// A place that a call takes at a callee with a bound.
+/// A slot that a call takes at a callee with a bound.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) registration: RegistrationId,
     pub(super) callee: u64,
 }
 
-/// The places of the callees of a registration, in the order in which one call is offered to them.
+/// The order in which one call is offered to the callees of a registration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
-    /// Each of them has one turn.
+    /// Number of callees; each of them has one turn.
     pub(super) callees: usize,
     first: usize,
     step: usize,
@@ -63,23 +63,23 @@ impl Turns {
     #[inline]
     pub(super) fn place(self, attempt: usize) -> usize {
         match self.first + attempt * self.step {
-            // One callee, or the first one tried: the usual case needs no division.
+            // One callee, or the first attempt: the usual case needs no division.
             place if place < self.callees => place,
             place => place % self.callees,
         }
     }
 }
 
-/// In the order of registration, which is the order of their numbers.
+/// The callees, in the order of registration, which is the order of their numbers.
 #[derive(Debug)]
 pub(super) struct Callees {
     policy: InvocationPolicy,
     list: Vec<Callee>,
     /// The place in `list` that is next in turn; past the end, the first one is.
     turn: usize,
-    /// Callees that are not free, so that a call that finds none of them free costs nothing.
+    /// Number of busy callees, so that a call that finds all of them busy costs nothing.
     busy: usize,
-    /// Hashes of the node keys that some have, by their numbers.
+    /// Hashes of the callees' node keys, by callee number.
     node_keys: BTreeMap<u64, u64>,
 }
 
@@ -94,8 +94,7 @@ impl Callees {
         }
     }
 
-    /// Adds a callee. One of the same session keeps its place and what it serves, and has the
-    /// options of the new one.
+    /// Adds a callee. A callee of the same session keeps its place and its open invocations, and takes the new options.
     pub(super) fn enter(&mut self, new: Callee) {
         match self
             .list
@@ -128,7 +127,8 @@ impl Callees {
         }
     }
 
-    /// Says which shard a callee serves, which may be pending; `None` is one of its own. Whether it was another one before.
+    /// Sets the shard of a callee, which may be pending; `None` makes it a shard of its own. Returns whether the shard
+    /// changed.
     pub(super) fn set_node_key(&mut self, number: u64, node_key: Option<u64>) -> bool {
         let before = match node_key {
             Some(node_key) => self.node_keys.insert(number, node_key),
@@ -137,26 +137,26 @@ impl Callees {
         before != node_key
     }
 
-    /// The shard that a callee serves: its own, or that of all callees with its node key.
+    /// The shard of a callee: all callees with its node key, or the callee alone.
     pub(super) fn shard_of(&self, callee: &Callee) -> u64 {
         let node_key = self.node_keys.get(&callee.number).copied();
         node_key.unwrap_or(callee.number)
     }
 
-    /// The first callee of the shard that a resource has among those that `is_there` says are.
+    /// The first callee of the resource's shard, among those that `is_there` admits.
     pub(super) fn first_in_shard(
         &self,
         rkey: u64,
         is_there: impl Fn(&Callee) -> bool,
     ) -> Option<usize> {
         let there = (0..self.list.len()).filter(|place| is_there(&self.list[*place]));
-        // Of several with the same rank it finds the last one.
+        // Of several with the same rank this returns the last one.
         there
             .rev()
             .max_by_key(|place| rank(rkey, self.shard_of(&self.list[*place])))
     }
 
-    /// The callee at `place` was given a call: the turn is the next one's.
+    /// Notes that the callee at `place` was given a call: the next callee's turn begins.
     #[inline]
     pub(super) fn invoked(&mut self, place: usize) {
         self.turn = place + 1;
@@ -165,14 +165,14 @@ impl Callees {
         }
     }
 
-    /// A call of the callee with that number has ended. The callee may be gone.
+    /// Frees a slot of the callee with that number, which may be gone.
     pub(super) fn release(&mut self, number: u64) {
         if let Some(place) = self.place_of(number) {
             self.change(place, |callee| callee.in_flight -= 1);
         }
     }
 
-    /// The place of the callee with that number, if it is there.
+    /// The place of the callee with that number, if it is present.
     pub(super) fn place_of(&self, number: u64) -> Option<usize> {
         let place = self
             .list
@@ -180,7 +180,7 @@ impl Callees {
         place.ok()
     }
 
-    /// The places of so many callees at most: in the order of registration, and where there are more of them, in turn.
+    /// The places of at most that many callees: in the order of registration, or in turn if there are more.
     pub(super) fn compared(&self, callees_max: usize) -> impl Iterator<Item = usize> {
         let callees = self.list.len();
         let first = if callees > callees_max { self.turn } else { 0 };
@@ -191,7 +191,7 @@ impl Callees {
         self.policy
     }
 
-    /// The first ones, so many, or the last ones.
+    /// The first callees, at most that many, or the last ones.
     pub(super) fn some(&self, callees_max: usize, are_last: bool) -> &[Callee] {
         let callees = self.list.len();
         match are_last {
@@ -212,8 +212,8 @@ impl Callees {
         self.list.iter()
     }
 
-    /// The order in which callees are asked to serve one call; the busy ones among them are to be passed over.
-    /// `None` if all are busy. `pick` says who is the first one where it is not by order or chance.
+    /// The order in which callees are offered one call; the busy ones among them are to be skipped. `None` if all are
+    /// busy. `pick` chooses the first one if neither order nor chance does.
     #[inline]
     pub(super) fn turns(
         &self,
@@ -269,7 +269,7 @@ impl Callees {
         self.busy += usize::from(!callee.is_free());
     }
 
-    /// Asserts what the fields promise each other; `slots` are the places that open calls take.
+    /// Asserts the invariants of the fields; `slots` are the slots that open calls take.
     pub(super) fn check_invariants(&self, slots: impl Iterator<Item = u64>, pending: &[Callee]) {
         let slots: Vec<u64> = slots.collect();
         assert!(self.turn <= self.list.len());
@@ -295,7 +295,7 @@ impl ops::Index<usize> for Callees {
     }
 }
 
-/// Whether one more callee may share a registration that has callees with the policy `has`.
+/// Whether another callee may share a registration whose callees have the policy `has`.
 pub(super) fn may_share(
     has: InvocationPolicy,
     requested: InvocationPolicy,

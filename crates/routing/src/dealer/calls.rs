@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::session::Sessions;
 use crate::weight::dict_bytes;
 
-/// A call that a callee has been invoked for, and that has not been answered finally.
+/// A call that has an invocation, and no final answer yet.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) caller: Party,
@@ -26,30 +26,30 @@ pub(super) struct Call {
     pub(super) callee: Party,
     /// The callee's id for it, in INVOCATION and YIELD.
     pub(super) invocation: RequestId,
-    /// The caller takes progressive results.
+    /// The caller accepts progressive results.
     pub(super) receive_progress: bool,
     /// The callee is disclosed to the caller.
     pub(super) discloses_callee: bool,
-    /// The callee was asked to stop, and its answer is still the caller's (mode `kill`).
+    /// The callee was interrupted, and its answer is still forwarded (mode `kill`).
     pub(super) interrupted: bool,
     pub(super) rare: Option<Box<Rare>>,
-    /// The time between two signs of life that the realm waits for; 0 means for ever.
+    /// Maximum time between two messages of the callee, in milliseconds; 0 means no bound.
     pub(super) timeout_ms: u64,
-    /// When `timeout_ms` is over, where there is one. Only [`Calls`] writes it.
+    /// When the timeout expires, if there is one. Written only by [`Calls`].
     deadline: Time,
-    /// Where the caller's and the callee's list of open calls name this one.
+    /// The call's place in the caller's and in the callee's list of open calls.
     place_at_caller: u32,
     place_at_callee: u32,
 }
 
-/// What few calls have, and which is one word for the others.
+/// State that few calls have; one word for the others.
 #[derive(Debug)]
 pub(super) struct Rare {
-    /// The place that it takes at a callee with a bound on its invocations.
+    /// The slot that it takes at a callee with a concurrency bound.
     pub(super) slot: Option<Slot>,
-    /// What the INVOCATIONs to come need; there while the caller's last CALL has not come.
+    /// State for further INVOCATIONs; present until the caller's last CALL.
     pub(super) progressive: Option<Progressive>,
-    /// There while its callee may have another one asked.
+    /// Present while its callee may reroute it.
     pub(super) rerouting: Option<Rerouting>,
 }
 
@@ -64,15 +64,15 @@ impl Rare {
     }
 }
 
-/// A progressive call's INVOCATION as it began: the options of its first CALL hold for all
-/// (WAMP advanced profile, "Freezing of Options in Progressive Call Invocations").
+/// A progressive call's INVOCATION as it began: the options of its first CALL hold for all (WAMP advanced profile,
+/// "Freezing of Options in Progressive Call Invocations").
 #[derive(Debug)]
 pub(super) struct Progressive {
     pub(super) registration: RegistrationId,
-    /// Given when the registration is a pattern.
+    /// Set if the registration is a pattern.
     pub(super) procedure: Option<Box<str>>,
     pub(super) disclosed: bool,
-    /// Who calls from another node, and is disclosed.
+    /// The caller, if it is a disclosed session of another node.
     pub(super) stranger: Option<Box<Disclosed<'static>>>,
     pub(super) timeout_ms: u64,
     pub(super) receive_progress: bool,
@@ -80,7 +80,7 @@ pub(super) struct Progressive {
 }
 
 impl Progressive {
-    /// What it takes in memory, roughly.
+    /// Approximate memory.
     pub(super) fn bytes(&self) -> isize {
         let procedure = self.procedure.as_deref().map_or(0, str::len);
         let passthru = self.passthru.as_deref().map_or(0, dict_bytes);
@@ -88,8 +88,8 @@ impl Progressive {
     }
 }
 
-/// What so much room for open calls of a session takes in memory, roughly. Room is what is on its
-/// account, because it changes seldom.
+/// Approximate memory of that capacity for open calls of a session. Its account holds the capacity, because that
+/// changes seldom.
 pub(crate) fn calls_bytes(room: usize) -> isize {
     room as isize * 256
 }
@@ -123,7 +123,7 @@ pub(super) struct Calls {
     slab: Slab<Call>,
     /// Keyed, because callers choose their request ids.
     by_request: GrowingMap<(Party, RequestId), CallKey, RandomState>,
-    /// Not keyed: what is in it was counted up by the realm.
+    /// Not keyed: the realm counts these ids up itself.
     by_invocation: GrowingMap<(Party, RequestId), CallKey, FxBuildHasher>,
     deadlines: BTreeSet<(Time, CallKey)>,
 }
@@ -138,8 +138,8 @@ impl Calls {
         }
     }
 
-    /// Neither id is that of another open call of the same session: a CALL with one continues that
-    /// call, and invocations are counted up. For how many calls more the caller has room now.
+    /// Adds a call. Neither id may be that of another open call of the same session: a CALL with one continues that
+    /// call, and invocations are counted up. Returns by how many calls the caller's capacity has grown.
     #[inline]
     pub(super) fn insert<H>(
         &mut self,
@@ -164,7 +164,7 @@ impl Calls {
         calls.capacity() - room
     }
 
-    /// Takes out the open call that `callee` was invoked for with that id.
+    /// Removes the open call that `callee` was invoked for with that id.
     #[inline]
     pub(super) fn remove_answered<H>(
         &mut self,
@@ -183,8 +183,8 @@ impl Calls {
         self.take(key, sessions)
     }
 
-    /// Takes out a call that is found by its invocation no more. In line, so that nothing of it is moved that its
-    /// caller does not look at.
+    /// Removes a call that is not in `by_invocation` any more. Inlined, so that nothing is moved that its caller does
+    /// not read.
     #[inline(always)]
     fn take<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
         let call = self.slab.remove(key.0 as usize);
@@ -203,7 +203,7 @@ impl Calls {
         call
     }
 
-    /// Begins to wait for `timeout_ms` anew.
+    /// Restarts the timeout.
     pub(super) fn restart_timeout(&mut self, key: CallKey, now: Time) {
         let call = &mut self.slab[key.0 as usize];
         if call.timeout_ms == 0 {
@@ -214,12 +214,12 @@ impl Calls {
         self.deadlines.insert((call.deadline, key));
     }
 
-    /// The open call that `caller` made with that id.
+    /// The open call of `caller` with that request id.
     pub(super) fn of_caller(&self, caller: Party, request: RequestId) -> Option<CallKey> {
         self.by_request.get(&(caller, request)).copied()
     }
 
-    /// The open call that `callee` was invoked for with that id.
+    /// The open call of `callee` with that invocation id.
     pub(super) fn of_callee(&self, callee: Party, invocation: RequestId) -> Option<CallKey> {
         self.by_invocation.get(&(callee, invocation)).copied()
     }
@@ -228,7 +228,7 @@ impl Calls {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// A call whose deadline has come, the earliest first.
+    /// A call whose deadline has passed, the earliest first.
     pub(super) fn overdue(&self, now: Time) -> Option<CallKey> {
         self.deadlines
             .first()
@@ -244,14 +244,14 @@ impl Calls {
         self.slab.iter().map(|(_, call)| call)
     }
 
-    /// The places that open calls take at callees with a bound.
+    /// The slots that open calls take at callees with a bound.
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.slab
             .iter()
             .filter_map(|(_, call)| call.rare.as_deref()?.slot.as_ref())
     }
 
-    /// What is kept of calls that another callee may be asked about, and for whom.
+    /// The kept CALLs of calls that may be rerouted, with their callers.
     pub(super) fn kept(&self) -> impl Iterator<Item = (Party, &Kept)> {
         self.slab.iter().filter_map(|(_, call)| {
             let rerouting = call.rare.as_deref()?.rerouting.as_ref()?;
@@ -259,7 +259,7 @@ impl Calls {
         })
     }
 
-    /// Asserts that tables and sessions say the same. Walks everything.
+    /// Asserts that tables and sessions agree. Walks everything.
     pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         assert_eq!(self.by_request.len(), self.slab.len());
         assert_eq!(self.by_invocation.len(), self.slab.len());
@@ -309,13 +309,13 @@ impl std::ops::IndexMut<CallKey> for Calls {
     }
 }
 
-/// Appends to a session's list; the place.
+/// Appends to a session's list; returns the place.
 fn push(list: &mut Vec<CallKey>, key: CallKey) -> u32 {
     list.push(key);
     (list.len() - 1) as u32
 }
 
-/// Takes a place out of a session's list; the call that has it now.
+/// Removes a place from a session's list; returns the call that moved into it.
 #[inline(always)]
 fn swap_remove(list: &mut Vec<CallKey>, place: u32) -> Option<CallKey> {
     list.swap_remove(place as usize);

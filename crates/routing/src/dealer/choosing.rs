@@ -1,4 +1,4 @@
-//! Whether callees of this node or of another one take a call, as their policy says over all nodes.
+//! Chooses the node whose callees take a call, by the registration's policy over all nodes.
 
 use crosstie_wamp::InvocationPolicy;
 
@@ -9,15 +9,15 @@ use crate::context::Context;
 use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
 
-/// Whose callees take a call.
+/// The node whose callees take a call.
 pub(super) enum Chosen {
     Here,
     Node(NeighbourIndex),
 }
 
 impl Dealer {
-    /// Chooses among those that are left. First and last are exact; in turn and by chance a node counts as often as
-    /// it has callees, and its own turn decides among these.
+    /// Chooses among the remaining nodes. First and last are exact. In turn and by chance a node weighs as much as it
+    /// has callees, and its own turn decides among these.
     pub(super) fn choose<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -43,7 +43,7 @@ impl Dealer {
             return (here > 0).then_some(Chosen::Here);
         };
         let neighbours = &context.sessions.neighbours;
-        // What this node's callees cannot be beside is about to go.
+        // A part that yields to this node's callees is about to be withdrawn.
         let is_left = |part: &&Elsewhere| {
             let yields = is_own && is_conflict(policy, part.policy);
             let wins = (part.claim, part.incarnation) < (claim, own);
@@ -67,7 +67,7 @@ impl Dealer {
                 });
                 chosen(is_here, part)
             }
-            // Of another node's callees it is known what this node gave them.
+            // The load of another node's callees is known only from the calls that this node sent.
             InvocationPolicy::LeastBusy => {
                 let callees = registration.callees.iter().take(here as usize);
                 let least = callees
@@ -83,7 +83,7 @@ impl Dealer {
                 });
                 chosen(is_here, part)
             }
-            // No node of such a realm has any.
+            // Clustered realms refuse sticky registrations.
             InvocationPolicy::Sticky => chosen(here > 0, there.next()),
             InvocationPolicy::RoundRobin | InvocationPolicy::Random => {
                 let all: u64 = here

@@ -1,4 +1,4 @@
-//! Calls between nodes: which node's callees take one, and what both nodes say of it.
+//! Calls between nodes: sends a call to another node, and handles that node's messages.
 
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Message, MessageType, Payload, RegistrationId,
@@ -19,11 +19,11 @@ use crate::fault::{Fault, error};
 use crate::keys::{CallKey, RegistrationKey};
 use crate::party::NeighbourIndex;
 
-/// Who keeps the time of a call is another node: this one ends it so much later.
+/// If another node applies the timeout of a call, this one ends the call that much later.
 const GUARD_MS: u64 = 1_000;
 
 impl Dealer {
-    /// Gives a call to another node.
+    /// Sends a call to another node.
     pub(super) fn call_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -75,7 +75,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// Takes what another node has said.
+    /// Handles a message of another node.
     pub(crate) fn handle_crossing<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -92,7 +92,7 @@ impl Dealer {
                 payload,
             }) => {
                 if let Some(key) = self.calls.of_caller(from.into(), *request) {
-                    // It is progressive where the other node says so; a node that errs has it ignored.
+                    // Whether it is progressive, the other node decides; an invalid part is ignored.
                     let _ = self.continue_call(context, key, options, procedure, *payload);
                 }
             }
@@ -139,12 +139,12 @@ impl Dealer {
                 let _ = context.cross(from.into(), &Crossing::Known(*number));
             }
             Crossing::Known(number) => self.handle_known(context, from, *number),
-            // They have other messages in them than they should; questions and answers are the meta API's.
+            // Malformed crossings are ignored. The meta API handles questions and answers.
             _ => {}
         }
     }
 
-    /// The other node has ended a call already, unless it waits for how this one ends it.
+    /// The other node has cancelled a call. Unless it waits for the outcome, it has ended the call already.
     fn cancelled_across<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -171,7 +171,7 @@ impl Dealer {
         }
     }
 
-    /// The same of one that waits here.
+    /// The same for a call that waits here.
     fn cancelled_waiting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -190,7 +190,7 @@ impl Dealer {
         }
     }
 
-    /// A result that another node's callee has given.
+    /// A result of another node's callee.
     fn pass_result<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -221,7 +221,7 @@ impl Dealer {
     }
 }
 
-/// What is kept here of a progressive call that another node's callee serves.
+/// The state of a progressive call that another node's callee serves.
 fn progressive(registration: RegistrationId, options: &CallOptions) -> Progressive {
     Progressive {
         registration,
@@ -234,7 +234,7 @@ fn progressive(registration: RegistrationId, options: &CallOptions) -> Progressi
     }
 }
 
-/// How long this node waits for another one that keeps a call's time.
+/// How long this node waits for another node that applies the call's timeout.
 fn guarded<H>(context: &Context<'_, H>, options: &CallOptions) -> u64 {
     let unit = context.config.call_timeout_unit;
     let timeout_ms = unit.milliseconds(options.timeout_ms);
@@ -244,7 +244,7 @@ fn guarded<H>(context: &Context<'_, H>, options: &CallOptions) -> u64 {
     }
 }
 
-/// Sends the next part of a progressive call on.
+/// Forwards the next part of a progressive call.
 #[cold]
 pub(super) fn continue_across<H>(
     context: &mut Context<'_, H>,
@@ -266,7 +266,7 @@ pub(super) fn continue_across<H>(
     context.cross(call.callee, &Crossing::Continue(&message))
 }
 
-/// Tells the callee's node that a call is cancelled; whether that was sent.
+/// Sends a cancellation to the callee's node; returns whether it was sent.
 #[cold]
 pub(super) fn cancel_across<H>(
     context: &mut Context<'_, H>,

@@ -1,8 +1,8 @@
-//! The directory of registrations: what this node tells the others of its own, and what they tell.
+//! The directory of registrations: announces this node's part to others, and keeps theirs.
 //!
-//! A node's part in a registration goes with it: who has met the node is told all of it, then each change. So nothing
-//! has to be kept that outlives its node. Of two parts that cannot be beside each other the one with the earlier claim
-//! stays; both nodes find that out by themselves, and the other one takes its callees' registration away.
+//! A node's part in a registration ends with the node: a node that joins is sent all parts, then each change. So no
+//! entry outlives its node. Of two parts that exclude each other the one with the earlier claim stays. Both nodes
+//! determine that by themselves, and the other one removes the registration from its callees.
 
 use crosstie_wamp::InvocationPolicy;
 
@@ -19,10 +19,10 @@ use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
 
-/// What a node's part takes in memory beside its procedure, roughly.
+/// Approximate memory of a node's part beside its procedure.
 const PART_BYTES: usize = 768;
 
-/// Numbers of claims begin here, so that one may be put before all others; no node has counted this far.
+/// Claims are numbered from here, so that a claim can be placed before all others; no node has counted this far.
 pub(super) const NUMBER_MIN: u64 = 1 << 32;
 const NUMBER_MAX: u64 = 1 << 60;
 
@@ -42,7 +42,7 @@ impl Registration {
         self.across.as_deref().map_or(&[], |parts| &parts.elsewhere)
     }
 
-    /// Whether this node has callees of it, or will have.
+    /// Whether this node has callees of it, pending ones included.
     pub(super) fn is_own(&self) -> bool {
         !self.callees.is_empty() || !self.pending().is_empty()
     }
@@ -52,7 +52,7 @@ impl Registration {
         !self.callees.is_empty() || !self.elsewhere().is_empty()
     }
 
-    /// The policy that one more callee has to have.
+    /// The policy that another callee must have.
     pub(super) fn policy(&self) -> InvocationPolicy {
         let winner = self.across.as_deref().and_then(Parts::winner);
         match winner.filter(|_| !self.is_own()) {
@@ -61,7 +61,7 @@ impl Registration {
         }
     }
 
-    /// What other nodes are told of it, with the list that it lends.
+    /// The offer that other nodes are sent; borrows the list.
     fn offer<'o>(&'o self, listed: &'o mut Vec<Listed>) -> Option<Offer<'o>> {
         let own = self.callees.iter().chain(self.pending());
         let of = |callee: &Callee| Listed {
@@ -88,14 +88,15 @@ impl Registration {
         })
     }
 
-    /// Forgets what is empty.
+    /// Drops empty state.
     pub(super) fn tidy(&mut self) {
         self.across.take_if(|parts| parts.is_empty());
     }
 }
 
 impl Registrations {
-    /// Tells all other nodes what has changed; and where this one has no part any more, whether its end was told.
+    /// Announces a change to all other nodes. If this node has no part any more, `told` says whether its end was
+    /// announced.
     #[inline]
     pub(super) fn tell_others<H>(
         &self,
@@ -118,12 +119,12 @@ impl Registrations {
             .map_or(Crossing::Withdraw(pattern, told), Crossing::Offer);
         let there: Vec<_> = context.sessions.neighbours.there().collect();
         for neighbour in there {
-            // What is refused begins anew between the two nodes.
+            // A refusal ends the connection between the two nodes.
             let _ = context.cross(neighbour.into(), &said);
         }
     }
 
-    /// Tells one node of the registrations behind a place of the table; the next place, until there is none.
+    /// Announces the registrations from a place of the table on to one node; returns the next place, if any.
     pub(super) fn tell_some<H>(
         &self,
         context: &mut Context<'_, H>,
@@ -152,7 +153,8 @@ impl Registrations {
         None
     }
 
-    /// Another node's part; which of this node's callees have lost theirs over it and do not understand UNREGISTERED.
+    /// Takes another node's part; returns this node's callees that lost theirs to it and do not understand
+    /// UNREGISTERED.
     pub(super) fn take_offer<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -218,8 +220,8 @@ impl Registrations {
         }
     }
 
-    /// Another node has no part any more. Where the last parts of several nodes go at the same moment, none of them takes its
-    /// own for the last one: then each node tells its own subscribers that the registration has ended.
+    /// Removes another node's part. If the last parts of several nodes are withdrawn at the same moment, none of these
+    /// nodes sees its own as the last one. Then each node tells its own subscribers that the registration has ended.
     pub(super) fn withdraw<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -250,7 +252,7 @@ impl Registrations {
         }
     }
 
-    /// Takes away parts of a node that has gone, so many; whether there were any.
+    /// Removes parts of a node that has gone, at most that many; returns whether there were any.
     pub(super) fn leave_neighbour<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -288,7 +290,7 @@ impl Registrations {
         context.out.hold_across(-bytes);
     }
 
-    /// Takes a registration from all callees of this node. Whoever understands it is told so; the others.
+    /// Removes a registration from all callees of this node. Tells those that understand it; returns the others.
     pub(super) fn lose<H>(
         &mut self,
         context: &mut Context<'_, H>,

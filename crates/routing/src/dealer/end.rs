@@ -1,6 +1,5 @@
-//! Calls that end otherwise than by their callee's answer: cancelled, overdue, or left alone
-//! (WAMP advanced profile, "Call Canceling" and "Call Timeouts"; basic profile, "Caller Leaving"
-//! and "Callee Leaving").
+//! Calls that end without their callee's answer: cancelled, overdue, or left alone (WAMP advanced profile, "Call
+//! Canceling" and "Call Timeouts"; basic profile, "Caller Leaving" and "Callee Leaving").
 
 use crosstie_wamp::{CancelMode, InterruptOptions, Message, MessageType, RequestId};
 
@@ -16,7 +15,7 @@ use crate::party::Party;
 use crate::{CancelAnswers, ClientFeature};
 
 impl Dealer {
-    /// CANCEL. One for a call that is not open is ignored: its RESULT was on the way.
+    /// CANCEL. If the call is not open, it is ignored: a RESULT was on the way.
     pub(crate) fn cancel<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -42,7 +41,7 @@ impl Dealer {
                 if is_answered {
                     context.refuse(from, MessageType::Call, request, &fault);
                 }
-                // Another node gets notice that its call has ended.
+                // A callee's node is always told that its call has ended.
                 let is_told = mode == CancelMode::KillNoWait || call.callee.session().is_none();
                 if is_told && !(call.interrupted && mode == CancelMode::KillNoWait) {
                     interrupt(context, &call, mode, error::CANCELED);
@@ -61,7 +60,7 @@ impl Dealer {
         }
     }
 
-    /// Ends calls whose time is over, so many steps' worth; whether there were any.
+    /// Ends calls whose timeout has expired, for that many steps; returns whether there were any.
     pub(crate) fn handle_timeout<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -87,8 +86,8 @@ impl Dealer {
         steps > 0
     }
 
-    /// Ends calls that a session made or serves that has left, then takes away its registrations, so
-    /// many steps' worth; whether there were any. It is sent nothing itself.
+    /// Ends the calls that a session made or serves, then removes its registrations, for that many steps; returns
+    /// whether there were any. The session has left and is sent nothing.
     pub(crate) fn leave<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -129,7 +128,7 @@ impl Dealer {
         self.registrations.leave(context, index, steps_max)
     }
 
-    /// Forgets so many calls of somebody who has left that wait; whether there were any.
+    /// Removes at most that many queued calls of a caller that has left; returns whether there were any.
     pub(super) fn leave_waiting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -145,7 +144,7 @@ impl Dealer {
         !waiting.is_empty()
     }
 
-    /// Ends a call with an ERROR to its caller, and tells the callee not to go on.
+    /// Ends a call with an ERROR to its caller, and interrupts the callee.
     pub(super) fn abandon<H>(&mut self, context: &mut Context<'_, H>, key: CallKey, fault: &Fault) {
         let call = self.end(context, key);
         context.refuse(call.caller, MessageType::Call, call.request, fault);
@@ -154,8 +153,8 @@ impl Dealer {
         }
     }
 
-    /// Takes a call out of the table. What its callee still says of it is ignored from now on,
-    /// and so are further parts that its caller sends before it learns of the end.
+    /// Removes a call from the table. Later messages of its callee are ignored, and so are further parts that its
+    /// caller sends before it learns of the end.
     pub(super) fn end<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) -> Call {
         let call = self.calls.remove(key, context.sessions);
         if call.rare.is_some() {
@@ -164,8 +163,8 @@ impl Dealer {
         call
     }
 
-    /// What has to be done about a call that has ended and was no common one: the place that it took at its callee
-    /// is free, and its caller may go on sending parts of it, if that is there.
+    /// Finishes a call with uncommon state: frees its slot at the callee, and expects further parts from its caller, if
+    /// that is present.
     #[cold]
     #[inline(never)]
     pub(super) fn end_rare<H>(
@@ -204,15 +203,15 @@ fn is_answered<H>(context: &Context<'_, H>, caller: SessionIndex, mode: CancelMo
         }
 }
 
-/// To end a call and tell somebody so: about 1 µs where a realm has a million of them.
+/// Cost to end a call and send a message about it: about 1 µs if a realm has a million of them.
 pub(super) const STEPS_PER_CALL: u32 = 10;
 
-/// The last of a session's calls, at most so many.
+/// The last of a session's calls, at most that many.
 pub(super) fn last_of(calls: &[CallKey], count_max: usize) -> Vec<CallKey> {
     calls[calls.len().saturating_sub(count_max)..].to_vec()
 }
 
-/// Sends INTERRUPT, if the callee understands it; whether it was sent.
+/// Sends INTERRUPT, if the callee supports it; returns whether it was sent.
 pub(super) fn interrupt<H>(
     context: &mut Context<'_, H>,
     call: &Call,

@@ -25,7 +25,7 @@ impl Registration {
 }
 
 impl Dealer {
-    /// The id of a registration that a session was told that it has, if others are told of such.
+    /// The id of a registration that the session knows of, if the meta API shows that registration.
     pub(crate) fn told_id(&self, key: RegistrationKey, session: SessionIndex) -> Option<u64> {
         let registration = &self.registrations[key];
         let mut pending = registration.pending().iter();

@@ -1,8 +1,8 @@
-//! Callees in one order over all nodes: the first and the last one with those behind them, and those of a shard.
+//! Policies with one order over the callees of all nodes: `first`, `last`, and the callees of a shard.
 //!
-//! A node lists its callees to the others, by their numbers, which are counted over all nodes. The caller's node goes
-//! from stretch to stretch of callees that are one node's: another node offers a call to those of a stretch, and gives it back with that
-//! stretch when none of them takes it.
+//! A node lists its callees to the others, by their numbers, which count over all nodes. The caller's node tries one
+//! stretch of callees after the other, each on one node. Another node offers a call to the callees of its stretch, and
+//! returns it if none of them takes it.
 
 use crosstie_wamp::InvocationPolicy;
 
@@ -18,17 +18,17 @@ use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
 use crate::sharding::{partition, rank};
 
-/// Callees that are looked at in a step.
+/// Callees that are examined per step.
 const CALLEES_PER_STEP: usize = 16;
 
-/// A callee's place in the order of all nodes: its number, and whose it is where two nodes have counted the same.
+/// A callee's place in the order of all nodes: its number, and its node in case two nodes use the same number.
 type Place = (u64, u64);
 
-/// Whose a callee is; nothing is this node's.
+/// The node of a callee; `None` is this node.
 type Whose = Option<NeighbourIndex>;
 
 impl Dealer {
-    /// Offers a call to those that are next in order; nothing where nobody takes it.
+    /// Offers a call to the callees that are next in order; `None` if none takes it.
     pub(super) fn place_in_order<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -50,7 +50,7 @@ impl Dealer {
         while course.may_go_on() {
             let all = self.in_order(context, key, resource, is_own_done);
             let (place, whose) = next(&all, is_last, after)?;
-            // As far as the next one that is another node's.
+            // Up to the next callee of another node.
             let others: Vec<_> = all.into_iter().filter(|(_, of)| *of != whose).collect();
             let end = next(&others, is_last, Some(place)).map(|(place, _)| place);
             let stretch = stretch(place, end, is_last, resource);
@@ -80,7 +80,7 @@ impl Dealer {
         None
     }
 
-    /// Offers a call to the shard that has its resource. One whose callees have gone meanwhile has it no more.
+    /// Offers a call to the shard of its resource. A shard whose callees have gone does not own resources any more.
     pub(super) fn place_in_shards<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -116,7 +116,7 @@ impl Dealer {
         self.place_in_order(context, key, course, Some(Resource { rkey, shard }))
     }
 
-    /// Offers a call to this node's callees of a stretch. `Left` where none of them is there that could serve it.
+    /// Offers a call to this node's callees of a stretch. `Left` if none of them can serve it any more.
     pub(super) fn place_in_stretch<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -139,8 +139,8 @@ impl Dealer {
         self.offer_in_turn(context, key, new, &found)
     }
 
-    /// Offers a call to callees with these numbers, one after the other. `Busy` where those that are there serve as many as they take,
-    /// `Left` where none of them is there that could serve it.
+    /// Offers a call to callees with these numbers, one after the other. `Busy` if the present ones are at their
+    /// bounds, `Left` if none of them can serve it any more.
     pub(super) fn offer_in_turn<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -179,7 +179,7 @@ impl Dealer {
         }
     }
 
-    /// The shard of the callee of this node that a call for one was given to last.
+    /// The shard of the callee of this node that last got a call for a shard.
     pub(super) fn resource_of(
         &self,
         key: RegistrationKey,
@@ -197,12 +197,12 @@ impl Dealer {
         Some(Resource { rkey, shard })
     }
 
-    /// Whether it is the last callee that comes first.
+    /// Whether the order begins with the last callee.
     fn is_last_first(&self, key: RegistrationKey, resource: Option<Resource>) -> bool {
         resource.is_none() && self.registrations[key].policy() == InvocationPolicy::Last
     }
 
-    /// The callees of all nodes that have an order, or all of a shard.
+    /// The callees of all nodes in order, or those of a shard.
     fn in_order<H>(
         &self,
         context: &mut Context<'_, H>,
@@ -225,7 +225,7 @@ impl Dealer {
         for part in registration.elsewhere() {
             let yields = is_own && is_conflict(policy, part.policy);
             let wins = (part.claim, part.incarnation) < (claim, own);
-            // What this node's callees cannot be beside is about to go.
+            // A part that yields to this node's callees is about to be withdrawn.
             if sessions.neighbours[part.node].closing
                 || (yields && !wins)
                 || (!is_own && part.policy != policy)
@@ -240,7 +240,7 @@ impl Dealer {
     }
 }
 
-/// Who comes after a place.
+/// The callee after a place.
 fn next(all: &[(Place, Whose)], is_last: bool, after: Option<Place>) -> Option<(Place, Whose)> {
     let is_behind = |place: Place| match (after, is_last) {
         (None, _) => true,
@@ -254,7 +254,7 @@ fn next(all: &[(Place, Whose)], is_last: bool, after: Option<Place>) -> Option<(
     }
 }
 
-/// From a callee up to, and without, the next one that is another node's. That may have the same number.
+/// From a callee up to, and without, the next one of another node, which may have the same number.
 fn stretch(
     (number, incarnation): Place,
     end: Option<Place>,

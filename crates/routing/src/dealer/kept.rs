@@ -1,4 +1,4 @@
-//! A CALL that the dealer keeps whole, and what all of them take.
+//! CALLs that the dealer keeps whole, and their memory.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::across::Journey;
 use crate::party::Party;
 use crate::weight::dict_bytes;
 
-/// What a kept CALL takes in memory beside its bytes, roughly.
+/// Approximate memory of a kept CALL beside its bytes.
 const KEPT_BYTES: usize = 512;
 
-/// A CALL, to be sent to a callee later.
+/// A CALL to be sent to a callee later.
 #[derive(Debug)]
 pub(super) struct Kept {
     options: CallOptions,
@@ -24,22 +24,22 @@ pub(super) struct Kept {
     /// Arguments, then keyword arguments.
     payload: Box<[u8]>,
     args_bytes: usize,
-    /// When it came.
+    /// When it arrived.
     pub(super) since: Time,
-    /// What it counts for against the bounds.
+    /// Its weight against the bounds.
     pub(super) bytes: usize,
 }
 
-/// What is needed to ask another callee about an open call.
+/// The state to offer an open call to another callee.
 #[derive(Debug)]
 pub(super) struct Rerouting {
     pub(super) registration: RegistrationId,
     pub(super) kept: Box<Kept>,
-    /// The callees that were asked, with the present one.
+    /// The callees that were offered it, the present one included.
     pub(super) tried: Vec<u64>,
 }
 
-/// The bytes of all kept CALLs, and of each caller's.
+/// The bytes of all kept CALLs, and by caller.
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
     bytes: usize,
@@ -55,7 +55,7 @@ impl Keeping {
         kept
     }
 
-    /// A caller's CALL is kept no more.
+    /// Releases a caller's CALL.
     pub(super) fn release(&mut self, caller: Party, kept: &Kept) {
         self.bytes -= kept.bytes;
         if let Some(bytes) = self.of_callers.get_mut(&caller) {
@@ -66,7 +66,7 @@ impl Keeping {
         }
     }
 
-    /// Those of one caller's.
+    /// The bytes of one caller's kept CALLs.
     pub(super) fn bytes_of(&self, caller: Party) -> usize {
         self.of_callers.get(&caller).copied().unwrap_or(0)
     }
@@ -75,7 +75,7 @@ impl Keeping {
         self.bytes
     }
 
-    /// Asserts that it is the sum of what is kept for each caller.
+    /// Asserts that the sums match the kept CALLs.
     pub(super) fn check_invariants<'k>(&self, all: impl Iterator<Item = (Party, &'k Kept)>) {
         let mut of_callers: BTreeMap<Party, usize> = BTreeMap::new();
         for (caller, kept) in all {
@@ -102,7 +102,7 @@ impl Kept {
         }
     }
 
-    /// The call as it came from `from` with that id.
+    /// The call as it arrived from `from` with that id.
     pub(super) fn as_new(&self, from: impl Into<Party>, request: RequestId) -> NewCall<'_> {
         let (args, kwargs) = self.payload.split_at(self.args_bytes);
         NewCall {
@@ -123,7 +123,7 @@ impl Kept {
     }
 }
 
-/// What a CALL counts for when it is kept.
+/// The weight of a kept CALL.
 pub(super) fn weight(new: &NewCall<'_>) -> usize {
     let passthru = new.options.passthru.as_deref().map_or(0, dict_bytes);
     let sharding = new.options.sharding.as_deref().map_or(0, Sharding::bytes);

@@ -1,5 +1,4 @@
-//! The dealer: registrations, and calls from their CALL to their last word (WAMP basic profile,
-//! "Remote Procedure Calls").
+//! The dealer: registrations, and calls from CALL to final answer (WAMP basic profile, "Remote Procedure Calls").
 //!
 //! ```text
 //!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what (callees.rs: in turn)
@@ -14,8 +13,7 @@
 //!  RESULT ◄── answer.rs ◄── YIELD, ERROR
 //! ```
 //!
-//! Every call that was given an invocation ends in exactly one final RESULT or ERROR to its
-//! caller, unless the caller itself has gone.
+//! Every call with an invocation ends in exactly one final RESULT or ERROR to its caller, unless the caller has left.
 
 mod across;
 mod answer;
@@ -70,12 +68,12 @@ pub(crate) struct Dealer {
     calls: Calls,
     waiting: Waiting,
     keeping: Keeping,
-    /// Where the realm has others of its name on other nodes.
+    /// Set if the realm has other nodes.
     across: Option<Box<Across>>,
 }
 
 impl Dealer {
-    /// With the queues of calls that there are.
+    /// Creates the dealer with these call queues.
     pub(crate) fn new(queues: &[CallQueue], random: &mut Random) -> Self {
         Self {
             registrations: Registrations::new(queues, random),
@@ -114,7 +112,7 @@ impl Dealer {
         let _ = context.reply(from, &registered);
     }
 
-    /// Ends a registration. Calls that are open under it stay open until they are answered.
+    /// Ends a registration. Its open calls stay open until they are answered.
     pub(crate) fn unregister<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -129,7 +127,7 @@ impl Dealer {
             );
             return context.refuse(from, MessageType::Unregister, request, &fault);
         }
-        // Whoever is told it elsewhere may register the procedure there.
+        // A session that learns of it may register the procedure on another node.
         if self.check_line().is_ok() && self.wait_for_others(context, from, request, None) {
             return;
         }
@@ -159,7 +157,7 @@ impl Dealer {
         self.calls[key].caller.session()
     }
 
-    /// When the first timeout of a call is due.
+    /// When the first call timeout is due.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let open = self.calls.next_deadline();
         match self.waiting.is_empty() {
@@ -172,22 +170,22 @@ impl Dealer {
         self.registrations.len()
     }
 
-    /// Open calls, with those that wait.
+    /// Number of open and queued calls.
     pub(crate) fn calls(&self) -> usize {
         self.calls.len() + self.waiting.len()
     }
 
-    /// Calls that wait for a callee.
+    /// Number of queued calls.
     pub(crate) fn calls_waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// What kept calls count for against the bound.
+    /// Weight of kept calls against the bound.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.keeping.bytes()
     }
 
-    /// Asserts that tables and sessions say the same. Walks everything.
+    /// Asserts that tables and sessions agree. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         self.registrations.check_invariants(sessions, &self.calls);
         self.calls.check_invariants(sessions);

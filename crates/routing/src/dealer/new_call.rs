@@ -1,4 +1,4 @@
-//! A CALL that opens a call, and what becomes of it.
+//! A CALL that opens a call, and its outcome.
 
 use crosstie_wamp::{CallOptions, Disclosed, Message, Payload, RequestId, Seldom};
 
@@ -8,7 +8,7 @@ use crate::party::Party;
 use crate::session::Sessions;
 use crate::{CallTimeoutUnit, Time};
 
-/// Callees of a shared registration that one CALL is offered to, when queues are full.
+/// Maximum number of callees of a shared registration that one CALL is offered to, if queues are full.
 pub(super) const CALLEES_TRIED_MAX: usize = 8;
 
 /// A CALL that opens a call.
@@ -19,22 +19,22 @@ pub(super) struct NewCall<'m> {
     pub(super) options: &'m CallOptions,
     pub(super) procedure: &'m str,
     pub(super) disclosed: bool,
-    /// What it has met on other nodes, and who calls from there.
+    /// Its way through other nodes, with the caller if disclosed.
     pub(super) journey: Option<&'m Journey<'m>>,
     pub(super) payload: Payload<'m>,
-    /// When it came: the time of one that has waited counts from then.
+    /// When it arrived: the timeout of a queued call counts from then.
     pub(super) since: Time,
-    /// The numbers of callees that it was given to, and that had another one asked.
+    /// The numbers of callees that rerouted it.
     pub(super) tried: &'m [u64],
 }
 
 impl<'m> NewCall<'m> {
-    /// Who calls, where that is a session of another node and disclosed.
+    /// The caller, if it is a disclosed session of another node.
     pub(super) fn stranger(&self) -> Option<&'m Disclosed<'m>> {
         self.journey.and_then(|journey| journey.caller.as_ref())
     }
 
-    /// The CALL that crosses to another node under this number.
+    /// The CALL that is sent to another node under this number.
     pub(super) fn crossing(
         &self,
         request: RequestId,
@@ -57,7 +57,7 @@ impl<'m> NewCall<'m> {
         }
     }
 
-    /// What is left of a time that a callee keeps itself, in the unit that it was given in.
+    /// The rest of a timeout that the callee applies itself, in the unit of the CALL.
     pub(super) fn timeout_left(&self, unit: CallTimeoutUnit, now: Time) -> u64 {
         let timeout = self.options.timeout_ms;
         let waited_ms = (now.0 - self.since.0) / 1_000;
@@ -68,24 +68,24 @@ impl<'m> NewCall<'m> {
         timeout.saturating_sub(waited).max(1)
     }
 
-    /// How many callees have had the next one asked.
+    /// How many callees rerouted it.
     pub(super) fn asked(&self) -> usize {
         let before = self.journey.map_or(0, |journey| journey.asked as usize);
         before + self.tried.len()
     }
 }
 
-/// What became of a call that was to be given to a callee.
+/// The outcome of offering a call to callees.
 pub(super) enum Placed {
     Invoked,
-    /// Every callee serves as many calls as it takes at a time.
+    /// Every callee is at its concurrency bound.
     Busy,
-    /// All who served the registration have left; it is gone now.
+    /// All callees of the registration have left; it is gone now.
     Left,
     Failed(Fault),
 }
 
-/// What is told of a caller that is disclosed.
+/// The disclosed identity of a caller.
 pub(super) fn disclosed<'m, H>(
     sessions: &'m Sessions<H>,
     caller: Party,
@@ -101,7 +101,7 @@ pub(super) fn disclosed<'m, H>(
     }
 }
 
-/// A payload longer than the peer of `receiver` takes.
+/// The fault of a payload that exceeds the message size limit of `receiver`'s peer.
 pub(crate) fn too_long(receiver: &str) -> Fault {
     Fault::new(
         error::PAYLOAD_SIZE_EXCEEDED,
@@ -109,7 +109,7 @@ pub(crate) fn too_long(receiver: &str) -> Fault {
     )
 }
 
-/// A payload that the receiver's serializer has no form for.
+/// The fault of a payload that the receiver's serializer cannot represent.
 pub(crate) fn unrepresentable(reason: &'static str) -> Fault {
     Fault::new(error::INVALID_ARGUMENT, reason)
 }

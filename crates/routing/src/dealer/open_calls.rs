@@ -1,4 +1,4 @@
-//! Calls that were open at one moment, for a stop that waits for them and ends the rest.
+//! The calls that were open at one moment: a stop waits for them, and ends the rest.
 
 use crosstie_wamp::RequestId;
 
@@ -8,14 +8,14 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::party::Party;
 
-/// Calls that were open at one moment ([`crate::Realm::open_calls`]).
+/// The calls that were open at one moment ([`crate::Realm::open_calls`]).
 #[derive(Debug, Default)]
 pub struct OpenCalls {
     calls: Vec<(Party, RequestId)>,
 }
 
 impl OpenCalls {
-    /// How many of them may still be open.
+    /// Number of calls that may still be open.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
@@ -26,7 +26,7 @@ impl OpenCalls {
 }
 
 impl Dealer {
-    /// The open calls between a caller and a callee of which one is meant. A call that waits for a callee has none.
+    /// The open calls whose caller or callee `is_meant` selects. A call that waits for a callee has none.
     pub(crate) fn open_calls(&self, is_meant: impl Fn(Party) -> bool) -> OpenCalls {
         let calls = self.calls.iter();
         let calls = calls.filter(|call| is_meant(call.caller) || is_meant(call.callee));
@@ -39,7 +39,7 @@ impl Dealer {
         }
     }
 
-    /// Forgets the last ones that have been answered; the others are looked at once these are.
+    /// Forgets answered calls from the end of the list; earlier ones are examined after these.
     pub(crate) fn forget_answered(&self, open: &mut OpenCalls) {
         while let Some((caller, request)) = open.calls.last().copied() {
             let is_open = self.calls.of_caller(caller, request).is_some()
@@ -51,7 +51,7 @@ impl Dealer {
         }
     }
 
-    /// Ends some of these calls with an ERROR to the caller, so many steps' worth.
+    /// Ends some of these calls with an ERROR to the caller, for that many steps.
     pub(crate) fn end_open<H>(
         &mut self,
         context: &mut Context<'_, H>,

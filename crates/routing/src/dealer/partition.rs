@@ -1,9 +1,9 @@
 //! Calls for one shard (WAMP advanced profile, "Sharded Registration", which is a sketch).
 //!
-//! What the specification leaves open: the callees that share a registration are its shards, those with the same node key
-//! (`REGISTER.Options.nkey`, as in SUBSCRIBE) one of them. A resource has the shard that ranks highest by a hash of both, so
-//! that it has another one only when its own goes or one comes that ranks before it. A call is for its shard alone: it
-//! goes to no other one, and waits for none.
+//! Our choices beyond the specification: each callee of a shared registration is a shard, and callees with the same
+//! node key (`REGISTER.Options.nkey`, as in SUBSCRIBE) form one. A resource belongs to the shard that ranks highest by
+//! a hash of both. It moves to another shard only when its own leaves or a higher-ranked one registers. A call is
+//! offered to its shard alone, and is not queued.
 
 use crosstie_wamp::{InvocationPolicy, Runmode, Sharding};
 
@@ -16,12 +16,12 @@ use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;
 use crate::sharding::{check_key, partition};
 
-/// Callees that are looked at in a step.
+/// Callees that are examined per step.
 const CALLEES_PER_STEP: usize = 16;
 
 impl Dealer {
-    /// Judges what a CALL says of shards; whether it is for one of them. Otherwise its resource says which callee of a sticky
-    /// registration it is for.
+    /// Checks the shard options of a CALL; returns whether it is for one shard. Otherwise its resource chooses the
+    /// callee of a sticky registration.
     #[cold]
     #[inline(never)]
     pub(super) fn is_partitioned<H>(
@@ -53,7 +53,7 @@ impl Dealer {
         }
     }
 
-    /// Whether it is open.
+    /// Opens a call for a shard; returns whether it is open.
     #[cold]
     #[inline(never)]
     pub(super) fn open_in_shard<H>(
@@ -88,7 +88,7 @@ impl Dealer {
         let sessions = &*context.sessions;
         let first = callees.first_in_shard(rkey, |callee| !sessions[callee.session].closing);
         let Some(first) = first else {
-            // All have left.
+            // All callees have left.
             self.registrations.is_left(context, key);
             return Placed::Left;
         };

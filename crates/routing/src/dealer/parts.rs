@@ -1,4 +1,4 @@
-//! What other nodes have of a registration, and callees here that they do not know of yet.
+//! Other nodes' parts in a registration, and this node's pending callees, which others do not know of yet.
 
 use crosstie_wamp::{InvocationPolicy, SessionId};
 
@@ -6,20 +6,20 @@ use super::callees::Callee;
 use crate::across::Listed;
 use crate::party::NeighbourIndex;
 
-/// Beside the callees of this node; there only where there is anything of it.
+/// State beside the callees of this node; absent if empty.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// In the order of their first callees.
+    /// Other nodes' parts, in the order of their first callees.
     pub(super) elsewhere: Vec<Elsewhere>,
-    /// Callees that have not been told REGISTERED, in the order of their numbers: they serve nothing.
+    /// Callees that have not been sent REGISTERED, in the order of their numbers: they are not called.
     pub(super) pending: Vec<Callee>,
-    /// Whose turn it is among all callees.
+    /// The turn among the callees of all nodes.
     pub(super) turn: u64,
-    /// This node's callee is the only one, for as long as its lease is.
+    /// This node's callee is the only one while the node's lease lasts.
     pub(super) is_leased: bool,
-    /// The session that served it last, of those whose end nobody was told of.
+    /// The last session among the parts that ended without an announcement.
     pub(super) untold: Option<SessionId>,
-    /// A node has told everybody that it has ended: what others withdraw late is no end.
+    /// Whether a node has announced that the registration ended: later withdrawals announce nothing.
     pub(super) is_told: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Where its callees are among those of all nodes.
+    /// The place of its callees among those of all nodes.
     pub(super) fn place(&self) -> (u64, u64) {
         (self.first, self.incarnation)
     }
@@ -49,7 +49,7 @@ impl Parts {
         self.elsewhere.is_empty() && self.pending.is_empty() && !self.is_leased
     }
 
-    /// Writes a node's part anew; the one before.
+    /// Replaces a node's part; returns the one before.
     pub(super) fn put(&mut self, part: Elsewhere) -> Option<Elsewhere> {
         let mut parts = self.elsewhere.iter();
         let before = parts.position(|known| known.node == part.node);
@@ -60,14 +60,14 @@ impl Parts {
         before
     }
 
-    /// The part that the others yield to.
+    /// The part that takes precedence over the others.
     pub(super) fn winner(&self) -> Option<&Elsewhere> {
         let parts = self.elsewhere.iter();
         parts.min_by_key(|part| (part.claim, part.incarnation))
     }
 }
 
-/// Whether callees of two policies cannot be beside each other.
+/// Whether callees with these two policies exclude each other.
 pub(super) fn is_conflict(one: InvocationPolicy, other: InvocationPolicy) -> bool {
     one != other || one == InvocationPolicy::Single
 }

@@ -1,5 +1,5 @@
-//! Callees that are chosen by more than their order: the one that serves the fewest calls, and the one that the caller was
-//! given before. Whoever cannot take the call is passed over, and the next one in order asked, as with the other policies.
+//! Policies that choose by more than order: the least busy callee, and the sticky callee of a caller. A callee that
+//! cannot take the call is skipped, and the next in order is asked, as with the other policies.
 
 use crosstie_wamp::{InvocationPolicy, RegistrationId};
 
@@ -11,10 +11,10 @@ use crate::keys::RegistrationKey;
 use crate::session::{Session, Sessions};
 use crate::sharding::{rank, rkey};
 
-/// Callees that are compared for one call; where there are more, those that are next in turn are.
+/// Maximum number of callees that are compared for one call. If there are more, those next in turn are.
 const COMPARED_MAX: usize = 256;
 
-/// The place of the callee that a call is offered to first.
+/// The place of the callee that is offered the call first.
 #[cold]
 #[inline(never)]
 pub(super) fn pick<H>(
@@ -29,7 +29,8 @@ pub(super) fn pick<H>(
     }
 }
 
-/// Of those that may take the call the one with the fewest open calls, of whatever registrations; the first of several.
+/// Among the callees that may take the call, the one with the fewest open calls over all registrations; the first of
+/// several.
 fn least_busy<H>(callees: &Callees, sessions: &Sessions<H>, new: &NewCall<'_>) -> usize {
     let may_take = |callee: &Callee| {
         callee.is_free() && !sessions[callee.session].closing && !new.tried.contains(&callee.number)
@@ -40,13 +41,13 @@ fn least_busy<H>(callees: &Callees, sessions: &Sessions<H>, new: &NewCall<'_>) -
     least.unwrap_or(0)
 }
 
-/// The calls that a callee serves.
+/// Number of calls that a callee serves.
 pub(super) fn pending<H>(callee: &Callee, sessions: &Sessions<H>) -> usize {
     sessions[callee.session].invocations.len()
 }
 
-/// The callee of the call's resource, or that which the caller was given before; where there is none, the one that ranks
-/// highest for it.
+/// The callee of the call's resource, or the one that the caller was assigned before; if there is none, the
+/// highest-ranked.
 fn companion<H>(
     callees: &Callees,
     registration: RegistrationId,
@@ -74,8 +75,8 @@ fn remembered<H>(caller: &Session<H>, registration: RegistrationId) -> Option<u6
 }
 
 impl Registrations {
-    /// A caller was given a callee of a sticky registration: it stays the caller's while it is there, also if another
-    /// one has to take a call in its place.
+    /// Assigns a callee of a sticky registration to the caller. It stays assigned while it exists, even if another one
+    /// has to take a call.
     pub(super) fn keep_company<H>(
         &self,
         context: &mut Context<'_, H>,

@@ -1,4 +1,4 @@
-//! A call's first INVOCATION: which callee takes it.
+//! Chooses the callee for a call's first INVOCATION.
 
 use crosstie_wamp::{CallOptions, Disclosed, InvocationDetails, MatchPolicy, Message, RequestId};
 
@@ -16,8 +16,8 @@ use crate::sharding::partition;
 use crate::{ClientFeature, ClientFeatures, Refused};
 
 impl Dealer {
-    /// Offers a call to the callees of a registration, in their order. Nearly always the first one takes it: what
-    /// else there may be to do is out of line.
+    /// Offers a call to the callees of a registration, in their order. Nearly always the first one takes it: the other
+    /// cases are out of line.
     #[inline(always)]
     pub(super) fn place<H>(
         &mut self,
@@ -31,7 +31,7 @@ impl Dealer {
         }
     }
 
-    /// Offers it to those of this node.
+    /// Offers it to the callees of this node.
     #[cold]
     #[inline(never)]
     pub(super) fn place_here<H>(
@@ -88,7 +88,7 @@ impl Dealer {
         }
     }
 
-    /// Offers a call to the callees after the first one, which was passed over or has not taken it.
+    /// Offers a call to the callees after the first one, which was skipped or refused it.
     #[cold]
     #[inline(never)]
     fn place_after<H>(
@@ -134,7 +134,7 @@ impl Dealer {
         Placed::Failed(no_room(new.procedure))
     }
 
-    /// Whoever has left and still has a part in the registration serves it no more.
+    /// A callee that has left but still has a part in the registration is not called.
     #[cold]
     fn busy_or_left<H>(
         &mut self,
@@ -147,7 +147,7 @@ impl Dealer {
         }
     }
 
-    /// Sends the first INVOCATION of a call to one callee, and keeps the call if it was taken.
+    /// Sends the first INVOCATION of a call to one callee, and adds the call if it was sent.
     #[inline(always)]
     pub(super) fn invoke<H>(
         &mut self,
@@ -165,8 +165,8 @@ impl Dealer {
         let invocation = RequestId(session.invocation_last + 1);
         let registration = &self.registrations[key];
         let is_pattern = registration.match_policy != MatchPolicy::Exact;
-        // The specification would also have the callee announce call_canceling before it is told
-        // of `receive_progress`; the most used JavaScript client does not, and serves it well.
+        // The specification also requires the callee to announce call_canceling before it gets `receive_progress`. The
+        // most used JavaScript client does not announce it, and supports progress well.
         let receive_progress =
             options.receive_progress && features.has(ClientFeature::CalleeProgressiveCallResults);
         let forwards_timeout =
@@ -214,7 +214,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// What few calls have: a bound of their callee, parts to come, a callee that may have another one asked.
+    /// State that few calls have: a callee's slot, further parts, rerouting.
     #[cold]
     #[inline(never)]
     fn rare<H>(
@@ -258,12 +258,12 @@ impl Dealer {
 /// Why a callee was not invoked.
 pub(super) enum Uninvoked {
     Refused(Refused),
-    /// It does not support what the call asks of it.
+    /// The callee does not support a feature of the call.
     Unsupported(Fault),
 }
 
 impl Uninvoked {
-    /// What the caller is told, where no other callee could take the call either.
+    /// The caller's fault, if no other callee could take the call either.
     pub(super) fn fault(self) -> Option<Fault> {
         match self {
             Self::Refused(Refused::Full | Refused::Gone) => None,
@@ -279,7 +279,7 @@ pub(super) fn no_room(procedure: &str) -> Fault {
     Fault::new(error::NO_AVAILABLE_CALLEE, text)
 }
 
-/// The shorter of two times, where 0 means for ever.
+/// The shorter of two timeouts; 0 means no bound.
 pub(super) fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
     match (timeout_ms, timeout_ms_max) {
         (0, bound) => bound,
@@ -288,7 +288,7 @@ pub(super) fn bounded(timeout_ms: u64, timeout_ms_max: u64) -> u64 {
     }
 }
 
-/// Whether a callee supports what a call asks of it.
+/// Whether a callee supports the features that a call requires.
 #[cold]
 #[inline(never)]
 fn check_callee(features: ClientFeatures, options: &CallOptions) -> Result<(), Fault> {

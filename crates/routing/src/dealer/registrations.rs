@@ -1,5 +1,4 @@
-//! Who serves which procedure (WAMP advanced profile, "Pattern-based Registrations" and "Shared
-//! Registration").
+//! The table of registrations (WAMP advanced profile, "Pattern-based Registrations" and "Shared Registration").
 
 mod own_part;
 mod removing;
@@ -38,28 +37,28 @@ pub(super) struct Registration {
     pub(super) id: RegistrationId,
     pub(super) procedure: Arc<str>,
     pub(super) match_policy: MatchPolicy,
-    /// Empty only where other nodes have callees, or one of this node is pending.
+    /// Empty only if other nodes have callees, or one of this node is pending.
     pub(super) callees: Callees,
-    /// What other nodes have of it, and what they do not know of yet.
+    /// Other nodes' parts, and pending callees.
     pub(super) across: Option<Box<Parts>>,
     /// The number of the callee with which this node's part began.
     pub(super) claim: u64,
-    /// Who first registered it, and has the procedure on its account for as long as it stays.
+    /// The session that registered first. The procedure stays on its account while it is a callee.
     payer: Option<SessionIndex>,
     pub(super) created: Time,
-    /// Calls that may wait for a callee that is free.
+    /// Maximum number of calls that wait for a free callee.
     pub(super) calls_wait_max: u32,
 }
 
-/// What became of a REGISTER.
+/// The outcome of a REGISTER.
 pub(super) struct Entered {
     pub(super) id: RegistrationId,
-    /// Of the callee, where other nodes do not know of it yet.
+    /// The callee's number, if it is pending until other nodes know of it.
     pub(super) waits: Option<u64>,
 }
 
 impl Registration {
-    /// What it takes in memory beside its callees, roughly: places in tables, and its procedure.
+    /// Approximate memory beside its callees: places in tables, and its procedure.
     fn bytes(&self) -> isize {
         REGISTRATION_BYTES + self.procedure.len() as isize
     }
@@ -67,10 +66,10 @@ impl Registration {
 
 const REGISTRATION_BYTES: isize = 640;
 
-/// What a session's part in a registration takes in memory, roughly.
+/// Approximate memory of a session's part in a registration.
 const CALLEE_BYTES: isize = 128;
 
-/// To take a registration away (2 µs where a realm has a million of them), and to look through so many callees for one.
+/// Cost to remove a registration (2 µs if a realm has a million of them), and callees searched per step.
 const STEPS_PER_REGISTRATION: u32 = 20;
 const CALLEES_PER_STEP: usize = 64;
 
@@ -79,21 +78,21 @@ pub(super) struct Registrations {
     slab: Slab<Registration>,
     by_procedure: PatternMap<RegistrationKey>,
     by_id: GrowingMap<RegistrationId, RegistrationKey, FxBuildHasher>,
-    /// Ids are not used twice, so that a late INVOCATION cannot be taken for another procedure's.
+    /// Ids are not reused, so that a late INVOCATION cannot be taken for another procedure's.
     id_last: u64,
     callee_last: u64,
-    /// The node, as others know it, and what the ids of a realm of several nodes begin from.
+    /// The number of this node, and the base of registration ids in a cluster.
     pub(super) own: u64,
     pub(super) scope: u64,
-    /// A callee that is to be the only one is let in when it has been granted that.
+    /// Whether a `single` callee is let in only after a grant.
     pub(super) is_strict: bool,
-    /// Registrations that this node has callees of.
+    /// Number of registrations with callees of this node.
     own_count: usize,
-    /// Sessions' parts in them, all together.
+    /// Number of (registration, session) pairs.
     held: usize,
-    /// How many calls may wait for what is registered, by its URI or pattern.
+    /// Maximum number of queued calls, by URI or pattern of the registration.
     queues: PatternMap<u32>,
-    /// Registrations that calls may have waited for, and that have ended.
+    /// Ended registrations that may have queued calls.
     ended: Vec<RegistrationId>,
 }
 
@@ -120,8 +119,7 @@ impl Registrations {
         }
     }
 
-    /// Adds a callee; one that is there already has its options replaced. Where there are other nodes it is pending
-    /// until they know.
+    /// Adds a callee, or replaces the options of one. In a cluster it is pending until other nodes know of it.
     pub(super) fn enter<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -149,7 +147,7 @@ impl Registrations {
         let registrations_max = context.config.limits.registrations_max;
         let registrations_max =
             context.role_bound(from, RoleLimit::Registrations, registrations_max);
-        // Which may be one too many only until it loses the one that it has.
+        // A replaced registration may exceed the bound until the session loses the old one.
         let is_replaced = options.force_reregister && known.as_ref().is_some_and(is_mine);
         let held = context.sessions[from].registrations.len() - usize::from(is_replaced);
         if !is_again && held >= registrations_max.value {
@@ -227,18 +225,18 @@ impl Registrations {
         if !is_again || is_moved {
             self.tell_others(context, key, EndTold::Yes);
         }
-        // That it is another shard's from now on, others know when it is told so.
+        // A change of shard is announced to other nodes.
         let is_said = is_moved && context.sessions.neighbours.is_any_there();
         let waits = waits.or_else(|| is_said.then_some(number));
         Ok(Entered { id, waits })
     }
 
-    /// Counts on from what other nodes have counted.
+    /// Continues above a number that another node has used.
     pub(super) fn note_number(&mut self, number: u64) {
         self.callee_last = self.callee_last.max(number);
     }
 
-    /// Whether there is room for one more pattern.
+    /// Whether there is room for another pattern.
     pub(super) fn has_room<H>(&self, context: &Context<'_, H>, pattern: Pattern<'_>) -> bool {
         let shapes_max = context.config.limits.wildcard_shapes_max;
         let room = self
@@ -247,7 +245,7 @@ impl Registrations {
         room.is_ok()
     }
 
-    /// Removes a callee; whether it was one.
+    /// Removes a callee; returns whether it was one.
     pub(super) fn remove<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -262,8 +260,7 @@ impl Registrations {
         })
     }
 
-    /// Takes away registrations of a session that has left, so many steps' worth; whether there were
-    /// any.
+    /// Removes registrations of a session that has left, for that many steps; returns whether there were any.
     pub(super) fn leave<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -284,7 +281,7 @@ impl Registrations {
         steps > 0
     }
 
-    /// Whether any have ended that calls may wait for.
+    /// Whether registrations with queued calls have ended.
     #[inline]
     pub(super) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
@@ -294,7 +291,7 @@ impl Registrations {
         mem::take(&mut self.ended)
     }
 
-    /// All that this node has callees of.
+    /// All registrations with callees of this node.
     pub(super) fn all(&self) -> impl Iterator<Item = &Registration> {
         let all = self.slab.iter().map(|(_, registration)| registration);
         all.filter(|registration| !registration.callees.is_empty())
@@ -315,8 +312,8 @@ impl Registrations {
         self.by_procedure.exact(procedure)
     }
 
-    /// The one pattern that serves a procedure without an exact registration (WAMP advanced
-    /// profile, "Calls matching multiple registrations").
+    /// The one pattern that serves a procedure without an exact registration (WAMP advanced profile, "Calls matching
+    /// multiple registrations").
     pub(super) fn best_pattern(&self, procedure: &str, steps: &mut u32) -> Option<RegistrationKey> {
         let prefix = self.by_procedure.longest_prefix(procedure);
         prefix.or_else(|| self.by_procedure.best_wildcard(procedure, steps))
@@ -327,21 +324,20 @@ impl Registrations {
         self[key].callees.iter().map(|callee| callee.session)
     }
 
-    /// A call went to the callee at `place`.
+    /// Notes a call to the callee at `place`.
     #[inline]
     pub(super) fn invoked(&mut self, key: RegistrationKey, place: usize) {
         self.slab[key.0 as usize].callees.invoked(place);
     }
 
-    /// A call has ended that took a place at a callee with a bound. Callee and registration may be
-    /// gone.
+    /// Frees a slot of a callee with a bound. Callee and registration may be gone.
     pub(super) fn release(&mut self, slot: &Slot) {
         if let Some(RegistrationKey(key)) = self.by_id.get(&slot.registration) {
             self.slab[*key as usize].callees.release(slot.callee);
         }
     }
 
-    /// Those that this node has callees of.
+    /// Number of registrations with callees of this node.
     pub(super) fn len(&self) -> usize {
         self.own_count
     }
@@ -382,7 +378,7 @@ impl Registrations {
         registration
     }
 
-    /// Asserts that tables and sessions say the same. Walks everything.
+    /// Asserts that tables and sessions agree. Walks everything.
     pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>, calls: &Calls) {
         assert_eq!(self.by_procedure.len(), self.slab.len());
         assert_eq!(self.by_id.len(), self.slab.len());

@@ -1,9 +1,9 @@
-//! Calls that another callee is asked about, because the first one said that it is not available (WAMP advanced
-//! profile, "Call Re-Routing").
+//! Calls that are rerouted to another callee, because the first one is not available (WAMP advanced profile, "Call
+//! Re-Routing").
 //!
-//! The CALL is kept for as long as its callee may say so: that callee has announced `call_reroute`, and shares the
-//! registration. A callee is asked once, and so many of them at most, on whatever nodes. What cannot be kept is given to one
-//! callee alone.
+//! The CALL is kept while its callee may reroute it: that callee has announced `call_reroute`, and shares the
+//! registration. Each callee is asked once. The number of callees asked is bounded over all nodes. A CALL that cannot
+//! be kept is offered to one callee alone.
 
 use crosstie_wamp::{MessageType, RegistrationId};
 
@@ -18,7 +18,7 @@ use crate::fault::{Fault, error};
 use crate::keys::{CallKey, RegistrationKey};
 
 impl Dealer {
-    /// What is kept of a call that `callee` is asked about, if another one may be after it.
+    /// The state kept to reroute a call from `callee`, if another callee may follow.
     pub(super) fn rerouting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -42,8 +42,8 @@ impl Dealer {
         })
     }
 
-    /// Whether it is for the dealer that a callee is not available, and not for the caller. A callee that was asked to
-    /// stop has stopped.
+    /// Whether the dealer handles a callee's `unavailable` error, instead of the caller. A callee that was interrupted
+    /// has stopped.
     pub(super) fn is_rerouted<H>(&self, context: &Context<'_, H>, key: CallKey) -> bool {
         let call = &self.calls[key];
         let callee = call.callee.session();
@@ -52,7 +52,7 @@ impl Dealer {
             && !call.interrupted
     }
 
-    /// Gives a call to the next callee that may serve it.
+    /// Offers a call to the next callee that may serve it.
     pub(super) fn reroute<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
         let mut call = self.calls.remove(key, context.sessions);
         let rare = call.rare.as_mut();
@@ -79,7 +79,7 @@ impl Dealer {
         registration: RegistrationId,
         new: NewCall<'_>,
     ) -> Result<(), Fault> {
-        // The realm has not kept the time of a callee that keeps it itself.
+        // The realm did not apply the timeout, because the callee does so itself.
         let unit = context.config.call_timeout_unit;
         let asked_ms = unit.milliseconds(new.options.timeout_ms);
         let timeout_ms = bounded(asked_ms, context.config.limits.call_timeout_ms_max);
@@ -98,7 +98,7 @@ impl Dealer {
         }
     }
 
-    /// A callee that has answered in part answers whole.
+    /// A callee that has sent a progressive result must send the final one, too.
     pub(super) fn forget_rerouting<H>(&mut self, context: &mut Context<'_, H>, key: CallKey) {
         let call = &mut self.calls[key];
         let Some(rare) = &mut call.rare else {

@@ -1,4 +1,4 @@
-//! Calls that wait: how they come to a callee, or end without one.
+//! Queued calls: how they are given to a callee, or end without one.
 
 use crosstie_wamp::{MessageType, RegistrationId, RequestId};
 
@@ -14,7 +14,7 @@ use crate::keys::RegistrationKey;
 use crate::party::Party;
 
 impl Dealer {
-    /// A call that no callee is free for waits, if calls of its registration do.
+    /// Queues a call that no callee is free for, if its registration has a queue.
     #[cold]
     #[inline(never)]
     pub(super) fn wait<H>(
@@ -37,7 +37,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// Who calls, if the call may wait.
+    /// The caller, if the call may be queued.
     fn may_wait(&self, key: RegistrationKey, new: &NewCall<'_>) -> Result<Party, Fault> {
         let registration = &self.registrations[key];
         let calls_max = registration.calls_wait_max as usize;
@@ -46,7 +46,7 @@ impl Dealer {
         if calls_max == 0 {
             return Err(fault);
         }
-        // Its further parts would have to wait with it.
+        // Its further parts would have to be queued with it.
         if new.options.progress {
             fault.text = format!("{}, and a progressive call does not wait", fault.text).into();
             return Err(fault);
@@ -59,13 +59,13 @@ impl Dealer {
         Ok(from)
     }
 
-    /// Whether a call that waits may have a callee now.
+    /// Whether a queued call may have a callee now.
     #[inline]
     pub(crate) fn has_stirred(&self) -> bool {
         self.waiting.stirred().is_some() || self.registrations.has_ended()
     }
 
-    /// Gives calls that wait to callees that are free, so many steps' worth; whether there were any.
+    /// Gives queued calls to free callees, for that many steps; returns whether there were any.
     pub(crate) fn start_waiting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -75,7 +75,7 @@ impl Dealer {
             self.waiting.stir(id);
         }
         let mut steps = 0;
-        // Whoever was closed over one of them leaves before the next.
+        // A session that was closed by one of them leaves before the next.
         while steps < steps_max
             && !context.sessions.has_doomed()
             && let Some(id) = self.waiting.stirred()
@@ -89,7 +89,7 @@ impl Dealer {
         steps > 0
     }
 
-    /// Whether a call was taken from the queue of a registration, which may have ended.
+    /// Returns whether a call was taken from the queue of a registration, which may have ended.
     fn start_next<H>(&mut self, context: &mut Context<'_, H>, id: RegistrationId) -> bool {
         let key = self.registrations.of_id(id);
         if let Some(key) = key
@@ -103,7 +103,7 @@ impl Dealer {
         self.release_kept(context, call.caller, &call.kept);
         let new = call.kept.as_new(call.caller, call.request);
         let outcome = match key {
-            // Its node finds who else serves it.
+            // Its node finds other callees.
             _ if new.from.session().is_none() => self.place_for_neighbour(context, key, &new, true),
             Some(key) => self.start(context, key, new, &call),
             None => self.start_elsewhere(context, new, &call),
@@ -116,7 +116,7 @@ impl Dealer {
 
     fn is_any_free<H>(&self, context: &Context<'_, H>, key: RegistrationKey) -> bool {
         let callees = &self.registrations[key].callees;
-        // Those of other nodes may be free.
+        // Callees of other nodes may be free.
         callees.is_empty()
             || callees
                 .iter()
@@ -138,7 +138,7 @@ impl Dealer {
         }
     }
 
-    /// The registration that a call waited for has ended. What it asks for was allowed, whoever serves it.
+    /// The registration of a queued call has ended. The call was permitted, whichever registration serves it.
     fn start_elsewhere<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -160,7 +160,7 @@ impl Dealer {
         self.start(context, key, new, call)
     }
 
-    /// Ends a call that waits with an ERROR to its caller.
+    /// Ends a queued call with an ERROR to its caller.
     pub(super) fn end_waiting<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -208,7 +208,7 @@ impl Dealer {
         Ok(self.keeping.keep(from, new))
     }
 
-    /// A caller's CALL is kept no more.
+    /// Releases a caller's CALL.
     pub(super) fn release_kept<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -220,7 +220,7 @@ impl Dealer {
         context.hold(caller, -(kept.bytes as isize));
     }
 
-    /// The call of that id, if it waits.
+    /// The call of that id, if it is queued.
     #[inline]
     pub(super) fn waiting_call(
         &self,
@@ -233,7 +233,7 @@ impl Dealer {
         self.waiting.of_request(caller.into(), request)
     }
 
-    /// How many calls of a session or another node wait.
+    /// Number of queued calls of a session or another node.
     #[inline]
     pub(crate) fn waiting_of(&self, caller: impl Into<Party>) -> usize {
         if self.waiting.is_empty() {

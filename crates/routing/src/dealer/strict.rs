@@ -1,11 +1,12 @@
-//! Procedures that one callee has, whatever becomes of the nodes: `single` is `strict`.
+//! Procedures with at most one callee across node failures: `single` is `strict`.
 //!
-//! Whoever registers such a procedure has its node claim it, when all nodes that are there have agreed; and is let in when that is
-//! granted. A node's grants hold for as long as its lease, which it renews; whoever grants waits longer than that before it grants
-//! the same to another node. When a lease is over what was granted is taken from its callees.
+//! The node of a registering session waits until all present nodes know of it, then claims the procedure. The session
+//! is let in when the claim is granted. A node's grants hold while its lease lasts, which it renews. The granting side
+//! waits longer than a lease before it grants the same to another node. When a lease expires, the node's callees lose
+//! the granted registrations.
 //!
-//! What grants is the realm's owner: [`crate::Outbox::claim`] and [`crate::Outbox::give_up`] say what is wanted,
-//! [`crate::Realm::handle_lease`], [`crate::Realm::end_lease`] and [`crate::Realm::handle_claimed`] what has come of it.
+//! The realm's owner grants. [`crate::Outbox::claim`] and [`crate::Outbox::give_up`] are the requests;
+//! [`crate::Realm::handle_lease`], [`crate::Realm::end_lease`] and [`crate::Realm::handle_claimed`] are the answers.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +23,15 @@ use crate::keys::RegistrationKey;
 
 #[derive(Debug, Default)]
 pub(super) struct Strict {
-    /// When the lease is over.
+    /// When the lease expires.
     until: Time,
-    /// The place of the registration that is looked at next, while those are taken away that were granted under a lease
-    /// that is over.
+    /// The place of the registration that is examined next, while those granted under an expired lease are removed.
     losing: Option<u32>,
     claim_last: u64,
     claims: BTreeMap<u64, Claim>,
 }
 
-/// A callee that is to be granted what it has registered.
+/// A callee that waits for its grant.
 #[derive(Debug)]
 struct Claim {
     answer: Answer,
@@ -50,7 +50,7 @@ impl Strict {
 }
 
 impl Registrations {
-    /// Whether what waits there has to be granted before it is let in.
+    /// Whether the pending callee needs a grant before it is let in.
     pub(super) fn is_to_be_claimed(&self, id: RegistrationId) -> bool {
         let key = self.of_id(id).filter(|_| self.is_strict);
         key.is_some_and(|key| {
@@ -74,7 +74,8 @@ impl Dealer {
         }
     }
 
-    /// The node's lease lasts until then. One that is over does not come back: what was granted under it is taken away.
+    /// Extends the node's lease until then. An expired lease is not revived: the registrations granted under it are
+    /// removed.
     pub(crate) fn handle_lease(&mut self, now: Time, until: Time) {
         self.end_lease(now);
         if let Some(strict) = self.strict() {
@@ -82,7 +83,7 @@ impl Dealer {
         }
     }
 
-    /// Begins to take away what was granted, where the lease is over.
+    /// Begins to remove granted registrations if the lease has expired.
     pub(crate) fn end_lease(&mut self, now: Time) {
         let Some(strict) = self.strict() else {
             return;
@@ -118,7 +119,7 @@ impl Dealer {
         }
     }
 
-    /// Whether this node's callee of what it was granted may not be called any more.
+    /// Whether this node's callee may not be called any more, because its lease has expired.
     pub(super) fn is_lease_over(&self, now: Time, key: RegistrationKey) -> bool {
         let strict = self.across.as_deref().and_then(|a| a.strict.as_ref());
         let is_over = strict.is_some_and(|strict| strict.is_over(now));
@@ -151,7 +152,7 @@ impl Dealer {
         context.out.claim(strict.claim_last, pattern);
     }
 
-    /// A claim was granted, or was not.
+    /// Handles the answer to a claim.
     pub(crate) fn handle_claimed<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -189,13 +190,13 @@ impl Dealer {
                 let id = self.registrations[key].id;
                 self.registrations.note_leased(id);
             }
-            // It went while it was waited for.
+            // The callee left while the claim was pending.
             None if !is_wanted => context.out.give_up(pattern),
             None => {}
         }
     }
 
-    /// What was to be let in is not.
+    /// Refuses a callee that was not granted its procedure.
     fn refuse_claim<H>(&mut self, context: &mut Context<'_, H>, answer: &Answer) {
         let Some(to) = context.sessions.find(answer.to) else {
             return;

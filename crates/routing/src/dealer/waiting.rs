@@ -1,9 +1,8 @@
-//! Calls that wait until one of their registration's callees is free (what Crossbar.io means by
-//! `call-queue`).
+//! Queues of calls that wait for a free callee of their registration (Crossbar.io's `call-queue`).
 //!
-//! The callers of one registration are served in turn, each one's calls in order: whoever has a
-//! thousand calls waiting delays another's first one by one call. A caller's next call is a round later
-//! than its last one, and the earliest round is next.
+//! The callers of one registration are served in turn, each one's calls in order: a caller with a thousand queued calls
+//! delays another's first one by one call. A caller's next call is a round later than its last one, and the earliest
+//! round is next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use super::kept::Kept;
 use crate::Time;
 use crate::party::Party;
 
-/// Counted up over all calls that ever waited, so that it tells who came first.
+/// Counted up over all calls that were ever queued, so that it gives the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WaitingKey(u64);
 
@@ -24,7 +23,7 @@ pub(super) struct WaitingCall {
     pub(super) request: RequestId,
     pub(super) registration: RegistrationId,
     pub(super) kept: Box<Kept>,
-    /// How long the realm waits; 0 means for ever.
+    /// The timeout in milliseconds; 0 means no bound.
     pub(super) timeout_ms: u64,
     round: u64,
 }
@@ -47,7 +46,7 @@ impl WaitingCall {
         }
     }
 
-    /// Its time counts from when it came.
+    /// Its timeout counts from its arrival.
     fn deadline(&self) -> Option<Time> {
         (self.timeout_ms > 0).then(|| self.kept.since.after_ms(self.timeout_ms))
     }
@@ -74,12 +73,12 @@ struct Share {
 pub(super) struct Waiting {
     calls: BTreeMap<WaitingKey, WaitingCall>,
     by_request: BTreeMap<(Party, RequestId), WaitingKey>,
-    /// How many of each caller, in all queues.
+    /// Number of calls of each caller, over all queues.
     of_callers: BTreeMap<Party, usize>,
     deadlines: BTreeSet<(Time, WaitingKey)>,
-    /// None is empty. A registration may have ended: its calls then look for another one.
+    /// No queue is empty. A registration may have ended: its calls then look for another one.
     queues: BTreeMap<RegistrationId, Queue>,
-    /// Queues from which a call may be taken now, perhaps.
+    /// Queues from which a call may be taken now.
     stirred: BTreeSet<RegistrationId>,
     number_last: u64,
 }
@@ -127,7 +126,7 @@ impl Waiting {
         Some(call)
     }
 
-    /// Takes the call whose turn it is at a registration.
+    /// Takes the next call of a registration.
     pub(super) fn take_next(&mut self, registration: RegistrationId) -> Option<WaitingCall> {
         let queue = self.queues.get_mut(&registration)?;
         let (round, key) = queue.calls.first().copied()?;
@@ -135,14 +134,14 @@ impl Waiting {
         self.remove(key)
     }
 
-    /// A callee of that registration may be free, or there are none any more.
+    /// Marks a registration's queue: a callee may be free, or the last one has gone.
     pub(super) fn stir(&mut self, registration: RegistrationId) {
         if self.queues.contains_key(&registration) {
             self.stirred.insert(registration);
         }
     }
 
-    /// Nothing is to be taken from that queue now.
+    /// Unmarks a queue: no call can be taken from it now.
     pub(super) fn settle(&mut self, registration: RegistrationId) {
         self.stirred.remove(&registration);
     }
@@ -165,8 +164,8 @@ impl Waiting {
         self.queues.contains_key(&registration)
     }
 
-    /// Whether a caller may have one more call in a queue of that length. The last quarter is for those who
-    /// have less than their share.
+    /// Whether a caller may add a call to a queue of that bound. The last quarter is for callers with less than their
+    /// share.
     pub(super) fn has_room(
         &self,
         registration: RegistrationId,
@@ -205,24 +204,24 @@ impl Waiting {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// A call whose deadline has come, the earliest first.
+    /// A call whose deadline has passed, the earliest first.
     pub(super) fn overdue(&self, now: Time) -> Option<WaitingKey> {
         let first = self.deadlines.first()?;
         (first.0 <= now).then_some(first.1)
     }
 
-    /// What is kept of all of them, and for whom.
+    /// The kept CALLs, with their callers.
     pub(super) fn kept(&self) -> impl Iterator<Item = (Party, &Kept)> {
         self.calls.values().map(|call| (call.caller, &*call.kept))
     }
 
-    /// The queues that nothing is to be taken from now.
+    /// The queues from which no call can be taken now.
     pub(super) fn blocked(&self) -> impl Iterator<Item = RegistrationId> {
         let queues = self.queues.keys().copied();
         queues.filter(|id| !self.stirred.contains(id))
     }
 
-    /// Asserts that the tables say the same. Walks everything.
+    /// Asserts that the tables agree. Walks everything.
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.by_request.len(), self.calls.len());
         assert_eq!(self.of_callers.values().sum::<usize>(), self.calls.len());

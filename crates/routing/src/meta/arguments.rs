@@ -1,4 +1,4 @@
-//! The arguments of a call of the meta API: each by its place or by its name.
+//! The arguments of a meta API call: positional or by keyword.
 
 use std::cell::Cell;
 
@@ -8,21 +8,21 @@ use crosstie_wamp::{Dict, MatchPolicy, Payload, Serializer, Value};
 
 use crate::fault::{Fault, error};
 
-/// Longer arguments are refused unread: they are read under the realm's lock.
+/// Longer arguments are refused unread: they are parsed under the realm's lock.
 const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 
-/// The most ids in one answer.
+/// Maximum number of ids in one answer.
 pub(super) const IDS_MAX: usize = 100_000;
 
-/// What was given for each parameter of a procedure. Null counts as nothing.
+/// The argument of each parameter of a procedure. Null counts as absent.
 pub(super) struct Arguments {
-    /// The caller's.
+    /// The caller's serializer.
     serializer: Serializer,
     names: &'static [&'static str],
-    /// How many were given by their places.
+    /// Number of positional arguments.
     places: usize,
     values: Vec<Option<Value>>,
-    /// How much of a list was left out before the part that was asked for.
+    /// Number of list items skipped before the requested part.
     skipped: Cell<usize>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
     pub(super) offset: usize,
-    /// `None` means all, if they are not too many.
+    /// `None` means all, up to the bound.
     pub(super) limit: Option<usize>,
     skipped: &'a Cell<usize>,
 }
@@ -90,12 +90,12 @@ impl Arguments {
         self.serializer
     }
 
-    /// How many were given by their places.
+    /// Number of positional arguments.
     pub(super) fn places(&self) -> usize {
         self.places
     }
 
-    /// How many were given.
+    /// Number of arguments.
     pub(super) fn count(&self) -> usize {
         self.values.iter().flatten().count()
     }
@@ -123,7 +123,7 @@ impl Arguments {
         self.get(name).map(|_| self.text(name)).transpose()
     }
 
-    /// A reason for the end of a session or of its part in something, which is a URI.
+    /// The reason for ending a session or its part in an entry: a URI.
     pub(super) fn optional_reason(&self) -> Result<Option<&str>, Fault> {
         let reason = self.optional_text("reason")?;
         let fault = reason.and_then(|reason| Some((reason, uri::check(reason, UriCheck::Loose)?)));
@@ -186,12 +186,12 @@ impl Arguments {
         }
     }
 
-    /// How much of a list [`Page::of`] has left out before its part.
+    /// Number of list items that [`Page::of`] skipped before its part.
     pub(super) fn skipped(&self) -> usize {
         self.skipped.get()
     }
 
-    /// The same by their names, for another node; with another part of a list where one is given.
+    /// Encodes them as keyword arguments for another node, with another part of a list if one is given.
     pub(super) fn write(&self, page: Option<(usize, Option<usize>)>) -> Vec<u8> {
         let given = self.names.iter().zip(&self.values);
         let mut named: Dict = given
@@ -234,7 +234,7 @@ impl Arguments {
 }
 
 impl Page<'_> {
-    /// The part of so many items that is asked for.
+    /// The requested part of that many items.
     pub(super) fn of<T>(self, mut all: impl Iterator<Item = T>) -> Result<Vec<T>, Fault> {
         self.skipped.set(all.by_ref().take(self.offset).count());
         let limit = self.limit.unwrap_or(IDS_MAX);
@@ -257,7 +257,7 @@ pub(super) fn too_many() -> Fault {
     )
 }
 
-/// One part of a payload; `absent` where it is not there.
+/// One part of a payload; `absent` if it is empty.
 fn value(payload: &Payload<'_>, bytes: &[u8], absent: Value) -> Option<Value> {
     match bytes {
         [] => Some(absent),

@@ -1,4 +1,4 @@
-//! Who asks the meta API, and how it is answered.
+//! The requester of a meta API call, and its answer.
 
 use crosstie_wamp::{
     Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value, codec,
@@ -26,8 +26,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// The RESULT is written in the caller's serializer: a list of a hundred thousand ids would be written twice
-    /// otherwise.
+    /// Answers in the caller's serializer: a list of a hundred thousand ids would be encoded twice otherwise.
     fn answer_session(
         &mut self,
         now: Time,
@@ -70,7 +69,7 @@ impl<H> Realm<H> {
         context.refuse(to, MessageType::Call, request, &fault);
     }
 
-    /// Tells another node; of a list also how much was left out before the part that it asked for.
+    /// Answers another node; for a list also with the number of items skipped before the requested part.
     pub(super) fn answer_node(
         &mut self,
         now: Time,
@@ -121,12 +120,12 @@ impl<H> Realm<H> {
     }
 }
 
-/// The keyword argument with which a node says how much of a list it has left out.
+/// The keyword argument for the number of list items that a node skipped.
 pub(super) const SKIPPED: &str = "skipped";
 
 fn written(value: Value, serializer: Serializer) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
-    // Only numbers that are none have no form in a serializer, and here are none of them.
+    // Only NaN and infinities have no form in a serializer, and here are none.
     let written = codec::encode_value(&value, serializer, &mut bytes);
     debug_assert!(written.is_ok(), "a value has no form");
     bytes

@@ -1,4 +1,4 @@
-//! What is asked of subscriptions and of registrations, which are the same questions.
+//! Meta procedures that exist for subscriptions and for registrations alike.
 
 use crosstie_wamp::{MatchPolicy, Value};
 
@@ -12,34 +12,34 @@ use crate::session::Session;
 
 /// A table of subscriptions or of registrations.
 pub(crate) trait Entries {
-    /// What its parts are called.
+    /// The name of its members.
     const NAME: &'static str;
-    /// The parameter that has an id of one.
+    /// The parameter with an entry's id.
     const ID: &'static str;
-    /// The parameter that has a URI.
+    /// The parameter with a URI.
     const URI: &'static str;
-    /// The parameter that has a session with a part in one.
+    /// The parameter with a session that takes part in an entry.
     const MEMBER: &'static str;
 
-    /// All of them.
+    /// All entries.
     fn all(&self) -> impl Iterator<Item = Entry<'_>>;
 
-    /// Those that a session has a part in.
+    /// The entries that a session takes part in.
     fn of_session<H>(&self, session: &Session<H>) -> Vec<Entry<'_>>;
 
-    /// The one of that id.
+    /// The entry with that id.
     fn find(&self, id: u64) -> Option<Entry<'_>>;
 
-    /// The one of that very pattern.
+    /// The entry for that very pattern.
     fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64>;
 
-    /// What `match` answers of a URI: who serves or receives it.
+    /// The answer of `match` for a URI: its registration or its subscriptions.
     fn matching(&self, uri: &str, steps: &mut u32) -> Value;
 
-    /// The sessions that have a part in the one of that id.
+    /// The sessions that take part in the entry with that id.
     fn members(&self, id: u64) -> impl Iterator<Item = SessionIndex>;
 
-    /// Takes away a session's part in the one of that id, and tells it so if it understands that; whether
+    /// Removes a session's part in the entry with that id, and tells the session if it supports that; returns whether
     /// it had one.
     fn revoke<H>(
         &mut self,
@@ -54,7 +54,7 @@ pub(crate) trait Entries {
     fn no_member(id: u64, session: u64) -> Fault;
 }
 
-/// What can be asked.
+/// The procedures.
 #[derive(Clone, Copy)]
 pub(super) enum Question {
     List,
@@ -105,7 +105,7 @@ impl Question {
     }
 }
 
-/// Takes a session's part in a subscription or registration away.
+/// Removes a session's part in a subscription or registration.
 pub(super) fn remove_member<E: Entries, H>(
     entries: &mut E,
     context: &mut Context<'_, H>,
@@ -168,7 +168,7 @@ fn members<E: Entries, H>(
     Ok(ids(part))
 }
 
-/// The sessions with a part in it that have not left.
+/// The sessions that take part in it and have not left.
 fn joined<E: Entries, H>(
     entries: &E,
     context: &Context<'_, H>,

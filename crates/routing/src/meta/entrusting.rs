@@ -1,10 +1,11 @@
-//! A node entrusts its sessions' testaments to two others, the first of which publishes them if it dies.
+//! Testament custody: two other nodes hold the testaments of this node's sessions. The first of them publishes these if
+//! this node dies.
 //!
-//! They are handed over when they are added, and all of them to a node that is new among the two, or that something was lost to.
-//! What is published or taken back is said at once, in order with everything else between both. A node that dies is one that has
-//! not been heard for so long that it may be taken for dead ([`Realm::handle_death`]). If it was only cut off, it is told what was
-//! published for it, as the first thing when both meet again, and forgets that. Until then it publishes what it had entrusted to
-//! its own sessions alone: so nobody is sent a testament twice.
+//! Each testament is handed over when it is added. A new holder, or one whose connection lost a message, is handed all
+//! of them. Publishing or flushing a testament is announced at once, in order with all other messages between both
+//! nodes. A node counts as dead when it has been silent for long enough ([`Realm::handle_death`]). If it was only cut
+//! off, the holder first tells it which testaments were published, and the node forgets these. Until then the node
+//! publishes its testaments to its own sessions only. So no session receives a testament twice.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Message, Payload, Value};
@@ -16,20 +17,20 @@ use crate::identity::SessionIndex;
 use crate::testaments::{Scope, Testament};
 use crate::{Note, Outbox, Realm, Time};
 
-/// What nodes say to each other of testaments; it is no procedure that a session could call, and has no answer.
+/// The procedure for messages about testaments. No session can call it, and it has no answer.
 pub(super) const TESTAMENTS: &str = "crosstie.node.testaments";
 
-/// So long after it has met others again a node waits for what was published for it.
+/// How long a node that has met others again waits for their report of published testaments.
 const DOUBTFUL_MS: u64 = 3_000;
 
-/// Publications that are named at a time.
+/// Maximum number of publications named in one message.
 const NAMED_MAX: usize = 1_000;
 
 const PLACES_PER_STEP: usize = 8;
 const STEPS_PER_TESTAMENT: u32 = 20;
 
 impl<H> Realm<H> {
-    /// Another node is there.
+    /// Handles a node that has joined.
     pub(crate) fn meet_holder(&mut self, now: Time, node: NeighbourKey, out: &mut dyn Outbox<H>) {
         let incarnation = node.incarnation;
         self.tell_published(node, out);
@@ -43,21 +44,21 @@ impl<H> Realm<H> {
         }
         self.find_holders(out);
         if !self.entrusting.holders.contains(&incarnation) {
-            // It may have been one before it was lost.
+            // It may have been a holder before it was lost.
             self.say_holders(incarnation, true, out);
         }
     }
 
-    /// A node is not heard any more, or has ended in good order.
+    /// Handles a node that is silent, or has stopped in good order.
     pub(crate) fn lose_holder(&mut self, node: u64, has_ended: bool, out: &mut dyn Outbox<H>) {
         let entrusting = &mut self.entrusting;
         entrusting.present.remove(&node);
         if entrusting.present.is_empty() {
-            // It may not have been told yet, and waits for that anew when it meets others again.
+            // That node may not have reported yet; the wait begins anew at the next meeting.
             entrusting.doubtful_until = None;
         }
         if has_ended {
-            // It publishes nothing more.
+            // It publishes nothing any more.
             self.take_over(node, out);
         }
         let entrusting = &mut self.entrusting;
@@ -77,8 +78,8 @@ impl<H> Realm<H> {
         self.find_holders(out);
     }
 
-    /// A node is taken for dead: what it has entrusted to this one is published, if no other node does that, now or in the
-    /// course of [`Realm::work`].
+    /// Handles the death of a node: publishes the testaments that it handed to this one, unless another holder does.
+    /// Continues in [`Realm::work`].
     pub fn handle_death(&mut self, now: Time, node: u64, out: &mut dyn Outbox<H>) {
         self.take_over(node, out);
         if self.entrusted.is_any_due() {
@@ -86,7 +87,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Publishes testaments of a session that has left, so many steps' worth; whether there were any.
+    /// Publishes testaments of a session that has left, for that many steps; returns whether there were any.
     pub(crate) fn publish_testaments(
         &mut self,
         now: Time,
@@ -97,14 +98,14 @@ impl<H> Realm<H> {
         let is_doubtful = self.entrusting.is_doubtful(now);
         let session = &mut self.sessions[index];
         let (id, rare) = (session.id.0, session.rare.as_mut());
-        // Before they are published: a node that dies between both has published none of them twice.
+        // Released before they are published: if this node dies in between, no holder publishes them a second time.
         let released = rare.map(|rare| rare.testaments.release());
         self.release(id, &released.unwrap_or_default(), out);
         let (broker, _, mut context) = self.split(now, out);
         broker.publish_testaments(&mut context, (index, is_doubtful), steps_max)
     }
 
-    /// Whether there is something to do about what other nodes had, or what this one has for them.
+    /// Whether work for other nodes is due.
     #[inline]
     pub(crate) fn has_backlog_of_nodes(&self) -> bool {
         self.known.has_ended()
@@ -113,7 +114,7 @@ impl<H> Realm<H> {
             || !self.sharing.is_empty()
     }
 
-    /// Does a part of it; whether there was anything.
+    /// Does a part of it; returns whether there was any.
     pub(crate) fn work_of_nodes(
         &mut self,
         now: Time,
@@ -126,7 +127,7 @@ impl<H> Realm<H> {
             || self.share_some(steps_max, out)
     }
 
-    /// Publishes what is due, so many steps' worth; whether there was anything.
+    /// Publishes due testaments, for that many steps; returns whether there were any.
     pub(crate) fn publish_due(
         &mut self,
         now: Time,
@@ -149,7 +150,7 @@ impl<H> Realm<H> {
         true
     }
 
-    /// Hands testaments to who has none yet, so many steps' worth; whether there was somebody.
+    /// Hands testaments to new holders, for that many steps; returns whether there was one.
     pub(crate) fn hand_some(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
         let Some((to, from)) = self.entrusting.handing.pop_front() else {
             return false;
@@ -178,7 +179,7 @@ impl<H> Realm<H> {
         true
     }
 
-    /// A session has one more, which is its last one.
+    /// Hands over the latest testament of a session.
     pub(super) fn entrust(
         &mut self,
         now: Time,
@@ -195,7 +196,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// They have been published, or taken back.
+    /// Announces that testaments were published or flushed.
     pub(crate) fn release(&mut self, session: u64, publications: &[u64], out: &mut dyn Outbox<H>) {
         if publications.is_empty() {
             return;
@@ -210,7 +211,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// What a node has entrusted to this one is due, unless another one is to publish it.
+    /// Makes the testaments of a node due, unless another holder is to publish them.
     fn take_over(&mut self, node: u64, out: &mut dyn Outbox<H>) {
         let held = self.entrusted.bytes();
         let present = &self.entrusting.present;
@@ -220,7 +221,7 @@ impl<H> Realm<H> {
         self.hold_entrusted(held, out);
     }
 
-    /// Another node says something of testaments.
+    /// Handles a message about testaments from another node.
     pub(super) fn take_testaments(
         &mut self,
         from: NeighbourKey,
@@ -269,7 +270,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// A node answers that it does not know what testaments are.
+    /// Handles the error of a node without testament custody.
     pub(super) fn give_up_holder(&mut self, node: u64, out: &mut dyn Outbox<H>) {
         let entrusting = &mut self.entrusting;
         if !entrusting.present.contains(&node) || !entrusting.unable.insert(node) {
@@ -280,7 +281,7 @@ impl<H> Realm<H> {
         self.find_holders(out);
     }
 
-    /// Has two of the nodes that are there hold what is entrusted, and tells all of them who they are.
+    /// Chooses two holders among the present nodes, and announces them to each other.
     fn find_holders(&mut self, out: &mut dyn Outbox<H>) {
         let entrusting = &mut self.entrusting;
         let before = entrusting.holders.len();
@@ -364,7 +365,8 @@ impl<H> Realm<H> {
         self.say_to(to, said, out);
     }
 
-    /// Tells a node that is back what was published for it; where that was nothing, too: it waits for that.
+    /// Tells a node that has returned which testaments were published for it, even if there were none: it waits for
+    /// that.
     fn tell_published(&mut self, node: NeighbourKey, out: &mut dyn Outbox<H>) {
         let published = self.entrusted.published(node.incarnation);
         let pairs: Vec<_> = published.map(|p| [p.session, p.publication]).collect();
@@ -383,7 +385,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// This node was taken for dead: what was published for it is not published again.
+    /// Forgets published testaments: this node was taken for dead.
     fn forget_published(&mut self, published: &[u64], out: &mut dyn Outbox<H>) {
         let (pairs, _) = published.as_chunks::<2>();
         for [session, publication] in pairs {
@@ -399,7 +401,8 @@ impl<H> Realm<H> {
             }
             session.tidy();
             out.hold(&session.handle, -(bytes as isize));
-            // Others may have been handed it meanwhile. Of what is not here they were told when it went.
+            // Other holders may have been handed it in the meantime. A testament that is not here was announced when it
+            // left.
             self.release(id, &[*publication], out);
         }
     }
@@ -415,7 +418,7 @@ impl<H> Realm<H> {
     }
 
     fn say_node(&mut self, node: NeighbourKey, said: Dict, out: &mut dyn Outbox<H>) {
-        // What does not reach it ends what is between both, and is said anew.
+        // A lost message ends the connection between both, and everything is handed over again.
         let said = handed::said(said);
         self.send_question(node, UNANSWERED, (TESTAMENTS, &said), out);
     }

@@ -1,4 +1,4 @@
-//! What is being asked of the realm's other nodes, and what has come of that.
+//! The open questions to the realm's other nodes, and their answers so far.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,21 +24,21 @@ pub(crate) enum Asker {
     Session(SessionKey),
     /// Another node, on behalf of one of its sessions.
     Node(NeighbourKey),
-    /// This node's own part in what is gathered from all.
+    /// This node, for its own part of a question to all.
     Gathering(u64),
 }
 
-/// Questions that are open at a time, of all sessions and of one; and of those that may have very many ids in their answers,
-/// for which all nodes make room.
+/// Maximum number of open questions, over all sessions and as a share of it per session. Questions whose answers may
+/// have very many ids have a lower bound: every node reserves memory for them.
 const QUESTIONS_MAX: usize = 1_024;
 const LISTS_MAX: usize = 16;
 const SHARES: usize = 4;
 
-/// What a question takes in memory beside what has come, and an id of that, roughly.
+/// Approximate memory of a question, and of an id in its answer.
 const QUESTION_BYTES: isize = 1_024;
 pub(super) const ID_BYTES: isize = 32;
 
-/// What is being asked.
+/// All open questions.
 #[derive(Debug, Default)]
 pub(crate) struct Gatherings {
     pub(super) open: BTreeMap<u64, Gathering>,
@@ -52,19 +52,19 @@ pub(super) struct Gathering {
     pub(super) is_list: bool,
     pub(super) end: Time,
     pub(super) awaited: BTreeSet<NeighbourKey>,
-    /// This node's own part takes its time.
+    /// This node's own part is not finished.
     pub(super) awaits_own: bool,
-    /// Somebody has not answered.
+    /// A node has not answered.
     pub(super) is_partial: bool,
     pub(super) value: Option<Value>,
-    /// What is said where nobody has an answer.
+    /// The answer if no node has a value.
     pub(super) fault: Option<Fault>,
     pub(super) part: Option<Part>,
-    /// On the account of the connection to other nodes.
+    /// Bytes on the account of the connection to other nodes.
     pub(super) bytes: isize,
 }
 
-/// Of a list only a part is wanted.
+/// A request for a part of a list.
 pub(super) struct Part {
     pub(super) procedure: &'static str,
     pub(super) arguments: Arguments,
@@ -92,7 +92,7 @@ impl Gatherings {
         self.ends.first().map(|(end, _)| *end)
     }
 
-    /// Whether a session may ask one more.
+    /// Whether a session may open another question.
     pub(super) fn check_room(&self, asked: &Asked, is_list: bool) -> Result<(), Fault> {
         let most = if is_list { LISTS_MAX } else { QUESTIONS_MAX };
         let Asker::Session(key) = asked.by else {
@@ -132,7 +132,7 @@ impl Gathering {
         }
     }
 
-    /// Takes a node's answer; the question is answered at once by one that is an error.
+    /// Adds a node's answer; an error answers the whole question at once.
     pub(super) fn take(&mut self, answer: Result<(Value, usize), Fault>) -> Result<(), Fault> {
         match answer {
             Ok((value, skipped)) => {
@@ -160,7 +160,7 @@ impl Gathering {
         matches!(self.merge, Merge::Whoever | Merge::Found) && self.value.is_some()
     }
 
-    /// Of a list that is asked for in parts: the node that is asked next.
+    /// For a part of a list: the next node to be asked.
     pub(super) fn next(&mut self) -> Option<NeighbourKey> {
         let part = self.part.as_mut()?;
         match part.limit {
@@ -183,7 +183,7 @@ impl Gathering {
     }
 }
 
-/// Whether a node has only said that it knows nothing of what was asked.
+/// Whether the fault only says that the node does not have the entry.
 fn is_absent(fault: &Fault) -> bool {
     [
         error::NO_SUCH_SESSION,

@@ -1,8 +1,8 @@
-//! The meta API where a realm has other nodes: they are asked, and what they say is put together.
+//! The meta API of a realm on several nodes: asks the others, and merges the answers.
 //!
-//! A question goes to each node that is there, in order with everything else between both. It is waited for half a second: what
-//! has come then is the answer, which is counted as partial. Of what one node alone can know or do an answer that is missing is
-//! a failure instead. A part of a list is asked of one node after the other, each for what is still wanted.
+//! A question is sent to each present node, in order with all other messages between both. After half a second the
+//! answers so far are merged, and counted as partial. If only one node can know or do the requested thing, a missing
+//! answer is a failure instead. For a part of a list, one node after the other is asked for the rest.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -23,11 +23,11 @@ use crate::handed::{self, RETAINED, UNANSWERED};
 use crate::identity::SessionIndex;
 use crate::{Note, Outbox, Realm, Time};
 
-/// So long other nodes have to answer; and where they have to look for many sessions and end them.
+/// Time that other nodes have to answer; more if they have to search and end many sessions.
 const ANSWER_MS: u64 = 500;
 const KILLING_MS: u64 = 10_000;
 
-/// To ask a node, and to take so many ids.
+/// Cost to ask a node, and ids merged per step.
 const STEPS_PER_QUESTION: u32 = 20;
 const IDS_PER_STEP: usize = 4;
 
@@ -101,7 +101,7 @@ impl<H> Realm<H> {
         Ok(Answer::Later)
     }
 
-    /// Another node asks on behalf of one of its sessions, whom it has let ask.
+    /// Handles a question of another node, which has authorized its session.
     pub(crate) fn handle_question(
         &mut self,
         now: Time,
@@ -154,7 +154,7 @@ impl<H> Realm<H> {
         self.settle(now, out);
     }
 
-    /// Another node answers.
+    /// Handles another node's answer.
     pub(crate) fn handle_answer(
         &mut self,
         now: Time,
@@ -175,7 +175,7 @@ impl<H> Realm<H> {
             _ => return,
         };
         if request.0 == UNANSWERED {
-            // Nobody answers that but who does not know it.
+            // This question is answered only by a node that does not know it.
             return self.give_up_holder(from.incarnation, out);
         }
         if self.known.asked.get(&request.0) == Some(&from) {
@@ -189,7 +189,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// This node's own part has come.
+    /// Takes this node's own part of the answer.
     pub(super) fn gathered_here(
         &mut self,
         now: Time,
@@ -204,7 +204,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// A node has gone: it answers nothing more.
+    /// Handles a node that has gone: it will not answer.
     pub(crate) fn leave_gatherings(
         &mut self,
         now: Time,
@@ -224,7 +224,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Answers what has been waited for long enough.
+    /// Answers the questions whose time is over.
     pub(crate) fn end_gatherings(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         while let Some((_, number)) = self.gatherings.ends.first().filter(|(end, _)| *end <= now) {
             let number = *number;
@@ -257,7 +257,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Asks who is to be asked next; answers, where nobody is waited for.
+    /// Asks the next node; answers if no node is waited for.
     fn go_on(&mut self, now: Time, number: u64, out: &mut dyn Outbox<H>) {
         loop {
             let Some(open) = self.gatherings.open.get_mut(&number) else {
@@ -324,7 +324,7 @@ fn no_such() -> Fault {
     )
 }
 
-/// The value of a RESULT, and how much of a list was left out before.
+/// The value of a RESULT, and the number of list items skipped before it.
 fn read(payload: &Payload<'_>) -> Result<(Value, usize), Fault> {
     let read = |bytes| codec::decode_value(payload.serializer, bytes, &Limits::default());
     let skipped = read(payload.kwargs).ok();
@@ -341,7 +341,7 @@ fn read(payload: &Payload<'_>) -> Result<(Value, usize), Fault> {
     }
 }
 
-/// The error of another node, where it is one that the meta API has.
+/// The error of another node, if it is one of the meta API.
 fn fault(error: &str, payload: &Payload<'_>) -> Fault {
     let known = [
         error::NO_SUCH_SESSION,

@@ -1,7 +1,7 @@
-//! What was published before: `wamp.subscription.get_events`, in Crossbar.io's form and in the specification's.
+//! Recorded publications: `wamp.subscription.get_events`, in Crossbar.io's form and in the specification's.
 //!
-//! Crossbar.io's is a subscription and, by its place, a limit: the newest events, ten of them unless it is said, the
-//! newest first. The specification's has keyword arguments: all events that they leave, the oldest first.
+//! Crossbar.io's has a subscription and a positional limit: it returns the newest events, ten by default, the newest
+//! first. The specification's has keyword arguments as filters: it returns all events that pass them, the oldest first.
 //! An event is a dictionary with the members of both.
 
 use chrono::DateTime;
@@ -39,10 +39,10 @@ pub(super) static ROW: super::Row = (
     Procedure::Events,
 );
 
-/// What Crossbar.io answers where no limit is given.
+/// Crossbar.io's default limit.
 const LIMIT: u64 = 10;
 
-/// Events that are looked at, and bytes that are read, in the time of a step.
+/// Events examined, and bytes read, per step.
 const EVENTS_PER_STEP: usize = 8;
 const BYTES_PER_STEP: usize = 64;
 
@@ -139,7 +139,7 @@ impl<H> Realm<H> {
     }
 }
 
-/// Looks for events in the realm's memory; how many steps that took.
+/// Searches the realm's memory for events; returns the steps taken.
 fn search(
     history: &mut History,
     log: LogIndex,
@@ -177,7 +177,7 @@ fn search(
     (recall.end(), steps as u32)
 }
 
-/// A question may wait, and is no longer than what can be recorded.
+/// Refuses a topic that is too long: a question may wait, and a longer topic is never recorded.
 fn check_topic(filter: &Filter, uri_bytes_max: usize) -> Result<(), Fault> {
     let topic = filter.topic.as_deref().unwrap_or_default();
     match topic.len() <= uri_bytes_max {
@@ -222,7 +222,7 @@ fn filter(arguments: &Arguments) -> Result<Filter, Fault> {
     })
 }
 
-/// A time of RFC 3339, in microseconds since 1970.
+/// A time in RFC 3339, in microseconds since 1970.
 fn optional_time(arguments: &Arguments, name: &str) -> Result<Option<u64>, Fault> {
     let Some(text) = arguments.optional_text(name)? else {
         return Ok(None);

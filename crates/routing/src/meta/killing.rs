@@ -1,5 +1,5 @@
-//! `wamp.session.kill` and those that kill many, which go in turns: a realm may have a million
-//! sessions, and others have something to do, too.
+//! `wamp.session.kill` and the procedures that kill many sessions. These run in turns: a realm may have a million
+//! sessions, and other sessions have work to do.
 
 use std::mem;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::identity::SessionIndex;
 use crate::session::Session;
 use crate::{LoggedOut, Outbox, Realm, Revocation, SessionKey, Time};
 
-/// As many may be under way in a realm: each has yet to walk all sessions.
+/// Maximum number of kills under way in a realm: each has yet to walk all sessions.
 const KILLINGS_MAX: usize = 64;
 
-/// To look at so many places of the table, and to end one session.
+/// Places of the table examined per step, and the cost to end one session.
 const PLACES_PER_STEP: usize = 8;
 const STEPS_PER_KILL: u32 = 16;
 
-/// What a session is told of its end, where its caller does not say.
+/// The reason that a session is told, unless its caller gives one.
 const KILLED: &str = "wamp.close.killed";
 
-/// With this reason what is remembered of the logins ends, too.
+/// This reason also ends remembered logins.
 const LOGOUT: &str = "wamp.close.logout";
 const REVOKED: &str = "the principal is gone, or has other credentials";
 
-/// Sessions that are to be killed.
+/// The sessions to be killed.
 pub(super) enum Whom {
     Authid(String),
     Authrole(String),
     All,
-    /// Principals that are gone; their sessions end without a caller's request.
+    /// Removed principals; their sessions end without a caller's request.
     Revoked(Box<Revocation>),
 }
 
-/// Many sessions that are being killed, and how far that has come.
+/// The progress of killing many sessions.
 pub(crate) struct Killing {
     whom: Whom,
     reason: String,
@@ -48,7 +48,7 @@ pub(crate) struct Killing {
     spared: Option<SessionKey>,
     place_next: usize,
     count: u64,
-    /// Those that were found by their authid: they are told to the caller.
+    /// Sessions found by their authid, which the caller is told.
     killed: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Whom {
         }
     }
 
-    /// The principals whose logins are to be forgotten, if the sessions are ended for a logout.
+    /// The principals whose logins are to be forgotten, if the reason is a logout.
     fn logged_out(&self) -> Option<LoggedOut<'_>> {
         match self {
             Self::Authid(authid) => Some(LoggedOut::Authid(authid)),
@@ -116,7 +116,7 @@ impl<H> Realm<H> {
         Ok(())
     }
 
-    /// Begins to end many; the caller stays.
+    /// Begins to end many sessions; the caller's stays.
     pub(super) fn kill_many(
         &mut self,
         (from, asked): (Option<SessionIndex>, Asked),
@@ -148,7 +148,7 @@ impl<H> Realm<H> {
         Ok(())
     }
 
-    /// Ends a part of those who are to be killed, so many steps' worth; whether there were any.
+    /// Ends some of the sessions to be killed, for that many steps; returns whether there were any.
     pub(crate) fn kill_some(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
         let Some(mut killing) = self.killings.pop_front() else {
             return false;

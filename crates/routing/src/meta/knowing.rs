@@ -1,9 +1,10 @@
-//! What ends with a node is told by those that are left: each node tells its own sessions of what it has known of the other.
+//! Meta events for sessions, subscriptions and registrations that end with their node: each remaining node publishes
+//! them to its own sessions, from its index of the lost node.
 //!
-//! Whoever listens for such an end has its node ask the others for what they have, page by page, and listen for what they say
-//! of it from then on. A node that is heard again, or that something was lost of, is asked again: what is in its list and was
-//! not known is told as new, and what was known and is not in it as ended. A node of an earlier release answers that it
-//! knows no such question, and of what it has nothing is known but what it said since.
+//! If a session subscribes to such an event, its node requests the lists of the others, page by page, and follows their
+//! meta events from then on. A node that returns, or whose connection lost a message, is asked again. Unknown entries
+//! of its list are published as new, and known ones that it lacks as ended. A node of an earlier release does not know
+//! the question; for such a node only its meta events are indexed.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{MatchPolicy, Payload, Serializer, Value};
@@ -16,10 +17,11 @@ use crate::fault::Fault;
 use crate::identity::SessionIndex;
 use crate::{Note, OnLeave, Outbox, Realm, Time};
 
-/// What nodes ask each other; it is no procedure that a session could call.
+/// The procedure for lists between nodes. No session can call it.
 pub(super) const LIST: &str = "crosstie.node.list";
 
-/// Places of the table of sessions that make a page, and parts that end one; of one session not more are listed.
+/// Places in the table of sessions per page, parts after which a page ends, and the maximum number of parts per
+/// session.
 const PLACES: usize = 32;
 const PARTS: usize = 4_096;
 const PARTS_OF_SESSION: usize = 1_024;
@@ -27,7 +29,7 @@ const PARTS_OF_SESSION: usize = 1_024;
 const ENTRIES_PER_STEP: usize = 4;
 
 impl<H> Realm<H> {
-    /// Somebody listens for other ends than before: what is missing is asked for, and what nobody wants forgotten.
+    /// Handles a change of the ends that sessions subscribe to: requests missing lists, and drops unneeded entries.
     pub(crate) fn turn_known(&mut self, out: &mut dyn Outbox<H>) {
         let Some(wanted) = self.events.take_turned() else {
             return;
@@ -66,7 +68,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// A node is there, or something between it and this one was lost.
+    /// Handles a node that has joined, or whose connection lost a message.
     pub(crate) fn meet_known(&mut self, node: NeighbourKey, out: &mut dyn Outbox<H>) {
         if self.known.is_wanted() {
             let held = self.known.bytes();
@@ -76,13 +78,13 @@ impl<H> Realm<H> {
         }
     }
 
-    /// What it was asked is not answered any more.
+    /// Drops open questions to a node: they will not be answered.
     pub(crate) fn leave_known(&mut self, node: NeighbourKey) {
         self.known.asked.retain(|_, asked| *asked != node);
     }
 
-    /// Another node has ended in good order, or is not heard: whoever listens here is told of what it had, now or in the course
-    /// of [`Realm::work`].
+    /// Handles another node that has stopped in good order, or is silent: publishes the ends of its entries, now or in
+    /// [`Realm::work`].
     pub fn give_up_neighbour(
         &mut self,
         now: Time,
@@ -98,7 +100,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Takes note of what another node says of itself; whether its own list is waited for instead.
+    /// Indexes another node's meta event; returns whether that node's own list is awaited instead.
     pub(crate) fn note_known(
         &mut self,
         from: u64,
@@ -155,7 +157,7 @@ impl<H> Realm<H> {
         false
     }
 
-    /// Tells of ends, so many steps' worth; whether there were any.
+    /// Publishes ends, for that many steps; returns whether there were any.
     pub(crate) fn tell_ended(&mut self, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
         if !self.known.has_ended() {
             return false;
@@ -189,14 +191,14 @@ impl<H> Realm<H> {
         true
     }
 
-    /// Another node wants to know what there is here, from a place on.
+    /// Answers another node's request for the list, from a place on.
     pub(super) fn list_for_node(
         &mut self,
         now: Time,
         payload: &Payload<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<Value, Fault> {
-        // What has been told by then is not in the list, and what has not is.
+        // Publishes pending events first: these entries are in the list, and later events concern others.
         self.publish_events(now, u32::MAX, out);
         let asked = codec::decode_value(payload.serializer, payload.kwargs, &Limits::default());
         let asked = asked.unwrap_or(Value::Null);
@@ -242,7 +244,7 @@ impl<H> Realm<H> {
         ]))
     }
 
-    /// Adds what a session has been told that it has.
+    /// Adds the subscriptions and registrations that a session knows of.
     fn list_parts(&self, index: SessionIndex, wanted: [bool; 3], parts: &mut Vec<Value>) {
         let session = &self.sessions[index];
         let mut list = |ending: Ending, id: Option<u64>| {
@@ -261,7 +263,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// A page of another node's list has come, or why there is none.
+    /// Takes a page of another node's list, or the error in its place.
     pub(super) fn take_listed(
         &mut self,
         now: Time,
@@ -368,7 +370,7 @@ fn note_room<H>(noted: Noted, out: &mut dyn Outbox<H>) {
     }
 }
 
-/// A session's id and names, as `on_join` tells of it.
+/// A session's id, authid and authrole, from the details of `on_join`.
 fn names(details: &Value) -> Option<(u64, [&str; 2])> {
     let text = |name: &str| details.get(name)?.as_str();
     let id = details.get("session")?.as_u64()?;

@@ -1,8 +1,9 @@
-//! What is known of other nodes' sessions, and of what these have a part in: so that those who listen are told of its end, where
-//! its own node cannot.
+//! An index of other nodes' sessions, with their subscriptions and registrations. From it subscribers learn of ends
+//! that the lost node cannot announce.
 //!
-//! Nothing is known where nobody listens. What is known is what a node has listed, and what its own meta events have said since,
-//! which come in order with that. It is bounded: what finds no room is not known, and nobody is told of its end.
+//! It is empty while no session subscribes to such events. It holds a node's list, updated by that node's meta events,
+//! which arrive in order with the list. Its size is bounded: an entry without room is not indexed, and its end is not
+//! announced.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -10,43 +11,43 @@ use std::mem;
 use crate::across::NeighbourKey;
 use crate::events::Ending;
 
-/// What may be known of one node, and of all.
+/// Maximum bytes indexed of one node, and of all.
 const NODE_BYTES_MAX: usize = 16 << 20;
 const BYTES_MAX: usize = 64 << 20;
 
-/// What a session, or its part in something, takes in memory beside its names, roughly.
+/// Approximate memory of a session or of its part in an entry, beside its names.
 const ENTRY_BYTES: usize = 128;
 
-/// Longer names are not kept.
+/// Longer names are not indexed.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// Nodes that were given up and may come back; what more there are is forgotten.
+/// Maximum number of lost nodes that are remembered in case they return.
 const GONE_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// Whose ends somebody listens for, in the order of [`Ending::ALL`].
+    /// Which ends local sessions subscribe to, in the order of [`Ending::ALL`].
     pub(super) wanted: [bool; 3],
     nodes: BTreeMap<u64, Node>,
-    /// Questions that are open, and whom they were put to.
+    /// Open questions, and the nodes asked.
     pub(super) asked: BTreeMap<u64, NeighbourKey>,
-    /// What is to be told, a node's after the other's.
+    /// Entries whose end is to be published, node by node.
     ended: VecDeque<(u64, Node)>,
-    /// Those that were given up: what they say of themselves is heard again when they have listed what they have.
+    /// Lost nodes: their meta events count again once they have sent their list.
     gone: BTreeSet<u64>,
     bytes: usize,
 }
 
-/// What is known of one node.
+/// The indexed entries of one node.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) sessions: BTreeMap<u64, Who>,
-    /// What it is, its id, and the session.
+    /// By kind, its id, and the session.
     pub(super) parts: BTreeMap<(Ending, u64, u64), Round>,
     bytes: usize,
-    /// Counts its lists: what is in none any more has ended.
+    /// Counts the node's lists: an entry of an earlier round has ended.
     round: Round,
-    /// It was there before somebody listened: what it has is no news.
+    /// The node was present before the first subscription: its entries are not announced as new.
     pub(super) is_silent: bool,
 }
 
@@ -65,7 +66,7 @@ impl Who {
     }
 }
 
-/// Whether something was known before.
+/// The outcome of indexing an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Noted {
     Known,
@@ -83,20 +84,20 @@ impl Known {
         self.wanted[ending as usize]
     }
 
-    /// What it takes in memory.
+    /// Memory of the index.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Sessions that are known.
+    /// Number of indexed sessions.
     pub(crate) fn sessions(&self) -> usize {
         self.nodes.values().map(|node| node.sessions.len()).sum()
     }
 
-    /// A node begins to list what it has.
+    /// A node begins to send its list.
     pub(super) fn begin_round(&mut self, incarnation: u64, is_silent: bool) {
         self.gone.remove(&incarnation);
-        // It is back before all has been told.
+        // The node returned before all ends were published.
         let ended = self.ended.iter().position(|(of, _)| *of == incarnation);
         let ended = ended.and_then(|place| self.ended.remove(place));
         let node = self.nodes.entry(incarnation).or_default();
@@ -119,7 +120,7 @@ impl Known {
         node.is_silent |= is_silent;
     }
 
-    /// It has listed all: what was not in the list is to be told.
+    /// Ends a node's list: entries that it did not contain have ended.
     pub(super) fn end_round(&mut self, incarnation: u64) {
         let Some(node) = self.nodes.get_mut(&incarnation) else {
             return;
@@ -152,7 +153,7 @@ impl Known {
         self.ended.push_back((incarnation, missing));
     }
 
-    /// A node is given up: all that is known of it has ended.
+    /// Ends all entries of a lost node.
     pub(super) fn give_up(&mut self, incarnation: u64) {
         self.gone.insert(incarnation);
         if self.gone.len() > GONE_MAX {
@@ -212,7 +213,7 @@ impl Known {
         Noted::New
     }
 
-    /// The node itself has told of the end.
+    /// Removes a session whose own node has announced its end.
     pub(super) fn forget_session(&mut self, node: u64, id: u64) {
         if let Some(of) = self.nodes.get_mut(&node)
             && let Some(who) = of.sessions.remove(&id)
@@ -231,7 +232,7 @@ impl Known {
         }
     }
 
-    /// Nobody listens for that any more.
+    /// Drops entries of a kind that no session subscribes to any more.
     pub(super) fn forget_all(&mut self, ending: Ending) {
         let ended = self.ended.iter_mut().map(|(_, node)| node);
         for node in self.nodes.values_mut().chain(ended) {
@@ -250,7 +251,7 @@ impl Known {
         }
     }
 
-    /// What was forgotten is asked for anew, or nobody listens at all.
+    /// Drops everything: no session subscribes to ends any more.
     pub(super) fn forget_nodes(&mut self) {
         self.nodes.clear();
         self.ended.clear();
@@ -263,7 +264,7 @@ impl Known {
         !self.ended.is_empty()
     }
 
-    /// The next part that has ended, and whether it was the last one that the node had of that.
+    /// The next ended part, and whether it was the node's last one in that entry.
     pub(super) fn next_part(&mut self) -> Option<((Ending, u64, u64), bool)> {
         let (incarnation, node) = self.ended.front_mut()?;
         let (part, _) = node.parts.pop_first()?;
@@ -275,7 +276,7 @@ impl Known {
         Some((part, !stays))
     }
 
-    /// The next session that has ended; to be asked when there are no parts. With the last one its node is done.
+    /// The next ended session. To be called when no parts are left; the node is done with its last session.
     pub(super) fn next_session(&mut self) -> Option<(u64, Who)> {
         let (_, node) = self.ended.front_mut()?;
         let Some((id, who)) = node.sessions.pop_first() else {
@@ -312,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_bounded() {
+    fn the_index_is_bounded() {
         let mut known = Known {
             wanted: [true; 3],
             ..Known::default()
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_list_any_more_has_ended() {
+    fn an_entry_missing_from_the_next_list_has_ended() {
         let mut known = Known {
             wanted: [true; 3],
             ..Known::default()
@@ -365,7 +366,7 @@ mod tests {
         assert_eq!(known.next_session().map(|(id, _)| id), Some(3));
         assert!(known.next_session().is_none() && !known.has_ended());
         known.check_invariants();
-        // It is given up, and back before all is told.
+        // The node is lost, and returns before all ends are published.
         known.give_up(7);
         assert_eq!(
             known.next_part(),

@@ -1,4 +1,4 @@
-//! What several nodes answer becomes one answer.
+//! Merges the answers of several nodes into one.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use crosstie_wamp::{Dict, Value};
 use super::arguments::{IDS_MAX, too_many};
 use crate::fault::Fault;
 
-/// How that is done.
+/// How answers are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// It is one node's to do or to know: the first that can.
+    /// One node can know or do it: the first answer counts.
     Whoever,
-    /// The same, where null is no answer.
+    /// The same, but null does not count as an answer.
     Found,
-    /// Numbers are added up, and lists put one behind the other.
+    /// Adds numbers, and concatenates lists.
     Together,
-    /// Ids that nodes may have in common.
+    /// Merges lists of ids, and removes duplicates.
     Distinct,
-    /// The same by matching policy.
+    /// The same for each matching policy.
     ByPolicy,
-    /// What all describe, since when the first of them has had it.
+    /// Descriptions of the same entry: keeps the earliest creation time.
     Earliest,
 }
 
 impl Merge {
-    /// Adds what one more node says. What is not of the form that it should have is left out.
+    /// Adds another node's answer. Malformed parts are left out.
     pub(super) fn add(self, all: &mut Option<Value>, more: Value) -> Result<(), Fault> {
         let Some(all) = all else {
             let is_none = more == Value::Null && self != Self::Whoever;
@@ -76,7 +76,7 @@ fn join(all: &mut Vec<Value>, more: Vec<Value>) {
     all.extend(more.into_iter().filter(is_new));
 }
 
-/// How many ids there are in an answer.
+/// Number of ids in an answer.
 pub(super) fn count(answer: &Value) -> usize {
     match answer {
         Value::List(ids) => ids.len(),

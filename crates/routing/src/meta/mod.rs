@@ -1,6 +1,5 @@
-//! The meta API: what a realm tells of its sessions, registrations and subscriptions, and what it
-//! lets be done to them (WAMP advanced profile, "Session Meta API", "Registration Meta API",
-//! "Subscription Meta API"; Crossbar.io's additions beside them).
+//! The meta API: queries about a realm's sessions, registrations and subscriptions, and actions on them (WAMP advanced
+//! profile, "Session Meta API", "Registration Meta API", "Subscription Meta API"; Crossbar.io's additions beside them).
 //!
 //! ```text
 //!   CALL wamp.… ──► dealer: nobody serves it ──► mod.rs: which procedure ──► sessions.rs  entries.rs
@@ -10,7 +9,7 @@
 //!   SUBSCRIBE, REGISTER, a session that joins or leaves ──► crate::events ──► broker ──► EVENT
 //! ```
 //!
-//! A call is answered by the realm itself where no callee was found, so that others pay nothing for it.
+//! The realm answers a call itself if no callee was found, so that other calls pay nothing for it.
 
 mod arguments;
 mod asked;
@@ -48,7 +47,7 @@ use crate::recall::Recalled;
 use crate::reflection::Kind;
 use crate::{Outbox, Realm, Time};
 
-/// What a procedure of the meta API does.
+/// The procedures of the meta API.
 #[derive(Clone, Copy)]
 enum Procedure {
     CountSessions,
@@ -67,13 +66,13 @@ enum Procedure {
     Reflect(Reflected),
 }
 
-/// What comes of a call.
+/// The outcome of a call.
 enum Answer {
     /// The argument of its RESULT.
     Now(Value),
     /// Recorded events.
     Recalled(Recalled),
-    /// The RESULT comes when all is done.
+    /// The RESULT follows when the work is done.
     Later,
 }
 
@@ -245,10 +244,10 @@ static PROCEDURES: &[Row] = &[
     ),
 ];
 
-/// No part of the meta API, and there without it.
+/// Not a part of the meta API, and available without it.
 const FORGET_DECISIONS: &str = "crosstie.authorizer.invalidate";
 
-/// Every procedure that means the same whoever calls it: a testament or a definition is its caller's own.
+/// The procedures that do not depend on their caller; testaments and definitions belong to theirs.
 pub fn meta_procedures() -> impl Iterator<Item = &'static str> {
     let rows = PROCEDURES.iter().filter(|(_, _, procedure)| {
         !matches!(
@@ -271,7 +270,8 @@ fn find(procedure: &str) -> Option<&'static Row> {
 }
 
 impl Procedure {
-    /// How the answers of all nodes are one; `None` where this node knows it all, or it is its caller's own.
+    /// How the answers of all nodes are merged; `None` if this node knows everything, or the procedure concerns its
+    /// caller.
     fn merge(self, arguments: &Arguments) -> Option<Merge> {
         let of_session = arguments.get("session_id").is_some();
         Some(match self {
@@ -315,7 +315,7 @@ impl Procedure {
 }
 
 impl<H> Realm<H> {
-    /// Answers a call that the caller may make; where there is no such procedure, with that fault.
+    /// Answers a call that the caller may make; if there is no such procedure, with the given fault.
     #[cold]
     pub(crate) fn call_meta(
         &mut self,
@@ -415,7 +415,7 @@ impl<H> Realm<H> {
 }
 
 impl<H> Realm<H> {
-    /// Takes decisions of authorizers out that are kept; how many.
+    /// Invalidates cached decisions of authorizers; returns how many.
     fn forget_decisions(&mut self, arguments: &Arguments) -> Result<Value, Fault> {
         let authrole = arguments.optional_text("authrole")?;
         let uri = arguments.optional_text("uri")?;
@@ -432,12 +432,12 @@ impl<H> Realm<H> {
     }
 }
 
-/// The caller, whom some procedures are about: another node does not ask these.
+/// The caller, for procedures about it: other nodes do not call these.
 fn own(from: Option<SessionIndex>) -> Result<SessionIndex, Fault> {
     from.ok_or_else(|| Fault::new(error::NO_SUCH_PROCEDURE, "it is its caller's own"))
 }
 
-/// Decisions that are looked at in the time of a step.
+/// Decisions examined per step.
 const DECISIONS_PER_STEP: usize = 8;
 
 /// A list of ids.

@@ -1,18 +1,18 @@
-//! The meta events that wait are published, in turns.
+//! Publishes queued meta events, in turns.
 
 use crate::{Outbox, Realm, Time};
 
-/// What goes between two looks at the meta events that come of it, which may have many receivers each.
+/// Steps between two checks of the queued meta events, each of which may have many receivers.
 const STEPS_BETWEEN_EVENTS_MAX: u32 = 64;
 
-/// An input brings about no more, unless it takes a registration from many.
+/// Most inputs cause no more events than this; revoking a registration from many callees does.
 const EVENTS_AT_ONCE_MIN: usize = 4;
 
-/// More do not wait.
+/// Maximum number of queued events.
 const EVENTS_PENDING_MAX: usize = 64;
 
 impl<H> Realm<H> {
-    /// Publishes what an input has brought about beside its answer.
+    /// Publishes the meta events of an input after its answer.
     #[inline]
     pub(crate) fn settle(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         if !self.events.is_empty() {
@@ -20,8 +20,8 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Publishes the meta events that wait, for so many steps or a few more: what an input adds to a
-    /// line that has grown long is published at once.
+    /// Publishes queued meta events, for about that many steps. If the queue is long, an input's events are published
+    /// at once.
     pub(crate) fn publish_events(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
         let mut published = 0;
         while self.steps < steps_max
@@ -37,7 +37,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// How many of so many steps are done before the meta events that come of them are looked at.
+    /// How many of these steps are done before the resulting meta events are checked.
     pub(crate) fn steps_between_events(&self, steps: u32) -> u32 {
         match self.events.is_watched() {
             true => steps.min(STEPS_BETWEEN_EVENTS_MAX),

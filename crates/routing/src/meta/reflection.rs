@@ -1,4 +1,4 @@
-//! `wamp.reflect.…` and `wamp.reflection.…`: what sessions say of procedures, topics and errors.
+//! `wamp.reflect.…` and `wamp.reflection.…`: definitions of procedures, topics and errors by sessions.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{MatchPolicy, Serializer, Value};
@@ -12,15 +12,15 @@ use crate::identity::SessionIndex;
 use crate::reflection::{Kind, Reflection, Undefined};
 use crate::{Outbox, Realm, Time};
 
-/// To take a definition away.
+/// Cost to remove a definition.
 const STEPS_PER_DEFINITION: u32 = 8;
 
-/// What is asked.
+/// The procedures.
 #[derive(Clone, Copy)]
 pub(super) enum Reflected {
     Define,
     Undefine,
-    /// Of the kind in the arguments, or of all.
+    /// Describes the kind in the arguments, or all kinds.
     Describe,
     DescribeOne(Kind),
     List(Kind),
@@ -137,7 +137,7 @@ impl<H> Realm<H> {
         Ok(Value::Bool(is_new))
     }
 
-    /// What was said of it, or null.
+    /// The latest definition of it, or null.
     fn described(&self, now: Time, from: SessionIndex, kind: Kind, uri: &str) -> Value {
         let description = self.reflection.describe(kind, uri);
         let seen = description.filter(|_| self.may_see(now, from, kind, uri));
@@ -146,8 +146,8 @@ impl<H> Realm<H> {
         value.and_then(Result::ok).unwrap_or(Value::Null)
     }
 
-    /// Whether a session may do something with a procedure or topic. No authorizer is asked: that would be one question
-    /// for each of a list.
+    /// Whether a session may use a procedure or topic. No authorizer is asked: a list would take one question per
+    /// entry.
     fn may_see(&self, now: Time, from: SessionIndex, kind: Kind, uri: &str) -> bool {
         let actions = match kind {
             Kind::Procedure => [Action::Call, Action::Register],
@@ -170,7 +170,7 @@ impl<H> Realm<H> {
         })
     }
 
-    /// Takes definitions of a session that has left away, so many steps' worth; whether there were any.
+    /// Removes definitions of a session that has left, for that many steps; returns whether there were any.
     pub(crate) fn undefine_some(
         &mut self,
         from: SessionIndex,
@@ -214,7 +214,7 @@ impl<H> Realm<H> {
     }
 }
 
-/// The kind that is meant, where it is said.
+/// The kind in the arguments, if given.
 fn kind(arguments: &Arguments) -> Result<Option<Kind>, Fault> {
     let Some(name) = arguments.optional_text("kind")? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `wamp.session.count`, `list` and `get`, and what is told of a session that joins or leaves.
+//! `wamp.session.count`, `list` and `get`, and the meta events for sessions that join or leave.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Serializer, SessionId, Value};
@@ -11,16 +11,16 @@ use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
 use crate::{Identity, OnLeave, Outbox, Realm, SessionKey, Time};
 
-/// Places of a table that are looked at in a step, and ids that are written in one.
+/// Places of a table examined per step, and ids encoded per step.
 const PLACES_PER_STEP: usize = 16;
 const IDS_PER_STEP: usize = 2;
 
-/// A client may say what it likes in `authextra`; more than this is not kept for others to ask for.
+/// A client may set any `authextra`; a longer one is not kept.
 const AUTHEXTRA_BYTES_MAX: usize = 4_096;
 
 impl<H> Realm<H> {
-    /// Keeps what a session's authentication said of it (`authextra`), for those who ask. To be called
-    /// before [`Realm::welcomed`], where there is something.
+    /// Keeps the `authextra` of a session's authentication, for `wamp.session.get`. If there is one, call this before
+    /// [`Realm::welcomed`].
     pub fn keep_authextra(
         &mut self,
         session: SessionKey,
@@ -42,8 +42,8 @@ impl<H> Realm<H> {
         session.rare.get_or_insert_default().authextra = bytes.into();
     }
 
-    /// To be called when a session that joined has been sent its WELCOME: whoever wants to know of new
-    /// sessions is told of this one. One that cannot be welcomed, and leaves, is never spoken of.
+    /// Publishes `on_join`. To be called when a session that joined has been sent its WELCOME. A session that leaves
+    /// before is never announced.
     pub fn welcomed(&mut self, now: Time, session: SessionKey, out: &mut dyn Outbox<H>) {
         let Some(index) = self.sessions.find(session) else {
             return;
@@ -57,7 +57,7 @@ impl<H> Realm<H> {
         self.settle(now, out);
     }
 
-    /// A session is out, and holds nothing any more.
+    /// Publishes `on_leave` for a session that has left and holds nothing any more.
     pub(crate) fn tell_left(&mut self, session: &Session<H>) {
         if !session.is_welcomed || !self.events.is_watched() {
             return;
@@ -86,7 +86,7 @@ impl<H> Realm<H> {
         Ok(Value::from(count as u64))
     }
 
-    /// In the order of their places in the table, which new sessions take anywhere.
+    /// Lists sessions in the order of their places in the table, which new sessions fill anywhere.
     pub(super) fn list_sessions(&mut self, arguments: &Arguments) -> Result<Value, Fault> {
         let names = arguments.texts("filter_authroles")?;
         let listed = self.listed(names.as_deref());
@@ -95,7 +95,7 @@ impl<H> Realm<H> {
         Ok(ids(part))
     }
 
-    /// The sessions that the meta API speaks of, or those with one of these roles.
+    /// The sessions visible to the meta API, or those among them with one of these roles.
     fn listed<'r>(&'r self, names: Option<&'r [&str]>) -> impl Iterator<Item = &'r Session<H>> {
         let is_meant = move |session: &&Session<H>| {
             let role = &*session.identity.authrole;
@@ -117,7 +117,7 @@ impl<H> Realm<H> {
         Ok(Value::Dict(details))
     }
 
-    /// The session that is asked for.
+    /// The session in the arguments.
     pub(super) fn session_of(&self, arguments: &Arguments) -> Result<SessionIndex, Fault> {
         find_session(&self.sessions, arguments.id("session_id")?)
     }
@@ -127,10 +127,10 @@ impl<H> Realm<H> {
     }
 }
 
-/// The session of that id, if the meta API speaks of it.
+/// The session with that id, if it is visible to the meta API.
 pub(super) fn find_session<H>(sessions: &Sessions<H>, id: u64) -> Result<SessionIndex, Fault> {
     let found = sessions.find_id(SessionId(id));
-    // Whoever is being closed for a full queue is out already for everybody else.
+    // A session that is being closed for a full queue has left for everyone else.
     let is_seen = |session: &Session<H>| session.is_welcomed && !session.closing;
     let found = found.filter(|index| is_seen(&sessions[*index]));
     found.ok_or_else(|| no_such_session(id))
@@ -142,7 +142,7 @@ pub(super) fn no_such_session(id: u64) -> Fault {
     Fault::new(error::NO_SUCH_SESSION, text)
 }
 
-/// What others may know of a session: the specification's fields, then Crossbar.io's.
+/// The public details of a session: the specification's fields, then Crossbar.io's.
 pub(super) fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
     let Identity {
         authid,
@@ -166,7 +166,7 @@ pub(super) fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>
     details.extend([
         ("resumed".to_owned(), Value::Bool(is_resumed)),
         ("resumable".to_owned(), Value::Bool(resumable.is_some())),
-        // It is for its client alone.
+        // The token is for the session's client alone.
         ("resume_token".to_owned(), Value::Null),
     ]);
     details

@@ -1,4 +1,4 @@
-//! Retained events go to all nodes, and two nodes that meet tell each other what they keep.
+//! Synchronizes retained events with all nodes: two nodes that meet exchange what they retain.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Payload, Value};
@@ -7,20 +7,20 @@ use crate::across::NeighbourKey;
 use crate::handed::{self, RETAINED, UNANSWERED};
 use crate::{Outbox, Realm, Time};
 
-/// Nodes that are being told of all.
+/// Maximum number of nodes that are being sent all events.
 const SHARINGS_MAX: usize = 1_024;
 
 const STEPS_PER_EVENT: u32 = 20;
 
 impl<H> Realm<H> {
-    /// Another node is there, or something between it and this one was lost.
+    /// Handles a node that has joined, or whose connection lost a message.
     pub(crate) fn meet_retained(&mut self, node: NeighbourKey, out: &mut dyn Outbox<H>) {
         let digest = self.broker.retained().digest();
         let said = vec![("digest".to_owned(), Value::from(digest))];
         self.say_retained(node, said, out);
     }
 
-    /// Another node says something of retained events.
+    /// Handles a message about retained events from another node.
     pub(super) fn take_retained(
         &mut self,
         now: Time,
@@ -47,7 +47,7 @@ impl<H> Realm<H> {
         }
     }
 
-    /// Tells nodes of events that they may not have, so many steps' worth; whether there was one.
+    /// Sends nodes the events that they may lack, for that many steps; returns whether there was such a node.
     pub(crate) fn share_some(&mut self, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
         let Some((node, behind)) = self.sharing.pop_front() else {
             return false;
@@ -63,7 +63,7 @@ impl<H> Realm<H> {
             let said = vec![("event".to_owned(), event)];
             is_said &= self.say_retained(node, said, out);
         }
-        // What is lost between both is said again when they meet anew.
+        // A loss ends the connection, and the exchange begins anew when they meet again.
         if is_said && last.is_some() {
             self.sharing.push_back((node, last));
         }

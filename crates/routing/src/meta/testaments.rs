@@ -1,4 +1,4 @@
-//! `wamp.session.add_testament` and `flush_testaments`: what is published when the caller has left.
+//! `wamp.session.add_testament` and `flush_testaments`: publications for the time when the caller has left.
 
 use crosstie_wamp::{Dict, Message, Value};
 
@@ -8,11 +8,11 @@ use crate::identity::SessionIndex;
 use crate::testaments::{Scope, Testament};
 use crate::{Outbox, Realm, Time};
 
-/// Options that say nothing of a testament: nobody waits for an answer, and its publisher is not there.
+/// Options without meaning in a testament: no session waits for an answer, and the publisher has left.
 const MEANINGLESS: [&str; 2] = ["acknowledge", "exclude_me"];
 
 impl<H> Realm<H> {
-    /// Adds a testament of the caller's; the id that its publication will have.
+    /// Adds a testament of the caller; returns the id that its publication will have.
     pub(super) fn add_testament(
         &mut self,
         now: Time,
@@ -63,7 +63,7 @@ impl<H> Realm<H> {
         Ok(Value::from(id.0))
     }
 
-    /// Takes the caller's testaments of one scope away; how many.
+    /// Removes the caller's testaments of one scope; returns how many.
     pub(super) fn flush_testaments(
         &mut self,
         from: SessionIndex,
@@ -102,7 +102,7 @@ fn options(arguments: &Arguments) -> Result<Dict, Fault> {
     Ok(meant.cloned().collect())
 }
 
-/// The arguments of the PUBLISH, as far as there are any.
+/// The arguments of the PUBLISH, if there are any.
 fn payload(arguments: &Arguments, options: &Dict) -> Result<Vec<Value>, Fault> {
     let kwargs = arguments.optional_dict("kwargs")?.cloned();
     let kwargs = kwargs.filter(|kwargs| !kwargs.is_empty());

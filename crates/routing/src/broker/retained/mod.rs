@@ -1,10 +1,10 @@
-//! Retained events: the last event of a topic, for those who subscribe later (Crossbar.io's "Event
-//! Retention"; WAMP advanced profile, "Event Retention").
+//! Retained events: the last event of a topic, for later subscribers (Crossbar.io's "Event Retention"; WAMP advanced
+//! profile, "Event Retention").
 //!
-//! A topic keeps its last event without lists of receivers, and beside it later events with lists,
-//! a few of them: whoever asks is sent the newest that it may receive. Retained events outlive their
-//! publishers and end with the realm, or when their publisher or the realm's configuration says. All of them
-//! together are bounded, and the oldest go first.
+//! A topic keeps its last event without lists of receivers, and a few later events with lists. A new subscriber
+//! receives the newest event that it may receive. Retained events outlive their publishers. They end with the realm, or
+//! at the time set by the publisher or the configuration. All of them together are bounded, and the oldest are evicted
+//! first.
 
 mod shared;
 mod stored;
@@ -30,15 +30,15 @@ use crate::recorded::weight;
 use crate::session::Session;
 use crate::{EmptyEligible, Identity, Note, RealmConfig, Time};
 
-/// Events that have ended and go with one that comes.
+/// Expired events that are removed with each new one.
 const ENDED_WITH_EACH_MAX: usize = 2;
-/// Events with lists that one topic keeps beside its last one without.
+/// Maximum number of events with lists that one topic keeps beside its last one without.
 const LISTED_MAX: usize = 8;
 
-/// A publication that is to be retained.
+/// A publication to be retained.
 pub(super) struct Publication<'m> {
     pub(super) id: PublicationId,
-    /// Who published, when it may be told.
+    /// The publisher, if it is disclosed.
     pub(super) publisher: Option<SessionIndex>,
     pub(super) options: &'m PublishOptions,
     pub(super) topic: &'m str,
@@ -47,25 +47,25 @@ pub(super) struct Publication<'m> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Retained {
-    /// In the order of their names, which is how patterns are looked up. The oldest event of a
-    /// topic stands first; only the first can be one without lists. None is empty.
+    /// In the order of their names, by which patterns are looked up. Each list begins with the oldest event; only the
+    /// first can be one without lists. No list is empty.
     topics: BTreeMap<Arc<str>, Vec<Event>>,
     /// By number: the topics of all events, the oldest first.
     by_age: BTreeMap<u64, Arc<str>>,
-    /// When those end that do by themselves.
+    /// Expiry times of the events that have one.
     by_end: BTreeSet<(Time, u64)>,
     number_last: u64,
     bytes: usize,
-    /// The numbers of those that are not there any more, for a store to forget.
+    /// Numbers of removed events, which a store has to forget.
     forgotten: Vec<u64>,
-    /// Where there are other nodes: what is this one's own in numbers.
+    /// In a cluster: the bits of a number that belong to this node.
     node_bits: Option<u64>,
-    /// How the event that is published now is retained.
+    /// How the event being published is retained.
     begun: Option<(PublicationId, RetainedAs)>,
-    /// Where there are other nodes: the last event of a topic, by its number, where it has ended; and these topics by number.
+    /// In a cluster: expired last events by topic, and these topics by number.
     ended: BTreeMap<Arc<str>, (u64, PublicationId)>,
     ended_by_age: BTreeMap<u64, Arc<str>>,
-    /// Of all events that are for other nodes, too.
+    /// Digest of all events that are shared with other nodes.
     digest: u64,
 }
 
@@ -75,23 +75,23 @@ struct Event {
     number: u64,
     publication: PublicationId,
     publisher: Option<(SessionId, Identity)>,
-    /// Nobody is sent it from then on.
+    /// When it expires; it is not sent from then on.
     end: Option<Time>,
-    /// `None` means everybody.
+    /// Its lists of receivers; `None` means every subscriber.
     receivers: Option<Box<Receivers>>,
     passthru: Option<Box<Dict>>,
     serializer: Serializer,
     /// Arguments, then keyword arguments.
     payload: Box<[u8]>,
     args_bytes: usize,
-    /// What it counts for against the bounds.
+    /// Its weight against the bounds.
     bytes: usize,
-    /// Other nodes have it, too.
+    /// Other nodes retain it, too.
     is_shared: bool,
 }
 
 impl Retained {
-    /// Keeps a publication in the place of what it makes obsolete.
+    /// Retains a publication, and removes the events that it makes obsolete.
     pub(super) fn keep<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -104,7 +104,7 @@ impl Retained {
         self.keep_of(context, publisher, publication)
     }
 
-    /// The same of whomever that is, where it may be told.
+    /// The same, with a publisher on any node, if disclosed.
     pub(super) fn keep_of<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -146,7 +146,7 @@ impl Retained {
         Ok(())
     }
 
-    /// Puts an event in its place, and has a store keep it, unless a newer one is there.
+    /// Inserts an event and has a store keep it, unless there is a newer one.
     fn put<H>(&mut self, context: &mut Context<'_, H>, topic: &str, event: Event) {
         if self.is_obsolete(topic, &event) {
             return;
@@ -154,7 +154,7 @@ impl Retained {
         let limits = &context.config.limits;
         self.store(context, topic, &event);
         self.insert(topic, event);
-        // Each that comes may see two off; what is left of many waits for turns of its own.
+        // Each new event may remove two expired ones; the rest waits for turns of its own.
         self.end_some(context.now, ENDED_WITH_EACH_MAX);
         let evicted = self.make_room(limits.retained_events_max, limits.retained_bytes_max);
         self.forget_stored(context);
@@ -163,7 +163,7 @@ impl Retained {
         }
     }
 
-    /// Whether such a publication would be kept.
+    /// Whether such a publication would be retained.
     pub(super) fn check<H>(
         context: &Context<'_, H>,
         options: &PublishOptions,
@@ -173,8 +173,8 @@ impl Retained {
         weigh(context, options, topic, payload).map(|_| ())
     }
 
-    /// Sends a subscriber what was retained before it came, of each topic the newest event that
-    /// it may receive, in the order of the topics' names.
+    /// Sends a new subscriber the retained events: for each topic the newest one that it may receive, in the order of
+    /// the topics' names.
     pub(super) fn send<H>(
         &self,
         context: &mut Context<'_, H>,
@@ -194,7 +194,7 @@ impl Retained {
                 continue;
             }
             let newest = events.iter().rev().find(|event| {
-                // Also its lists are looked at, and may be as long as an event.
+                // A refused event's lists were searched, and may be as long as an event.
                 bytes_left = bytes_left.saturating_sub(event.bytes);
                 event.is_there(now) && event.admits(session)
             });
@@ -210,12 +210,12 @@ impl Retained {
         }
     }
 
-    /// When the next one ends by itself.
+    /// When the next event expires.
     pub(crate) fn next_end(&self) -> Option<Time> {
         self.by_end.first().map(|(end, _)| *end)
     }
 
-    /// Forgets events that have ended by now, so many at most; how many.
+    /// Removes events that have expired by now, at most that many; returns how many.
     pub(crate) fn end_some(&mut self, now: Time, events_max: usize) -> usize {
         let mut ended = 0;
         while ended < events_max
@@ -233,12 +233,12 @@ impl Retained {
         ended
     }
 
-    /// How many there are.
+    /// Number of events.
     pub(crate) fn events(&self) -> usize {
         self.by_age.len()
     }
 
-    /// What they count for against the bound.
+    /// Their weight against the bound.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -261,7 +261,7 @@ impl Retained {
             .filter(move |(topic, _)| policy != MatchPolicy::Wildcard || fits(pattern, topic))
     }
 
-    /// Whether there is a newer event in its place.
+    /// Whether a newer event makes this one obsolete.
     fn is_obsolete(&self, topic: &str, event: &Event) -> bool {
         let ended = self.ended.get(topic);
         if ended.is_some_and(|(number, _)| *number > event.number) {
@@ -272,7 +272,7 @@ impl Retained {
         newer.any(|known| known.receivers.is_none() || known.receivers == event.receivers)
     }
 
-    /// Puts an event in the place of those that it makes obsolete.
+    /// Inserts an event in place of those that it makes obsolete.
     fn insert(&mut self, topic: &str, event: Event) {
         let mut obsolete = Vec::new();
         if !self.ended.is_empty() && event.receivers.is_none() {
@@ -289,7 +289,7 @@ impl Retained {
         let events = self.topics.entry(topic).or_default();
         let place = events.partition_point(|known| known.number < event.number);
         if event.receivers.is_none() {
-            // Everybody may receive this one, and it is newer than those before it.
+            // This event has no lists and is newer than those before it.
             obsolete.extend(events.drain(..place));
             events.insert(0, event);
         } else {
@@ -308,7 +308,7 @@ impl Retained {
         }
     }
 
-    /// Removes the oldest events until the bounds are kept; how many.
+    /// Evicts the oldest events until the bounds are kept; returns how many.
     fn make_room(&mut self, events_max: usize, bytes_max: usize) -> usize {
         let mut evicted = 0;
         while self.events() > events_max || self.bytes > bytes_max {
@@ -337,7 +337,7 @@ impl Retained {
         }
     }
 
-    /// An event is in no topic any more.
+    /// Takes note that an event was removed from its topic.
     fn forget(&mut self, event: &Event) {
         self.by_age.remove(&event.number);
         self.forgotten.push(event.number);
@@ -348,7 +348,7 @@ impl Retained {
         }
     }
 
-    /// Asserts that the tables say the same. Walks everything.
+    /// Asserts that the tables agree. Walks everything.
     pub(super) fn check_invariants(&self) {
         let all = || {
             self.topics
@@ -403,8 +403,7 @@ impl Event {
         self.end.is_none_or(|end| now < end)
     }
 
-    /// Whether the lists let it reach a session. Each is looked through once: for one session,
-    /// sorting them would not pay.
+    /// Whether the lists admit a session. Each list is searched once: sorting would not pay for one session.
     fn admits<H>(&self, session: &Session<H>) -> bool {
         let Some(lists) = self.receivers.as_deref() else {
             return true;
@@ -429,7 +428,7 @@ impl Event {
     }
 }
 
-/// The lists without those that leave nobody out; `None` when that is all of them.
+/// The lists that exclude some session; `None` if there are none.
 pub(super) fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Box<Receivers>> {
     fn blacklist<T: Clone>(list: &Option<Vec<T>>) -> Option<Vec<T>> {
         list.clone().filter(|list| !list.is_empty())
@@ -445,8 +444,7 @@ pub(super) fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Box<R
     (lists != Receivers::default()).then(|| Box::new(lists))
 }
 
-/// The lists of a publication that matter, and what it counts for against the bounds, which may be too
-/// much.
+/// The effective lists of a publication, and its weight against the bounds, which may exceed them.
 fn weigh<H>(
     context: &Context<'_, H>,
     options: &PublishOptions,
@@ -468,7 +466,7 @@ fn weigh<H>(
     Ok((receivers, bytes))
 }
 
-/// When a publication ends that is retained: as its publisher says, or the realm, whichever is earlier.
+/// When a retained publication expires: at the time of its publisher or of the realm, whichever is earlier.
 fn end(config: &RealmConfig, now: Time, publication: &Publication<'_>) -> Option<Time> {
     let topic = publication.topic;
     let matching = config

@@ -1,9 +1,9 @@
-//! Retained events of a realm on several nodes: each node keeps those of all.
+//! Retained events of a realm on several nodes: each node keeps all of them.
 //!
-//! An event gets a number when it is published, from its node's clock and behind every number that the node has seen, so that all
-//! nodes agree which of two is the newer one, in whatever order they come. It goes to the nodes that have subscribers with
-//! the event itself, and to all of them behind it; what finds a newer one in its place is dropped. Two nodes that meet tell each
-//! other a digest of what they keep, and where these differ, all of it.
+//! An event gets a number when it is published: from its node's clock, and above every number that the node has seen.
+//! So all nodes agree which of two events is newer, in whatever order they arrive. The event reaches nodes with
+//! subscribers as an event, and then all nodes as a retained event; an event that finds a newer one is dropped. Two
+//! nodes that meet exchange a digest of their retained events, and all events if the digests differ.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::identity::Identity;
 use crate::recorded::weight;
 use crate::{Note, Time};
 
-/// Bits of a number that are its node's own.
+/// Bits of a number that identify its node.
 const NODE_BITS: u32 = 10;
 
-/// Topics whose last event has ended, and that are remembered.
+/// Maximum number of topics whose expired last event is remembered.
 const ENDED_MAX: usize = 4_096;
 
-/// What another node's clock may be ahead.
+/// How far another node's clock may be ahead, in microseconds.
 const AHEAD_US_MAX: u64 = 3_600_000_000;
 
 impl Retained {
@@ -35,7 +35,7 @@ impl Retained {
         self.node_bits = Some(own & ((1 << NODE_BITS) - 1));
     }
 
-    /// How a publication is going to be retained, on all nodes.
+    /// Chooses how a publication will be retained on all nodes.
     pub(in super::super) fn begin<H>(
         &mut self,
         context: &Context<'_, H>,
@@ -59,7 +59,7 @@ impl Retained {
         behind.max(context.unix_us()) << NODE_BITS | node
     }
 
-    /// Takes an event in that another node retains.
+    /// Retains an event of another node.
     pub(in super::super) fn take_in<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -88,7 +88,7 @@ impl Retained {
             return context.out.note(Note::RetainedRefused, 1);
         }
         self.number_last = self.number_last.max(retained.number);
-        // One that has ended already still takes the place of those before it.
+        // An expired event still replaces those before it.
         if self.has(topic, id) {
             return;
         }
@@ -115,7 +115,7 @@ impl Retained {
         self.put(context, topic, event);
     }
 
-    /// What another node is told of an event, of those that are for other nodes.
+    /// An event in the form that other nodes read, if it is shared.
     pub(super) fn written(topic: &str, event: &Event, epoch_us: u64) -> Option<Value> {
         if !event.is_shared {
             return None;
@@ -153,7 +153,7 @@ impl Retained {
         Some(Value::Dict(said))
     }
 
-    /// Another node is told of one that has ended, which is no event any more but for its number.
+    /// The same for an expired event, of which only the number is left.
     fn written_ended((topic, (number, id)): (&Arc<str>, &(u64, PublicationId))) -> Option<Value> {
         let event = Event {
             number: *number,
@@ -171,8 +171,8 @@ impl Retained {
         Self::written(topic, &event, 0)
     }
 
-    /// An event for everybody has ended by itself: so that none that was before it comes back from a node that has missed that, its
-    /// number is remembered.
+    /// Remembers the number of an event without lists that has expired. Otherwise an older event could come back from a
+    /// node that missed its expiry.
     pub(super) fn note_ended(&mut self, number: u64, topic: &Arc<str>) {
         let events = self.topics.get(topic);
         let Some(ended) = events.and_then(|events| events.first()) else {
@@ -193,25 +193,26 @@ impl Retained {
         }
     }
 
-    /// There is a newer one.
+    /// Forgets it: there is a newer event.
     pub(super) fn forget_ended(&mut self, topic: &str) {
         if let Some((number, _)) = self.ended.remove(topic) {
             self.ended_by_age.remove(&number);
         }
     }
 
-    /// Tells all other nodes of an event.
+    /// Sends an event to all other nodes.
     pub(super) fn share<H>(context: &mut Context<'_, H>, said: Value) {
         let said = handed::said(vec![("event".to_owned(), said)]);
         let question = handed::unanswered(RETAINED, &said);
         let there: Vec<_> = context.sessions.neighbours.there().collect();
         for node in there {
-            // What is lost ends what is between both, and is said anew.
+            // A loss ends the connection between both, and all events are exchanged again.
             let _ = context.cross(node.into(), &Crossing::Question(&question));
         }
     }
 
-    /// The events of the topics behind one, so many; and the last of these topics, if there may be more.
+    /// The events of the next topics after the given one, at most that many, and the last of these topics if there may
+    /// be more.
     pub(crate) fn some_behind(
         &self,
         topic: Option<&str>,
@@ -234,14 +235,14 @@ impl Retained {
         (said, None)
     }
 
-    /// What another node tells of an event, if it is well-formed.
+    /// Parses another node's event, if it is well-formed.
     fn read(said: &Value) -> Option<(Handed, RetainedAs)> {
         let number = said.get("number")?.as_u64()?;
         let ends_us = said.get("ends").and_then(Value::as_u64);
         Some((handed::read(said)?, RetainedAs { number, ends_us }))
     }
 
-    /// A number that two nodes have in common where they keep the same.
+    /// A number that is equal on two nodes with the same events.
     pub(crate) fn digest(&self) -> u64 {
         self.digest
     }
@@ -253,7 +254,7 @@ impl Retained {
 }
 
 impl super::super::Broker {
-    /// Takes an event in that another node retains, and tells of behind it.
+    /// Retains an event that another node sends as a retained event.
     pub(crate) fn take_retained<H>(&mut self, context: &mut Context<'_, H>, said: &Value) {
         let Some((handed, retained)) = Retained::read(said) else {
             return context.out.note(Note::RetainedRefused, 1);

@@ -1,4 +1,4 @@
-//! Retained events that a store has beside the realm: what it is told, and what it tells when the realm begins.
+//! Keeps retained events in a store, and restores them when the realm begins.
 
 use super::{Event, Retained};
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::recorded::{Recorded, RetainedEvent};
 use crate::{Outbox, Realm, Time};
 
 impl Retained {
-    /// Has the store keep what was kept as the last one.
+    /// Has the store keep the last retained event.
     pub(super) fn store<H>(&self, context: &mut Context<'_, H>, topic: &str, event: &Event) {
         if !context.config.stores_retained {
             return;
@@ -29,7 +29,7 @@ impl Retained {
         });
     }
 
-    /// Has the store forget what was forgotten here.
+    /// Has the store forget the removed events.
     pub(crate) fn forget_stored<H>(&mut self, context: &mut Context<'_, H>) {
         for number in self.forgotten.drain(..) {
             if context.config.stores_retained {
@@ -38,7 +38,7 @@ impl Retained {
         }
     }
 
-    /// Takes an event in that a store has kept, after those with smaller numbers.
+    /// Restores one event from the store, after those with smaller numbers.
     fn restore<H>(&mut self, context: &Context<'_, H>, restored: RetainedEvent) {
         let RetainedEvent {
             number,
@@ -71,8 +71,8 @@ impl Retained {
 }
 
 impl<H> Realm<H> {
-    /// Takes in the retained events that a store has kept, in the order of their numbers, before anybody is in the
-    /// realm. What has ended meanwhile, or is more than there may be, is forgotten.
+    /// Restores the retained events of a store, in the order of their numbers, before any session joins. Expired events
+    /// and those beyond the bounds are forgotten.
     pub fn restore_retained(
         &mut self,
         now: Time,

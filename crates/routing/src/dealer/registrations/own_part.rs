@@ -1,4 +1,4 @@
-//! This node's part in a registration: how it begins, and callees that are let in when other nodes know of them.
+//! This node's part in a registration: how it begins, and how pending callees are let in.
 
 use crosstie_wamp::{InvocationPolicy, MatchPolicy, RegisterOptions, RegistrationId};
 
@@ -13,7 +13,7 @@ use crate::keys::RegistrationKey;
 use crate::sharding::{check_key, shared_id};
 
 impl Registrations {
-    /// A callee serves from now on.
+    /// Lets a callee in: it may be called from now on.
     pub(super) fn let_in<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -35,8 +35,8 @@ impl Registrations {
             .entered(&REGISTRATION, session, &registration.entry(), is_created);
     }
 
-    /// A callee that is a caller's own would have to be the same for all nodes, and a node does not know whom another one's
-    /// callers were given.
+    /// Refuses sticky registrations in a cluster: a node does not know which callees another node's callers were
+    /// assigned.
     pub(super) fn check_sharing(&self, options: &RegisterOptions) -> Result<(), Fault> {
         if let Some(nkey) = options.nkey.as_deref() {
             check_key("nkey", nkey)?;
@@ -48,7 +48,7 @@ impl Registrations {
         Err(Fault::new(error::OPTION_NOT_ALLOWED, text))
     }
 
-    /// The id of a registration that begins: the same on all nodes where there are some, in turn where there are none.
+    /// Returns the id of a new registration: the same on all nodes of a cluster, else the next number.
     pub(super) fn new_id(&mut self, policy: MatchPolicy, procedure: &str) -> RegistrationId {
         if self.has_nodes() {
             let is_free = |id| !self.by_id.contains_key(&RegistrationId(id));
@@ -69,7 +69,7 @@ impl Registrations {
         self.own != 0
     }
 
-    /// Other nodes know of a session's part; whether it has one.
+    /// Lets a pending callee in; returns whether the session is a callee.
     pub(in super::super) fn let_pending_in<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -95,25 +95,25 @@ impl Registrations {
         registration.callees.iter().any(of_session)
     }
 
-    /// The callee that was let in is the only one, while its node's lease lasts.
+    /// Notes that the callee is the only one while its node's lease lasts.
     pub(in super::super) fn note_leased(&mut self, id: RegistrationId) {
         if let Some(key) = self.of_id(id) {
             self[key].across.get_or_insert_default().is_leased = true;
         }
     }
 
-    /// All that this node or another one has callees of.
+    /// All registrations with callees of this node or another one.
     pub(in super::super) fn all_served(&self) -> impl Iterator<Item = &Registration> {
         let all = self.slab.iter().map(|(_, registration)| registration);
         all.filter(|registration| registration.is_served())
     }
 
-    /// Whether the registration is there still.
+    /// Whether the registration still exists.
     pub(in super::super) fn holds(&self, key: RegistrationKey) -> bool {
         self.slab.contains(key.0 as usize)
     }
 
-    /// Places of the table: no registration is beyond.
+    /// Size of the table: every registration's place is below it.
     pub(in super::super) fn places(&self) -> u32 {
         self.slab.capacity() as u32
     }
@@ -122,7 +122,7 @@ impl Registrations {
         self.slab.get(place as usize)
     }
 
-    /// Whether all who serve a registration have left; then it is gone, too.
+    /// Whether all callees of a registration have left; then it is removed, too.
     #[cold]
     pub(in super::super) fn is_left<H>(
         &mut self,
@@ -139,7 +139,7 @@ impl Registrations {
 }
 
 impl Registration {
-    /// Whether it began here: no other node had callees that those of this one join.
+    /// Whether the registration began here: no compatible part of another node precedes this one.
     fn is_first(&self, own: u64) -> bool {
         let policy = self.callees.policy();
         !self.elsewhere().iter().any(|part| {
@@ -148,17 +148,17 @@ impl Registration {
         })
     }
 
-    /// Whether it ends with this node's last callee: no other node has some that are beside it.
+    /// Whether the registration ends with this node's last callee: no compatible part of another node remains.
     pub(super) fn is_last(&self) -> bool {
         let policy = self.callees.policy();
         let mut elsewhere = self.elsewhere().iter();
         elsewhere.all(|part| is_conflict(part.policy, policy))
     }
 
-    /// A first callee of this node comes.
+    /// Begins this node's part with its first callee.
     pub(super) fn begin(&mut self, policy: InvocationPolicy, number: u64) {
         self.callees = Callees::new(policy);
-        // What is taken over from others by force goes before them.
+        // A part that takes over by force precedes the others.
         let first = self.elsewhere().iter().map(|part| part.claim).min();
         self.claim = first.map_or(number, |first| match may_be_beside(self, policy) {
             true => number,
@@ -166,7 +166,7 @@ impl Registration {
         });
     }
 
-    /// Gives a session's part other options; its number, if it is pending.
+    /// Replaces the options of a session's callee; returns its number, if it is pending.
     pub(super) fn replace(&mut self, callee: Callee) -> Option<u64> {
         let of_session = |known: &&mut Callee| known.session == callee.session;
         let parts = self.across.as_deref_mut();
@@ -181,14 +181,14 @@ impl Registration {
         None
     }
 
-    /// The number of a session's part.
+    /// The number of a session's callee.
     pub(super) fn number_of(&self, session: SessionIndex) -> Option<u64> {
         let mut all = self.callees.iter().chain(self.pending());
         let found = all.find(|callee| callee.session == session);
         found.map(|callee| callee.number)
     }
 
-    /// Forgets that a session is to serve it; whether it was.
+    /// Removes a session's pending callee; returns whether there was one.
     pub(super) fn forget_pending(&mut self, session: SessionIndex) -> bool {
         let Some(parts) = &mut self.across else {
             return false;
@@ -204,7 +204,7 @@ impl Registration {
     }
 }
 
-/// Whether callees with that policy may be beside those of other nodes.
+/// Whether callees with that policy are compatible with those of other nodes.
 fn may_be_beside(registration: &Registration, policy: InvocationPolicy) -> bool {
     let mut elsewhere = registration.elsewhere().iter();
     elsewhere.all(|part| !is_conflict(part.policy, policy))

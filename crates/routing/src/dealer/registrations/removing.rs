@@ -1,4 +1,4 @@
-//! A session's part in a registration ends, and with the last part of all the registration.
+//! Removes a session's part in a registration, and with the last part the registration.
 
 use super::{CALLEE_BYTES, Registrations};
 use crate::across::EndTold;
@@ -21,7 +21,8 @@ impl Registrations {
         }
     }
 
-    /// Ends a session's part in a registration, which may have nobody then; whether everybody is told so.
+    /// Removes a session's part, after which the registration may have no callees; returns whether its end is
+    /// announced.
     pub(super) fn remove_quietly<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -53,7 +54,7 @@ impl Registrations {
                 }
             }
         } else if is_gone {
-            // What ended before may be untold still.
+            // An earlier end may not have been announced yet.
             told = untold.map_or(EndTold::NothingBegun, EndTold::No);
             if registration.across.is_none()
                 && let Some(session) = untold
@@ -68,7 +69,7 @@ impl Registrations {
         told
     }
 
-    /// A session has no part in a registration any more, which was on its account or not.
+    /// Releases the memory of a session's part, and of the registration if it was on the session's account.
     pub(super) fn refund<H>(
         &mut self,
         context: &mut Context<'_, H>,

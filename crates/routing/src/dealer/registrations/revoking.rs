@@ -1,4 +1,4 @@
-//! Registrations that are taken away from their callees.
+//! Revokes registrations from their callees.
 
 use std::mem;
 
@@ -15,8 +15,8 @@ use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
 
 impl Registrations {
-    /// Takes a registration from all callees of this node, who are not told; those who had been told that they have
-    /// it. It is gone then, unless other nodes have callees of it.
+    /// Removes a registration from all callees of this node without telling them; returns those that had been sent
+    /// REGISTERED. The registration is gone then, unless other nodes have callees.
     pub(in super::super) fn take_from_all<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -59,7 +59,7 @@ impl Registrations {
         callees.iter().map(|callee| callee.session).collect()
     }
 
-    /// This node's last callee has gone: what waits for it looks for another.
+    /// This node's last callee has gone: queued calls look for another.
     pub(super) fn note_gone<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
         self.own_count -= 1;
         let registration = &mut self.slab[key.0 as usize];
@@ -74,8 +74,8 @@ impl Registrations {
         }
     }
 
-    /// Takes a registration from all its callees, on all nodes. Those who understand it are told; calls that are
-    /// open under it stay open until they are answered.
+    /// Revokes a registration from all its callees, on all nodes. Those that support revocation are told. Its open
+    /// calls stay open until they are answered.
     pub(super) fn revoke<H>(&mut self, context: &mut Context<'_, H>, key: RegistrationKey) {
         let nodes: Vec<_> = self[key].elsewhere().iter().map(|part| part.node).collect();
         for node in nodes {
@@ -84,7 +84,7 @@ impl Registrations {
         self.revoke_here(context, key);
     }
 
-    /// Takes it from those of this node: somebody takes it over on another one.
+    /// Revokes it from the callees of this node: a session of another node takes it over.
     pub(in super::super) fn revoke_here<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -96,8 +96,7 @@ impl Registrations {
         }
     }
 
-    /// Takes a registration from one of its callees, as an UNREGISTER of its own would; whether it was
-    /// one.
+    /// Removes a registration from one of its callees, as its own UNREGISTER would; returns whether it was one.
     pub(in super::super) fn revoke_from<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -113,7 +112,7 @@ impl Registrations {
     }
 }
 
-/// Tells a callee what it has lost, if it understands it: another client would take the message for a
+/// Tells a callee which registration it lost, if it supports revocation: another client would take the message for a
 /// violation.
 pub(in super::super) fn tell_revoked<H>(
     context: &mut Context<'_, H>,
