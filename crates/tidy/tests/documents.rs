@@ -13,6 +13,7 @@ fn links_lead_to_files() {
     let folders = [
         ".",
         "docs",
+        "docs/configuration",
         "docs/laboratory",
         "docs/web",
         "examples/rpc_roundtrip",

@@ -1,5 +1,5 @@
 //! What is published about the configuration says what the tables say: the JSON Schema, and the
-//! reference in `docs/configuration.md` with its examples.
+//! reference in `docs/configuration` with its examples.
 //!
 //! `BLESS=1 cargo test -p crosstie-config` writes both anew.
 
@@ -8,9 +8,11 @@
     reason = "a test reads its cases from files"
 )]
 
+mod pages;
 mod reference;
 mod schema;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,8 @@ use crosstie_config::catalogue::refused::KEYS;
 use crosstie_config::{EMBEDDED, Format, Problem, Source, parse, render};
 
 const BEGIN: &str = "<!-- begin: written by the tests of crates/config from its tables -->\n";
+const PAGES: &str = "../../docs/configuration";
+const PAGE_BYTES_MAX: u64 = 30_000;
 const END: &str = "<!-- end -->\n";
 
 fn here(path: &str) -> PathBuf {
@@ -41,29 +45,81 @@ fn the_schema_is_made_from_the_tables() {
     compare(&here("schema/crosstie.schema.json"), &schema::schema());
 }
 
-#[test]
-fn the_reference_is_made_from_the_tables() {
-    let path = here("../../docs/configuration.md");
-    let text = fs::read_to_string(&path).expect("the reference is there");
+/// Puts `tables` between the markers of the page at `path`, or compares.
+fn compare_tables(path: &Path, tables: &str) {
+    let text = fs::read_to_string(path).expect("the page is there");
     let (before, rest) = text.split_once(BEGIN).expect("the tables begin");
     let (_, after) = rest.split_once(END).expect("the tables end");
-    let tables = reference::reference();
-    compare(&path, &format!("{before}{BEGIN}{tables}{END}{after}"));
+    compare(path, &format!("{before}{BEGIN}{tables}{END}{after}"));
+}
+
+#[test]
+fn the_reference_is_made_from_the_tables() {
+    for (file, tables) in reference::reference() {
+        compare_tables(&here(PAGES).join(file), &tables);
+    }
+    let former = here("../../docs/configuration.md");
+    compare_tables(&former, &reference::former_sections());
+}
+
+#[test]
+fn no_page_of_the_reference_is_longer_than_thirty_kilobytes() {
+    for page in pages() {
+        let bytes = fs::metadata(&page).expect("the page is there").len();
+        assert!(bytes <= PAGE_BYTES_MAX, "{}: {bytes} bytes", page.display());
+    }
+}
+
+/// Looks for each key in the tables of all pages, by the heading above it.
+#[test]
+fn every_key_is_on_one_page() {
+    let mut places: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("the page is there");
+        let mut heading = "";
+        for line in text.lines() {
+            if let Some(found) = line.strip_prefix("## `") {
+                heading = found.trim_end_matches('`');
+            } else if let Some(row) = line.strip_prefix("| `")
+                && let Some((key, _)) = row.split_once('`')
+            {
+                let place = format!("{heading} {key}");
+                places.entry(place).or_default().push(page.clone());
+            }
+        }
+    }
+    let keys = reference::keys();
+    assert!(keys.len() > 500, "{} keys", keys.len());
+    for key in keys {
+        let found = places.get(&key).map_or(0, Vec::len);
+        assert_eq!(found, 1, "{key}: {:?}", places.get(&key));
+    }
 }
 
 #[test]
 fn the_examples_of_the_documentation_load() {
-    let path = here("../../docs/configuration.md");
-    let text = fs::read_to_string(path).expect("the reference is there");
     let mut count = 0;
-    for (fence, format) in [("```json\n", Format::Json), ("```yaml\n", Format::Yaml)] {
-        for block in text.split(fence).skip(1) {
-            let (text, _) = block.split_once("```").expect("the block ends");
-            loads(text, format);
-            count += 1;
+    for path in pages() {
+        let text = fs::read_to_string(path).expect("the page is there");
+        for (fence, format) in [("```json\n", Format::Json), ("```yaml\n", Format::Yaml)] {
+            for block in text.split(fence).skip(1) {
+                let (text, _) = block.split_once("```").expect("the block ends");
+                loads(text, format);
+                count += 1;
+            }
         }
     }
-    assert!(count >= 2, "{count} examples");
+    assert!(count >= 4, "{count} examples");
+}
+
+/// Every page below `docs/configuration`, and the one that led to all of this before.
+fn pages() -> Vec<PathBuf> {
+    let entries = fs::read_dir(here(PAGES)).expect("a readable folder");
+    let mut pages: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    pages.push(here("../../docs/configuration.md"));
+    pages
 }
 
 /// They stand as the documents have them, of which one names no version.
@@ -123,12 +179,11 @@ fn is_of_exposure(problem: &Problem) -> bool {
 /// A place that no table has would keep its reasons to itself.
 #[test]
 fn everything_refused_is_refused_somewhere() {
-    let reference = reference::reference();
+    let paths: Vec<&str> = reference::tables()
+        .iter()
+        .map(|(table, _)| table.path)
+        .collect();
     for place in KEYS {
-        assert!(
-            reference.contains(&format!("### `{}`", place.path)),
-            "{}",
-            place.path
-        );
+        assert!(paths.contains(&place.path), "{}", place.path);
     }
 }

@@ -1,21 +1,123 @@
 //! The tables as the reference in the documentation (Markdown).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 use crosstie_config::catalogue::refused::{KEYS, Place, VALUES};
 use crosstie_config::catalogue::{CONFIG, Fallback, Key, Kind, Rule, Table};
 
-pub(crate) fn reference() -> String {
-    let mut tables = Vec::new();
-    collect(&CONFIG, None, &mut tables);
-    let mut out = String::new();
-    for (table, tag) in &tables {
-        table_of(&mut out, table, *tag);
+use crate::pages::{CROSSBAR, FORMER, INDEX, PAGES, Page, anchor, page_of};
+
+/// The generated parts of all pages, by file name.
+pub(crate) fn reference() -> Vec<(&'static str, String)> {
+    let tables = tables();
+    let mut pages = vec![("README.md", list_of_pages())];
+    for (file, letters) in INDEX {
+        pages.push((*file, index(&tables, letters)));
     }
-    out.push_str("\n## Taken without effect\n\n");
-    out.push_str("Crossbar.io's keys that change nothing here. Each is warned about.\n\n");
+    for page in PAGES {
+        let mut out = String::new();
+        for (table, tag) in tables.iter().filter(|(table, _)| has(page, table)) {
+            table_of(&mut out, table, *tag, page);
+        }
+        pages.push((page.file, out));
+    }
+    pages.push((CROSSBAR, crossbar(&tables)));
+    pages
+}
+
+/// The table of the former sections of the one page, each with the anchor that it had.
+pub(crate) fn former_sections() -> String {
+    let mut out = String::from("\n");
+    for (heading, place) in FORMER {
+        former(&mut out, heading, heading, place);
+    }
+    for (table, _) in tables() {
+        let heading = format!("{}: {}", table.path, table.name);
+        former(
+            &mut out,
+            &heading,
+            &format!("`{}`", table.path),
+            &place(table),
+        );
+    }
+    out
+}
+
+fn former(out: &mut String, heading: &str, text: &str, place: &str) {
+    let anchor = anchor(heading);
+    let _ = writeln!(
+        out,
+        "- <a id=\"{anchor}\"></a>[{text}](configuration/{place})"
+    );
+}
+
+fn has(page: &Page, table: &Table) -> bool {
+    page_of(table.path).file == page.file
+}
+
+fn place(table: &Table) -> String {
+    format!("{}#{}", page_of(table.path).file, anchor(table.path))
+}
+
+fn list_of_pages() -> String {
+    let mut out = String::from("\n| page | contents |\n|---|---|\n");
+    for Page {
+        file, title, about, ..
+    } in PAGES
+    {
+        let _ = writeln!(out, "| [{title}]({file}) | {about} |");
+    }
+    let _ = writeln!(
+        out,
+        "| [Keys of Crossbar.io]({CROSSBAR}) | Keys that change nothing here, and keys that are refused, with the reasons. |"
+    );
+    out.push_str("| Index of keys: [A to L](keys.md), [M to Z](keys-m-z.md) | Every key, with links to its tables. |\n");
+    out
+}
+
+/// Places of one page that the index names one by one; with more it names the page.
+const PLACES_MAX: usize = 2;
+
+/// The keys that begin with `letters`, each with links to its tables.
+fn index(tables: &[(&'static Table, Tag)], letters: &RangeInclusive<char>) -> String {
+    let mut keys: BTreeMap<&str, Vec<&'static Table>> = BTreeMap::new();
+    for (table, _) in tables {
+        for key in table.keys.iter().filter(|key| key.inert.is_none()) {
+            keys.entry(key.name).or_default().push(table);
+        }
+    }
+    let mut out = String::from("\n");
+    keys.retain(|key, _| key.starts_with(|first| letters.contains(&first)));
+    for (key, tables) in keys {
+        let mut places = Vec::new();
+        for page in PAGES {
+            let here: Vec<_> = tables.iter().filter(|table| has(page, table)).collect();
+            if here.len() > PLACES_MAX {
+                places.push(format!(
+                    "[{}]({}): {} tables",
+                    page.title,
+                    page.file,
+                    here.len()
+                ));
+                continue;
+            }
+            places.extend(
+                here.iter()
+                    .map(|table| format!("[`{}`]({})", table.path, place(table))),
+            );
+        }
+        let _ = writeln!(out, "- `{key}`: {}", places.join("; "));
+    }
+    out
+}
+
+fn crossbar(tables: &[(&'static Table, Tag)]) -> String {
+    let mut out = String::from("\n## Taken without effect\n\n");
+    out.push_str("Crossbar.io's keys that change nothing here. Each causes a warning.\n\n");
     out.push_str("| where | key | why it has no effect |\n|---|---|---|\n");
-    for (table, _) in &tables {
+    for (table, _) in tables {
         for key in table.keys {
             if let Some(reason) = key.inert {
                 let _ = writeln!(out, "| `{}` | `{}` | {reason} |", table.path, key.name);
@@ -23,16 +125,35 @@ pub(crate) fn reference() -> String {
         }
     }
     out.push_str("\n## Not taken\n\n");
-    out.push_str("What Crossbar.io knows and Crosstie refuses, with the reason it gives. ");
-    out.push_str("Everything else that is not in the tables above is an unknown key.\n\n");
+    out.push_str(
+        "Keys and values of Crossbar.io that Crosstie refuses, with the reason it gives. ",
+    );
+    out.push_str("Every other key that is in no table of this reference is an unknown key.\n\n");
     out.push_str("| where | key, or value | state | why |\n|---|---|---|---|\n");
     refused(&mut out, KEYS, "");
     refused(&mut out, VALUES, "the value ");
     out
 }
 
-/// The `type` by which a table is told from others at its place.
-type Tag = Option<&'static str>;
+/// `PATH KEY` of every key that has an effect.
+pub(crate) fn keys() -> Vec<String> {
+    let mut keys = Vec::new();
+    for (table, _) in tables() {
+        let named = table.keys.iter().filter(|key| key.inert.is_none());
+        keys.extend(named.map(|key| format!("{} {}", table.path, key.name)));
+    }
+    keys
+}
+
+/// Every table once, with the `type` that tells it from others at its place.
+pub(crate) fn tables() -> Vec<(&'static Table, Tag)> {
+    let mut tables = Vec::new();
+    collect(&CONFIG, None, &mut tables);
+    tables
+}
+
+/// The `type` that tells a table from others at its place.
+pub(crate) type Tag = Option<&'static str>;
 
 /// Every table once, each before those below it.
 fn collect(table: &'static Table, tag: Tag, tables: &mut Vec<(&'static Table, Tag)>) {
@@ -62,12 +183,17 @@ fn below(kind: &Kind, tables: &mut Vec<(&'static Table, Tag)>) {
     }
 }
 
-fn table_of(out: &mut String, table: &Table, tag: Tag) {
-    let _ = writeln!(out, "\n### `{}`: {}\n", table.path, table.name);
+fn table_of(out: &mut String, table: &Table, tag: Tag, page: &Page) {
+    let _ = writeln!(out, "\n## `{}`\n", table.path);
     if table.keys.is_empty() {
-        out.push_str("It takes no keys.\n");
+        let _ = writeln!(
+            out,
+            "Error messages say \"{}\". It takes no keys.",
+            table.name
+        );
         return;
     }
+    let _ = writeln!(out, "Error messages say \"{}\".\n", table.name);
     out.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in table.keys.iter().filter(|key| key.inert.is_none()) {
         let own = if key.own { " ⁺" } else { "" };
@@ -78,20 +204,20 @@ fn table_of(out: &mut String, table: &Table, tag: Tag) {
         };
         let value = match tag {
             Some(tag) if key.name == "type" => format!("`{tag}`"),
-            _ => value(&key.kind),
+            _ => value(&key.kind, page),
         };
         let _ = writeln!(
             out,
             "| `{}`{own} | {value}{environment} | {} | {}{} |",
             key.name,
-            fallback(key),
-            key.about,
+            fallback(key).replace("](", "](../"),
+            key.about.replace("](", "](../"),
             always(&key.kind),
         );
     }
 }
 
-fn value(kind: &Kind) -> String {
+fn value(kind: &Kind, page: &Page) -> String {
     match kind {
         Kind::Boolean | Kind::Only(..) => "boolean".into(),
         Kind::Always(only, _) => format!("`{only}`"),
@@ -113,29 +239,39 @@ fn value(kind: &Kind) -> String {
             let words: Vec<String> = words.words.iter().map(|w| format!("`{w}`")).collect();
             words.join(", ")
         }
-        Kind::List { of, .. } => format!("list of: {}", value(of)),
-        Kind::OneOrMore(of) => format!("one or a list of: {}", value(of)),
-        Kind::OrNull(of) => format!("{}, or `null`", value(of)),
-        Kind::Either(one, other) => format!("{}, or {}", value(one), value(other)),
+        Kind::List { of, .. } => format!("list of: {}", value(of, page)),
+        Kind::OneOrMore(of) => format!("one or a list of: {}", value(of, page)),
+        Kind::OrNull(of) => format!("{}, or `null`", value(of, page)),
+        Kind::Either(one, other) => format!("{}, or {}", value(one, page), value(other, page)),
         Kind::Map {
             keys: Rule::WebPath,
             of,
             ..
-        } => format!("by path: {}", value(of)),
+        } => format!("by path: {}", value(of, page)),
         Kind::Map {
             of,
             environment: true,
             ..
-        } => format!("by name: {} or `$VARIABLE`", value(of)),
-        Kind::Map { of, .. } => format!("by name: {}", value(of)),
+        } => format!("by name: {} or `$VARIABLE`", value(of, page)),
+        Kind::Map { of, .. } => format!("by name: {}", value(of, page)),
         Kind::Json => "anything".into(),
-        Kind::Object(table) => format!("`{}`", table.path),
+        Kind::Object(table) => link(table, page),
         Kind::Tagged(tagged) => {
             let tables = tagged.variants.iter();
-            let tables: Vec<String> = tables.map(|(_, t)| format!("`{}`", t.path)).collect();
+            let tables: Vec<String> = tables.map(|(_, table)| link(table, page)).collect();
             tables.join(", ")
         }
     }
+}
+
+/// The table's path with a link to it, from `page`.
+fn link(table: &Table, page: &Page) -> String {
+    let file = if has(page, table) {
+        ""
+    } else {
+        page_of(table.path).file
+    };
+    format!("[`{}`]({file}#{})", table.path, anchor(table.path))
 }
 
 fn fallback(key: &Key) -> String {
