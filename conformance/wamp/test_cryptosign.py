@@ -127,7 +127,7 @@ def test_a_signature_is_of_one_challenge(say_hello):
         peer.say(AUTHENTICATE, proof, {})
         _, details, reason = peer.hear(ABORT)
     assert reason == NOT_AUTHORIZED
-    assert "what is signed is not the challenge" in details["message"]
+    assert "the signed message is not the challenge" in details["message"]
 
 
 @pytest.mark.parametrize("proof", ["", "00", "ü", "zz" * 96, "00" * 10_000])

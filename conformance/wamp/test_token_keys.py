@@ -207,7 +207,7 @@ def test_keys_hold_as_long_as_their_server_says(start_router, server, first, sec
         ({"status": 302, "headers": {"Location": "/elsewhere"}}, "302"),
         ({"body": b"no JSON"}, "expected JSON"),
         ({"body": b"\xff"}, "expected UTF-8"),
-        ({"body": b'{"keys": []}'}, "no key of it can be used"),
+        ({"body": b'{"keys": []}'}, "none of its keys can be used"),
         ({"body": b" " * 300_000}, "length limit exceeded"),
     ],
     ids=["failure", "redirection", "no-json", "no-text", "no-keys", "too-long"],

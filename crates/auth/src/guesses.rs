@@ -1,21 +1,20 @@
-//! Wrong credentials, by where they came from and whose they were meant to be.
+//! Wrong credentials, counted by origin and by the authid that they were for.
 //!
-//! The answer to a wrong guess comes late; the answer to right credentials does not. A guess whose answer is
-//! late holds a place until then, whether its sender stays for the answer or not, and the places are few. So
-//! the places bound what can be guessed, and a client that hangs up early gains nothing:
+//! The answer to a wrong guess is delayed; the answer to right credentials is not. A wrong guess occupies a place until
+//! its answer is due, whether its sender waits for the answer or not. Places are few, so they bound the rate of
+//! guesses, and a client that hangs up early gains nothing:
 //!
 //! ```text
 //!   attempt ─► may_look ─ no place ─► wait, 2 s at most ─► may_look ─ … ─► "try again later"
 //!                 │ place, or none needed
 //!                 ▼
-//!         credentials looked at ─ right ─► note_right, answer now
-//!                 └──── wrong ─► note_wrong ─► the place is held, answer after the delay
+//!         check the credentials ─ right ─► note_right, answer now
+//!                 └──── wrong ─► note_wrong ─► occupy a place, answer after the delay
 //! ```
 //!
-//! Two kinds of attempt need no place of those that others can fill. Credentials that were wrong a moment ago
-//! and come again from the same origin tell a guesser nothing new: a client with an old password is not a
-//! guesser, however often it comes. An authid that has logged in from an origin of late competes there only
-//! with guesses at that same authid.
+//! Two kinds of attempt do not compete for the places that others can fill. Wrong credentials that come again from the
+//! same origin tell a guesser nothing new: a client with an old password is not a guesser, however often it tries. An
+//! authid that recently logged in from an origin competes there only with guesses at that same authid.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,20 +23,20 @@ use sha2::{Digest as _, Sha256};
 use crate::Origin;
 use crate::recent::Recent;
 
-/// Wrong guesses of late.
+/// Recent wrong guesses.
 ///
-/// Before credentials are looked at, [`Self::may_look`] says whether they may be; [`Self::note_wrong`] says
-/// how long the answer to wrong ones waits. Time is in milliseconds of any clock that does not go back.
+/// [`Self::may_look`] decides whether credentials may be checked now; [`Self::note_wrong`] gives the delay of the
+/// answer to wrong ones. Time is in milliseconds of any monotonic clock.
 #[derive(Debug)]
 pub struct Guesses {
     delay_max_ms: u64,
     by_origin: Recent<Origin>,
     by_authid: Recent<Authid>,
-    /// Credentials that were wrong.
+    /// Hashes of wrong credentials.
     known: Recent<u64>,
-    /// Log-ins.
+    /// Successful logins.
     right: Recent<(Origin, Authid)>,
-    /// Guesses whose answers wait, and when they do no more.
+    /// Guesses whose answers are delayed, by the time that the delay ends.
     waiting: BTreeMap<(u64, u64), (Origin, Authid)>,
     number_last: u64,
     of_origin: HashMap<Origin, u32>,
@@ -50,34 +49,35 @@ pub struct Guesses {
 pub struct Guess<'g> {
     pub origin: Origin,
     pub authid: &'g str,
-    /// A keyed hash of origin, authid and secret, for methods that send the same octets for the same secret.
+    /// A keyed hash of origin, authid and secret, for methods in which a client sends the same octets for the same
+    /// secret.
     pub credentials: Option<u64>,
 }
 
 /// A part of a hash stands for an authid, which may be long.
 type Authid = [u8; 8];
 
-/// Failures without a consequence: people mistype.
+/// Failures without a delay: people mistype.
 const FREE_MAX: u32 = 3;
-/// The first delay; each failure more doubles it.
+/// The first delay; each further failure doubles it.
 const DELAY_MIN_MS: u64 = 100;
-/// The longest delay of clients on this machine, where all clients have the same address.
+/// The longest delay of clients on this machine, which all share one address.
 const LOCAL_DELAY_MAX_MS: u64 = 250;
 
-/// Places of one other machine for one authid.
+/// Places for one remote machine and one authid.
 const OF_BOTH_MAX: u32 = 8;
-/// Places of one other machine.
+/// Places for one remote machine.
 const OF_ORIGIN_MAX: u32 = 24;
-/// Places for one authid, of origins that have failed before: others are not kept out.
+/// Places for one authid, shared by origins that have failed before; other origins do not need one of these.
 const OF_AUTHID_MAX: u32 = 24;
-/// Places of all: beyond, the answer comes at once.
+/// Places in total. Beyond them a wrong guess is answered at once.
 const WAITING_MAX: usize = 100_000;
 
 impl Guesses {
-    /// The longest wait for a place: clients give up after 3 s or 4.
+    /// The longest wait for a place: clients give up after 3 or 4 s.
     pub const PLACE_WAIT_MAX_MS: u64 = 2_000;
 
-    /// `delay_max_ms`: how long an answer waits at most; 0: none waits.
+    /// `delay_max_ms`: the longest delay of an answer; 0 delays none.
     pub fn new(delay_max_ms: u64) -> Self {
         Self {
             delay_max_ms,
@@ -93,11 +93,12 @@ impl Guesses {
         }
     }
 
-    /// Whether credentials may be looked at: not if too many that were wrong wait for their answers.
+    /// Whether credentials may be checked now: not while too many wrong ones of this origin or authid have delayed
+    /// answers.
     pub fn may_look(&mut self, now_ms: u64, guess: Guess<'_>) -> bool {
         self.forget(now_ms);
         let (origin, authid) = (guess.origin, hash(guess.authid));
-        // On this machine it would be others whom that keeps out.
+        // A bound for this machine would lock out its other clients.
         if origin == Origin::Local || self.is_known(guess) {
             return true;
         }
@@ -111,15 +112,15 @@ impl Guesses {
                     || is_below(self.of_authid.get(&authid), OF_AUTHID_MAX))
     }
 
-    /// Credentials were right.
+    /// Records a successful login.
     pub fn note_right(&mut self, now_ms: u64, guess: Guess<'_>) {
-        // Attempts from this machine are never refused, so they need no exception.
+        // Attempts from this machine are always checked, so a record would have no use.
         if guess.origin != Origin::Local {
             self.right.count(now_ms, (guess.origin, hash(guess.authid)));
         }
     }
 
-    /// Credentials were wrong; for how long the answer is to wait.
+    /// Records a wrong guess and returns the delay of its answer.
     pub fn note_wrong(&mut self, now_ms: u64, guess: Guess<'_>) -> u64 {
         self.forget(now_ms);
         let (origin, authid) = (guess.origin, hash(guess.authid));
@@ -145,7 +146,7 @@ impl Guesses {
         self.waiting.len()
     }
 
-    /// Keys that are remembered: origins, authids, credentials.
+    /// Number of remembered keys: origins, authids, credentials and logins.
     pub fn remembered(&self) -> usize {
         self.by_origin.len() + self.by_authid.len() + self.known.len() + self.right.len()
     }
@@ -180,7 +181,7 @@ impl Guesses {
     }
 }
 
-/// How long the answer to one of that origin waits after so many failures.
+/// The delay of an answer to `origin` after that many failures.
 fn delay_ms(failures: u32, origin: Origin, delay_max_ms: u64) -> u64 {
     if failures < FREE_MAX {
         return 0;

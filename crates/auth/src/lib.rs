@@ -1,11 +1,11 @@
-//! Who somebody is, and what they may do: users, password hashes, permissions, SASL mechanisms.
+//! Authentication and authorization: users, password hashes, permissions, SASL mechanisms.
 //!
 //! ```text
-//! an origin and a name       ─▶ Guesses::may_look ─▶ whether credentials are looked at
+//! an origin and a name       ─▶ Guesses::may_look ─▶ whether the credentials may be checked
 //! a mechanism and a response ─▶ Credentials ─▶ Users::authenticate ─▶ User
 //! User, vhost ─▶ Permissions ─▶ may(Access::Write, "a queue's or an exchange's name")
-//! a private key in PEM ─▶ private_key::why_unusable ─▶ why TLS cannot be spoken with it
-//! HELLO, AUTHENTICATE, … ─▶ wamp::Handshake ─▶ wamp::Principal, or why not
+//! a private key in PEM ─▶ private_key::why_unusable ─▶ the reason why TLS cannot use it
+//! HELLO, AUTHENTICATE, … ─▶ wamp::Handshake ─▶ wamp::Principal, or a refusal
 //! ```
 //!
 //! Never: IO, a clock, randomness of its own (a salt is an argument).

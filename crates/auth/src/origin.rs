@@ -1,13 +1,13 @@
-//! The origin of an attempt to log in, as far as it tells people apart.
+//! The origin of a login attempt, in the precision at which guesses are counted.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The origin of an attempt to log in.
+/// The origin of a login attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// This machine: a loopback address, or a Unix socket.
+    /// This machine: a loopback address or a Unix socket.
     Local,
-    /// A machine; of IPv6 the network of 64 bits, all of which mostly is one machine's.
+    /// A remote machine; for IPv6 the network of 64 bits, which usually belongs to one machine.
     Remote(IpAddr),
 }
 

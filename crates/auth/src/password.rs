@@ -1,4 +1,4 @@
-//! Hashes of passwords, in RabbitMQ's forms.
+//! Password hashes in RabbitMQ's formats.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct PasswordHash {
     hash: Vec<u8>,
 }
 
-/// Why a text is no hash of a password.
+/// The reason why a text is not a password hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PasswordHashError {
     Algorithm {
@@ -42,7 +42,7 @@ enum Algorithm {
 const SALT_BYTES: usize = 4;
 
 impl PasswordHash {
-    /// Of a password, by RabbitMQ's default algorithm, with a salt that nobody can foresee.
+    /// Hashes a password with RabbitMQ's default algorithm. `salt` must be unpredictable.
     pub fn of(password: &[u8], salt: [u8; SALT_BYTES]) -> Self {
         let algorithm = Algorithm::Sha256;
         Self {
@@ -52,12 +52,12 @@ impl PasswordHash {
         }
     }
 
-    /// Of no password, in RabbitMQ's default algorithm.
+    /// A hash that no password has, in RabbitMQ's default algorithm.
     pub(crate) fn decoy() -> Self {
         Self::no_password(Algorithm::Sha256)
     }
 
-    /// Of no password, and as much work to compare with as this one.
+    /// A hash that no password has, as slow to compare as this one.
     pub(crate) fn decoy_alike(&self) -> Self {
         Self::no_password(self.algorithm)
     }
@@ -70,8 +70,8 @@ impl PasswordHash {
         }
     }
 
-    /// Reads `password_hash`, in Base64, and `hashing_algorithm`; where none is named, RabbitMQ
-    /// means `rabbit_password_hashing_sha256`.
+    /// Reads `password_hash`, in Base64, and `hashing_algorithm`. Without the latter RabbitMQ means
+    /// `rabbit_password_hashing_sha256`.
     pub fn parse(text: &str, algorithm: Option<&str>) -> Result<Self, PasswordHashError> {
         let algorithm = algorithm.map_or(Ok(Algorithm::Sha256), Algorithm::parse)?;
         let bytes = STANDARD
@@ -92,13 +92,13 @@ impl PasswordHash {
         }
     }
 
-    /// Whether it is this password's, in a time that says nothing about where they differ.
+    /// Whether this is the hash of `password`. The comparison takes the same time wherever the two differ.
     pub fn verify(&self, password: &[u8]) -> bool {
         let hash = self.algorithm.hash(self.salt, password);
         hash.ct_eq(&self.hash).into()
     }
 
-    /// As definitions have it: Base64.
+    /// Base64, as in definitions.
     pub fn to_text(&self) -> String {
         STANDARD.encode([&self.salt, &self.hash[..]].concat())
     }
@@ -151,7 +151,7 @@ impl Algorithm {
     }
 }
 
-/// Logs print configurations; a hash is not for them.
+/// Logs print configurations, so hashes are left out.
 impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PasswordHash({}, …)", self.algorithm.name())
@@ -173,7 +173,7 @@ impl fmt::Display for PasswordHashError {
                 algorithm,
             } => write!(
                 f,
-                "a password hash of {bytes} bytes, where {algorithm} has {expected}, the salt among them"
+                "a password hash of {bytes} bytes, expected {expected} for {algorithm}, salt included"
             ),
         }
     }

@@ -1,10 +1,10 @@
-//! What a user may do in a vhost: three patterns over names of queues and exchanges.
+//! A user's permissions in a vhost: three patterns over names of queues and exchanges.
 
 use std::fmt;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// What is asked for. Which method asks for what on which name: RabbitMQ's access control guide.
+/// The kind of access. RabbitMQ's access control guide lists which method needs which access to which name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Configure,
@@ -20,7 +20,7 @@ pub struct Permissions {
     read: Pattern,
 }
 
-/// A pattern that cannot be read.
+/// A pattern that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     pub access: Access,
@@ -30,14 +30,14 @@ pub struct PatternError {
 
 #[derive(Clone, Debug)]
 enum Pattern {
-    /// `.*`, which nearly everybody has: no name needs to be looked at.
+    /// `.*`, by far the most common pattern: no name is matched.
     Everything,
     Nothing,
     Found(Box<Regex>),
 }
 
 impl Permissions {
-    /// As RabbitMQ takes them: a pattern may match anywhere in a name, and an empty one allows
+    /// Compiles patterns with RabbitMQ's semantics: a pattern may match anywhere in a name, and an empty one allows
     /// nothing.
     pub fn parse(configure: &str, write: &str, read: &str) -> Result<Self, PatternError> {
         Ok(Self {
@@ -47,7 +47,7 @@ impl Permissions {
         })
     }
 
-    /// Of who may do everything.
+    /// The permissions of a user that may do everything.
     pub fn all() -> Self {
         Self {
             configure: Pattern::Everything,
@@ -56,13 +56,13 @@ impl Permissions {
         }
     }
 
-    /// As they were given, or as good: for configuring, writing and reading.
+    /// The patterns as given, or equivalent ones: for configuring, writing and reading.
     pub fn patterns(&self) -> [&str; 3] {
         [&self.configure, &self.write, &self.read].map(Pattern::text)
     }
 
-    /// Whether that may be done to the queue or exchange of that name. The default exchange goes by
-    /// the name `amq.default` here.
+    /// Whether a queue or exchange of that name may be accessed so. The name of the default exchange is `amq.default`
+    /// here.
     pub fn may(&self, access: Access, name: &str) -> bool {
         let pattern = match access {
             Access::Configure => &self.configure,
@@ -109,7 +109,8 @@ impl Pattern {
     }
 }
 
-/// Names have 255 bytes at most; no sensible pattern comes near. Beyond it a name is refused.
+/// Bound on backtracking. Names have at most 255 bytes, and no sensible pattern comes near it. Beyond it a name is
+/// refused.
 const BACKTRACKS_MAX: usize = 100_000;
 
 impl fmt::Display for Access {

@@ -1,10 +1,9 @@
-//! Why a private key in PEM cannot be used for TLS, in words: the TLS library says only that it cannot.
+//! The reason why a private key in PEM cannot be used for TLS. The TLS library itself reports only that it cannot.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The curves that the TLS library does not know, by the object identifier that stands in a key and in its
-/// certificate.
+/// The curves that the TLS library does not support, by the object identifier in a key and in its certificate.
 const CURVES: [(&[u8], &str); 5] = [
     (
         b"\x06\x05\x2b\x81\x04\x00\x23",
@@ -15,7 +14,7 @@ const CURVES: [(&[u8], &str); 5] = [
         "ECDSA on P-224 (secp224r1)",
     ),
     (b"\x06\x05\x2b\x81\x04\x00\x0a", "ECDSA on secp256k1"),
-    // The prefix of all sizes.
+    // The prefix common to all sizes.
     (
         b"\x06\x09\x2b\x24\x03\x03\x02\x08\x01\x01",
         "ECDSA on a Brainpool curve",
@@ -26,7 +25,7 @@ const CURVES: [(&[u8], &str); 5] = [
     ),
 ];
 
-/// The other algorithms that it has no keys of.
+/// Other algorithms that the TLS library does not support.
 const OTHERS: [(&[u8], &str); 3] = [
     (b"\x30\x05\x06\x03\x2b\x65\x71", "Ed448"),
     (b"\x06\x07\x2a\x86\x48\xce\x38\x04\x01", "DSA"),
@@ -35,12 +34,12 @@ const OTHERS: [(&[u8], &str); 3] = [
 
 /// The object identifier of RSA.
 const RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
-/// Keys of 2048 to 4096 bits have so many bytes.
+/// The size in bytes of keys of 2048 to 4096 bits.
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 1_100..=2_500;
 
 const USABLE: &str = "expected ECDSA on P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits";
 
-/// Why a file has no private key that TLS can be spoken with, if that shows; `None` says nothing about it.
+/// The reason why TLS cannot use any private key in the file, if one is recognized. `None` proves nothing.
 pub fn why_unusable(pem: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(pem);
     let blocks = blocks(&text);
@@ -81,7 +80,7 @@ pub fn why_unusable(pem: &[u8]) -> Option<String> {
     })
 }
 
-/// The curve of a certificate's key, in DER, if the TLS library cannot tell what was signed by it.
+/// The curve of a certificate's key, in DER, if the TLS library cannot verify its signatures.
 pub fn unusable_curve(certificate: &[u8]) -> Option<&'static str> {
     find(&CURVES, certificate)
 }

@@ -1,22 +1,21 @@
-//! What has happened lately, counted by whatever it happened to, in bounded room.
+//! Counts of recent events by key, in bounded memory.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Counts that are forgotten by and by. Time is in milliseconds of any clock that does not go back.
+/// Counts that expire. Time is in milliseconds of any monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Recent<K> {
-    /// Those that something happened to since `turned_at_ms`, and those of the time before: whoever
-    /// is in neither is forgotten.
+    /// The counts since `turned_at_ms`, and those of the period before. A key in neither is forgotten.
     young: HashMap<K, u32>,
     old: HashMap<K, u32>,
     turned_at_ms: u64,
 }
 
-/// What has not happened for so long is forgotten; at the latest after twice as long.
+/// A count is kept for at least this long without a new event, and for at most twice as long.
 const REMEMBERED_MS: u64 = 60_000;
-/// Keys in each of the two tables: beyond, the older is forgotten.
+/// Maximum number of keys in each of the two tables. Beyond it the older table is dropped.
 const KEYS_MAX: usize = 10_000;
 
 impl<K: Copy + Eq + Hash> Recent<K> {
@@ -42,7 +41,7 @@ impl<K: Copy + Eq + Hash> Recent<K> {
         found.copied().unwrap_or(0)
     }
 
-    /// Keys that are remembered.
+    /// Number of remembered keys.
     pub(crate) fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }

@@ -1,10 +1,10 @@
-//! SASL as `connection.start-ok` carries it: a mechanism's name and its one response.
+//! SASL as `connection.start-ok` carries it: a mechanism's name and its only response.
 
 use std::fmt;
 
 use crosstie_amqp::{ReadError, Table, Value};
 
-/// How a client proves who it is.
+/// The mechanism by which a client authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mechanism {
@@ -12,18 +12,18 @@ pub enum Mechanism {
     Plain,
     /// The protocol's older form: a table without its length.
     AmqPlain,
-    /// By what the transport has proven: a certificate.
+    /// The certificate that the transport has verified.
     External,
 }
 
-/// What a response says.
+/// The content of a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Response<'a> {
     Password { name: &'a str, password: &'a [u8] },
     External,
 }
 
-/// Why a response is none.
+/// The reason why a response is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseError {
     NotPlain,
@@ -35,7 +35,7 @@ pub enum ResponseError {
 impl Mechanism {
     const ALL: [Self; 3] = [Self::Plain, Self::AmqPlain, Self::External];
 
-    /// By its name on the wire.
+    /// Finds a mechanism by its name on the wire.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|found| found.name() == name)
     }
@@ -48,7 +48,7 @@ impl Mechanism {
         }
     }
 
-    /// Reads a response. What `EXTERNAL` says is not looked at: the certificate decides.
+    /// Reads a response. The content of an `EXTERNAL` response is ignored: the certificate decides.
     pub fn read(self, response: &[u8]) -> Result<Response<'_>, ResponseError> {
         match self {
             Self::Plain => plain(response),
@@ -58,8 +58,7 @@ impl Mechanism {
     }
 }
 
-/// `[identity] NUL name NUL password`. Nobody acts for somebody else here, so that the identity
-/// is read over, as RabbitMQ does.
+/// `[identity] NUL name NUL password`. The identity is ignored, as in RabbitMQ: no user can act for another one.
 fn plain(response: &[u8]) -> Result<Response<'_>, ResponseError> {
     let mut parts = response.splitn(3, |byte| *byte == 0);
     let (Some(_), Some(name), Some(password)) = (parts.next(), parts.next(), parts.next()) else {
@@ -90,7 +89,7 @@ fn utf8(name: &[u8]) -> Result<&str, ResponseError> {
     str::from_utf8(name).map_err(|_| ResponseError::NameNotUtf8)
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for Response<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -104,10 +103,10 @@ impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPlain => f.write_str(
-                "a response that is not PLAIN's: an identity, a name and a password with NULs between",
+                "a malformed PLAIN response, expected an identity, a name and a password separated by NUL",
             ),
             Self::NameNotUtf8 => f.write_str("a user's name that is not UTF-8"),
-            Self::Table(error) => write!(f, "a response that is not AMQPLAIN's table: {error}"),
+            Self::Table(error) => write!(f, "a malformed table in an AMQPLAIN response: {error}"),
             Self::NoField { name } => {
                 write!(f, "an AMQPLAIN response without a long string {name}")
             }

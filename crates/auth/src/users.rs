@@ -1,4 +1,4 @@
-//! The users of a broker, and what each may do in which vhost.
+//! The users of a broker, and the permissions of each by vhost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use crate::{PasswordHash, Permissions};
 
-/// Somebody with a name and perhaps a password.
+/// A user: a name and perhaps a password.
 #[derive(Clone, Debug)]
 pub struct User {
     pub name: Arc<str>,
-    /// `None`: no password lets the user in; a certificate does.
+    /// `None`: the user cannot log in with a password, only with a certificate.
     pub password: Option<PasswordHash>,
     /// RabbitMQ's `administrator`, `monitoring`, …
     pub tags: Vec<String>,
-    /// May come from other machines. RabbitMQ's `guest` may not.
+    /// Whether the user may log in from other machines. RabbitMQ's `guest` may not.
     pub is_remote_allowed: bool,
 }
 
@@ -22,12 +22,11 @@ pub struct User {
 #[derive(Clone, Debug)]
 pub struct Users {
     by_name: BTreeMap<Arc<str>, Known>,
-    /// Stands in for the hash of who is not known, so that the time that an answer takes does not
-    /// tell which names are.
+    /// Stands in for an unknown user's hash, so that the response time does not reveal which names exist.
     decoy: PasswordHash,
 }
 
-/// Why somebody is not let in: for the log. A client is told the same whichever it is.
+/// The reason for a refused login, for the log. The client gets the same answer in each case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
@@ -51,7 +50,7 @@ impl Users {
         }
     }
 
-    /// A user more, or another in the place of the one of that name; permissions stay.
+    /// Adds a user, or replaces the one of that name; its permissions stay.
     pub fn insert(&mut self, user: User) {
         let user = Arc::new(user);
         if let Some(password) = &user.password {
@@ -67,7 +66,7 @@ impl Users {
         }
     }
 
-    /// Sets what a user may do in a vhost. Returns whether there is such a user.
+    /// Sets a user's permissions in a vhost. Returns whether the user exists.
     pub fn grant(&mut self, user: &str, vhost: &str, permissions: Permissions) -> bool {
         let known = self.by_name.get_mut(user);
         known.is_some_and(|known| {
@@ -76,8 +75,7 @@ impl Users {
         })
     }
 
-    /// Who that is, by a password. Whether or not there is such a user, one
-    /// hash is made.
+    /// Authenticates a user by password. One hash is computed whether or not the user exists.
     pub fn authenticate(
         &self,
         name: &str,
@@ -93,14 +91,14 @@ impl Users {
         if hash.is_none() {
             return Err(Refused::NoPassword { name: name.into() });
         }
-        // RabbitMQ takes no empty password, whatever the hash.
+        // RabbitMQ accepts no empty password, whatever the hash.
         if password.is_empty() || !is_right {
             return Err(Refused::WrongPassword { name: name.into() });
         }
         known.admit(is_loopback)
     }
 
-    /// Who that is, by a name that something else has proven: a certificate.
+    /// Authenticates a user by a name that a certificate has proven.
     pub fn authenticate_external(
         &self,
         name: &str,
@@ -116,12 +114,12 @@ impl Users {
         self.by_name.get(name).map(|known| &known.user)
     }
 
-    /// What a user may do in a vhost. `None`: not even open it.
+    /// The permissions of a user in a vhost. `None`: the user may not even open it.
     pub fn permissions(&self, user: &str, vhost: &str) -> Option<&Arc<Permissions>> {
         self.by_name.get(user)?.permissions.get(vhost)
     }
 
-    /// By name.
+    /// All users, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<User>> {
         self.by_name.values().map(|known| &known.user)
     }

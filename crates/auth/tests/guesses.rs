@@ -1,4 +1,4 @@
-//! The answer to a wrong guess waits; whoever is right does not.
+//! Delays: answers to wrong guesses are delayed, answers to right credentials are not.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ fn guess<'g>(address: &str, authid: &'g str) -> Guess<'g> {
 }
 
 #[test]
-fn where_an_attempt_comes_from() {
+fn origins_of_attempts() {
     let origin = |address: &str| Origin::of(address.parse().expect("an address"));
     for (a, b, is_same) in [
         ("127.0.0.1", "127.8.9.1", true),
@@ -32,7 +32,7 @@ fn where_an_attempt_comes_from() {
     assert_eq!(origin("::1"), Origin::Local);
 }
 
-/// Each row: who failed before and how often, who fails now, and how long the answer waits.
+/// Each row: the failures before and their number, the failing attempt, and the delay of its answer.
 #[test]
 fn failures_of_an_origin_and_of_an_authid_count() {
     for (before, times, now, expected_ms) in [
@@ -54,7 +54,7 @@ fn failures_of_an_origin_and_of_an_authid_count() {
 }
 
 #[test]
-fn so_many_may_wait_at_a_time() {
+fn places_are_bounded() {
     for (address, authids, count, may) in [
         ("10.0.0.1", 1, 3 + 7, true),
         ("10.0.0.1", 1, 3 + 8, false),
@@ -86,7 +86,7 @@ fn so_many_may_wait_at_a_time() {
 }
 
 #[test]
-fn guesses_from_everywhere_keep_out_who_guesses() {
+fn guesses_from_many_origins_lock_out_guessers_only() {
     let mut guesses = Guesses::new(DELAY_MAX_MS);
     for number in 0..200_u8 {
         let address = format!("10.0.0.{number}");
@@ -98,7 +98,7 @@ fn guesses_from_everywhere_keep_out_who_guesses() {
 }
 
 #[test]
-fn what_is_kept_is_bounded() {
+fn remembered_keys_are_bounded() {
     let mut guesses = Guesses::new(DELAY_MAX_MS);
     for number in 0..150_000_u32 {
         let address = IpAddr::from(number.to_be_bytes());
@@ -110,7 +110,7 @@ fn what_is_kept_is_bounded() {
         };
         guesses.note_wrong(0, guess);
         guesses.note_right(0, guess);
-        // Origins, credentials and log-ins, twice as many as a table has, and one authid.
+        // Origins, credentials and logins, twice as many as a table holds, and one authid.
         assert!(guesses.remembered() <= 3 * 20_000 + 1);
     }
     assert_eq!(guesses.waiting(), 100_000);
@@ -120,13 +120,13 @@ fn what_is_kept_is_bounded() {
 }
 
 #[test]
-fn nobody_waits_where_that_is_said() {
+fn a_maximum_of_zero_delays_no_answer() {
     let mut guesses = Guesses::new(0);
     let joe = guess("10.0.0.1", "joe");
     assert!((0..1_000).all(|_| guesses.note_wrong(0, joe) == 0 && guesses.may_look(0, joe)));
 }
 
-/// A client that comes again and again with an old password, as many do behind one address.
+/// A client that retries an old password, as many do behind one address.
 #[test]
 fn the_same_wrong_password_again_takes_no_place() {
     let mut guesses = Guesses::new(DELAY_MAX_MS);
@@ -150,13 +150,13 @@ fn the_same_wrong_password_again_takes_no_place() {
 
 /// Each row: the user whose passwords are guessed from an address, and the user that may log in from there.
 #[test]
-fn guesses_do_not_keep_out_users_who_were_let_in_from_there() {
+fn guesses_do_not_lock_out_users_with_a_recent_login() {
     for (guessed, who, may) in [
         (vec!["ann", "joe", "eve"], "bob", true),
         (vec!["ann", "joe", "eve"], "sue", false),
         (vec!["ann", "joe"], "sue", true),
         (vec!["bob"], "sue", true),
-        // It is those that are bounded.
+        // Guesses at the authid of this login itself are bounded.
         (vec!["bob"], "bob", false),
     ] {
         let mut guesses = Guesses::new(DELAY_MAX_MS);
@@ -174,9 +174,9 @@ fn guesses_do_not_keep_out_users_who_were_let_in_from_there() {
     }
 }
 
-/// A guesser that does not stay for answers, for five minutes: as many guesses as there are places in each delay.
+/// A guesser that does not wait for answers, for five minutes: as many guesses as there are places in each delay.
 #[test]
-fn so_many_guesses_are_looked_at_in_five_minutes() {
+fn guesses_checked_in_five_minutes() {
     for (authids, per_s) in [(1, 4), (30, 12)] {
         let mut guesses = Guesses::new(DELAY_MAX_MS);
         let mut looked = 0;

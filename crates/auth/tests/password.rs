@@ -1,4 +1,4 @@
-//! Hashes that RabbitMQ 3.10.8 made.
+//! Password hashes made by RabbitMQ 3.10.8.
 
 use crosstie_auth::{PasswordHash, PasswordHashError};
 
@@ -49,7 +49,7 @@ fn a_hash_made_here() {
 }
 
 #[test]
-fn what_is_no_hash() {
+fn malformed_hashes() {
     let rows = [
         ("!", None, PasswordHashError::Base64),
         (

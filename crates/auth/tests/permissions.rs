@@ -18,7 +18,7 @@ fn patterns_match_as_rabbitmq_has_it() {
         ("", "x", false),
         ("", "", false),
         ("^$", "x", false),
-        // Perl's, which people use.
+        // Perl's look-ahead, which is in use.
         ("^(?!amq\\.).*", "amq.topic", false),
         ("^(?!amq\\.).*", "mine", true),
         ("^(.)\\1$", "aa", true),

@@ -11,7 +11,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 
 /// Each row: a PEM file, and a part of the error.
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_name_the_reason() {
     const P521: &[u8] = b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x23";
     const P256: &[u8] =
         b"\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";

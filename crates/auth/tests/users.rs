@@ -1,4 +1,4 @@
-//! Who is let in, and from where.
+//! Logins: which user is admitted, and from which origin.
 
 use crosstie_auth::{Access, PasswordHash, Permissions, Refused, User, Users};
 
@@ -33,7 +33,7 @@ fn by_password() {
                 name: name("guest"),
             }),
         ),
-        // That it may only come from here is told to nobody without the password.
+        // Only a client with the password learns that the user is limited to this machine.
         (
             "guest",
             "wrong",
@@ -109,7 +109,7 @@ fn permissions_are_of_a_user_in_a_vhost() {
     assert!(permissions.may(Access::Write, "q"));
     assert!(users.permissions("test", "other").is_none());
     assert!(users.permissions("guest", "/").is_none());
-    // Another password, and the same permissions.
+    // Another password; the permissions stay.
     users.insert(user("test", Some("new"), true));
     assert!(users.permissions("test", "/").is_some());
     assert!(users.authenticate("test", b"new", true).is_ok());

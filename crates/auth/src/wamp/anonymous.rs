@@ -1,4 +1,4 @@
-//! Sessions that prove nothing.
+//! Sessions without credentials.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::client::Client;
 use super::next::Next;
 use super::{Authenticator, Cause, Given, Hello, Method, Principal, Provider, Refusal, Step};
 
-/// What a session that proves nothing becomes.
+/// The principal of a session without credentials.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Anonymous {
     Static {
         role: Arc<str>,
-        /// The only realm such sessions may join; any where not said.
+        /// The only realm that these sessions may join; `None` allows any.
         realm: Option<String>,
-        /// A fresh one per session where not said.
+        /// `None` gives each session a fresh one.
         authid: Option<String>,
     },
     Dynamic(Authenticator),
@@ -27,7 +27,7 @@ impl Anonymous {
         }
     }
 
-    /// What becomes of a HELLO where nobody has to be asked.
+    /// The outcome of a HELLO that needs no authenticator.
     pub(super) fn accept(&self, hello: Hello<'_>, given: &Given) -> Option<Step> {
         let Self::Static {
             role,
@@ -57,7 +57,7 @@ impl Anonymous {
         })))
     }
 
-    /// Has somebody asked.
+    /// Calls the authenticator.
     pub(super) fn begin(authenticator: &Authenticator, client: &mut Client) -> Next {
         client.authid = Some(client.given.authid());
         Next::ask(client, authenticator, None)

@@ -1,4 +1,4 @@
-//! What an authenticator says, read.
+//! Reads an authenticator's answer.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use crosstie_wamp::{Dict, Value};
 use super::refusal::NOT_AUTHORIZED;
 use super::{Cause, Refusal};
 
-/// What came of a call of an authenticator.
+/// The outcome of a call of an authenticator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The first argument of its RESULT; null where there is none.
+    /// The first argument of its RESULT; null if it has none.
     Value(Value),
     /// Its ERROR: the URI, and the first argument as text.
     Error {
@@ -20,13 +20,13 @@ pub enum Answer {
     Unanswered(Unanswered),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     NoSuchRealm {
         realm: String,
     },
-    /// The realm does not let that role call.
+    /// The realm does not have the role in which the authenticator is called.
     NoSuchRole {
         realm: String,
         role: String,
@@ -34,13 +34,13 @@ pub enum Unanswered {
     Timeout {
         timeout_ms: u64,
     },
-    /// The call was lost, with its realm or for want of room.
+    /// The call was lost, because the realm closed or for want of room.
     Lost {
         text: String,
     },
 }
 
-/// Whom an authenticator has named.
+/// The principal that an authenticator has assigned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Assigned {
     pub(super) realm: Option<String>,
@@ -50,12 +50,12 @@ pub(super) struct Assigned {
 }
 
 impl Answer {
-    /// The value, or why nobody is let in without one.
+    /// The value, or the refusal that follows from its absence.
     pub(super) fn into_value(self) -> Result<Value, Refusal> {
         match self {
             Self::Value(value) => Ok(value),
             Self::Error { uri, text } => {
-                // Everything that goes wrong on the way to it comes in the same form.
+                // Failures of the call itself arrive as ERRORs, too.
                 let is_denial = !uri.starts_with("wamp.error.")
                     || uri == NOT_AUTHORIZED
                     || uri == "wamp.error.authentication_failed"
@@ -78,23 +78,23 @@ impl Unanswered {
         match self {
             Self::NoSuchRealm { realm } => failed(
                 "wamp.error.no_such_realm",
-                format!("there is no realm {realm:?} to ask an authenticator in"),
+                format!("no realm {realm:?} to call the authenticator in"),
             ),
             Self::NoSuchRole { realm, role } => failed(
                 "wamp.error.no_such_role",
-                format!("realm {realm:?} has no role {role:?} to ask an authenticator with"),
+                format!("realm {realm:?} has no role {role:?} to call the authenticator with"),
             ),
             Self::Timeout { timeout_ms } => Refusal::of_authenticator(format!(
                 "the authenticator did not answer within {timeout_ms} ms"
             )),
             Self::Lost { text } => {
-                Refusal::of_authenticator(format!("the authenticator could not be asked: {text}"))
+                Refusal::of_authenticator(format!("the authenticator could not be called: {text}"))
             }
         }
     }
 }
 
-/// A dictionary that an authenticator has answered with. Null counts as not given.
+/// A dictionary that an authenticator has answered with. Null counts as absent.
 #[derive(Clone, Copy)]
 pub(super) struct Answered<'a>(&'a Dict);
 
@@ -136,7 +136,7 @@ impl<'a> Answered<'a> {
         }
     }
 
-    /// A text without which nobody can be asked to prove anything.
+    /// A text that the challenge cannot do without.
     pub(super) fn need_text(self, key: &'static str) -> Result<&'a str, Refusal> {
         self.text(key)?.ok_or_else(|| missing(key))
     }
@@ -150,7 +150,7 @@ impl<'a> Answered<'a> {
         Ok(Some(number))
     }
 
-    /// A number without which nobody can be asked to prove anything.
+    /// A number that the challenge cannot do without.
     pub(super) fn need_number(self, key: &'static str) -> Result<u32, Refusal> {
         self.number(key)?.ok_or_else(|| missing(key))
     }

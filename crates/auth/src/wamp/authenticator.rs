@@ -1,22 +1,22 @@
-//! Procedures that are asked who somebody is.
+//! Procedures that authenticate clients (dynamic authenticators).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Provider;
 
-/// A procedure that says who somebody is.
+/// A procedure that authenticates clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authenticator {
     pub procedure: String,
-    /// What it is to those whom it lets in.
+    /// The `authprovider` of the sessions that it admits.
     pub authprovider: Provider,
-    /// Where it is called; in the realm that the client asks for where not said.
+    /// The realm in which it is called; `None` means the realm that the client asks for.
     pub realm: Option<String>,
-    /// The role of whoever calls it.
+    /// The role in which the router calls it.
     pub role: Arc<str>,
-    /// The role of those for whom it names none.
+    /// The role of clients for whom its answer names none.
     pub default_role: Option<Arc<str>>,
-    /// How long it may take.
+    /// The time limit of a call.
     pub timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! Which method a session comes by.
+//! The choice of a session's authentication method.
 
 use crosstie_wamp::Value;
 
@@ -24,7 +24,7 @@ pub(super) fn choose(methods: &Methods, offered: &[Value]) -> Result<Method, Ref
     })
 }
 
-/// Who has logged in before, and goes before everything else that a client offers. The realm is that of the login.
+/// The login that the client's cookie stands for. It precedes all methods that the client offers, and keeps its realm.
 pub(super) fn known_again(
     methods: &Methods,
     hello: Hello<'_>,
@@ -42,7 +42,7 @@ pub(super) fn known_again(
     })
 }
 
-/// Whether a client is willing to be known by its cookie.
+/// Whether a client offers to be recognized by its cookie.
 pub fn offers_cookie(authmethods: &[Value]) -> bool {
     let mut offered = authmethods.iter().filter_map(Value::as_str);
     offered.any(|method| method == "cookie")

@@ -1,4 +1,4 @@
-//! Who wants to come in, as HELLO says it; and what every method makes of that.
+//! The client of a handshake: the parts of HELLO that every method needs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
     Authenticator, Call, Cause, ErrorTexts, Given, Hello, Method, Principal, Provider, Refusal,
 };
 
-/// What is kept of a HELLO for as long as its handshake takes.
+/// The parts of a HELLO that are kept during its handshake.
 pub(super) struct Client {
     pub(super) method: Method,
     pub(super) realm: String,
@@ -39,7 +39,7 @@ impl Client {
         }
     }
 
-    /// Bytes of it, about.
+    /// Approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts = [
             Some(&self.realm),
@@ -50,7 +50,7 @@ impl Client {
         texts + self.authextra.as_ref().map_or(0, dict_bytes)
     }
 
-    /// The authid, for a method that cannot do without.
+    /// The authid, for methods that require one.
     pub(super) fn need_authid(&self) -> Result<&str, Refusal> {
         self.authid.as_deref().ok_or_else(|| {
             let method = self.method;
@@ -60,7 +60,7 @@ impl Client {
         })
     }
 
-    /// Crossbar.io refuses an authid that it does not know before it asks for anything.
+    /// Refuses an unknown authid before any challenge if the error texts are Crossbar.io's, as Crossbar.io does.
     pub(super) fn check_known(&self, is_known: bool) -> Result<(), Refusal> {
         if is_known || self.error_texts == ErrorTexts::Neutral {
             return Ok(());
@@ -70,13 +70,13 @@ impl Client {
         Err(self.refusal(Cause::UnknownPrincipal, &crossbar))
     }
 
-    /// Of wrong credentials; in Crossbar.io's words, where they are asked for.
+    /// The refusal of wrong credentials, with Crossbar.io's text if these are configured.
     pub(super) fn refusal(&self, cause: Cause, crossbar: &str) -> Refusal {
         let words = (self.error_texts == ErrorTexts::Crossbar).then(|| crossbar.to_owned());
         Refusal::of_credentials(cause, words)
     }
 
-    /// What was assigned goes before what the client asks for.
+    /// Builds the principal. Assigned properties precede those that the client asks for.
     pub(super) fn assign(
         &self,
         assigned: Assigned,
@@ -128,7 +128,7 @@ impl Client {
     }
 }
 
-/// Bytes of a dictionary in memory, about.
+/// Approximate size in bytes of a dictionary in memory.
 pub fn dict_bytes(dict: &Dict) -> usize {
     let entries = dict.iter();
     entries

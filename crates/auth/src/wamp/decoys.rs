@@ -1,22 +1,22 @@
-//! Who is challenged in the place of principals that are not known: each time the same for an authid, also after
-//! others came or went, because a salt that changes by that would be nobody's.
+//! Decoys: unknown principals are challenged like known ones. The decoy of an authid stays the same when principals are
+//! added or removed; a salt that changed would reveal that the authid is unknown.
 
 use super::cryptosign::SigningKey;
 use super::mac::hmac;
 
-/// Some of a method's principals, as one of whom somebody is challenged who is not known.
+/// Samples of a method's principals, whose parameters unknown ones are challenged with.
 #[derive(Clone, PartialEq)]
 pub(super) struct Decoys<T> {
-    /// On a ring, by place.
+    /// Ordered by their place on a ring.
     samples: Vec<Sample<T>>,
-    /// What follows from the principals' secrets, for routers without a key.
+    /// A seed from the principals' secrets, for routers without a key.
     own: [u8; 32],
 }
 
 #[derive(Clone, PartialEq)]
 struct Sample<T> {
     place: u64,
-    /// Those with the lowest are kept: one principal more takes the place of one other at most.
+    /// The samples of lowest rank are kept: one more principal replaces at most one sample.
     rank: u64,
     like: T,
 }
@@ -31,7 +31,7 @@ impl<T> Default for Decoys<T> {
 }
 
 impl<T: Clone> Decoys<T> {
-    /// There is one more principal.
+    /// Adds a principal.
     pub(super) fn insert(&mut self, authid: &str, secret: &[u8], like: &T) {
         self.own = hmac(&self.own, secret);
         let [place, rank] = numbers(&hmac(b"crosstie", authid.as_bytes()));
@@ -50,7 +50,7 @@ impl<T: Clone> Decoys<T> {
         }
     }
 
-    /// Of whom an unknown `authid` has the look, and what makes it differ.
+    /// The sample that an unknown `authid` resembles, and the seed of its differences.
     pub(super) fn find(
         &self,
         method: &str,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_and_none_of_nobody() {
+    fn samples_are_bounded_and_need_a_principal() {
         assert_eq!(of(0..1_000).samples.len(), SAMPLES_MAX);
         assert!(of([]).find("scram", "joe", None).is_none());
         assert_eq!(of([1, 1]).samples.len(), 1);

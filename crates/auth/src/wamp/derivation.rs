@@ -1,9 +1,9 @@
-//! Work that takes its time.
+//! Work that takes milliseconds or more.
 
 use super::ticket::TicketWork;
 use super::wampcra::{Key, KeyDerivation};
 
-/// What is to be done on a thread that may take its time, with what comes of it given to the handshake.
+/// Work for a thread that may block; its result is handed to the handshake.
 #[derive(Debug)]
 pub enum Derivation {
     Key(KeyDerivation),
@@ -11,7 +11,7 @@ pub enum Derivation {
 }
 
 impl Derivation {
-    /// Does it.
+    /// Does the work.
     pub fn derive(&self) -> Key {
         match self {
             Self::Key(derivation) => derivation.derive(),

@@ -1,6 +1,6 @@
-//! One handshake, from HELLO until it is known whether somebody is let in.
+//! One handshake, from HELLO to its acceptance or refusal.
 //!
-//! What a method does with its inputs is in the method's module; here each input finds whoever waits for it.
+//! The methods' modules process the inputs; this module dispatches each input to the step that waits for it.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ pub struct Handshake {
 
 enum Awaited {
     Authenticate(AtAuthenticate),
-    /// What an authenticator says.
+    /// An authenticator's answer.
     Answer(AtAnswer),
     Key(AtKey),
     /// An issuer's keys.
     Keys(AtKeys),
-    /// Nothing: it is over.
+    /// Nothing: the handshake is over.
     Nothing,
 }
 
 impl Handshake {
-    /// Handles HELLO. The handshake is there where more is to come.
+    /// Handles HELLO. Returns the handshake if more input has to come.
     pub fn begin(
         methods: &Methods,
         hello: Hello<'_>,
@@ -45,7 +45,7 @@ impl Handshake {
             Ok(method) => method,
             Err(refusal) => return (None, Step::Refuse(refusal)),
         };
-        // Nothing is kept of a HELLO that needs no more than itself.
+        // A HELLO that is answered at once is not stored.
         if method == Method::Anonymous
             && let Some(anonymous) = &methods.anonymous
             && let Some(step) = anonymous.accept(hello, given)
@@ -78,33 +78,33 @@ impl Handshake {
         }
     }
 
-    /// Handles what an authenticator has said.
+    /// Handles an authenticator's answer.
     pub fn handle_answer(&mut self, answer: Answer) -> Step {
         let outcome = match self.awaited() {
             Awaited::Answer(then) => answer
                 .into_value()
                 .and_then(|value| then(&mut self.client, value)),
-            _ => Err(Refusal::of_authenticator("nobody was asked".to_owned())),
+            _ => Err(Refusal::of_authenticator(
+                "unexpected answer of an authenticator".to_owned(),
+            )),
         };
         self.take(outcome)
     }
 
-    /// Handles a key that was derived.
+    /// Handles a derived key.
     pub fn handle_key(&mut self, key: Key) -> Step {
         let outcome = match self.awaited() {
             Awaited::Key(then) => then(&mut self.client, key),
-            _ => Err(Refusal::of_authenticator("no key was asked for".to_owned())),
+            _ => Err(Refusal::of_authenticator("unexpected key".to_owned())),
         };
         self.take(outcome)
     }
 
-    /// Handles the keys that an issuer has now.
+    /// Handles an issuer's current keys.
     pub fn handle_keys(&mut self, keys: Arc<Jwks>) -> Step {
         let outcome = match self.awaited() {
             Awaited::Keys(then) => then(&mut self.client, keys),
-            _ => Err(Refusal::of_authenticator(
-                "no keys were asked for".to_owned(),
-            )),
+            _ => Err(Refusal::of_authenticator("unexpected keys".to_owned())),
         };
         self.take(outcome)
     }
@@ -113,22 +113,22 @@ impl Handshake {
         self.client.method
     }
 
-    /// Who the client says that it is.
+    /// The authid of HELLO.
     pub fn authid(&self) -> Option<&str> {
         self.client.authid.as_deref()
     }
 
-    /// Bytes of what is kept of HELLO, about.
+    /// Approximate size in bytes of the stored HELLO.
     pub fn bytes(&self) -> usize {
         self.client.bytes()
     }
 
-    /// The realm that it asks for.
+    /// The realm of HELLO.
     pub fn realm(&self) -> &str {
         &self.client.realm
     }
 
-    /// The id that was told as the session's.
+    /// The session id that the client has been sent.
     pub fn session(&self) -> u64 {
         self.client.given.session()
     }

@@ -1,4 +1,4 @@
-//! What HELLO says about who somebody is.
+//! The parts of HELLO that concern authentication.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crosstie_wamp::{Dict, Value};
 /// The part of a HELLO that authentication reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Hello<'h> {
-    /// Empty where the client leaves it to the router.
+    /// Empty if the client leaves the realm to the router.
     pub realm: &'h str,
     /// In the client's order.
     pub authmethods: &'h [Value],
@@ -16,7 +16,7 @@ pub struct Hello<'h> {
     pub authextra: Option<&'h Dict>,
 }
 
-/// A HELLO in which something that is about authentication is not what it must be.
+/// A HELLO with an authentication option of the wrong type or value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     key: &'static str,
@@ -30,7 +30,7 @@ impl Malformed {
 }
 
 impl<'h> Hello<'h> {
-    /// Reads `HELLO.Details`. Null counts as not said.
+    /// Reads `HELLO.Details`. Null counts as absent.
     pub fn read(realm: &'h str, details: &'h Dict) -> Result<Self, Malformed> {
         let find = |key: &str| {
             let found = details.iter().find(|(name, _)| name == key);

@@ -1,6 +1,6 @@
 //! Bytes as hexadecimal digits.
 
-/// The bytes of twice as many digits, in either case; `None` for anything else.
+/// Decodes twice as many digits, in either case; `None` for anything else.
 pub(super) fn decode<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * BYTES {
@@ -13,7 +13,7 @@ pub(super) fn decode<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     Some(bytes)
 }
 
-/// The same, of any length.
+/// Decodes a text of any length.
 pub(super) fn decode_all(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {

@@ -1,16 +1,16 @@
-//! The methods by their names.
+//! The authentication methods by name.
 
 use std::fmt;
 
-/// A method by which a session says who it is.
+/// An authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Anonymous,
     Ticket,
     WampCra,
-    /// SCRAM as Crossbar.io and Autobahn name it.
+    /// SCRAM under Crossbar.io's and Autobahn's name.
     Scram,
-    /// SCRAM as the specification names it.
+    /// SCRAM under the specification's name.
     WampScram,
     Cryptosign,
     /// A JSON Web Token.
@@ -36,7 +36,7 @@ impl Method {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// As HELLO and WELCOME have it.
+    /// As in HELLO and WELCOME.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anonymous => "anonymous",

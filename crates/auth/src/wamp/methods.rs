@@ -1,4 +1,4 @@
-//! The methods of a transport, as they are configured.
+//! The configured methods of a transport.
 
 use super::client::Client;
 use super::next::Outcome;
@@ -7,7 +7,7 @@ use super::{
     Refusal, Scram, Ticket, Tls, WampCra,
 };
 
-/// Everything that a transport takes. A method that is not there is not taken.
+/// The methods that a transport accepts. An absent method is not accepted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Methods {
     pub anonymous: Option<Anonymous>,
@@ -17,12 +17,12 @@ pub struct Methods {
     pub cryptosign: Option<Cryptosign>,
     pub jwt: Option<Jwt>,
     pub tls: Option<Tls>,
-    /// Whether those are known again that have logged in by another one.
+    /// Whether clients that logged in by another method are recognized by their cookie.
     pub cookie: bool,
     /// Whether the sessions of a principal end when its entry in its file is removed or changed.
     pub ends_revoked: bool,
     pub error_texts: ErrorTexts,
-    /// Where principals are that have not been read.
+    /// Files of principals that have not been read yet.
     pub files: Vec<PrincipalsFile>,
 }
 
@@ -40,12 +40,12 @@ impl Methods {
         }
     }
 
-    /// Whether nothing is configured that lets anybody in.
+    /// Whether no method is configured.
     pub fn is_empty(&self) -> bool {
         !self.cookie && !Method::ALL.into_iter().any(|method| self.has(method))
     }
 
-    /// The procedures that it calls.
+    /// The authenticators of all methods.
     pub fn authenticators(&self) -> impl Iterator<Item = &Authenticator> {
         let anonymous = self.anonymous.as_ref().and_then(Anonymous::authenticator);
         let ticket = self.ticket.as_ref().and_then(Ticket::authenticator);
@@ -57,7 +57,7 @@ impl Methods {
         all.into_iter().flatten()
     }
 
-    /// The roles that the configuration gives to who has proven something.
+    /// The roles that the configuration assigns to authenticated clients.
     pub fn roles(&self) -> impl Iterator<Item = (Method, &str)> {
         let ticket = self.ticket.iter().flat_map(Ticket::roles);
         let wampcra = self.wampcra.iter().flat_map(WampCra::roles);
@@ -102,7 +102,11 @@ impl Methods {
             Method::Jwt => self.jwt.as_ref().map(Jwt::begin),
             Method::Tls => self.tls.as_ref().map(|tls| tls.begin(client, channel)),
         };
-        let nobody = || Err(Refusal::of_authenticator("there is none".to_owned()));
-        begun.unwrap_or_else(nobody)
+        let unconfigured = || {
+            Err(Refusal::of_authenticator(
+                "the method is not configured".to_owned(),
+            ))
+        };
+        begun.unwrap_or_else(unconfigured)
     }
 }

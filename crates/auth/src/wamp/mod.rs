@@ -1,18 +1,18 @@
-//! WAMP's methods of authentication (advanced profile, "Authentication"), with what Crossbar.io has beside them.
+//! WAMP's authentication methods (advanced profile, "Authentication"), with Crossbar.io's additional ones.
 //!
 //! ```text
 //! Methods, Hello, Given, Channel ─▶ Handshake::begin ─▶ Step
-//! AUTHENTICATE          ─▶ Handshake::handle_authenticate ─▶ Step
-//! an authenticator said ─▶ Handshake::handle_answer ─▶ Step
-//! a key was derived     ─▶ Handshake::handle_key ─▶ Step
-//! keys were fetched     ─▶ Handshake::handle_keys ─▶ Step
+//! AUTHENTICATE              ─▶ Handshake::handle_authenticate ─▶ Step
+//! an authenticator answered ─▶ Handshake::handle_answer ─▶ Step
+//! a key was derived         ─▶ Handshake::handle_key ─▶ Step
+//! keys were fetched         ─▶ Handshake::handle_keys ─▶ Step
 //!
-//! Step: Accept(Principal)   WELCOME, if there is such a realm and it has the role
-//!       Challenge           CHALLENGE, and the next input is AUTHENTICATE
-//!       Call                an authenticator is to be called, and the next input is what it says
-//!       Derive              a key is to be derived, on a thread that may take its time
-//!       Fetch               the keys of tokens' issuer are to be fetched
-//!       Refuse(Refusal)     ABORT
+//! Step: Accept(Principal)   send WELCOME, if the realm exists and has the role
+//!       Challenge           send CHALLENGE; the next input is AUTHENTICATE
+//!       Call                call an authenticator; the next input is its answer
+//!       Derive              derive a key, on a thread that may block
+//!       Fetch               fetch the keys of the tokens' issuer
+//!       Refuse(Refusal)     send ABORT
 //! ```
 
 mod anonymous;

@@ -1,4 +1,4 @@
-//! What follows from an input of a handshake, and who goes on with the one after it.
+//! The continuation of a handshake: the step that follows an input, and the handler of the next input.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::jwt::Jwks;
 use super::wampcra::Key;
 use super::{Authenticator, Call, Derivation, Principal, Refusal};
 
-/// What a method's part of a handshake comes to with one input.
+/// The outcome of one input in a method's part of a handshake.
 pub(super) type Outcome = Result<Next, Refusal>;
 
-/// What is to be done next. All that is yet to come has in it what is done with the input that it leads to.
+/// The next step. Each pending step carries the handler of the input that it leads to.
 pub(super) enum Next {
     Accept(Box<Principal>),
     Challenge { extra: Dict, then: AtAuthenticate },
@@ -40,7 +40,7 @@ impl Next {
         Self::Accept(Box::new(principal))
     }
 
-    /// CHALLENGE goes out, and `then` is given AUTHENTICATE.
+    /// Sends CHALLENGE; `then` handles AUTHENTICATE.
     pub(super) fn challenge(
         extra: Dict,
         then: impl for<'a> FnOnce(&mut Client, Authenticate<'a>) -> Outcome + Send + 'static,
@@ -51,7 +51,7 @@ impl Next {
         }
     }
 
-    /// An authenticator is called, and `then` is given what it has answered with.
+    /// Calls an authenticator; `then` handles its answer.
     pub(super) fn call(
         call: Call,
         then: impl FnOnce(&mut Client, Value) -> Outcome + Send + 'static,
@@ -62,7 +62,7 @@ impl Next {
         }
     }
 
-    /// An authenticator is called that says all there is to say about the client.
+    /// Calls an authenticator whose answer alone decides on the client.
     pub(super) fn ask(
         client: &Client,
         authenticator: &Authenticator,
@@ -77,7 +77,7 @@ impl Next {
         })
     }
 
-    /// A key is derived, and given to `then`.
+    /// Derives a key for `then`.
     pub(super) fn derive(
         derivation: Derivation,
         then: impl FnOnce(&mut Client, Key) -> Outcome + Send + 'static,
@@ -88,7 +88,7 @@ impl Next {
         }
     }
 
-    /// The issuer's keys are fetched, unless they were just now, and given to `then`.
+    /// Fetches the issuer's keys for `then`, unless they were fetched just now.
     pub(super) fn fetch(
         then: impl FnOnce(&mut Client, Arc<Jwks>) -> Outcome + Send + 'static,
     ) -> Self {

@@ -1,4 +1,4 @@
-//! Who a session is, as its handshake has found.
+//! The principal of a session, as its handshake determines it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crosstie_wamp::Dict;
 
 use super::Method;
 
-/// Who a session is and where it goes, before anybody has looked whether there is such a realm.
+/// The principal and realm of a session. The realm may not exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Principal {
     pub realm: String,
@@ -14,11 +14,11 @@ pub struct Principal {
     pub authrole: Arc<str>,
     pub authmethod: Method,
     pub authprovider: Provider,
-    /// What it is told as `authextra`.
+    /// The `authextra` of its WELCOME.
     pub authextra: Dict,
 }
 
-/// Who has said who the session is.
+/// The source of a session's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// The configuration.
@@ -35,7 +35,7 @@ impl Provider {
     /// In the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Static, Self::Dynamic, Self::Function, Self::Cookie];
 
-    /// As WELCOME has it.
+    /// As in WELCOME.
     pub fn name(self) -> &'static str {
         match self {
             Self::Static => "static",

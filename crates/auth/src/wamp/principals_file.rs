@@ -1,8 +1,8 @@
-//! Principals that stand in a file of their own.
+//! Principals in a file of their own.
 
 use super::Method;
 
-/// Where the principals of a method are, who are to be put into [`Methods`](super::Methods) by whoever reads files.
+/// The file of a method's principals. The configuration's loader reads it into [`Methods`](super::Methods).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrincipalsFile {
     pub method: Method,

@@ -1,8 +1,8 @@
-//! Why somebody is not let in: what is said to the client, and what to the operator.
+//! The reason for a refusal: a text for the client, a cause for the operator.
 
 use std::borrow::Cow;
 
-/// An ABORT, and its cause.
+/// An ABORT and its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// A URI.
@@ -12,57 +12,57 @@ pub struct Refusal {
     pub cause: Cause,
 }
 
-/// What a client is told of why it is not let in.
+/// The kind of error texts that clients get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorTexts {
-    /// The same whether there is such a principal or not.
+    /// The same whether the principal exists or not.
     #[default]
     Neutral,
-    /// Crossbar.io's words, by which anybody can find out who there is.
+    /// Crossbar.io's texts, from which any client can find out which principals exist.
     Crossbar,
 }
 
-/// Why, for the operator alone: a client must not learn which principals there are.
+/// The cause of a refusal, for the operator alone: a client must not learn which principals exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No method that it offers is configured.
+    /// None of the client's methods is configured.
     NoMethod,
-    /// It does not say who it is.
+    /// The client sends no authid.
     NoAuthid,
-    /// The authid is nobody's.
+    /// No principal has the authid.
     UnknownPrincipal,
     WrongTicket,
     WrongSignature,
-    /// The key is nobody's, or not the principal's.
+    /// No principal has the key, or not the one of the authid.
     UnknownKey,
-    /// It has shown no certificate.
+    /// The client sent no certificate.
     NoCertificate,
-    /// Its certificate is nobody's.
+    /// No principal has the certificate.
     UnknownCertificate,
-    /// Several principals have the key or the certificate, and the client does not say which it is.
+    /// Several principals have the key or the certificate, and the client does not name one of them.
     AmbiguousKey,
     /// The channel has no id of the kind that the client asks for.
     NoChannelBinding,
-    /// A token that is none, or by an algorithm that is not taken.
+    /// A malformed token, or one with an algorithm that is not accepted.
     MalformedToken,
     ExpiredToken,
-    /// A token whose time has not come.
+    /// A token that is not valid yet.
     EarlyToken,
-    /// A token of another issuer, for others, or without what it has to say.
+    /// A token of another issuer, for another audience, or without a required claim.
     WrongClaims,
-    /// What it says in HELLO for its method is not what the method needs.
+    /// The options in HELLO are not what the method needs.
     MalformedExtra,
-    /// The authenticator has answered with an error.
+    /// The authenticator answered with an error.
     AuthenticatorDenied,
-    /// The authenticator could not be called, did not answer, or answered with nonsense.
+    /// The authenticator could not be called, did not answer, or sent a malformed answer.
     AuthenticatorFailed,
-    /// Such sessions may not join that realm.
+    /// Sessions without credentials may not join that realm.
     RealmNotAllowed,
     NoSuchRealm,
     NoSuchRole,
-    /// As many of its origin or for its authid have failed as may at a time.
+    /// The origin or the authid has the maximum number of failed logins whose answers are delayed.
     TooManyFailures,
-    /// It has not answered CHALLENGE in time.
+    /// The client did not answer CHALLENGE in time.
     ChallengeTimeout,
 }
 
@@ -92,7 +92,7 @@ impl Cause {
         Self::ChallengeTimeout,
     ];
 
-    /// As logs and metrics have it.
+    /// As in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoMethod => "no_method",
@@ -120,7 +120,7 @@ impl Cause {
         }
     }
 
-    /// Whether it may be one of many guesses, each of which makes the next answers come later.
+    /// Whether the attempt may be a guess; guesses delay the answers to further ones.
     pub fn is_guess(self) -> bool {
         matches!(
             self,
@@ -140,7 +140,7 @@ pub(super) const NOT_AUTHORIZED: &str = "wamp.error.not_authorized";
 pub(super) const AUTHENTICATION_FAILED: &str = "wamp.error.authentication_failed";
 pub(super) const NO_SUCH_ROLE: &str = "wamp.error.no_such_role";
 
-/// What is said of credentials whatever is wrong with them.
+/// The text for wrong credentials of any kind.
 const NOT_VALID: &str = "the authid or its credentials are not valid";
 
 impl Refusal {
@@ -152,18 +152,18 @@ impl Refusal {
         }
     }
 
-    /// Of credentials, in words that say nothing about who there is; or in others.
+    /// The refusal of credentials, with a text that does not reveal which principals exist, or with another one.
     pub(super) fn of_credentials(cause: Cause, in_other_words: Option<String>) -> Self {
         let text = in_other_words.unwrap_or_else(|| NOT_VALID.to_owned());
         Self::new(NOT_AUTHORIZED, text, cause)
     }
 
-    /// Of a principal whose credentials were right when its handshake began, and are not any more.
+    /// The refusal of a principal that was removed or changed during its handshake.
     pub fn revoked() -> Self {
         Self::of_credentials(Cause::UnknownPrincipal, None)
     }
 
-    /// An authenticator that did not do its work.
+    /// The refusal of a client because its authenticator failed.
     pub(super) fn of_authenticator(text: String) -> Self {
         Self::new(AUTHENTICATION_FAILED, text, Cause::AuthenticatorFailed)
     }

@@ -1,37 +1,36 @@
-//! What HELLO says about a session that is to be resumed, or to be resumable (a draft of the specification's that it does
-//! not have any more; Autobahn's keys).
+//! The options of HELLO for resumable sessions (a draft that the specification has dropped; Autobahn's keys).
 
 use crosstie_wamp::{Dict, SessionId, Value};
 use subtle::ConstantTimeEq as _;
 
 use super::hello::Malformed;
 
-/// By which a client shows that a session was its own.
+/// The token by which a client proves that a session was its own.
 #[derive(Clone, Copy)]
 pub struct ResumeToken([u8; Self::BYTES]);
 
-/// A HELLO's wish.
+/// The resumption options of a HELLO.
 #[derive(Clone, Copy)]
 pub struct Resumption {
-    /// The session that it begins may be resumed.
+    /// Whether the new session may be resumed.
     pub is_resumable: bool,
-    /// The session that it wants to go on with.
+    /// The session to resume.
     pub session: Option<SessionId>,
-    /// What it shows for that, if that is a token.
+    /// The client's token for it, unless malformed.
     pub token: Option<ResumeToken>,
 }
 
 impl ResumeToken {
     pub const BYTES: usize = 32;
 
-    /// The token that these bytes of the system's randomness are.
+    /// The token made of these random bytes.
     pub fn new(chance: [u8; Self::BYTES]) -> Self {
         Self(chance)
     }
 
     fn read(text: &str) -> Option<Self> {
         let digits = text.as_bytes().as_chunks::<2>().0;
-        // A sign before a digit would be a number, too.
+        // `from_str_radix` would accept a sign before a digit.
         let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex || text.len() != 2 * Self::BYTES {
             return None;
@@ -43,24 +42,24 @@ impl ResumeToken {
         Some(Self(bytes))
     }
 
-    /// As WELCOME has it.
+    /// As in WELCOME.
     pub fn text(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The bytes, to be kept with the session.
+    /// The bytes that are stored with the session.
     pub fn bytes(&self) -> [u8; Self::BYTES] {
         self.0
     }
 
-    /// Whether it is that one; it takes as long if it is not.
+    /// Compares in constant time.
     pub fn is(&self, kept: &[u8; Self::BYTES]) -> bool {
         self.0.ct_eq(kept).into()
     }
 }
 
 impl Resumption {
-    /// Reads `HELLO.Details`; `None` where nothing of it is said. Null counts as not said.
+    /// Reads `HELLO.Details`; `None` without resumption options. Null counts as absent.
     pub fn read(details: &Dict) -> Result<Option<Self>, Malformed> {
         let find = |key: &str| {
             let found = details.iter().find(|(name, _)| name == key);

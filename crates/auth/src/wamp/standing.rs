@@ -1,11 +1,11 @@
-//! Whether a remembered login still holds: only as long as the configuration has the principal with the same
-//! credentials and role.
+//! Validity of remembered logins: one holds as long as the configuration has the principal with the same credentials
+//! and role.
 
 use super::cookie::{Remembered, Stamp};
 use super::{Cryptosign, Method, Methods, Scram, Ticket, Tls, WampCra};
 use crate::wamp::mac::hmac;
 
-/// Whether the configuration has a principal, with its stamp.
+/// The state of a principal in the configuration.
 enum Standing {
     /// An authenticator or an issuer vouches for principals.
     Elsewhere,
@@ -14,7 +14,7 @@ enum Standing {
 }
 
 impl Methods {
-    /// The stamp of a principal that stands in the configuration or in a file of it.
+    /// The stamp of a principal of the configuration or one of its files.
     pub fn stamp(&self, method: Method, authid: &str) -> Option<Stamp> {
         match self.standing(method, authid) {
             Standing::Known(stamp) => Some(stamp),
@@ -22,7 +22,7 @@ impl Methods {
         }
     }
 
-    /// Whether a principal that has logged in may be known again. A login of before stamps were kept has none.
+    /// Whether a remembered login is still valid. A login from before stamps were stored has none.
     pub fn vouches_for(&self, who: &Remembered) -> bool {
         self.has(who.authmethod)
             && match self.standing(who.authmethod, &who.authid) {
@@ -32,11 +32,11 @@ impl Methods {
             }
     }
 
-    /// The principals that `newer` does not have, or has with other credentials or another role.
+    /// The principals that `newer` lacks, or has with other credentials or another role.
     pub fn revoked_by(&self, newer: &Self) -> Vec<(Method, String)> {
         let mut revoked = Vec::new();
         for method in Method::ALL {
-            // Two names of one method have the same principals, and sessions of either.
+            // Methods with two names share their principals; sessions have either name.
             for authid in self.authids(method) {
                 if self.stamp(method, authid) != newer.stamp(method, authid) {
                     revoked.push((method, authid.to_owned()));
@@ -99,7 +99,7 @@ impl Methods {
     }
 }
 
-/// The principals of a method that stand in the configuration.
+/// The configured principals of a method.
 enum Statics<'m> {
     Ticket(&'m super::Tickets),
     WampCra(&'m super::Users),

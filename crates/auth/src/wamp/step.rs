@@ -1,4 +1,4 @@
-//! What a handshake asks for.
+//! The outputs of a handshake.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crosstie_wamp::Dict;
 
 use super::{Authenticator, Derivation, Method, Principal, Refusal};
 
-/// What is to be done next.
+/// The next step.
 #[derive(Debug)]
 pub enum Step {
     Accept(Box<Principal>),
@@ -16,23 +16,23 @@ pub enum Step {
     },
     Call(Box<Call>),
     Derive(Box<Derivation>),
-    /// The keys of tokens' issuer are to be fetched, if they were not just now.
+    /// Fetch the keys of the tokens' issuer, unless they were fetched just now.
     Fetch,
     Refuse(Refusal),
 }
 
-/// An authenticator to be called, with its three arguments.
+/// The call of an authenticator, with its three arguments.
 #[derive(Clone, PartialEq)]
 pub struct Call {
     pub authenticator: Authenticator,
-    /// Empty where the client leaves it to the router.
+    /// Empty if the client leaves the realm to the router.
     pub realm: String,
     pub authid: Option<String>,
-    /// Without `transport`, which nobody here knows.
+    /// Without `transport`, which this crate does not know.
     pub details: Dict,
 }
 
-/// Without the details, a ticket among them.
+/// Omits the details, which may hold a ticket.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { realm, authid, .. } = self;

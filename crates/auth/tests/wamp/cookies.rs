@@ -1,4 +1,4 @@
-//! Cookies: how many are kept, for how long, and their lines in a file.
+//! Cookies: their number, their lifetime, and their lines in a file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn texts(cookies: &Cookies) -> Vec<&str> {
 }
 
 #[test]
-fn the_oldest_goes() {
+fn the_oldest_is_evicted() {
     let mut cookies = Cookies::new(3);
     let mut gone = Vec::new();
     for (text, authid) in [
@@ -47,7 +47,7 @@ fn the_oldest_goes() {
     ] {
         cookies.keep(record(text, authid, 0), &mut gone);
     }
-    // Who was remembered anew is the youngest.
+    // A renewed login is the youngest.
     assert_eq!(texts(&cookies), ["c", "a", "d"]);
     assert_eq!(
         gone.iter().map(|r| r.text.as_str()).collect::<Vec<_>>(),
@@ -59,7 +59,7 @@ fn the_oldest_goes() {
 }
 
 #[test]
-fn one_principal_does_not_log_others_out() {
+fn logins_of_one_principal_do_not_evict_others() {
     let mut cookies = Cookies::new(1_000);
     let mut gone = Vec::new();
     cookies.keep(record("anns", "ann", 0), &mut gone);
@@ -100,7 +100,7 @@ fn lines_of_a_file() {
     kept.write(Some(1_403_454_985_449), &mut line);
     assert_eq!(Record::read(&line), Some(("abc".to_owned(), None)));
 
-    // Crossbar.io's, of nobody yet, of somebody, and gone; and what is none.
+    // Crossbar.io's lines: before a login, after one, deleted; and malformed ones.
     let of_crossbar = r#"{"cbtid": "abc", "status": "created", "created": "2014-06-22T16:36:25.448Z", "modified": null, "deleted": null, "max_age": 10, "authid": null, "authrole": null, "authmethod": null, "authrealm": null, "authextra": null}"#;
     let nobody = Some(("abc".to_owned(), None));
     assert_eq!(Record::read(of_crossbar.as_bytes()), nobody);
@@ -120,7 +120,7 @@ fn lines_of_a_file() {
 }
 
 #[test]
-fn who_is_known_again() {
+fn cookies_admit_remembered_logins() {
     let who = record("abc", "joe", 0).who;
     let channel = |remembered| Channel {
         remembered,
@@ -183,7 +183,7 @@ fn a_logout_forgets_a_principal_a_role_or_a_realm() {
     }
 }
 
-/// Those that stand in a configuration, with tickets of that name.
+/// Configured principals with tickets of those names.
 fn tickets(principals: &[(&str, &str, Option<&str>)]) -> Methods {
     let mut tickets = Tickets::default();
     for (authid, ticket, role) in principals {

@@ -10,7 +10,7 @@ use crosstie_auth::wamp::{
 
 use crate::script::{GIVEN, bytes, check, check_over, key};
 
-/// Of the specification, "Test Vectors": what identifies the channel, a private key, a challenge and its signature.
+/// The specification's "Test Vectors": a channel id, a private key, a challenge and its signature.
 const VECTORS: &str = "
 - 4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804510 ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff b32675b221f08593213737bef8240e7c15228b07028e19595294678c90d11c0cae80a357331bfc5cc9fb71081464e6e75013517c2cf067ad566a6b7b728e5d03ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff
 - d511fe78e23934b3dadb52fcd022974b80bd92bccc7c5cf404e46cc0a8a2f5cd b26c1f87c13fc1da14997f1b5a71995dff8fbe0a62fae8473c7bdbd05bfb607d d4209ad10d5aff6bfbc009d7e924795de138a63515efc7afc6b01b7fe5201372190374886a70207b042294af5bd64ce725cd8dceb344e6d11c09d1aaaf4d660fb26c1f87c13fc1da14997f1b5a71995dff8fbe0a62fae8473c7bdbd05bfb607d
@@ -24,7 +24,7 @@ const JOE: &str = "4d57d97a68f555696620a6d849c0ce582568518d729eb753dc7c732de2804
 const JOES_KEY: &str = "1adfc8bfe1d35616e64dffbd900096f23b066f914c8c2ffbb66f6075b96e116d";
 const ANN: &str = "d511fe78e23934b3dadb52fcd022974b80bd92bccc7c5cf404e46cc0a8a2f5cd";
 const STRANGER: &str = "6e1fde9cf9e2359a87420b65a87dc0c66136e66945196ba2475990d8a0c3a25b";
-/// The key of several.
+/// A key that several principals share.
 const SHARED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 const CHANNEL: &str = "62e935ae755f3d48f80d4d59f6121358c435722a67e859cc0caa8b539027f2ff";
 
@@ -87,7 +87,7 @@ fn refused(cause: &str, text: &str) -> String {
     format!("< refuse wamp.error.not_authorized ({cause}): {text}")
 }
 
-/// Each signature is made as it stands there, and lets somebody in who is asked that challenge.
+/// Each signature is reproduced exactly, and admits a client that was sent that challenge.
 #[test]
 fn the_vectors_of_the_specification() {
     let rows = VECTORS.lines().filter(|line| !line.is_empty());
@@ -139,7 +139,7 @@ fn the_vectors_of_the_specification() {
 }
 
 #[test]
-fn who_has_a_key_of_the_configuration() {
+fn configured_keys_admit_their_principals() {
     let methods = methods(ErrorTexts::Neutral);
     for (words, seed, outcome) in [
         (
@@ -173,9 +173,9 @@ fn who_has_a_key_of_the_configuration() {
     }
 }
 
-/// What is kept of who has logged in changes neither who comes in nor whose configuration is the same.
+/// The cache of decoded points changes neither the outcome of a login nor the equality of configurations.
 #[test]
-fn who_has_a_key_has_it_again() {
+fn cached_points_change_nothing() {
     let used = methods(ErrorTexts::Neutral);
     let hello = hello("authid=joe", &pubkey(JOE));
     let joined = "< accept realm1 joe user cryptosign static {}";
@@ -195,9 +195,10 @@ fn who_has_a_key_has_it_again() {
     assert_eq!(used, methods(ErrorTexts::Neutral));
 }
 
-/// Nobody learns before the last step, nor from its text, which principals and keys there are.
+/// A refused client learns only at the last step, and not from its text, that it is refused; never which principals and
+/// keys exist.
 #[test]
-fn who_is_not_let_in_is_asked_as_everybody_is() {
+fn refused_clients_are_challenged_like_others() {
     let methods = methods(ErrorTexts::Neutral);
     for (words, seed, proof, cause, text) in [
         ("authid=zed", JOE, JOE, "unknown_principal", NOT_VALID),
@@ -284,12 +285,11 @@ fn crossbars_words() {
 }
 
 #[test]
-fn hello_that_is_not_what_the_method_needs() {
+fn malformed_extras_of_hello() {
     let methods = methods(ErrorTexts::Neutral);
     let digits = "expected 64 hexadecimal digits";
-    let small = "no key of anybody's: everybody can sign for it (a point of small order)";
-    let certificates =
-        "certificates of Ethereum are not looked at here, a client is known by its key";
+    let small = "not usable as a key: signatures for it need no secret (a point of small order)";
+    let certificates = "Ethereum certificates are not supported, a client is identified by its key";
     let joe = pubkey(JOE);
     for (extra, key, text) in [
         (
@@ -350,10 +350,10 @@ fn hello_that_is_not_what_the_method_needs() {
 }
 
 #[test]
-fn authenticate_that_is_no_proof() {
+fn malformed_and_wrong_signatures() {
     let methods = methods(ErrorTexts::Neutral);
-    let digits = "expected 192 hexadecimal digits, of the signature and of what is signed";
-    let other = "what is signed is not the challenge, together with the channel's id where that was asked for";
+    let digits = "expected 192 hexadecimal digits, the signature and then the signed message";
+    let other = "the signed message is not the challenge, combined with the channel's id if one was requested";
     let joe = key(JOE);
     let good = joe.sign(&[7; 32]);
     let replayed = joe.sign(&[8; 32]);
@@ -381,7 +381,7 @@ fn authenticate_that_is_no_proof() {
             &methods,
             &format!("{hello}{CHALLENGE}> authenticate {proof}\n{refused}"),
         );
-        // What is wrong with it is said whoever it is.
+        // Malformed signatures get the same text for known and unknown principals.
         let unknown = hello.replace("authid=joe", "authid=zed");
         check(
             &methods,
@@ -398,7 +398,7 @@ fn authenticate_that_is_no_proof() {
     );
 }
 
-/// The same signature with the order of the group added to its second half, which fits the equation as well.
+/// The same signature with the order of the group added to its second half, which satisfies the equation as well.
 fn malleable(signature: &str) -> String {
     const ORDER: &str = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
     let (order, scalar) = (bytes(ORDER), bytes(&signature[64..]));
@@ -413,9 +413,9 @@ fn malleable(signature: &str) -> String {
     signature[..64].to_owned() + &digits
 }
 
-/// Everybody can sign for such a key: for a configuration that has one nobody must.
+/// Signatures for such a key need no secret, so configurations must not contain one.
 #[test]
-fn points_of_small_order_are_nobodys_keys() {
+fn points_of_small_order_are_refused() {
     for (digits, is_key) in [
         (JOES_KEY, true),
         (
@@ -486,11 +486,11 @@ fn channels() -> [Channel<'static>; 3] {
 }
 
 #[test]
-fn a_channel_that_has_no_such_id() {
+fn channels_without_the_requested_id() {
     let methods = methods(ErrorTexts::Neutral);
     let [plain, tls12, tls13] = channels();
-    let unique = "channel binding \"tls-unique\" requested, which TLS 1.3 does not have (RFC 9266), and of TLS 1.2 \
-                  the router's TLS library does not give it: ask for \"tls-exporter\" over TLS 1.3";
+    let unique = "channel binding \"tls-unique\" requested, which TLS 1.3 lacks (RFC 9266) and the \
+                  router's TLS library does not support for TLS 1.2: ask for \"tls-exporter\" over TLS 1.3";
     for (over, kind, text) in [
         (
             plain,
@@ -505,7 +505,7 @@ fn a_channel_that_has_no_such_id() {
         (
             tls12,
             "tls-exporter",
-            "channel binding \"tls-exporter\" requested, which the router has of connections over TLS 1.3 only",
+            "channel binding \"tls-exporter\" requested, which the router supports over TLS 1.3 only",
         ),
         (tls12, "tls-unique", unique),
         (tls13, "tls-unique", unique),
@@ -541,8 +541,8 @@ fn the_id_of_a_channel() {
         tls13,
         &format!("{asked}> sign25519 {JOE} {CHANNEL}\n{accepted}"),
     );
-    // Whoever sits between has another channel on each side, and what it passes on is of the other.
-    let other = "what is signed is not the challenge, together with the channel's id where that was asked for";
+    // A man in the middle has another channel on each side, so a forwarded signature is of the wrong channel.
+    let other = "the signed message is not the challenge, combined with the channel's id if one was requested";
     let refused = refused(
         "wrong_signature",
         &format!("AUTHENTICATE.Signature: {other}"),
@@ -561,7 +561,7 @@ fn the_id_of_a_channel() {
     );
 }
 
-/// What the router signs is what the client asked for, together with the channel's id.
+/// The router signs the client's challenge together with the channel's id.
 #[test]
 fn the_routers_own_proof() {
     let own = Arc::new(key(ANN));
@@ -591,7 +591,7 @@ fn the_routers_own_proof() {
 }
 
 #[test]
-fn a_key_that_a_procedure_knows() {
+fn a_key_from_an_authenticator() {
     let extra = pubkey(JOE);
     let ask = format!(
         "{}< call com.auth in realm1 by trusted: realm1 None {{\"session\":1978051601041160,\"authmethod\":\"cryptosign\",\"authextra\":{{{extra}}},\"authid\":null,\"authrole\":null}}\n",

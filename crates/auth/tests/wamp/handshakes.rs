@@ -169,9 +169,9 @@ fn a_signature() {
     );
 }
 
-/// An unknown authid is challenged as one of the users would be, and each time alike.
+/// An unknown authid gets a user's kind of challenge, the same one each time.
 #[test]
-fn who_is_unknown_is_challenged() {
+fn unknown_authids_are_challenged() {
     let mut users = Users::default();
     for authid in ["a", "b", "c"] {
         let secret = Secret::new(authid, Some(salted())).expect("is within bounds");
@@ -195,7 +195,7 @@ fn who_is_unknown_is_challenged() {
     );
 }
 
-/// Its keys, their order and its blanks are Crossbar.io's.
+/// The keys, their order and the blanks are Crossbar.io's.
 #[test]
 fn the_text_that_is_signed() {
     let mut users = Users::default();
@@ -246,7 +246,7 @@ fn crossbars_words() {
 }
 
 #[test]
-fn a_ticket_that_a_procedure_judges() {
+fn a_ticket_for_an_authenticator() {
     let methods = Methods {
         ticket: Some(Ticket::Dynamic(Authenticator {
             realm: Some("auth".into()),
@@ -309,7 +309,7 @@ fn a_ticket_that_a_procedure_judges() {
 }
 
 #[test]
-fn a_secret_that_a_procedure_knows() {
+fn a_secret_from_an_authenticator() {
     let methods = Methods {
         wampcra: Some(WampCra::Dynamic(Authenticator {
             default_role: Some("member".into()),
@@ -352,7 +352,7 @@ fn a_secret_that_a_procedure_knows() {
 }
 
 #[test]
-fn an_anonymous_session_that_a_procedure_names() {
+fn an_anonymous_session_named_by_an_authenticator() {
     let methods = Methods {
         anonymous: Some(Anonymous::Dynamic(authenticator())),
         ..Methods::default()

@@ -1,5 +1,5 @@
-//! Tokens: made with Python's `cryptography`, in `tokens.txt`. Its first line is the set of keys; then each case is a
-//! name, a token, and what comes of it at 2014-06-22T16:36:25Z.
+//! Tokens, made with Python's `cryptography`, in `tokens.txt`. Its first line is the set of keys; each case after it is
+//! a name, a token, and the outcome at 2014-06-22T16:36:25Z.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,9 +49,9 @@ fn tokens() {
     }
 }
 
-/// Of the client's own authid and of the algorithms that are taken.
+/// HELLO with another authid, and algorithms that are not accepted.
 #[test]
-fn what_a_token_is_not_enough_for() {
+fn valid_tokens_that_do_not_suffice() {
     let token = TOKENS.split("\n# EdDSA\n").nth(1).expect("a token");
     let token = token.lines().next().expect("a token");
     let refused = "refuse wamp.error.not_authorized";
@@ -87,9 +87,9 @@ fn what_a_token_is_not_enough_for() {
     );
 }
 
-/// Of an issuer that publishes its keys at a URL: a key that is not known is asked for once.
+/// An issuer that publishes its keys at a URL: an unknown key triggers one fetch.
 #[test]
-fn a_key_that_may_be_new() {
+fn unknown_keys_trigger_one_fetch() {
     let all = TOKENS.lines().next().expect("the keys");
     let other = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"other","x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}"#;
     let mut methods = methods(&Algorithm::ALL);
@@ -125,7 +125,7 @@ fn a_key_that_may_be_new() {
              > keys {other}
              < {refused} (unknown_key): {words}
              > keys {all}
-             < refuse wamp.error.authentication_failed (authenticator_failed): no keys were asked for
+             < refuse wamp.error.authentication_failed (authenticator_failed): unexpected keys
              > hello methods=jwt
              < challenge jwt {{}}
              > authenticate a.b.c
@@ -135,32 +135,29 @@ fn a_key_that_may_be_new() {
 }
 
 #[test]
-fn what_is_no_set_of_keys() {
+fn malformed_key_sets() {
     let rsa = r#"{"kty":"RSA","n":"AQ","e":"AQAB"}"#;
     let many = format!(r#"{{"keys":[{}]}}"#, [rsa; 257].join(","));
     for (text, expected) in [
         ("", "expected JSON"),
         ("[]", "expected an object with a list \"keys\""),
         (r#"{"keys":{}}"#, "expected an object with a list \"keys\""),
-        (
-            r#"{"keys":[5]}"#,
-            "key 1: \"kty\" is missing or not what it must be",
-        ),
+        (r#"{"keys":[5]}"#, "key 1: \"kty\" is missing or malformed"),
         (
             r#"{"keys":[{"kty":"RSA","n":"AQ"}]}"#,
-            "key 1: \"e\" is missing or not what it must be",
+            "key 1: \"e\" is missing or malformed",
         ),
         (
             r#"{"keys":[{"kty":"EC","crv":"P-256","x":"AQ","y":"AQ"}]}"#,
-            "key 1: \"x\" is missing or not what it must be",
+            "key 1: \"x\" is missing or malformed",
         ),
         (
             r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"?"}]}"#,
-            "key 1: \"x\" is missing or not what it must be",
+            "key 1: \"x\" is missing or malformed",
         ),
         (
             r#"{"keys":[{"kty":"oct","k":"AQ"}]}"#,
-            "no key of it can be used: expected RSA, EC with P-256 or P-384, or OKP with Ed25519, for signatures",
+            "none of its keys can be used: expected RSA, EC with P-256 or P-384, or OKP with Ed25519, for signatures",
         ),
         (&many, "expected at most 256 keys"),
     ] {

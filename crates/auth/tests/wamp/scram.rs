@@ -1,4 +1,4 @@
-//! SCRAM: what others have computed, and its handshakes.
+//! SCRAM: vectors computed by other implementations, and handshakes.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Each row: a function in a reading, the two keys, the proof and what the router answers with.
+/// Each row: a function and encoding, the two keys, the proof, and the router's answer.
 #[test]
 fn keys_and_proofs() {
     let message = |binding| AuthMessage {
@@ -86,7 +86,7 @@ fn keys_and_proofs() {
     }
 }
 
-/// Autobahn takes the hash's text for the hash.
+/// Autobahn uses the hash's text as the hash.
 #[test]
 fn a_hash_as_text() {
     let text = SaltedPassword::new("SX/wXDsmF32HXWm8TtlJutZJsQKdcOP1uLnjGHdSEOY");
@@ -125,12 +125,12 @@ fn passwords_in_the_form_of_saslprep() {
         memory_kib: None,
     };
     let derive = |password| kdf.derive(password, SALT, Reading::Specification);
-    // A soft hyphen is mapped to nothing, a Roman nine to two letters (RFC 4013, section 3).
+    // A soft hyphen maps to nothing, a Roman nine to two letters (RFC 4013, section 3).
     assert_eq!(derive("I\u{ad}X"), derive("\u{2168}"));
     assert!(derive("I\u{7}X").is_err());
 }
 
-/// Each row: a function, its iterations and memory, a salt, the first key, and what is wrong; `K` is a key.
+/// Each row: a function, its iterations and memory, a salt, the first key, and the error; `K` is a valid key.
 const CREDENTIALS: &str = r#"
 argon2id-13 1 8 00 K
 argon2id13 1 8 aBcD K
@@ -193,13 +193,13 @@ fn principals() -> Methods {
     }
 }
 
-/// What the script's client says first, by a name of the method.
+/// The script's HELLO, by the name of the method.
 const AUTOBAHN: &str = r#"methods=scram extra={"nonce":"AAECAwQFBgcICQoLDA0ODw=="}"#;
 const SPECIFIED: &str =
     r#"methods=wamp-scram extra={"nonce":"AAECAwQFBgcICQoLDA0ODw==","channel_binding":null}"#;
 const NOT_VALID: &str = "refuse wamp.error.not_authorized (wrong_signature): the authid or its credentials are not valid";
 
-/// Autobahn takes the client's nonce for bytes, the specification for text.
+/// Autobahn reads the client's nonce as bytes, the specification as text.
 #[test]
 fn a_proof() {
     check(
@@ -217,7 +217,7 @@ fn a_proof() {
     );
 }
 
-/// PBKDF2 asks for no memory. Names are normalized, and escaped or not.
+/// PBKDF2 needs no memory. Names are normalized, and escaped or not.
 #[test]
 fn forms_of_names() {
     let methods = principals();
@@ -245,15 +245,15 @@ fn forms_of_names() {
 }
 
 #[test]
-fn what_is_no_proof() {
+fn malformed_and_wrong_proofs() {
     let methods = principals();
     let nonce = "AAECAwQFBgcICQoLDA0ODw==BwcHBwcHBwcHBwcHBwcHBw==";
     let malformed = "refuse wamp.error.not_authorized (malformed_extra): AUTHENTICATE.Extra";
     for (said, outcome) in [
         ("prove specification c=biws wrong", NOT_VALID),
-        // Another reading has other keys.
+        // Another encoding has other keys.
         ("prove autobahn c=biws pw", NOT_VALID),
-        // A client that thinks that it could have been bound to its channel (`y,,`).
+        // A client that supports channel binding and believes that the router does not (`y,,`).
         ("prove specification c=eSws pw", NOT_VALID),
         // The proof of another challenge.
         (
@@ -299,7 +299,7 @@ fn what_is_no_proof() {
 }
 
 #[test]
-fn what_is_no_hello() {
+fn malformed_extras_of_hello() {
     let methods = principals();
     let refuse = "refuse wamp.error.not_authorized";
     let nonce =
@@ -335,9 +335,9 @@ fn what_is_no_hello() {
     );
 }
 
-/// An unknown authid is challenged as one of the principals would be, and each time alike.
+/// An unknown authid gets a principal's kind of challenge, the same one each time.
 #[test]
-fn who_is_unknown_is_challenged() {
+fn unknown_authids_are_challenged() {
     let challenge = r#"challenge scram {"nonce":"AAECAwQFBgcICQoLDA0ODwcHBwcHBwcHBwcHBwcHBwc=","kdf":"argon2id-13","salt":"PNMwr8kP6S+MhbXLfRfqmA==","iterations":1,"memory":8}"#;
     let methods = principals();
     check(
@@ -379,7 +379,7 @@ fn who_is_unknown_is_challenged() {
 }
 
 #[test]
-fn keys_that_a_procedure_knows() {
+fn keys_from_an_authenticator() {
     let authenticator = Authenticator {
         procedure: "com.auth".into(),
         authprovider: crosstie_auth::wamp::Provider::Dynamic,
@@ -444,7 +444,7 @@ fn keys_that_a_procedure_knows() {
     }
 }
 
-/// What an authenticator says of `pw` with PBKDF2.
+/// An authenticator's credential for `pw` with PBKDF2.
 fn credential_digits() -> String {
     let kdf = Kdf {
         function: Function::Pbkdf2,

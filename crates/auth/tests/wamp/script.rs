@@ -1,4 +1,4 @@
-//! A handshake as lines of text: inputs begin with `>`, and what follows from each with `<`.
+//! A handshake as lines of text: inputs begin with `>`, outputs with `<`.
 //!
 //! ```text
 //! > hello authid=joe methods=ticket          HELLO to realm1
@@ -7,10 +7,10 @@
 //! < accept realm1 joe user ticket static {}
 //! ```
 //!
-//! Other inputs: `answer VALUE` and `error URI TEXT`, of an authenticator; `unanswered`; `key`, the one that is
-//! asked for, derived; `keys JWKS`, those that were fetched; `sign KEY`, AUTHENTICATE with a signature of the challenge, `sign25519 SEED [CHANNEL]` with one by
-//! the Ed25519 key of a seed; `prove READING c=BINDING PASSWORD EXTRA`, AUTHENTICATE with a proof of SCRAM, and before it
-//! `name NAME`, its authid in another form. Values are JSON.
+//! Other inputs: `answer VALUE` and `error URI TEXT`, of an authenticator; `unanswered`; `key`, the requested key,
+//! derived; `keys JWKS`, fetched keys; `sign KEY`, AUTHENTICATE with a signature of the challenge, `sign25519 SEED
+//! [CHANNEL]` with one by the Ed25519 key of a seed; `prove READING c=BINDING PASSWORD EXTRA`, AUTHENTICATE with a
+//! proof of SCRAM, and before it `name NAME`, its authid in another encoding. Values are JSON.
 
 use std::fmt::Write as _;
 
@@ -31,12 +31,12 @@ pub(crate) struct Script<'m> {
     channel: Channel<'m>,
     handshake: Option<Box<Handshake>>,
     challenge: String,
-    /// The authid as the client has it.
+    /// The authid in the client's encoding.
     name: String,
     client_nonce: String,
-    /// What the router is to answer a proof with; it is shown as an ellipsis.
+    /// The expected proof of the router; shown as an ellipsis.
     verifier: String,
-    /// As CHALLENGE had it.
+    /// CHALLENGE's extra.
     extra: Dict,
     derivation: Option<Derivation>,
 }
@@ -47,12 +47,12 @@ pub(crate) const GIVEN: Given = Given {
     chance: [7; Given::CHANCE_BYTES],
 };
 
-/// Plays the inputs of `text`; it is to come out as it is.
+/// Plays the inputs of `text` and compares the result with `text`.
 pub(crate) fn check(methods: &Methods, text: &str) {
     check_over(methods, GIVEN, Channel::default(), text);
 }
 
-/// The same, by another connection and at another time.
+/// The same, over another connection and at another time.
 pub(crate) fn check_over(methods: &Methods, given: Given, channel: Channel<'_>, text: &str) {
     let mut script = Script {
         methods,
@@ -229,7 +229,7 @@ impl Script<'_> {
     }
 }
 
-/// A text of a dictionary; empty where there is none.
+/// A text of a dictionary; empty if absent.
 fn text<'d>(dict: &'d [(String, Value)], key: &str) -> &'d str {
     let found = dict.iter().find(|(name, _)| name == key);
     found
@@ -263,7 +263,7 @@ fn json(dict: &Dict) -> String {
     String::from_utf8(out).expect("is text")
 }
 
-/// What a client answers that has the key of that seed, and knows its channel by that id.
+/// The answer of a client with the key of that seed and that channel id.
 fn sign25519(seed: &str, challenge: &str, channel: &str) -> String {
     let mut message = bytes(challenge);
     if !channel.is_empty() {

@@ -1,10 +1,10 @@
-//! Tickets of which there is only a hash.
+//! Tickets of which only a hash is stored.
 
 use crosstie_auth::wamp::{ErrorTexts, Methods, Ticket, TicketHash, Tickets};
 
 use crate::script::check;
 
-/// Of `hunter2`, made by argon2-cffi and Python's hashlib.
+/// Hashes of `hunter2`, made by argon2-cffi and Python's hashlib.
 const HASHES: [&str; 4] = [
     "sha256:f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7",
     "$argon2id$v=19$m=64,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$z7ZzNFNWTiTbITPVfIuYm/j5mJTlyIzyrywGnvz8YxI",
@@ -25,7 +25,7 @@ fn methods(hash: &str) -> Methods {
     }
 }
 
-/// For whoever keeps the file.
+/// The operator's check of a ticket.
 #[test]
 fn a_ticket_is_right_or_not() {
     for hash in HASHES {
@@ -42,7 +42,7 @@ fn a_ticket_is_right_or_not() {
     }
 }
 
-/// A hash that takes its time is compared elsewhere, also for somebody who is not known.
+/// A slow hash is compared on another thread, also for unknown principals.
 #[test]
 fn a_hash_lets_in() {
     for hash in HASHES {
@@ -114,7 +114,7 @@ fn hashes_are_written_as_they_are_read() {
 }
 
 #[test]
-fn what_is_no_hash() {
+fn malformed_hashes() {
     let salt = "$MDEyMzQ1Njc4OWFiY2RlZg";
     let hash = "$z7ZzNFNWTiTbITPVfIuYm/j5mJTlyIzyrywGnvz8YxI";
     for (text, expected) in [

@@ -1,4 +1,4 @@
-//! Clients that are known by their certificates.
+//! Clients identified by their certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,7 +132,7 @@ fn a_certificate_of_the_configuration() {
             certificate(b"two", &[("cn", "joe, o=Acme")], &[]),
             unknown.clone(),
         ),
-        // Which of the two it is would be the reader's choice.
+        // The choice between the two would be arbitrary.
         (
             "",
             certificate(b"two", &[("cn", "joe"), ("cn", "ann"), ("o", "Acme")], &[]),
@@ -161,7 +161,7 @@ fn a_certificate_of_the_configuration() {
 }
 
 #[test]
-fn who_shows_none_and_crossbars_words() {
+fn missing_certificates_and_crossbars_texts() {
     let none = "> hello methods=tls authid=sha1
         < refuse wamp.error.not_authorized (no_certificate): client did not send a TLS client certificate";
     check_over(&methods(ErrorTexts::Neutral), GIVEN, over(None), none);
@@ -180,7 +180,7 @@ fn who_shows_none_and_crossbars_words() {
 }
 
 #[test]
-fn a_certificate_that_a_procedure_judges() {
+fn a_certificate_for_an_authenticator() {
     let methods = Methods {
         tls: Some(Tls::Dynamic(Authenticator {
             procedure: "com.auth".into(),

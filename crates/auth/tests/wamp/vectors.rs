@@ -1,4 +1,4 @@
-//! Signatures and keys that others have computed.
+//! Signatures and keys computed by other implementations.
 
 use crosstie_auth::wamp::{Key, Salted, Secret, Users};
 
@@ -18,7 +18,7 @@ fn signatures() {
     }
 }
 
-/// Each row: a password, its salt, iterations and bytes, and the key, which `Secret` takes for the same.
+/// Each row: a password, its salt, iterations and bytes, and the key, which `Secret` accepts in its place.
 #[test]
 fn derived_keys() {
     for (password, salt, iterations, key_bytes, expected) in [
@@ -37,7 +37,7 @@ fn derived_keys() {
             key_bytes,
         };
         assert_eq!(salted.derive(password), Key::new(expected), "{password}");
-        // Either may stand in the file.
+        // Either may be in the file.
         for secret in [password, expected] {
             let secret = Secret::underived(secret, Some(salted.clone())).expect("in bounds");
             let mut users = Users::default();

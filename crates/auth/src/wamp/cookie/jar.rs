@@ -1,7 +1,7 @@
-//! The cookies by which somebody is known, bounded.
+//! Login cookies, in bounded memory.
 //!
-//! A cookie is kept from the login that it stands for. One that was only given out is not: whoever asks for cookies
-//! without end is given random texts, and costs nothing. A text that is not here is nobody's, whoever made it up.
+//! A cookie is stored from the login that it stands for. Before a login the router stores nothing: a client that
+//! requests cookies without end gets random texts and costs nothing. A text that is not stored identifies no client.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ pub struct Cookies {
     by_text: HashMap<String, Kept>,
     /// Oldest first.
     by_age: BTreeMap<u64, String>,
-    /// The places in `by_age` of each realm's principals' cookies, oldest first.
+    /// The keys in `by_age` of each principal's cookies by realm, oldest first.
     of_principals: HashMap<(String, String), VecDeque<u64>>,
     last: u64,
     cookies_max: usize,
@@ -26,7 +26,8 @@ struct Kept {
 }
 
 impl Cookies {
-    /// Cookies of one principal: at one more its oldest goes, so that nobody who can log in can log others out.
+    /// Maximum number of cookies of one principal. A further login evicts the principal's oldest cookie, so that no
+    /// principal can evict another's.
     pub const OF_PRINCIPAL_MAX: usize = 64;
 
     pub fn new(cookies_max: usize) -> Self {
@@ -39,13 +40,13 @@ impl Cookies {
         }
     }
 
-    /// Who that is, at a time in milliseconds since 1970.
+    /// The login that a cookie stands for, at a time in milliseconds since 1970.
     pub fn find(&self, text: &str, now_ms: u64) -> Option<&Remembered> {
         let record = &self.by_text.get(text)?.record;
         (now_ms < record.expires_ms()).then_some(&record.who)
     }
 
-    /// Keeps a cookie, also in the place of what it stood for. What goes for that is appended to `gone`.
+    /// Stores a cookie; replaces an older record of it. Evicted records are appended to `gone`.
     pub fn keep(&mut self, record: Record, gone: &mut Vec<Record>) {
         self.forget(&record.text);
         let now_ms = record.modified_ms;
@@ -75,7 +76,7 @@ impl Cookies {
             .insert(record.text.clone(), Kept { place, record });
     }
 
-    /// Forgets a cookie, if it is there.
+    /// Removes a cookie, if it is stored.
     pub fn forget(&mut self, text: &str) -> Option<Record> {
         let Kept { place, record } = self.by_text.remove(text)?;
         self.by_age.remove(&place);
@@ -89,8 +90,7 @@ impl Cookies {
         Some(record)
     }
 
-    /// Forgets those of a realm that stand for a principal, or for a role, or all of the realm; they are appended to
-    /// `gone`.
+    /// Removes a realm's cookies of one principal, of one role, or all. The removed records are appended to `gone`.
     pub fn forget_of(
         &mut self,
         realm: &str,
@@ -127,7 +127,7 @@ impl Cookies {
         self.by_text.is_empty()
     }
 
-    /// All that are there, oldest first.
+    /// All records, oldest first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         let texts = self.by_age.values();
         texts.filter_map(|text| Some(&self.by_text.get(text)?.record))

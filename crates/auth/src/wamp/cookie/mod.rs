@@ -1,4 +1,4 @@
-//! Cookies: who a browser was when it logged in last. Crossbar.io's method `cookie`.
+//! Cookies: the principal of a browser's last login. Crossbar.io's method `cookie`.
 
 mod jar;
 mod record;

@@ -9,10 +9,10 @@ use crosstie_wamp::{Dict, Serializer, Value};
 use crate::wamp::{Method, hexadecimal, rfc3339};
 
 /// A short hash of a principal's credentials and role. It is short so that a file of cookies reveals next to nothing of
-/// a ticket. A change of credentials goes unseen once in 16 million.
+/// a ticket. One change of credentials in 16 million goes unnoticed.
 pub type Stamp = [u8; 3];
 
-/// Who somebody was found to be.
+/// The principal of a login.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remembered {
     pub realm: String,
@@ -20,11 +20,11 @@ pub struct Remembered {
     pub authrole: Arc<str>,
     pub authmethod: Method,
     pub authextra: Dict,
-    /// Of the principal, where it stands in the configuration.
+    /// Of the principal, if the configuration has it.
     pub stamp: Option<Stamp>,
 }
 
-/// A cookie, and whom it stands for.
+/// A cookie and its login.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     pub text: String,
@@ -36,13 +36,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// When it is over.
+    /// The end of its validity.
     pub fn expires_ms(&self) -> u64 {
         let max_age_ms = self.max_age_s.saturating_mul(1_000);
         self.created_ms.saturating_add(max_age_ms)
     }
 
-    /// Appends the line that keeps it, or the one that says that it is gone since then.
+    /// Appends the line that stores it, or with `deleted_ms` the line that deletes it.
     pub fn write(&self, deleted_ms: Option<u64>, out: &mut Vec<u8>) {
         let status = match deleted_ms {
             Some(_) => "deleted",
@@ -74,13 +74,12 @@ impl Record {
         let value = Value::Dict(entries);
         match codec::encode_value(&value, Serializer::Json, out) {
             Ok(()) => out.push(b'\n'),
-            // Of an extra that JSON cannot hold, nothing is kept.
+            // An extra that JSON cannot hold is not stored.
             Err(_) => out.truncate(before),
         }
     }
 
-    /// Reads a line: the cookie's text, and the cookie, unless it is gone or stands for nobody. `None`: it is no such
-    /// line.
+    /// Reads a line: the cookie's text, and the cookie unless the line deletes it or has no login. `None`: malformed.
     pub fn read(line: &[u8]) -> Option<(String, Option<Self>)> {
         let read = codec::decode_value(Serializer::Json, line, &Limits::default()).ok()?;
         let dict = read.as_dict()?;
@@ -119,7 +118,7 @@ impl Record {
     }
 }
 
-/// Crossbar.io has none.
+/// Crossbar.io has no such key.
 const STAMP: &str = "x_standing";
 
 fn milliseconds(text: &str) -> Option<u64> {

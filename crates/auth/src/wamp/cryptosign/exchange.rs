@@ -1,4 +1,4 @@
-//! What a client and a router say to each other: what the client opens with, what it is asked, what it signs.
+//! The exchange between client and router: the client's opening, the challenge, the signature.
 
 use crosstie_wamp::{Dict, Value};
 use subtle::ConstantTimeEq as _;
@@ -8,12 +8,12 @@ use super::{Parsed, PublicKey, SigningKey};
 use crate::wamp::refusal::NOT_AUTHORIZED;
 use crate::wamp::{Cause, Channel, Refusal, hexadecimal};
 
-/// The part of `HELLO.Details.authextra` that is about this method.
+/// The part of `HELLO.Details.authextra` that is for this method.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::wamp) struct Opening {
     pub(in crate::wamp) key: Option<PublicKey>,
     binding: Option<Binding>,
-    /// What the router is to sign for its part.
+    /// The challenge that the router has to sign.
     challenge: Option<[u8; 32]>,
 }
 
@@ -24,15 +24,15 @@ struct Binding {
     id: [u8; 32],
 }
 
-/// What a client is to sign.
+/// The octets that a client has to sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::wamp) struct Challenge([u8; 32]);
 
-/// What is wrong with a signature, whoever's it should be.
+/// The fault of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::wamp) enum Fault {
     NotHexadecimal,
-    /// Of something else: another handshake's challenge, or another channel.
+    /// A signature of something else: another handshake's challenge, or another channel.
     Message,
     Signature,
 }
@@ -75,7 +75,7 @@ impl Opening {
         })
     }
 
-    /// What the client is asked, with the router's own proof where that was asked for.
+    /// The challenge for the client, with the router's own proof if the client asked for one.
     pub(in crate::wamp) fn challenge(
         &self,
         challenge: [u8; 32],
@@ -119,7 +119,7 @@ impl Opening {
 }
 
 impl Challenge {
-    /// Whether `text` is a signature of this by `key`, which is a principal's if it is `known`.
+    /// Whether `text` is a signature of this by `key`; `known` is a principal's key.
     pub(in crate::wamp) fn verify(
         &self,
         key: &PublicKey,
@@ -139,7 +139,7 @@ impl Challenge {
     }
 }
 
-/// The id of the channel, of the kind that a client asks for. There is no going on without.
+/// The id of the channel, of the kind that the client asks for. Without one the handshake is refused.
 fn bind(name: &str, channel: &Channel<'_>) -> Result<Binding, Refusal> {
     let refuse = |text| Refusal::new(NOT_AUTHORIZED, text, Cause::NoChannelBinding);
     let why = match (name, channel.tls_exporter) {
@@ -150,9 +150,9 @@ fn bind(name: &str, channel: &Channel<'_>) -> Result<Binding, Refusal> {
         ("tls-exporter" | "tls-unique", _) if !channel.is_tls => {
             "but the transport has no TLS channel ID"
         }
-        ("tls-exporter", None) => "which the router has of connections over TLS 1.3 only",
+        ("tls-exporter", None) => "which the router supports over TLS 1.3 only",
         ("tls-unique", _) => {
-            "which TLS 1.3 does not have (RFC 9266), and of TLS 1.2 the router's TLS library does not give it: ask \
+            "which TLS 1.3 lacks (RFC 9266) and the router's TLS library does not support for TLS 1.2: ask \
              for \"tls-exporter\" over TLS 1.3"
         }
         _ => {

@@ -1,4 +1,4 @@
-//! Ed25519 (RFC 8032): the keys of principals, and the router's own.
+//! Ed25519 (RFC 8032): the keys of principals and of the router.
 
 use std::fmt;
 use std::hint::black_box;
@@ -9,22 +9,22 @@ use ed25519_dalek::{self as dalek, Signature, Signer as _, Verifier as _, Verify
 use crate::wamp::hexadecimal;
 use crate::wamp::mac::hmac;
 
-/// A key that signatures are checked with.
+/// A key that verifies signatures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey(pub(super) [u8; Self::BYTES]);
 
-/// The point of a key that somebody has logged in with. To find it takes a tenth of checking a signature.
+/// The decoded point of a key that has logged in. Decoding takes a tenth of verifying a signature.
 #[derive(Clone, Default)]
 pub(super) struct Parsed(OnceLock<Box<VerifyingKey>>);
 
 /// A key that signs.
 pub struct SigningKey {
     key: dalek::SigningKey,
-    /// What stands in for principals that are not known follows from it.
+    /// The seed of the decoys for unknown principals.
     decoys: [u8; 32],
 }
 
-/// Why a text is nobody's key.
+/// The reason why a text is not a usable public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublicKeyError {
     NotHexadecimal,
@@ -47,10 +47,11 @@ impl PublicKey {
         }
     }
 
-    /// Whether that is a signature; `known` is where the point of a principal's key is kept.
+    /// Verifies a signature; `known` caches the decoded point of a principal's key.
     ///
-    /// Whoever is refused has had a key parsed, so that it takes the same time whether somebody has the key: a point
-    /// is kept by who signs with it, and where a kept one brings a refusal the key is parsed for nothing.
+    /// A refusal always has decoded a key, so that its duration does not reveal whether a principal has that key. The
+    /// point is cached only after a valid signature; if a cached one leads to a refusal, the key is decoded once more
+    /// for nothing.
     pub(super) fn verify(
         &self,
         known: Option<&Parsed>,
@@ -78,7 +79,7 @@ impl PublicKey {
 }
 
 impl SigningKey {
-    /// The key that follows from 32 bytes.
+    /// The key of a 32-byte seed.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         Self {
             key: dalek::SigningKey::from_bytes(seed),
@@ -91,7 +92,7 @@ impl SigningKey {
         Some(Self::from_seed(&hexadecimal::decode(text)?))
     }
 
-    /// The same of a message in hexadecimal digits; `None` if that is none of 32 bytes.
+    /// Signs a message given in hexadecimal digits; `None` unless it has 32 bytes.
     pub fn sign_hexadecimal(&self, message: &str) -> Option<String> {
         Some(self.sign(&hexadecimal::decode(message)?))
     }
@@ -105,16 +106,15 @@ impl SigningKey {
         &self.decoys
     }
 
-    /// A signature and what it is of, as WAMP-cryptosign has them everywhere: 192 hexadecimal digits.
+    /// A signature and its message, in WAMP-cryptosign's form: 192 hexadecimal digits.
     pub fn sign(&self, message: &[u8; 32]) -> String {
         let signature = self.key.sign(message);
         hexadecimal::encode(&signature.to_bytes()) + &hexadecimal::encode(message)
     }
 }
 
-/// The points whose order divides 8, without their signs, also where they are not written in the shortest way. To
-/// such a "key" a signature can be made by anybody: what is added to a signature for it is one of eight points
-/// whatever the message.
+/// The points of small order (8 or less), without their signs, including non-canonical encodings. For such a "key" a
+/// signature can be made without a secret: its contribution is one of eight points, whatever the message.
 const SMALL_ORDER: [[u8; 32]; 7] = [
     of_order(0x00, 0x00, 0x00),
     of_order(0x01, 0x00, 0x00),
@@ -141,14 +141,14 @@ const fn of_order(first: u8, between: u8, last: u8) -> [u8; 32] {
     bytes
 }
 
-/// What it is of says all.
+/// Omits the point, which follows from the key.
 impl fmt::Debug for Parsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Parsed")
     }
 }
 
-/// Principals are the same whoever has logged in.
+/// Principals are equal whether or not they have logged in.
 impl PartialEq for Parsed {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -161,7 +161,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// Without the half that signs.
+/// Omits the secret half.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SigningKey(of {})", self.public_hexadecimal())
@@ -173,7 +173,7 @@ impl fmt::Display for PublicKeyError {
         f.write_str(match self {
             Self::NotHexadecimal => "expected 64 hexadecimal digits",
             Self::SmallOrder => {
-                "no key of anybody's: everybody can sign for it (a point of small order)"
+                "not usable as a key: signatures for it need no secret (a point of small order)"
             }
         })
     }

@@ -1,4 +1,4 @@
-//! What is done with the inputs of a handshake by WAMP-cryptosign.
+//! WAMP-cryptosign's steps of a handshake.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::wamp::next::{Next, Outcome};
 use crate::wamp::refusal::NOT_AUTHORIZED;
 use crate::wamp::{Authenticator, Cause, Channel, ErrorTexts, Provider, Refusal};
 
-/// Whom a key lets in.
+/// The source of the keys that clients authenticate with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cryptosign {
     Static {
@@ -29,7 +29,7 @@ impl Cryptosign {
         }
     }
 
-    /// The roles that the configuration gives.
+    /// The roles that the configuration assigns.
     pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
         match self {
             Self::Static {
@@ -40,7 +40,7 @@ impl Cryptosign {
         }
     }
 
-    /// Handles HELLO: the key is looked up when its signature has come, or asked for now.
+    /// Handles HELLO. Configured keys are looked up after the signature; an authenticator is called now.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         let opening = Opening::read(client.authextra.as_ref(), channel)?;
         let own = channel.own_key.map(Arc::clone);
@@ -92,7 +92,7 @@ impl Cryptosign {
     }
 }
 
-/// A client that shows a chain of certificates expects to be known by it.
+/// Refuses a client that sends a chain of certificates, because it expects to be identified by the chain.
 fn refuse_certificates(client: &Client) -> Result<(), Refusal> {
     let extra = client.authextra.as_deref().unwrap_or_default();
     let is_given = |value: &Value| match value {
@@ -106,12 +106,12 @@ fn refuse_certificates(client: &Client) -> Result<(), Refusal> {
         return Ok(());
     };
     let text = format!(
-        "HELLO.Details.authextra.{key}: certificates of Ethereum are not looked at here, a client is known by its key"
+        "HELLO.Details.authextra.{key}: Ethereum certificates are not supported, a client is identified by its key"
     );
     Err(Refusal::new(NOT_AUTHORIZED, text, Cause::MalformedExtra))
 }
 
-/// The key that the client says is its own.
+/// The public key that the client has sent.
 fn need_key(client: &Client, opening: &Opening) -> Result<PublicKey, Refusal> {
     opening.key.ok_or_else(|| {
         let text = match (client.error_texts, &client.authid) {
@@ -126,7 +126,7 @@ fn need_key(client: &Client, opening: &Opening) -> Result<PublicKey, Refusal> {
     })
 }
 
-/// Whoever has the key.
+/// The principal that has the key.
 fn find(client: &Client, principals: &KeyHolders, key: &PublicKey) -> Result<Assigned, Refusal> {
     let authid = client.authid.as_deref();
     match principals.find(authid, key) {
@@ -136,7 +136,7 @@ fn find(client: &Client, principals: &KeyHolders, key: &PublicKey) -> Result<Ass
             role: holder.role.clone(),
             ..Assigned::default()
         }),
-        // Without Crossbar.io's texts this is said to nobody but who has the key.
+        // Only the holder of the key gets this text, unless the texts are Crossbar.io's.
         Err(Cause::AmbiguousKey) => {
             let text = "cannot infer client identity from pubkey: multiple authids in principal database have \
                         this pubkey";
@@ -164,8 +164,8 @@ fn find(client: &Client, principals: &KeyHolders, key: &PublicKey) -> Result<Ass
     }
 }
 
-/// Whether the client has signed its challenge with that key. What is no signature at all, or one of something
-/// else, is told whoever it is.
+/// Verifies the client's signature of its challenge. A malformed signature or one of another message has its own error
+/// text, whether or not the principal exists.
 fn verify(
     client: &Client,
     challenge: &Challenge,
@@ -179,12 +179,12 @@ fn verify(
     };
     let (text, crossbar) = match fault {
         Fault::NotHexadecimal => (
-            Some("expected 192 hexadecimal digits, of the signature and of what is signed"),
+            Some("expected 192 hexadecimal digits, the signature and then the signed message"),
             "signed message is invalid (not a HEX encoded string of 96 bytes)",
         ),
         Fault::Message => (
             Some(
-                "what is signed is not the challenge, together with the channel's id where that was asked for",
+                "the signed message is not the challenge, combined with the channel's id if one was requested",
             ),
             "message signed is bogus",
         ),

@@ -1,4 +1,4 @@
-//! Principals that are known by their keys.
+//! Principals identified by their public keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,31 +7,31 @@ use super::{Parsed, PublicKey};
 use crate::wamp::Cause;
 use crate::wamp::mac::optional;
 
-/// Principals that are known by their keys.
+/// Principals identified by their public keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyHolders {
     by_authid: BTreeMap<String, KeyHolder>,
     by_key: BTreeMap<PublicKey, Holders>,
 }
 
-/// Those who have one key.
+/// The principals that share one key.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Holders {
     authids: Vec<String>,
     parsed: Parsed,
 }
 
-/// One of them.
+/// A principal of a key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyHolder {
     pub keys: Vec<PublicKey>,
     pub role: Option<Arc<str>>,
-    /// Where its sessions go, whatever they ask for.
+    /// The realm of its sessions, whatever realm they ask for.
     pub realm: Option<String>,
 }
 
 impl KeyHolders {
-    /// One more principal; without a role the method's default counts.
+    /// Adds a principal. Without a role it has the method's default role.
     pub fn insert(&mut self, authid: &str, holder: KeyHolder) {
         for key in &holder.keys {
             let of_key = &mut self.by_key.entry(*key).or_default().authids;
@@ -46,7 +46,7 @@ impl KeyHolders {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// A principal's role, its realm and its keys.
+    /// A principal's role, realm and keys.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let KeyHolder { keys, role, realm } = self.by_authid.get(authid)?;
         let mut keys = keys.clone();
@@ -61,17 +61,17 @@ impl KeyHolders {
         self.by_authid.values().filter_map(|p| p.role.as_deref())
     }
 
-    /// The realms that principals are led to.
+    /// The realms that principals are assigned to.
     pub fn realms(&self) -> impl Iterator<Item = &str> {
         self.by_authid.values().filter_map(|p| p.realm.as_deref())
     }
 
-    /// Where the point of a principal's key is kept.
+    /// The cached point of a principal's key.
     pub(super) fn parsed(&self, key: &PublicKey) -> Option<&Parsed> {
         Some(&self.by_key.get(key)?.parsed)
     }
 
-    /// The principal of that name, if the key is one of its keys; without a name the one that has it.
+    /// The principal `authid` if the key is one of its keys; without an authid the only principal of the key.
     pub(in crate::wamp) fn find(
         &self,
         authid: Option<&str>,

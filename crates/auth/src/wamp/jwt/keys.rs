@@ -10,31 +10,31 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 
 use super::Algorithm;
 
-/// The keys of an issuer that signatures can be of.
+/// The public keys of an issuer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Jwks {
     keys: Vec<Key>,
 }
 
-/// Why a text is no set of keys.
+/// The reason why a text is not a set of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwksError {
     Json,
     NoKeys,
     TooMany,
-    /// The number of the key, and what of it is missing or wrong.
+    /// The number of the key, and its missing or malformed member.
     Key {
         number: usize,
         member: &'static str,
     },
-    /// None of them is of a kind that is known here.
+    /// None of the keys is of a supported kind.
     NoneKnown,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Key {
     id: Option<String>,
-    /// The only algorithm that it is for, where it says so.
+    /// The only algorithm that the key is for, if it names one.
     algorithm: Option<Algorithm>,
     material: Material,
 }
@@ -50,17 +50,17 @@ enum Material {
 /// Issuers have a handful.
 const KEYS_MAX: usize = 256;
 
-/// What became of a signature.
+/// The outcome of verifying a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verified {
     Right,
     Wrong,
-    /// There is no key that it could be of.
+    /// No key could have made it.
     NoKey,
 }
 
 impl Jwks {
-    /// Reads a set. Keys of other kinds and for other uses are passed over.
+    /// Reads a set. Keys of other kinds and for other uses are skipped.
     pub fn parse(text: &str) -> Result<Self, JwksError> {
         let value = codec::decode_value(Serializer::Json, text.as_bytes(), &Limits::default());
         let value = value.map_err(|_| JwksError::Json)?;
@@ -83,8 +83,7 @@ impl Jwks {
         }
     }
 
-    /// For whoever keeps the file: each key that is known here with its name, its kind, and the algorithm that it is for
-    /// where it says one.
+    /// Describes the supported keys to the operator: name, kind, and the algorithm that a key is restricted to.
     pub fn descriptions(
         &self,
     ) -> impl Iterator<Item = (Option<&str>, &'static str, Option<Algorithm>)> {
@@ -92,7 +91,7 @@ impl Jwks {
         keys.map(|key| (key.id.as_deref(), key.material.name(), key.algorithm))
     }
 
-    /// Whether `signed` has been signed by one of the keys, or by that of the name.
+    /// Verifies `signed` with the key of that name, or with each key.
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
@@ -117,7 +116,7 @@ impl Jwks {
 }
 
 impl Key {
-    /// `None` for one of another kind or use; else the name of a member that it should have.
+    /// Reads a key. `None` for another kind or use; an error names the missing or malformed member.
     fn read(dict: &Dict) -> Result<Option<Self>, &'static str> {
         let text = |name| find(dict, name).and_then(Value::as_str);
         if text("use").is_some_and(|usage| usage != "sig") {
@@ -158,7 +157,7 @@ impl Key {
 }
 
 impl Material {
-    /// As a set of keys has it.
+    /// The name in a set of keys.
     fn name(&self) -> &'static str {
         match self {
             Self::Rsa { .. } => "RSA",
@@ -168,7 +167,7 @@ impl Material {
         }
     }
 
-    /// `None` where the algorithm is not one for such a key.
+    /// `None` if the algorithm is not one for such a key.
     fn verify(&self, algorithm: Algorithm, signed: &[u8], signature: &[u8]) -> Option<bool> {
         let outcome = match (self, algorithm) {
             (Self::Rsa { n, e }, _) => {
@@ -204,7 +203,7 @@ fn exactly(bytes: Vec<u8>, length: usize) -> Option<Vec<u8>> {
     (bytes.len() == length).then_some(bytes)
 }
 
-/// Without leading zeros, which ring does not take.
+/// Without leading zeros, which ring rejects.
 fn stripped(bytes: Vec<u8>) -> Vec<u8> {
     bytes.into_iter().skip_while(|byte| *byte == 0).collect()
 }
@@ -221,10 +220,10 @@ impl fmt::Display for JwksError {
             Self::NoKeys => f.write_str("expected an object with a list \"keys\""),
             Self::TooMany => write!(f, "expected at most {KEYS_MAX} keys"),
             Self::Key { number, member } => {
-                write!(f, "key {number}: {member:?} is missing or not what it must be")
+                write!(f, "key {number}: {member:?} is missing or malformed")
             }
             Self::NoneKnown => f.write_str(
-                "no key of it can be used: expected RSA, EC with P-256 or P-384, or OKP with Ed25519, for signatures",
+                "none of its keys can be used: expected RSA, EC with P-256 or P-384, or OKP with Ed25519, for signatures",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! What is done with the inputs of a handshake by a token.
+//! The steps of a handshake by token.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
 use crate::wamp::{Cause, Provider};
 
-/// Whom an issuer's tokens let in.
+/// The issuer whose tokens are accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jwt {
     pub keys: Arc<Jwks>,
     pub rules: Arc<Rules>,
-    /// Where there may be other keys.
+    /// The URL of the issuer's current keys.
     pub url: Option<Arc<KeysUrl>>,
 }
 
 impl Jwt {
-    /// The roles that the configuration gives.
+    /// The roles that the configuration assigns.
     pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
         self.rules.default_role.as_deref().into_iter().collect()
     }
 
-    /// Handles HELLO: a token is asked for.
+    /// Handles HELLO: requests a token.
     pub(in crate::wamp) fn begin(&self) -> Outcome {
         let Self { keys, rules, url } = self.clone();
         Ok(Next::challenge(Dict::new(), move |client, authenticate| {
@@ -57,12 +57,12 @@ fn accept(client: &Client, rules: &Rules, claims: Result<Claims, Cause>) -> Outc
     let claims = claims.map_err(refuse)?;
     let authid = claims.text(&rules.authid_claim);
     let authid = authid.ok_or_else(|| refuse(Cause::WrongClaims))?;
-    // Who says HELLO as somebody else has another's token, or is mistaken.
+    // A HELLO with another authid means another principal's token, or a mistake.
     if client.authid.as_deref().is_some_and(|said| said != authid) {
         return Err(refuse(Cause::WrongClaims));
     }
     let role = claims.text(&rules.role_claim);
-    // Every realm has the role, and it may everything: no issuer gives that away.
+    // Every realm has this role, and it permits everything: an issuer cannot assign it.
     if role == Some(TRUSTED) {
         return Err(refuse(Cause::WrongClaims));
     }

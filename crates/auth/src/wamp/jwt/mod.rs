@@ -1,7 +1,7 @@
 //! JSON Web Tokens (RFC 7519), signed with a key of which the router has the public half.
 //!
-//! No secret is shared, so that neither `none` nor a symmetric algorithm is known here at all: a token cannot be made with
-//! what is public.
+//! No secret is shared, so neither `none` nor symmetric algorithms are implemented: a token cannot be forged from
+//! public data.
 
 mod algorithm;
 mod keys;

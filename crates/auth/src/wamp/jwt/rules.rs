@@ -1,20 +1,20 @@
-//! What is asked of tokens.
+//! The requirements on tokens.
 
 use std::sync::Arc;
 
 use super::Algorithm;
 
-/// What a token has to say.
+/// The requirements on a token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     pub algorithms: Vec<Algorithm>,
     pub issuer: Option<String>,
     pub audience: Option<String>,
-    /// The claim that is the authid, and that which is the role.
+    /// The claims that hold the authid and the role.
     pub authid_claim: String,
     pub role_claim: String,
-    /// The role of those whose token names none.
+    /// The role of tokens that name none.
     pub default_role: Option<Arc<str>>,
-    /// By how much the issuer's clock may be another.
+    /// Tolerated difference to the issuer's clock, in seconds.
     pub clock_skew_s: u64,
 }

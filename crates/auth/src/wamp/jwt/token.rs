@@ -1,4 +1,4 @@
-//! A token, read and looked at (RFC 7515, section 5.2; RFC 7519, section 7.2).
+//! Decoding and validation of a token (RFC 7515, section 5.2; RFC 7519, section 7.2).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,10 +9,10 @@ use super::keys::Verified;
 use super::{Algorithm, Jwks, Rules};
 use crate::wamp::Cause;
 
-/// What an issuer says of a client.
+/// The claims of a token.
 pub(super) struct Claims(Dict);
 
-/// What stands in a token, its head and its claims, for a person to read: nobody has looked whether its issuer said so.
+/// A token's header and claims, for display only: the signature is not verified.
 pub fn unverified(token: &str) -> Option<[Dict; 2]> {
     let (head, rest) = token.split_once('.')?;
     let (claims, signature) = rest.split_once('.')?;
@@ -24,7 +24,7 @@ pub fn unverified(token: &str) -> Option<[Dict; 2]> {
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 impl Claims {
-    /// The claims of a token that holds at `now_s`, seconds since 1970.
+    /// The claims of a token that is valid at `now_s`, in seconds since 1970.
     pub(super) fn of(token: &str, keys: &Jwks, rules: &Rules, now_s: u64) -> Result<Self, Cause> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Cause::MalformedToken);
@@ -37,7 +37,7 @@ impl Claims {
         let head = object(head)?;
         let algorithm = text(&head, "alg").and_then(Algorithm::parse);
         let algorithm = algorithm.filter(|algorithm| rules.algorithms.contains(algorithm));
-        // What is critical is what a reader must understand, and nothing of it is understood.
+        // `crit` lists extensions that a reader must understand; none is supported.
         let Some(algorithm) = algorithm.filter(|_| find(&head, "crit").is_none()) else {
             return Err(Cause::MalformedToken);
         };
@@ -84,7 +84,7 @@ impl Claims {
         }
     }
 
-    /// A time; parts of a second are left out.
+    /// A time; fractions of a second are dropped.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Cause> {
         match find(&self.0, name) {
             None => Ok(None),
@@ -99,7 +99,7 @@ fn decoded(part: &str) -> Result<Vec<u8>, Cause> {
     bytes.map_err(|_| Cause::MalformedToken)
 }
 
-/// A part that is an object, no member of which is there twice: two readers must not see two different ones.
+/// A part that is an object without duplicate members: two readers must not see different values.
 fn object(part: &str) -> Result<Dict, Cause> {
     let value = codec::decode_value(Serializer::Json, &decoded(part)?, &Limits::default());
     let Ok(Value::Dict(dict)) = value else {

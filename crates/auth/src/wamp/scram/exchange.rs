@@ -1,4 +1,4 @@
-//! What is said on the way to a proof: the nonces, the challenge, and AUTHENTICATE read.
+//! The messages before a proof: nonces, the challenge, and AUTHENTICATE.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,14 +11,14 @@ use crate::wamp::next::Authenticate;
 use crate::wamp::refusal::NOT_AUTHORIZED;
 use crate::wamp::{Cause, Method, Refusal};
 
-/// What HELLO says.
+/// The options of HELLO.
 pub(super) struct Opening {
     client_nonce: String,
-    /// What the router's is made with.
+    /// The prefix of the router's nonce.
     nonce_bytes: Vec<u8>,
 }
 
-/// What a challenge says.
+/// The content of a challenge.
 pub(super) struct Challenge {
     client_nonce: String,
     nonce: String,
@@ -26,7 +26,7 @@ pub(super) struct Challenge {
     credential: Credential,
 }
 
-/// Bytes of a client's nonce. 16 are common.
+/// Maximum length of a client's nonce in bytes. 16 are common.
 const NONCE_BYTES_MAX: usize = 256;
 
 impl Opening {
@@ -61,7 +61,7 @@ impl Opening {
         }
     }
 
-    /// The challenge of somebody who knows `credential`'s password, with 16 bytes that nobody could foresee.
+    /// The challenge for `credential`; `chance` must be unpredictable.
     pub(super) fn challenge(
         self,
         method: Method,
@@ -73,7 +73,7 @@ impl Opening {
             nonce_bytes,
         } = self;
         let nonce = match method {
-            // The specification has a client look whether its own nonce stands before the router's.
+            // By the specification, a client checks that the router's nonce begins with its own.
             Method::WampScram => format!("{client_nonce}{}", STANDARD.encode(chance)),
             _ => STANDARD.encode([&nonce_bytes[..], &chance].concat()),
         };
@@ -87,7 +87,7 @@ impl Opening {
 }
 
 impl Challenge {
-    /// `CHALLENGE.Extra`. Autobahn gives up where it finds a key that it does not know.
+    /// `CHALLENGE.Extra`. Autobahn fails on a key that it does not know.
     pub(super) fn extra(&self, method: Method) -> Dict {
         let kdf = self.credential.kdf();
         let is_specified = method == Method::WampScram;
@@ -110,7 +110,7 @@ impl Challenge {
         extra
     }
 
-    /// The router's own proof, if the client's is of what was said.
+    /// The router's own proof, if the client's proof is valid.
     pub(super) fn verify(
         &self,
         authid: &str,
@@ -142,7 +142,7 @@ impl Challenge {
         Ok(verifier)
     }
 
-    /// Whether AUTHENTICATE repeats what the specification has it repeat, where it does; Autobahn repeats nothing.
+    /// Whether AUTHENTICATE repeats the values that the specification has it repeat. Autobahn repeats none.
     fn check_extra(&self, extra: &Dict) -> Result<Choice, Refusal> {
         for key in ["channel_binding", "cbind_data"] {
             if find(extra, key).is_some() {
@@ -164,7 +164,7 @@ fn malformed(text: String) -> Refusal {
     Refusal::new(NOT_AUTHORIZED, text, Cause::MalformedExtra)
 }
 
-/// Null counts as not said.
+/// Null counts as absent.
 fn find<'d>(dict: &'d [(String, Value)], key: &str) -> Option<&'d Value> {
     let found = dict.iter().find(|(name, _)| name == key);
     found.map(|(_, value)| value).filter(|v| **v != Value::Null)

@@ -1,4 +1,4 @@
-//! How a password becomes what keys are made of. Clients do it; whoever makes a credential does it once.
+//! The derivation of keys from a password. Clients do it at each login; the operator does it once per credential.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use sha2::Sha256;
 
 use super::SaltedPassword;
 
-/// A function with its costs.
+/// A derivation function with its costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kdf {
     pub function: Function,
     pub iterations: u32,
-    /// Without meaning for PBKDF2, which Crossbar.io wants one of nevertheless.
+    /// Unused by PBKDF2, for which Crossbar.io requires a value nevertheless.
     pub memory_kib: Option<u32>,
 }
 
@@ -26,16 +26,17 @@ pub enum Function {
     Pbkdf2,
 }
 
-/// What clients make of a password with Argon2id. A router that has keys need not know which.
+/// The encodings of the password's Argon2id hash among clients. A router with the derived keys does not need to know
+/// which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Autobahn's: the hash in Base64, as text.
     Autobahn,
-    /// The bytes of the hash, of a password in the form of SASLprep.
+    /// The bytes of the hash, of a password normalized by SASLprep.
     Specification,
 }
 
-/// Costs with which nobody gets a key.
+/// Costs for which no key can be derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KdfError {
     Iterations,
@@ -47,9 +48,9 @@ pub enum KdfError {
 }
 
 impl Kdf {
-    /// A client needs some seconds for as many.
+    /// A client needs some seconds for this many.
     pub const ITERATIONS_MAX: u32 = 10_000_000;
-    /// Argon2's least for one lane (RFC 9106, section 3.1).
+    /// Argon2's minimum for one lane (RFC 9106, section 3.1).
     pub const MEMORY_KIB_MIN: u32 = Params::MIN_M_COST;
     /// 4 GiB.
     pub const MEMORY_KIB_MAX: u32 = 4 << 20;
@@ -71,7 +72,7 @@ impl Kdf {
         }
     }
 
-    /// Does what it costs: milliseconds to seconds, and for Argon2id the memory.
+    /// Derives the key: takes milliseconds to seconds, and for Argon2id the memory.
     pub fn derive(
         &self,
         password: &str,
@@ -112,7 +113,7 @@ impl Function {
         all.find(|f| f.name() == name || f.specified_name() == name)
     }
 
-    /// As Crossbar.io and Autobahn have it.
+    /// Crossbar.io's and Autobahn's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Argon2id => "argon2id-13",
@@ -120,7 +121,7 @@ impl Function {
         }
     }
 
-    /// As the specification has it.
+    /// The specification's name.
     pub fn specified_name(self) -> &'static str {
         match self {
             Self::Argon2id => "argon2id13",

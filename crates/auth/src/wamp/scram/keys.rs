@@ -10,11 +10,11 @@ use subtle::{Choice, ConstantTimeEq as _};
 use super::AuthMessage;
 use crate::wamp::mac::hmac;
 
-/// What a client has made of its password.
+/// The salted password, which a client derives.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SaltedPassword(Vec<u8>);
 
-/// What a router has of a principal: enough to see a proof and to give one, too little for a proof of its own.
+/// A router's keys of a principal: enough to verify a proof and to make the router's, too little to make the client's.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Keys {
     pub stored: [u8; 32],
@@ -45,7 +45,7 @@ impl SaltedPassword {
 }
 
 impl Keys {
-    /// Whether the proof of `message` is that of the principal.
+    /// Whether `proof` is the principal's proof of `message`.
     pub(super) fn verify(&self, message: &str, proof: &[u8; 32]) -> Choice {
         let signature = hmac(&self.stored, message.as_bytes());
         let found: [u8; 32] = Sha256::digest(xor(*proof, signature)).into();
@@ -64,7 +64,7 @@ fn xor(mut bytes: [u8; 32], with: [u8; 32]) -> [u8; 32] {
     bytes
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for SaltedPassword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SaltedPassword(…)")

@@ -1,4 +1,4 @@
-//! What is done with the inputs of a handshake by SCRAM.
+//! SCRAM's steps of a handshake.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
 use crate::wamp::{Authenticator, Cause, Channel, Principal, Provider, Refusal};
 
-/// Whom a proof lets in.
+/// The source of the credentials that clients authenticate with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scram {
     Static {
@@ -29,7 +29,7 @@ impl Scram {
         }
     }
 
-    /// The roles that the configuration gives.
+    /// The roles that the configuration assigns.
     pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
         match self {
             Self::Static {
@@ -40,7 +40,7 @@ impl Scram {
         }
     }
 
-    /// Handles HELLO: the keys are looked up, or asked for.
+    /// Handles HELLO: looks up the keys or calls the authenticator.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         let opening = Opening::read(client.authextra.as_ref())?;
         let authid = client.need_authid()?;
@@ -51,10 +51,10 @@ impl Scram {
             } => {
                 let known = principals.find(authid);
                 client.check_known(known.is_some())?;
-                // It is made for whoever is known, too, and takes as long.
+                // The decoy is computed for known principals, too, so that both cases take the same time.
                 let decoy = principals.decoy(authid, channel.own_key.map(Arc::as_ref));
                 let Some(user) = known.or(decoy.as_ref()) else {
-                    // There are no principals at all.
+                    // No principals are configured.
                     return Err(failed(client, false));
                 };
                 let assigned = Assigned {
@@ -94,7 +94,7 @@ fn challenge(
     let extra = challenge.extra(client.method);
     let mut principal = principal;
     Next::challenge(extra, move |client, authenticate| {
-        // As the client has it: an authenticator may have given it another one.
+        // The client's own authid: the authenticator may have assigned another one.
         let authid = client.need_authid()?;
         match challenge.verify(authid, authenticate)? {
             Some(verifier) if is_known => {
@@ -122,7 +122,7 @@ fn failed(client: &Client, is_known: bool) -> Refusal {
     client.refusal(cause, "SCRAM authentication failed")
 }
 
-/// Reads the credential that an authenticator has answered with.
+/// Reads the credential in an authenticator's answer.
 fn credential(value: &Value) -> Result<Credential, Refusal> {
     let answered = Answered::read(value)?;
     let kdf = answered.need_text("kdf")?;

@@ -1,26 +1,26 @@
-//! What both sides prove that they have seen: RFC 5802, section 3, `AuthMessage`.
+//! The message that both sides prove: RFC 5802, section 3, `AuthMessage`.
 
 use std::fmt;
 
-/// What was said, in RFC 5802's form.
+/// The exchanged values, in RFC 5802's form.
 #[derive(Clone, Copy, Debug)]
 pub struct AuthMessage<'m> {
-    /// In the form that the client has it in.
+    /// In the client's encoding.
     pub name: &'m str,
     pub client_nonce: &'m str,
-    /// The router's, which has the client's in it.
+    /// The router's nonce, which contains the client's.
     pub nonce: &'m str,
     /// In Base64.
     pub salt: &'m str,
     pub iterations: u32,
-    /// In Base64: the channel binding, with its head.
+    /// In Base64: the channel binding with its header.
     pub binding: &'m str,
 }
 
 impl AuthMessage<'_> {
-    /// Of a client that knows nothing of channel bindings, as Autobahn has it.
+    /// Of a client without channel binding support, Autobahn's form.
     pub const NO_BINDING: &'static str = "";
-    /// Of a client that asks for none (`n,,`), as RFC 5802 has it.
+    /// Of a client that requests no channel binding (`n,,`), RFC 5802's form.
     pub const BINDING_NOT_ASKED_FOR: &'static str = "biws";
 }
 
@@ -41,14 +41,14 @@ impl fmt::Display for AuthMessage<'_> {
     }
 }
 
-/// An authid as Autobahn's clients have it in a message: normalized, and with nothing escaped.
+/// An authid in the encoding of Autobahn's clients: normalized, without escapes.
 pub fn prepare_name(authid: &str) -> String {
     let prepared = stringprep::saslprep(authid);
     prepared.map_or_else(|_| authid.to_owned(), |text| text.into_owned())
 }
 
-/// The forms in which clients have an authid: normalized, and with what delimits escaped (RFC 5802, section 5.1) or,
-/// by Autobahn, not. One where they are the same.
+/// The encodings of an authid among clients: normalized, and with delimiters escaped (RFC 5802, section 5.1) or, by
+/// Autobahn, not. Equal ones are listed once.
 pub(super) fn names(authid: &str) -> Vec<String> {
     let prepared = prepare_name(authid);
     let escaped = prepared.replace('=', "=3D").replace(',', "=2C");

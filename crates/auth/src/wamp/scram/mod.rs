@@ -1,5 +1,5 @@
-//! SCRAM: RFC 5802 with SHA-256, as WAMP has it (advanced profile, "Salted Challenge Response Authentication"), and
-//! as Crossbar.io and Autobahn had it before that was written down.
+//! SCRAM: RFC 5802 with SHA-256, as WAMP specifies it (advanced profile, "Salted Challenge Response Authentication"),
+//! and in the earlier form of Crossbar.io and Autobahn.
 
 mod exchange;
 mod kdf;

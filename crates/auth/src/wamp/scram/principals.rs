@@ -1,4 +1,4 @@
-//! Principals with their keys, and who stands in for those that are not known.
+//! Principals with their keys, and the decoys for unknown ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::{hmac, optional};
 use crate::wamp::{SigningKey, hexadecimal};
 
-/// What a router knows of a principal.
+/// A router's knowledge of a principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     kdf: Kdf,
@@ -17,7 +17,7 @@ pub struct Credential {
     keys: Keys,
 }
 
-/// Why something is no credential.
+/// The reason why a credential is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CredentialError {
     Kdf(KdfError),
@@ -26,7 +26,7 @@ pub enum CredentialError {
     Key { name: &'static str },
 }
 
-/// Principals that are known by keys.
+/// Principals with SCRAM keys.
 #[derive(Clone, Default, PartialEq)]
 pub struct Principals {
     by_authid: BTreeMap<String, Known>,
@@ -40,7 +40,7 @@ pub(super) struct Known {
 }
 
 impl Credential {
-    /// Bytes of a salt; everybody who logs in is sent it.
+    /// Maximum length of a salt in bytes; each login sends it.
     pub const SALT_BYTES_MAX: usize = 256;
 
     pub fn new(kdf: Kdf, salt: Vec<u8>, keys: Keys) -> Result<Self, CredentialError> {
@@ -51,7 +51,7 @@ impl Credential {
         }
     }
 
-    /// Reads what Crossbar.io has: the name of the function, its costs, and the rest in hexadecimal digits.
+    /// Reads Crossbar.io's form: the name of the function, its costs, and the rest in hexadecimal digits.
     pub fn parse(
         function: &str,
         iterations: u32,
@@ -76,7 +76,8 @@ impl Credential {
         Self::new(kdf, salt, keys)
     }
 
-    /// Whose clients come in with that password, if any do: it costs what it costs them.
+    /// Finds which client's password preparation (Autobahn's or the specification's) matches. Costs one key derivation
+    /// each.
     fn reading_of(&self, password: &str) -> Option<Reading> {
         let mut readings = [Reading::Autobahn, Reading::Specification].into_iter();
         readings.find(|reading| {
@@ -99,7 +100,7 @@ impl Credential {
 }
 
 impl Principals {
-    /// One more principal; without a role the method's default counts.
+    /// Adds a principal. Without a role it has the method's default role.
     pub fn insert(&mut self, authid: &str, credential: Credential, role: Option<&str>) {
         let role = role.map(Arc::from);
         let known = Known { credential, role };
@@ -108,8 +109,8 @@ impl Principals {
         self.by_authid.insert(authid.to_owned(), known);
     }
 
-    /// Whether a client with that password comes in, for whoever keeps the file, and which one; `None` if there is no
-    /// such principal.
+    /// Checks a password for the operator: which clients can log in with it, if any. `None` if the principal does not
+    /// exist.
     pub fn reading_of(&self, authid: &str, password: &str) -> Option<Option<Reading>> {
         let known = self.by_authid.get(authid)?;
         Some(known.credential.reading_of(password))
@@ -119,7 +120,7 @@ impl Principals {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// A principal's credential and its role.
+    /// A principal's credential and role.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let Known { credential, role } = self.by_authid.get(authid)?;
         let Credential { salt, keys, .. } = credential;
@@ -141,8 +142,8 @@ impl Principals {
         self.by_authid.get(authid)
     }
 
-    /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
-    /// as one of the principals, with another salt and keys that nobody has.
+    /// The decoy of an unknown principal, the same each time for an authid: one of the principals, with another salt
+    /// and random keys.
     pub(super) fn decoy(&self, authid: &str, key: Option<&SigningKey>) -> Option<Known> {
         let (mut decoy, seed) = self.decoys.find("scram", authid, key)?;
         let mut block = hmac(&seed, b"salt");

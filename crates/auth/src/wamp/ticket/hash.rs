@@ -1,4 +1,4 @@
-//! Hashes of tickets, so that no ticket has to stand in a configuration.
+//! Ticket hashes, which keep tickets out of configurations.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::wamp::hexadecimal;
 /// A hash in one of three forms.
 ///
 /// ```text
-/// sha256:64 hexadecimal digits                     of a ticket that nobody can guess, such as 32 random bytes
+/// sha256:64 hexadecimal digits                     of an unguessable ticket, such as 32 random bytes
 /// $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH         of a password; the PHC string format
 /// $pbkdf2-sha256$i=600000$SALT$HASH                the same
 /// ```
@@ -37,7 +37,7 @@ enum Function {
     },
 }
 
-/// Why a text is no hash.
+/// The reason why a text is not a ticket hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TicketHashError {
     Form,
@@ -45,13 +45,13 @@ pub enum TicketHashError {
     Cost { expected: &'static str },
 }
 
-/// A ticket that is to be hashed, as the principal's was.
+/// A ticket to be hashed with a principal's parameters.
 pub struct TicketWork {
     hash: TicketHash,
     ticket: String,
 }
 
-/// The router does this work at each login, with a thread and the memory.
+/// Bound on memory: the router does this work at each login.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
 const ARGON2_ITERATIONS_MAX: u32 = 64;
 const LANES_MAX: u32 = 16;
@@ -90,7 +90,7 @@ impl TicketHash {
         }
     }
 
-    /// By Argon2id, with the least costs that OWASP names.
+    /// Hashes a ticket by Argon2id, with the minimum costs that OWASP recommends.
     pub fn of(ticket: &str, salt: [u8; 16]) -> Self {
         let mut made = Self {
             function: Function::Argon2id {
@@ -105,17 +105,17 @@ impl TicketHash {
         made
     }
 
-    /// The salt, and the hash of the ticket with that salt.
+    /// The salt and the hash.
     pub(super) fn parts(&self) -> [&[u8]; 2] {
         [&self.salt, &self.hash]
     }
 
-    /// Whether it takes so long that nobody else may wait for it.
+    /// Whether hashing takes so long that it needs a thread of its own.
     pub(super) fn is_slow(&self) -> bool {
         self.function != Function::Sha256
     }
 
-    /// Whether it is that ticket's, in a time that says nothing about where they differ.
+    /// Whether this is the hash of `ticket`. The comparison takes the same time wherever the two differ.
     pub(super) fn verify(&self, ticket: &str) -> bool {
         self.is(&Key::new(self.derive(ticket)))
     }
@@ -150,7 +150,7 @@ impl TicketHash {
                     argon2.hash_password_into(ticket.as_bytes(), &self.salt, &mut hash)
                 });
                 if done.is_err() {
-                    // Its costs were looked at before. Nothing is nobody's hash.
+                    // Unreachable: the costs were validated before. An empty hash matches no ticket.
                     return Vec::new();
                 }
             }
@@ -199,7 +199,7 @@ impl Function {
     }
 }
 
-/// As a configuration has it.
+/// As in a configuration.
 impl fmt::Display for TicketHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Function::Sha256 = self.function else {
@@ -227,7 +227,7 @@ impl fmt::Display for TicketHash {
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for TicketHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TicketHash({:?}, …)", self.function)

@@ -16,7 +16,7 @@ pub use hash::{TicketHash, TicketHashError, TicketWork};
 use tickets::Found;
 pub use tickets::Tickets;
 
-/// Whom a ticket lets in.
+/// The source of the tickets that clients authenticate with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ticket {
     Static {
@@ -34,7 +34,7 @@ impl Ticket {
         }
     }
 
-    /// The roles that the configuration gives.
+    /// The roles that the configuration assigns.
     pub(super) fn roles(&self) -> Vec<&str> {
         match self {
             Self::Static {
@@ -45,7 +45,7 @@ impl Ticket {
         }
     }
 
-    /// Handles HELLO: a ticket is asked for.
+    /// Handles HELLO: requests a ticket.
     pub(super) fn begin(&self, client: &Client) -> Outcome {
         let (principals, default_role) = match self {
             Self::Dynamic(authenticator) => {
@@ -79,7 +79,7 @@ impl Ticket {
 }
 
 impl Found<'_> {
-    /// Nothing is left to be looked at but the outcome.
+    /// Decides, after the ticket has been checked.
     fn conclude(
         self,
         client: &mut Client,

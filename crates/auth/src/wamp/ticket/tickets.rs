@@ -1,4 +1,4 @@
-//! Principals that are known by a ticket.
+//! Principals identified by a ticket.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock};
 use super::TicketHash;
 use crate::wamp::mac::{hmac, optional};
 
-/// Principals that are known by a ticket, of which nothing but a hash is kept.
+/// Principals identified by a ticket, of which only a hash is stored.
 #[derive(Clone, Default, PartialEq)]
 pub struct Tickets {
     by_authid: BTreeMap<String, Known>,
-    /// Hashes of some, which take as long to find wrong. They stand in for those who are not known.
+    /// Hashes of some principals, which take as long to compare. They stand in for those of unknown principals.
     samples: Vec<TicketHash>,
 }
 
@@ -21,20 +21,20 @@ pub(super) struct Known {
     pub(super) role: Option<Arc<str>>,
 }
 
-/// A principal, or what is looked at in the place of one that there is not.
+/// A principal, or the stand-in for an unknown one.
 pub(super) enum Found<'t> {
     Known(&'t Known),
     Nobody(&'t TicketHash),
 }
 
 impl Tickets {
-    /// One more principal; without a role the method's default counts.
+    /// Adds a principal. Without a role it has the method's default role.
     pub fn insert(&mut self, authid: &str, ticket: &str, role: Option<&str>) {
-        // Hashes have one length: what is compared says nothing about how long a ticket is.
+        // Hashes have one length: the comparison does not reveal the length of a ticket.
         self.insert_hash(authid, TicketHash::sha256(ticket), role);
     }
 
-    /// The same, of whose ticket there is a hash.
+    /// Adds a principal by the hash of its ticket.
     pub fn insert_hash(&mut self, authid: &str, hash: TicketHash, role: Option<&str>) {
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(hash.clone());
@@ -50,7 +50,7 @@ impl Tickets {
 
     pub(super) fn find(&self, authid: &str) -> Found<'_> {
         static NOBODYS: LazyLock<TicketHash> = LazyLock::new(|| TicketHash::sha256(""));
-        // It is chosen for whoever is known, too, and takes as long.
+        // The choice is made for known principals, too, so that both cases take the same time.
         let [first, second, ..] = hmac(b"sample", authid.as_bytes());
         let choice = usize::from(u16::from_be_bytes([first, second]));
         let sample = self.samples.get(choice % self.samples.len().max(1));
@@ -60,8 +60,7 @@ impl Tickets {
         }
     }
 
-    /// Whether that is a principal's ticket, for whoever keeps the file; `None` if there is no such principal. It takes
-    /// as long as a login.
+    /// Checks a ticket for the operator; `None` if the principal does not exist. Takes as long as a login.
     pub fn is_right(&self, authid: &str, ticket: &str) -> Option<bool> {
         let known = self.by_authid.get(authid)?;
         Some(known.hash.verify(ticket))
@@ -71,7 +70,7 @@ impl Tickets {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// A principal's role and the hash of its ticket.
+    /// A principal's role and ticket hash.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let Known { hash, role } = self.by_authid.get(authid)?;
         let [salt, hash] = hash.parts().map(<[u8]>::to_vec);
@@ -95,7 +94,7 @@ impl Found<'_> {
     }
 }
 
-/// Without the hashes: a short ticket could be found by its hash.
+/// Omits the hashes: a short ticket could be found from its hash.
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let roles = self.by_authid.iter().map(|(authid, k)| (authid, &k.role));

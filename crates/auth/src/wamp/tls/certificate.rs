@@ -1,4 +1,4 @@
-//! Certificates as principals are known by them.
+//! Client certificates as principals' credentials.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use crate::wamp::hexadecimal;
 use crate::wamp::mac::optional;
 
-/// A client's certificate, as far as principals are known by it.
+/// The parts of a client's certificate that identify a principal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
     pub sha1: [u8; 20],
     pub sha256: [u8; 32],
-    /// The attributes of its subject, each by its short name in lower case: `cn`, `o`.
+    /// The attributes of its subject, by short name in lower case: `cn`, `o`.
     pub subject: Vec<(String, String)>,
-    /// Its subject's other names, with their kinds: `DNS:www.example.com`.
+    /// The subject's alternative names, with their kinds: `DNS:www.example.com`.
     pub alternatives: Vec<String>,
 }
 
-/// What a principal's certificate is known by: all that is given.
+/// A principal's certificate. All properties that are given must match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CertificateHolder {
     pub sha1: Option<[u8; 20]>,
@@ -29,14 +29,14 @@ pub struct CertificateHolder {
     pub role: Option<Arc<str>>,
 }
 
-/// Principals that are known by their certificates.
+/// Principals identified by their certificates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CertificateHolders {
     by_authid: BTreeMap<String, CertificateHolder>,
 }
 
 impl Certificate {
-    /// A certificate in DER, of which somebody has read the names.
+    /// A certificate in DER, and the names that the caller has read from it.
     pub fn new(der: &[u8], subject: Vec<(String, String)>, alternatives: Vec<String>) -> Self {
         let mut certificate = Self {
             subject,
@@ -52,7 +52,7 @@ impl Certificate {
 }
 
 impl CertificateHolder {
-    /// A certificate that says an attribute twice says nothing by it.
+    /// Whether the certificate matches. An attribute that occurs twice matches nothing.
     fn is_known_by(&self, certificate: &Certificate) -> bool {
         let says = |(name, value): &(String, String)| {
             let mut said = certificate.subject.iter().filter(|(of, _)| of == name);
@@ -74,7 +74,7 @@ impl CertificateHolder {
 }
 
 impl CertificateHolders {
-    /// One more principal; without a role the method's default counts.
+    /// Adds a principal. Without a role it has the method's default role.
     pub fn insert(&mut self, authid: &str, holder: CertificateHolder) {
         self.by_authid.insert(authid.to_owned(), holder);
     }
@@ -83,7 +83,7 @@ impl CertificateHolders {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// A principal's certificates and its role.
+    /// A principal's certificates and role.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let holder = self.by_authid.get(authid)?;
         let texts = [holder.role.as_deref(), holder.alternative.as_deref()].map(optional);

@@ -1,4 +1,4 @@
-//! What is done with HELLO by the method `tls`: nothing more has to be proven.
+//! The method `tls`: HELLO decides, the TLS handshake has verified the certificate.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::wamp::next::{Next, Outcome};
 use crate::wamp::refusal::NOT_AUTHORIZED;
 use crate::wamp::{Authenticator, Cause, Channel, Provider, Refusal};
 
-/// Whom a certificate lets in.
+/// The source of the certificates that clients authenticate with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tls {
     Static {
@@ -27,7 +27,7 @@ impl Tls {
         }
     }
 
-    /// The roles that the configuration gives.
+    /// The roles that the configuration assigns.
     pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
         match self {
             Self::Static {
@@ -64,7 +64,7 @@ impl Tls {
     }
 }
 
-/// The principal whose certificate it is; of several the one that the client says it is.
+/// The principal whose certificate it is; of several, the one that the client names.
 fn find<'p>(
     client: &Client,
     principals: &'p CertificateHolders,

@@ -1,4 +1,4 @@
-//! TLS clients' certificates: Crossbar.io's method `tls`. The TLS handshake has checked who signed them.
+//! Client certificates: Crossbar.io's method `tls`. The TLS handshake has verified the issuer.
 
 mod certificate;
 mod login;

@@ -1,8 +1,8 @@
-//! What a client is to sign.
+//! The text that a client signs.
 
 use std::fmt;
 
-/// The text that a client signs. Its keys stand in Crossbar.io's order.
+/// The text that a client signs. Its keys have Crossbar.io's order.
 pub(super) struct Challenge<'c> {
     pub(super) authid: &'c str,
     pub(super) authrole: &'c str,

@@ -1,4 +1,4 @@
-//! What is done with the inputs of a handshake by WAMP-CRA.
+//! WAMP-CRA's steps of a handshake.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::wamp::{
     Authenticator, Cause, Channel, Derivation, Principal, Provider, Refusal, SigningKey,
 };
 
-/// Whom a signature lets in.
+/// The source of the secrets that clients authenticate with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WampCra {
     Static {
@@ -23,7 +23,7 @@ pub enum WampCra {
     Dynamic(Authenticator),
 }
 
-/// What is to be signed, and who whoever signs it is.
+/// The challenge, and the principal that its signature proves.
 struct Expected {
     challenge: String,
     secret: Option<Secret>,
@@ -39,7 +39,7 @@ impl WampCra {
         }
     }
 
-    /// The roles that the configuration gives.
+    /// The roles that the configuration assigns.
     pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
         match self {
             Self::Static {
@@ -50,7 +50,7 @@ impl WampCra {
         }
     }
 
-    /// Handles HELLO: the secret is looked up, or asked for.
+    /// Handles HELLO: looks up the secret or calls the authenticator.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         match self {
             Self::Static {
@@ -85,7 +85,7 @@ fn challenge_user(
     let authid = client.need_authid()?;
     let known = users.find(authid);
     client.check_known(known.is_some())?;
-    // It is made for whoever is known, too, and takes as long.
+    // The decoy is computed for known users, too, so that both cases take the same time.
     let decoy = users.decoy(authid, key);
     let user = known.or(decoy.as_ref());
     let assigned = Assigned {
@@ -146,7 +146,7 @@ impl Expected {
         }
     }
 
-    /// Nothing is left to be looked at but the outcome.
+    /// Decides, after the signature has been checked.
     fn conclude(self, client: &Client, is_right: bool) -> Outcome {
         if is_right && self.is_known {
             return Ok(Next::accept(self.principal));
@@ -159,7 +159,7 @@ impl Expected {
     }
 }
 
-/// Reads the secret that an authenticator has answered with.
+/// Reads the secret in an authenticator's answer.
 fn secret(value: &Value) -> Result<Secret, Refusal> {
     let answered = Answered::read(value)?;
     let secret = answered.need_text("secret")?;

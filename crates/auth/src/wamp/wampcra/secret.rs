@@ -1,4 +1,4 @@
-//! Secrets and the keys that are made of them.
+//! Secrets and the keys derived from them.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use subtle::ConstantTimeEq as _;
 
 use crate::wamp::mac::hmac;
 
-/// What a client signs its challenge with.
+/// The key with which a client signs its challenge.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(pub(super) Vec<u8>);
 
-/// How a client makes its key of a password: what CHALLENGE tells it.
+/// The parameters with which a client derives its key; CHALLENGE carries them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salted {
     pub salt: String,
@@ -22,11 +22,11 @@ pub struct Salted {
     pub key_bytes: u32,
 }
 
-/// A user's secret, ready to be compared with.
+/// A user's secret, ready for comparison.
 ///
-/// A salted secret has two readings. The specification's, and Crossbar.io's until 2025: it is the key that
-/// was derived from the password. Crossbar.io's since: it is the password. Who knows neither the one nor the
-/// other signs with neither key, so that both are taken.
+/// A salted secret has two meanings. By the specification, and in Crossbar.io until 2025, it is the key derived from
+/// the password. In later versions of Crossbar.io it is the password. Both keys are accepted: a client that knows
+/// neither has neither key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     pub(super) as_it_is: Key,
@@ -34,14 +34,14 @@ pub struct Secret {
     pub(super) salted: Option<Salted>,
 }
 
-/// What is to be done for a key that nobody has derived yet.
+/// The derivation of a key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyDerivation {
     password: Key,
     salted: Salted,
 }
 
-/// A bound that a secret does not keep.
+/// A bound that a secret exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretError {
     Iterations,
@@ -57,7 +57,7 @@ impl Key {
         &self.0
     }
 
-    /// As text, which a key that was derived is.
+    /// The text of the key: a derived key has one.
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
@@ -71,7 +71,7 @@ impl Key {
         self.0.ct_eq(bytes).into()
     }
 
-    /// Whether `signature` is this key's, in a time that says nothing about where it differs.
+    /// Whether `signature` is made with this key. The comparison takes the same time wherever the two differ.
     pub(super) fn verify(&self, challenge: &str, signature: &str) -> bool {
         let expected = self.sign(challenge);
         expected.as_bytes().ct_eq(signature.as_bytes()).into()
@@ -79,15 +79,15 @@ impl Key {
 }
 
 impl Salted {
-    /// What Crossbar.io takes where a salt is given and nothing else.
+    /// Crossbar.io's value if only a salt is given.
     pub const ITERATIONS: u32 = 1_000;
     pub const KEY_BYTES: u32 = 32;
-    /// A quarter of a second, about.
+    /// About a quarter of a second.
     pub const ITERATIONS_MAX: u32 = 1_000_000;
-    /// Each 32 bytes take as long again, and those beyond the first add nothing.
+    /// Each 32 bytes take as long again, and those beyond the first 32 add no strength.
     pub const KEY_BYTES_MAX: u32 = 64;
 
-    /// Refuses what would take too long.
+    /// Refuses parameters that would take too long.
     pub fn check(&self) -> Result<(), SecretError> {
         if !(1..=Self::ITERATIONS_MAX).contains(&self.iterations) {
             return Err(SecretError::Iterations);
@@ -98,7 +98,7 @@ impl Salted {
         }
     }
 
-    /// The key of a password: Base64, as clients take it.
+    /// The key of a password: Base64, as clients use it.
     pub fn derive(&self, password: impl AsRef<[u8]>) -> Key {
         let mut key = vec![0; self.key_bytes as usize];
         let salt = self.salt.as_bytes();
@@ -115,15 +115,14 @@ impl Salted {
 }
 
 impl Secret {
-    /// A secret as a configuration has it. A key is derived here and now: a millisecond or less for a
-    /// thousand iterations.
+    /// A configured secret. Derives the key at once: a millisecond or less for a thousand iterations.
     pub fn new(secret: &str, salted: Option<Salted>) -> Result<Self, SecretError> {
         let mut new = Self::underived(secret, salted)?;
         new.derived = new.derivation().map(|derivation| derivation.derive());
         Ok(new)
     }
 
-    /// The same, whose key is yet to be derived where it turns out to be needed.
+    /// A secret whose key is derived later, and only if it is needed.
     pub fn underived(secret: &str, salted: Option<Salted>) -> Result<Self, SecretError> {
         salted.as_ref().map_or(Ok(()), Salted::check)?;
         Ok(Self {
@@ -138,26 +137,26 @@ impl Secret {
         let Some(salted) = &self.salted else {
             return self.as_it_is.is(password.as_bytes());
         };
-        // The secret is the password, or what is made of it.
+        // The secret is the password, or the key derived from it.
         let derived = salted.derive(password);
         self.as_it_is.is(password.as_bytes()) | self.as_it_is.is(&derived.0)
     }
 
-    /// Adds to `CHALLENGE.Extra` what a client needs for its key.
+    /// Adds the parameters of the key to `CHALLENGE.Extra`.
     pub(super) fn tell(&self, extra: &mut Dict) {
         if let Some(salted) = &self.salted {
             salted.tell(extra);
         }
     }
 
-    /// Whether a signature is of one of the keys that are there.
+    /// Whether a signature is made with one of the keys derived so far.
     pub(super) fn verify(&self, challenge: &str, signature: &str) -> bool {
         let as_it_is = self.as_it_is.verify(challenge, signature);
         let derived = self.derived.as_ref();
         derived.is_some_and(|key| key.verify(challenge, signature)) | as_it_is
     }
 
-    /// What is to be done for the other key, if there is one and it is not there.
+    /// The derivation of the other key, unless it is done.
     pub(super) fn derivation(&self) -> Option<KeyDerivation> {
         match (&self.salted, &self.derived) {
             (Some(salted), None) => Some(KeyDerivation {
@@ -170,13 +169,13 @@ impl Secret {
 }
 
 impl KeyDerivation {
-    /// Does it.
+    /// Derives the key.
     pub fn derive(&self) -> Key {
         self.salted.derive(&self.password.0)
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")

@@ -1,4 +1,4 @@
-//! Users with their secrets, and who stands in for those that are not known.
+//! Users with their secrets, and the decoys for unknown ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::wamp::SigningKey;
 use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::{hmac, optional};
 
-/// Users that are known by a secret.
+/// Users with a secret.
 #[derive(Clone, Default, PartialEq)]
 pub struct Users {
     by_authid: BTreeMap<String, User>,
@@ -26,7 +26,7 @@ pub(super) struct User {
 }
 
 impl Users {
-    /// One more user; without a role the method's default counts.
+    /// Adds a user. Without a role it has the method's default role.
     pub fn insert(&mut self, authid: &str, secret: Secret, role: Option<&str>) {
         let role = role.map(Arc::from);
         let user = User { secret, role };
@@ -34,7 +34,7 @@ impl Users {
         self.by_authid.insert(authid.to_owned(), user);
     }
 
-    /// Whether a client with that password comes in, for whoever keeps the file; `None` if there is no such user.
+    /// Checks a password for the operator; `None` if the user does not exist.
     pub fn is_right(&self, authid: &str, password: &str) -> Option<bool> {
         let user = self.by_authid.get(authid)?;
         Some(user.secret.is_of(password))
@@ -44,7 +44,7 @@ impl Users {
         self.by_authid.keys().map(String::as_str)
     }
 
-    /// A user's secret and its role.
+    /// A user's secret and role.
     pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let User { secret, role } = self.by_authid.get(authid)?;
         let salt = secret.salted.as_ref().map(|salted| salted.salt.as_str());
@@ -61,8 +61,8 @@ impl Users {
         self.by_authid.get(authid)
     }
 
-    /// Somebody who is challenged in the place of who is not known, each time the same for an authid:
-    /// as one of the users, with another salt and a secret that nobody has.
+    /// The decoy of an unknown user, the same each time for an authid: one of the users, with another salt and a random
+    /// secret.
     pub(super) fn decoy(&self, authid: &str, key: Option<&SigningKey>) -> Option<User> {
         let (mut decoy, seed) = self.decoys.find("wampcra", authid, key)?;
         decoy.secret.as_it_is = Key::new(hmac(&seed, b"secret"));
@@ -74,7 +74,7 @@ impl Users {
     }
 }
 
-/// A salt of that one's look: letters and digits in the places of letters and digits.
+/// A salt that resembles `salt`: letters and digits in the places of letters and digits.
 fn alike(salt: &str, seed: &[u8; 32]) -> String {
     let mut block = hmac(seed, b"salt");
     let mut left = block.len();
