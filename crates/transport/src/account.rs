@@ -1,12 +1,11 @@
-//! What is held in memory for peers: one total, and who owes the most of it.
+//! The memory held for peers: one total, and the debt of each connection.
 //!
-//! A byte is on the account once, by its [`Kind`]. What each peer owes is its connection's to
-//! know (`Ledger`, in `out.rs`): there, bytes that it shares with others count in full, because
-//! each of those who keep them could give them up. At the bound the largest debtors are closed
-//! until there is some room; nobody is refused for what others owe.
+//! Each byte is on the account once, by its [`Kind`]. A connection keeps its own debt (`Ledger`, in `out.rs`), in which
+//! shared bytes count in full: any connection that keeps them could give them up. At the bound the largest debtors are
+//! closed until there is some room; no other connection is refused anything for their debts.
 //!
-//! The thread that crosses the bound notes it, and chooses at its next [`crate::uncork`], where it
-//! holds no lock: before it reads more.
+//! The thread that crosses the bound notes that, and chooses the debtors at its next [`crate::uncork`], where it holds
+//! no lock, before it reads more.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BinaryHeap, HashMap};
@@ -21,26 +20,26 @@ use tokio::sync::Notify;
 
 use crate::Connection;
 
-/// What bytes are held for.
+/// The purpose of held bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They wait behind a full socket, and are one connection's own.
+    /// Queued behind a full socket, for one connection alone.
     Queued,
-    /// They are sent to several connections, and exist once.
+    /// Sent to several connections, and stored once.
     Shared,
-    /// They were received, and are a part of something.
+    /// Received parts of incomplete messages.
     Input,
-    /// What other layers remember for a peer ([`Connection::hold`]).
+    /// State of other layers for a peer ([`Connection::hold`]).
     State,
-    /// What they remember for nobody in particular ([`crate::Kept`]).
+    /// State of other layers for no particular peer ([`crate::Kept`]).
     Kept,
 }
 
-/// What one connection owes.
+/// The debt of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debt {
     pub queued_bytes: usize,
-    /// In full, however many others keep the same bytes.
+    /// In full, however many other connections keep the same bytes.
     pub shared_bytes: usize,
     pub input_bytes: usize,
     pub state_bytes: usize,
@@ -51,28 +50,28 @@ pub struct Account {
     bytes_max: usize,
     total_bytes: AtomicUsize,
     kinds: [AtomicUsize; Kind::ALL.len()],
-    /// The total at which somebody has to choose.
+    /// The total at which debtors have to be chosen.
     choose_at_bytes: AtomicUsize,
-    /// By their addresses: those who owe enough to be chosen.
+    /// Connections whose debt is large enough to be chosen, by address.
     debtors: Mutex<HashMap<usize, Weak<Connection>>>,
     choosing: Mutex<()>,
     debtors_closed: AtomicU64,
     on_debtor: OnceLock<OnDebtor>,
-    /// How many wait for room, and are told of refunds.
+    /// The number of tasks that wait for room and are notified of refunds.
     waiting: AtomicUsize,
     left: Notify,
 }
 
-/// Is told of a debtor that is about to be closed. No lock is held.
+/// Called with a debtor that is about to be closed. No lock is held.
 type OnDebtor = Box<dyn Fn(&Arc<Connection>, &Debt) + Send + Sync>;
 
-/// A bound is spread over so many connections: one that owes less than its share is never chosen, and
-/// so costs the account nothing but an addition.
+/// The bound is divided into this many shares. A connection that owes less than a share is never chosen, and costs the
+/// account nothing but an addition.
 const SHARES: usize = 128 * 1024;
-/// A smaller share than this is not worth knowing about.
+/// Smallest share in bytes: less is not worth tracking.
 const SHARE_BYTES_MIN: usize = 1024;
 
-/// A connection that owes more than such a part of the bound gets no more where the bound is passed by a tenth.
+/// If the bound is exceeded by a tenth, a connection that owes more than the bound divided by this number gets no more.
 const LARGE_PARTS: usize = 1024;
 
 thread_local! {
@@ -108,7 +107,7 @@ impl Debt {
 }
 
 impl Account {
-    /// An account of at most so many bytes.
+    /// An account with a bound of `bytes_max`.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -124,7 +123,7 @@ impl Account {
         }
     }
 
-    /// Has `on_debtor` told of each debtor before it is closed. The first one stays.
+    /// Sets the callback for debtors that are about to be closed. Later calls have no effect.
     pub fn set_on_debtor(
         &self,
         on_debtor: impl Fn(&Arc<Connection>, &Debt) + Send + Sync + 'static,
@@ -132,7 +131,7 @@ impl Account {
         let _ = self.on_debtor.set(Box::new(on_debtor));
     }
 
-    /// Bytes held at the moment.
+    /// Bytes currently held.
     pub fn total_bytes(&self) -> usize {
         self.total_bytes.load(Ordering::SeqCst)
     }
@@ -146,16 +145,16 @@ impl Account {
         self.bytes_max
     }
 
-    /// How many were closed because they owed the most.
+    /// Number of connections that were closed as the largest debtors.
     pub fn debtors_closed(&self) -> u64 {
         self.debtors_closed.load(Ordering::Relaxed)
     }
 
-    /// Puts bytes that several connections are going to send on the account, until the last of them
-    /// has sent or forgotten its own.
+    /// Puts bytes that several connections will send on the account, until the last of them has sent or dropped its
+    /// reference.
     pub fn share(self: &Arc<Self>, mut bytes: Vec<u8>) -> Bytes {
         if bytes.len() < crate::queue::SHARED_BYTES_MIN {
-            // Each receiver copies so few.
+            // Short ones are copied by each receiver.
             return bytes.into();
         }
         if bytes.capacity() > 2 * bytes.len() {
@@ -168,49 +167,48 @@ impl Account {
         })
     }
 
-    /// Closes the largest debtors if the bound is passed. No lock may be held.
+    /// Closes the largest debtors if the bound is exceeded. No lock may be held.
     pub fn choose(&self) {
         if self.total_bytes() > self.bytes_max {
             self.close_debtors();
         }
     }
 
-    /// Whether those who can keep so many bytes had better, so that nobody has to be closed for them.
-    /// Where little is queued, nothing would become of waiting: then even what is more than the bound
-    /// goes.
+    /// Whether senders that can wait should keep so many bytes, so that no debtor has to be closed for them. If little
+    /// is queued, waiting would free nothing: then even more than the bound may pass.
     pub(crate) fn is_short_for(&self, bytes: usize) -> bool {
         let fifth = self.bytes_max / 5;
         self.total_bytes().saturating_add(bytes) > 4 * fifth && self.bytes(Kind::Queued) > fifth
     }
 
-    /// Whether one who owes so much gets no more: debtors are being closed, and it may be one.
+    /// Whether a connection with that debt gets no more: debtors are being closed, and it may be one of them.
     pub(crate) fn is_shut_for(&self, debt_bytes: usize) -> bool {
         let passed = self.bytes_max.saturating_add(self.bytes_max / 10);
         debt_bytes > self.bytes_max / LARGE_PARTS && self.total_bytes() >= passed
     }
 
-    /// A debt from which on a connection may be chosen.
+    /// The debt from which on a connection may be chosen.
     pub(crate) fn share_bytes(&self) -> usize {
         (self.bytes_max / SHARES).max(SHARE_BYTES_MIN)
     }
 
-    /// Waits until it is not short for so many bytes.
+    /// Waits until there is room for so many bytes.
     pub(crate) async fn room(&self, bytes: usize) {
         let _waiting = Waiting::new(&self.waiting);
         while self.is_short_for(bytes) {
             let mut left = pin!(self.left.notified());
-            // What is refunded from now on is not missed.
+            // Refunds from now on are not missed.
             left.as_mut().enable();
             if !self.is_short_for(bytes) {
                 break;
             }
             left.await;
         }
-        // One is woken by each refund, and wakes the next if there was room for it.
+        // Each refund wakes one task, which wakes the next if there was room for it.
         self.left.notify_one();
     }
 
-    /// What held `before` bytes holds `after` now.
+    /// Changes the bytes held for something from `before` to `after`.
     pub(crate) fn change(self: &Arc<Self>, kind: Kind, before: usize, after: usize) {
         if after > before {
             self.add(kind, after - before);
@@ -240,7 +238,7 @@ impl Account {
 
     pub(crate) fn forget(&self, connection: &Connection) {
         let address = std::ptr::from_ref(connection).addr();
-        // Dropped outside the lock: it may be what is left of the connection.
+        // Dropped outside the lock: it may be the connection's last reference.
         let debtor = self.debtors.lock().remove(&address);
         drop(debtor);
     }
@@ -268,7 +266,7 @@ impl Account {
             let debtors = self.debtors.lock();
             debtors.values().filter_map(Weak::upgrade).collect()
         };
-        // What those owe who are closed already, and what is refunded when their threads get to it.
+        // The debts of connections that are closed already, which their threads will refund.
         let mut pending = 0;
         let mut by_debt = BinaryHeap::with_capacity(debtors.len());
         for (place, debtor) in debtors.iter().enumerate() {
@@ -290,7 +288,7 @@ impl Account {
             self.debtors_closed.fetch_add(1, Ordering::Relaxed);
             pending += debtor.debt().bytes();
         }
-        // Where that did not help at once, nobody looks again for the next byte.
+        // If that did not help at once, the next byte does not trigger another choice.
         let total = self.total_bytes();
         let next = match total > self.bytes_max {
             true => total.saturating_add(self.bytes_max / 64),
@@ -313,11 +311,14 @@ impl Drop for Account {
     fn drop(&mut self) {
         let total = *self.total_bytes.get_mut();
         let is_even = total == 0 || std::thread::panicking();
-        debug_assert!(is_even, "nobody is left, and owes {self:?}");
+        debug_assert!(
+            is_even,
+            "no connection is left, and {self:?} is not refunded"
+        );
     }
 }
 
-/// Bytes on the account for as long as anybody keeps them.
+/// Bytes that are on the account until the last reference is dropped.
 struct Shared {
     bytes: Vec<u8>,
     account: Arc<Account>,
@@ -335,7 +336,7 @@ impl Drop for Shared {
     }
 }
 
-/// Somebody waits for room.
+/// A task that waits for room.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -351,7 +352,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Closes the largest debtors if this thread has passed a bound. No lock may be held.
+/// Closes the largest debtors if this thread has crossed a bound. No lock may be held.
 #[inline]
 pub(crate) fn choose_if_crossed() {
     if HAS_CROSSED.get() {

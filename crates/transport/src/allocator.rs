@@ -1,4 +1,4 @@
-//! Memory that was freed goes back to the system.
+//! Returns freed memory to the system.
 #![cfg_attr(
     target_env = "gnu",
     expect(
@@ -9,23 +9,23 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often, in seconds. What was freed and not used again goes back within a minute.
+/// The interval in seconds. Memory that was freed and not reused is returned within a minute.
 const INTERVAL_S: u32 = 30;
 
 static GIVEN_AT_S: AtomicU32 = AtomicU32::new(0);
 
-/// Has the allocator give back what is free, if that was not done just now. Needs a tokio context.
+/// Makes the allocator return free memory, unless that was done just now. Needs a tokio context.
 ///
-/// The C library's allocator gives back only what is free at the end of a heap, of which each thread
-/// has one: after 350 MiB of subscriptions and 900 of unfinished messages were gone, 650 stayed. It
-/// is called from a thread of its own: with nothing to give it takes 0.3 ms, with 300 MiB 30,
-/// while the thread whose heap that is waits if it allocates.
+/// The C library's allocator returns only free memory at the end of a heap, and each thread has a heap. After 350 MiB
+/// of subscriptions and 900 MiB of incomplete messages were freed, 650 MiB stayed. The call runs on a thread of its
+/// own: it takes 0.3 ms with nothing to return and 30 ms with 300 MiB. A thread that allocates from the heap being
+/// trimmed waits meanwhile.
 pub(crate) fn give_back_now_and_then(now_s: u32) {
     let given_at_s = GIVEN_AT_S.load(Ordering::Relaxed);
     if now_s.saturating_sub(given_at_s) < INTERVAL_S {
         return;
     }
-    // Each set of workers keeps the time, and one of them does this.
+    // Each set of workers keeps the time; one of them makes the call.
     let order = Ordering::Relaxed;
     let is_mine = GIVEN_AT_S.compare_exchange(given_at_s, now_s, order, order);
     if is_mine.is_ok() {
@@ -56,7 +56,7 @@ mod tests {
 
     #[cfg(target_env = "gnu")]
     #[test]
-    fn what_is_free_between_what_is_not_is_given_back() {
+    fn free_memory_between_used_memory_is_returned() {
         let mut buffers: Vec<Vec<u8>> = (0..64_000).map(|_| vec![1; 2000]).collect();
         let last = buffers.pop();
         let full = resident_bytes();

@@ -1,64 +1,63 @@
-//! Which thread serves a connection: the first one, until that is busy.
+//! The choice of the thread that serves a connection: the first one, until that is busy.
 //!
-//! A message between connections of two threads wakes both; between connections of one it wakes that
-//! one, which often finds the next input before it sleeps. On one core a sequential call costs 1.4 times
-//! the floor's when caller and callee are on two threads, and 1.1 times when they are on one. Few
-//! sessions therefore share a thread. When it becomes busy, its active connections are shared with the
-//! idlest thread; when all threads together have little to do, the first one takes them back.
+//! A message between connections of two threads wakes both. Between connections of one thread it wakes that one, which
+//! often finds the next input before it sleeps. On one core a sequential call costs 1.4 times the floor's if caller and
+//! callee are on two threads, and 1.1 times if they share one. Few sessions therefore share a thread. When that becomes
+//! busy, its active connections are shared with the idlest thread; when all threads together have little to do, the
+//! first one takes the connections back.
 //!
-//! A thread is not told which of its connections are active: each connection that has an input after
-//! the thread was asked decides for itself, and those that have none cost nothing wherever they are.
+//! A thread does not know which of its connections are active. Each connection that has an input after the request
+//! decides for itself; connections without input cost nothing wherever they are.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the threads' processor time is looked at. A look reads one small file a thread, 10 µs.
+/// The interval at which the threads' processor times are read. A look reads one small file per thread, 10 µs.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A thread that runs for more than this share of the time gives connections away.
 const BUSY: f64 = 0.75;
-/// Nothing is given to a thread that is not idler by this much: it would give it back.
+/// A thread receives connections only if its share is lower by this much; otherwise it would give them back.
 const APART: f64 = 0.4;
-/// Threads that run for less than this in sum need to be one only. One that takes all that must not
-/// look busy for it.
+/// If all threads together run for less than this, one thread is enough. With all connections, that thread must not
+/// look busy.
 const LITTLE: f64 = 0.5;
-/// A share is what it was in as many looks.
+/// A thread is busy after this many busy looks in a row.
 const LOOKS_BUSY: u32 = 2;
 const LOOKS_LITTLE: u32 = 8;
-/// What was asked for shows in later looks only.
+/// A request shows its effect only after this many looks.
 const LOOKS_TO_SETTLE: u32 = 4;
 
-/// What is known of a set of serving threads.
+/// The state of a set of serving threads.
 #[derive(Debug)]
 pub(crate) struct Threads {
     threads: Box<[Arc<Thread>]>,
 }
 
-/// One of them.
+/// One thread.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
-    /// The system's number of it; 0 before it runs.
+    /// The system's thread id; 0 before the thread runs.
     id: AtomicI32,
-    /// Connections that were dealt to it and have not begun.
+    /// Connections that were assigned to it and have not started.
     waiting: AtomicU32,
-    /// Per cent of the time that it ran lately.
+    /// Per cent of the recent time that it ran.
     share: AtomicU32,
-    /// What its connections are asked to do: the request's number, [`ALL`], [`WITHDRAWN`], and in the
-    /// upper half the thread to go to.
+    /// The request to its connections: number, [`ALL`], [`WITHDRAWN`], and in the upper half the thread to move to.
     request: AtomicU32,
 }
 
 const ALL: u32 = 1 << 8;
 const WITHDRAWN: u32 = 1 << 9;
 
-/// Connections of a thread are asked to go to another.
+/// A request to a thread's connections to move to another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     from: usize,
     to: usize,
-    /// Every one of them, or every other.
+    /// Every connection, or every other one.
     all: bool,
 }
 
@@ -79,8 +78,8 @@ impl Threads {
         Arc::clone(&self.threads[index])
     }
 
-    /// The thread for a new connection: the first one that is not busy, unless others wait there to
-    /// begin. Says that it waits there.
+    /// The thread for a new connection: the first one that is not busy, unless others wait there to start. Counts the
+    /// connection as waiting there.
     pub(crate) fn deal(&self) -> usize {
         let rank = |index: &usize| {
             let thread = &self.threads[*index];
@@ -92,7 +91,7 @@ impl Threads {
         index
     }
 
-    /// Looks at the threads for ever, and asks them to share their connections.
+    /// Reads the threads' times forever, and asks busy threads to share their connections.
     pub(crate) async fn keep_balanced(self: Arc<Self>) {
         let mut interval = tokio::time::interval(LOOK_EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -123,14 +122,14 @@ impl Threads {
         }
     }
 
-    /// Asks every other active connection of a thread to go to another.
+    /// Asks every other active connection of a thread to move to another.
     #[cfg(test)]
     pub(crate) fn ask(&self, from: usize, to: usize) {
         let all = false;
         self.threads[from].ask(Request { from, to, all });
     }
 
-    /// How long each has run; zero where the system does not tell.
+    /// The processor time of each thread; zero if the system does not provide it.
     fn processor_times(&self) -> Vec<Duration> {
         let time = |thread: &Arc<Thread>| thread.processor_time().unwrap_or_default();
         self.threads.iter().map(time).collect()
@@ -138,14 +137,14 @@ impl Threads {
 }
 
 impl Thread {
-    /// Says that the calling thread is this one.
+    /// Marks the calling thread as this one.
     pub(crate) fn enter(self: Arc<Self>) {
         let id = rustix::thread::gettid().as_raw_nonzero().get();
         self.id.store(id, Ordering::Relaxed);
         HERE.set(Some(self));
     }
 
-    /// Says that a connection which was dealt to it has begun.
+    /// Records that an assigned connection has started.
     pub(crate) fn note_begun(&self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -158,7 +157,7 @@ impl Thread {
         Some(Duration::from_nanos(nanoseconds))
     }
 
-    /// Says that connections which have not answered are asked nothing any more.
+    /// Withdraws the request: connections that have not answered stay.
     fn withdraw(&self) {
         self.request.fetch_or(WITHDRAWN, Ordering::Relaxed);
     }
@@ -172,7 +171,7 @@ impl Thread {
     }
 }
 
-/// The number of the last request to this thread's connections: a new one does not answer it.
+/// The number of the last request to this thread's connections; a new connection does not answer it.
 #[inline]
 pub(crate) fn request_number() -> u8 {
     request() as u8
@@ -186,7 +185,7 @@ fn request() -> u32 {
     })
 }
 
-/// Answers for one connection: the number of the request, and the thread that it is to go to, if any.
+/// Answers for one connection: the number of the request, and the thread to move to, if any.
 #[cold]
 pub(crate) fn answer() -> (u8, Option<usize>) {
     let request = request();
@@ -194,7 +193,7 @@ pub(crate) fn answer() -> (u8, Option<usize>) {
         return (request as u8, None);
     }
     let (all, to) = (request & ALL != 0, (request >> 16) as usize);
-    // The first one stays: an only connection that keeps a thread busy would do the same to the next.
+    // The first one stays: a single connection that keeps a thread busy would do the same to the next.
     let stays = !all && !STAYED.get();
     STAYED.set(stays);
     (request as u8, (!stays).then_some(to))
@@ -237,7 +236,7 @@ impl Planner {
         let others = indexed().skip(1);
         let (from, share) = others.max_by(by_share)?;
         if self.little_looks >= LOOKS_LITTLE && share > 0.0 {
-            // One thread at a time, but without waiting for the next.
+            // One thread at a time, but the next without waiting.
             self.settling_looks = LOOKS_TO_SETTLE;
             return Some(Request {
                 from,
@@ -264,7 +263,7 @@ impl Planner {
 mod tests {
     use super::*;
 
-    /// Plans look by look, the same shares for so many looks; returns at which look was asked for what.
+    /// Plans with the same shares for so many looks; returns the requests by look.
     fn planned(looks: &[(usize, &[f64])]) -> Vec<(usize, Request)> {
         let mut planner = Planner::default();
         let looks = looks
@@ -296,33 +295,33 @@ mod tests {
     fn a_busy_thread_shares_with_the_idlest() {
         let busy: &[f64] = &[0.98, 0.3, 0.1];
         assert_eq!(planned(&[(4, busy)]), [(1, half(0, 2))]);
-        // Not before what was asked for shows, and again when it did not help.
+        // Not before the request shows its effect, and again if it did not help.
         assert_eq!(planned(&[(6, busy)]), [(1, half(0, 2)), (5, half(0, 2))]);
-        // One busy look is none.
+        // One busy look is not enough.
         assert_eq!(planned(&[(1, busy), (1, &[0.2, 0.3, 0.1]), (1, busy)]), []);
     }
 
     #[test]
-    fn threads_that_are_all_busy_keep_what_they_have() {
+    fn busy_threads_alone_keep_their_connections() {
         assert_eq!(planned(&[(20, &[0.9, 0.8])]), []);
         assert_eq!(planned(&[(20, &[0.7, 0.0])]), []);
     }
 
     #[test]
-    fn where_there_is_little_to_do_the_first_thread_does_it() {
+    fn the_first_thread_takes_back_little_work() {
         assert_eq!(planned(&[(9, &[0.1, 0.2, 0.1])]), [(7, all(1))]);
         assert_eq!(planned(&[(20, &[0.2, 0.0])]), []);
         assert_eq!(planned(&[(20, &[0.0, 0.0])]), []);
     }
 
     #[test]
-    fn one_thread_has_nobody_to_share_with() {
+    fn a_single_thread_never_shares() {
         assert_eq!(planned(&[(20, &[1.0])]), []);
         assert_eq!(planned(&[(20, &[0.1])]), []);
     }
 
     #[test]
-    fn every_other_connection_goes_and_the_first_stays() {
+    fn every_other_connection_moves_and_the_first_stays() {
         let thread = Threads::new(3).thread(1);
         Arc::clone(&thread).enter();
         assert_eq!(request_number(), 0);
@@ -341,7 +340,7 @@ mod tests {
     fn connections_go_to_the_first_thread_until_it_is_busy() {
         let threads = Threads::new(2);
         assert_eq!(threads.deal(), 0);
-        // One waits there, so that a burst is shared.
+        // One connection waits there, so a burst is shared.
         assert_eq!(threads.deal(), 1);
         threads.thread(0).note_begun();
         assert_eq!(threads.deal(), 0);

@@ -1,4 +1,4 @@
-//! A connection whose receiver has bounds of its own.
+//! Receivers with bounds of their own.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Connection {
         self.keep(out, Item::Whole(bytes.into()), false).map(drop)
     }
 
-    /// Keeps an item while the socket is full: whoever sends takes it then.
+    /// Keeps an item while the socket is full; the sending task takes it from there.
     #[cold]
     pub(crate) fn keep<E>(
         self: &Arc<Self>,
@@ -33,7 +33,7 @@ impl Connection {
         Ok(Queued::Freely)
     }
 
-    /// Has the receiver have bounds of its own, or none any more.
+    /// Sets or removes the receiver's own bounds.
     pub fn bound(&self, bounds: Option<Bounds>) {
         let is_mailbox = self.as_mailbox().is_some();
         let bounds = bounds.map(|mut bounds| {
@@ -45,13 +45,13 @@ impl Connection {
         self.out.lock().bound(bounds);
     }
 
-    /// What becomes of events for which there is no room.
+    /// The treatment of events for which there is no room.
     pub fn overflow(&self) -> Overflow {
         self.out.lock().overflow()
     }
 
-    /// Waits until less than a quarter of what may wait does, nothing is taken any more, or the receiver holds nobody
-    /// back any more. Whoever stops waiting leaves nothing behind.
+    /// Waits until less than a quarter of the queue's bound waits, the connection is closing, or its receiver no longer
+    /// holds publishers back. A cancelled wait leaves nothing behind.
     pub async fn eased(&self) {
         loop {
             let Some(ease) = self.out.lock().ease() else {

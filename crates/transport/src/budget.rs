@@ -1,13 +1,12 @@
-//! How much one peer's input may cost before it is others' turn.
+//! Bounds on one peer's turn, so that its input does not delay others.
 
 use std::time::{Duration, Instant};
 
-/// What is left of a turn.
+/// The remainder of a turn.
 ///
-/// The code that works for a peer says after each item how many *steps* it took, a step being some 50 to
-/// 100 ns: a receiver, a node of a pattern, a message that is moved. A turn is over by steps or by
-/// time, whichever is first. The clock is looked at once in many steps only, so that a turn in
-/// which little happens costs a look at none.
+/// After each item the caller reports the *steps* of its work, a step being some 50 to 100 ns: a receiver, a node of a
+/// pattern, a message that is moved. A turn ends by steps or by time, whichever is first. The clock is read only once
+/// in many steps, so that a short turn costs one reading at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     begun: Instant,
@@ -15,17 +14,17 @@ pub struct Budget {
     steps_at_look: u32,
 }
 
-/// What a thread may be busy for one peer, and what a realm's or a vhost's lock may be held for.
+/// The longest time that a thread works for one peer, and for which a realm's or a vhost's lock is held.
 const TURN_MAX: Duration = Duration::from_millis(1);
 /// The same in steps: the longest turn on a clock that stands still.
 const STEPS_MAX: u32 = 16_384;
-/// Steps between two looks at the clock.
+/// Steps between two readings of the clock.
 const STEPS_PER_LOOK: u32 = 256;
-/// What an item costs that says nothing of steps: to be found in the input, to be decoded.
+/// The cost of an item that reports no steps: finding its end in the input and decoding it.
 const STEPS_PER_ITEM: u32 = 8;
 
 impl Budget {
-    /// A turn that begins now.
+    /// Starts a turn.
     pub fn begin(now: Instant) -> Self {
         Self {
             begun: now,
@@ -34,7 +33,7 @@ impl Budget {
         }
     }
 
-    /// Notes an item that took so many steps beside being there; whether the turn is over.
+    /// Records an item with that many additional steps; returns whether the turn is over.
     #[inline]
     pub fn spend(&mut self, steps: u32) -> bool {
         let steps = steps.saturating_add(STEPS_PER_ITEM);
@@ -42,7 +41,7 @@ impl Budget {
         self.steps >= self.steps_at_look && self.look()
     }
 
-    /// Steps that are left, if time is not up before.
+    /// The remaining steps, unless time is up before.
     pub fn steps_left(&self) -> u32 {
         STEPS_MAX.saturating_sub(self.steps)
     }
@@ -60,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_turn_ends_by_steps() {
-        // A clock that stands still: a time to come is no time ago.
+        // A clock that stands still: a time in the future never elapses.
         let mut budget = Budget::begin(Instant::now() + Duration::from_secs(3600));
         let items = (1..).find(|_| budget.spend(0));
         assert_eq!(items, Some(STEPS_MAX as usize / STEPS_PER_ITEM as usize));
@@ -68,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn one_item_may_be_all_of_it() {
+    fn one_item_may_use_up_a_turn() {
         let mut budget = Budget::begin(Instant::now() + Duration::from_secs(3600));
         assert!(budget.spend(u32::MAX));
     }
@@ -78,7 +77,7 @@ mod tests {
         let begun = Instant::now().checked_sub(TURN_MAX);
         let Some(begun) = begun else { return };
         let mut budget = Budget::begin(begun);
-        assert!(!budget.spend(0), "nobody looks at the clock for one item");
+        assert!(!budget.spend(0), "the clock is not read for one item");
         assert!(budget.spend(STEPS_PER_LOOK));
     }
 }

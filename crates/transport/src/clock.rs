@@ -8,7 +8,7 @@ use crate::allocator;
 
 static NOW_S: AtomicU32 = AtomicU32::new(0);
 
-/// One start for the whole process: several sets of workers keep the same clock going.
+/// One start for the whole process: several sets of workers update the same clock.
 static START: OnceLock<Instant> = OnceLock::new();
 
 /// Whole seconds since the process's first workers started, at most one second late.
@@ -16,7 +16,7 @@ pub fn now_s() -> u32 {
     NOW_S.load(Ordering::Relaxed)
 }
 
-/// Keeps the clock going; a task of each set of workers runs this.
+/// Updates the clock; a task of each set of workers runs this.
 pub(crate) async fn tick() {
     let start = START.get_or_init(Instant::now);
     let mut interval = tokio::time::interval(Duration::from_secs(1));

@@ -1,8 +1,8 @@
-//! A connection as everybody but its reader sees it: something to append to.
+//! A connection as its senders see it: a queue to append to.
 //!
-//! Appending happens under a realm's lock, so it only copies bytes. Sending happens outside it,
-//! by whichever thread comes first: that thread takes what is queued and sends until nothing is
-//! left (a *combining* flush, in `flush.rs`), and a thread that comes meanwhile leaves its bytes to it.
+//! Appending happens under a realm's lock, so it only copies bytes. Sending happens outside that lock: the first thread
+//! to flush takes the queued bytes and sends until none are left (a *combining* flush, in `flush.rs`); other threads
+//! leave their bytes to it meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,30 +18,30 @@ use crate::overflow::{Item, Queued};
 use crate::queue::SHARED_BYTES_MIN;
 use crate::{ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork};
 
-/// A socket with its queue. Shared by all who send to it; its reader is [`crate::pump`].
+/// A socket with its queue, shared by all senders; its reader is [`crate::pump`].
 pub struct Connection {
     pub(crate) end: End,
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) out: Mutex<Out>,
-    /// Set before the connection is shared, if at all; boxed because most have none.
+    /// Set before the connection is shared, if at all. Boxed, because most connections have none.
     pub(crate) stage: Option<Box<Mutex<dyn Stage>>>,
-    /// Boxed twice, because most have none: so an idle connection holds one word for it.
+    /// Boxed twice, so that an idle connection holds one word for it.
     pub(crate) filter: OnceLock<Box<Box<Mutex<dyn Filter>>>>,
     pub(crate) meter: Option<Arc<Meter>>,
-    /// Seconds since the worker's start at which something was last received.
+    /// The time of the last receipt, in seconds since the workers' start.
     received_at_s: AtomicU32,
-    /// The same of what was last sent.
+    /// The time of the last sending.
     sent_at_s: AtomicU32,
     reading_paused: AtomicBool,
-    /// The system gave the peer up while bytes waited for it.
+    /// The system dropped the connection while bytes waited for the peer.
     given_up: AtomicBool,
-    /// The peer has said something, under TLS if there is any.
+    /// The peer has sent something, under TLS if that is used.
     has_spoken: AtomicBool,
     note: AtomicU8,
 }
 
 impl Connection {
-    /// A connection over a socket just accepted or connected.
+    /// A connection over an accepted or connected socket.
     pub fn new(
         socket: Socket,
         stage: Option<Box<Mutex<dyn Stage>>>,
@@ -71,14 +71,14 @@ impl Connection {
         }
     }
 
-    /// Has `meter` count what goes through the socket.
+    /// Makes `meter` count the socket's bytes.
     pub fn with_meter(mut self, meter: Arc<Meter>) -> Self {
         self.meter = Some(meter);
         self
     }
 
-    /// Queues what `write` appends, to be sent when the current input has been handled. A caller
-    /// that appends without an input, or outside a pump, calls [`crate::uncork`] then.
+    /// Queues the bytes that `write` appends, to be sent after the current input has been handled. A caller without an
+    /// input, or outside a pump, calls [`crate::uncork`] afterwards.
     pub fn append<E>(
         self: &Arc<Self>,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
@@ -86,9 +86,8 @@ impl Connection {
         self.append_below(usize::MAX, write)
     }
 
-    /// The same, unless so many bytes are queued already, or any while the account of all
-    /// connections is nearly spent: for what its sender can keep until the peer reads again, which
-    /// [`Connection::sent`] tells.
+    /// The same, unless so many bytes are queued already, or any while the account of all connections is nearly full.
+    /// For senders that can keep the bytes until the peer reads again; [`Connection::sent`] tells when.
     pub fn append_below<E>(
         self: &Arc<Self>,
         queued_bytes_max: usize,
@@ -142,8 +141,8 @@ impl Connection {
         Ok(out.queued(&self.limits))
     }
 
-    /// Queues one item: `own` bytes, into which each of `parts` belongs at its place, in order; other
-    /// connections may send the parts too. An event waits in a fan-out's line, anything else does not.
+    /// Queues one item: `own` bytes, with each of `parts` inserted at its offset, in order. Other connections may send
+    /// the parts too. An event waits in a fan-out's line, any other item does not.
     pub fn append_parts(
         self: &Arc<Self>,
         own: &[u8],
@@ -169,15 +168,14 @@ impl Connection {
         Ok(out.queued(&self.limits))
     }
 
-    /// Puts bytes that this and other connections are going to send on their account, once
+    /// Puts bytes that this and other connections will send on their account, once
     /// ([`Account::share`](crate::Account::share)).
     pub fn share(&self, bytes: Vec<u8>) -> Bytes {
         cork::note_shared(bytes.len());
         self.limits.account.share(bytes)
     }
 
-    /// Sends everything that is appended from now on through `filter`. What was appended before
-    /// goes as it is; a second filter is not taken.
+    /// Sends all bytes appended from now on through `filter`; earlier ones pass unchanged. A second filter is ignored.
     pub fn set_filter(&self, filter: Box<Mutex<dyn Filter>>) {
         let mut out = self.out.lock();
         if self.filter.set(Box::new(filter)).is_ok() && !out.queue.is_empty() {
@@ -185,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Sends what is queued, then shuts the sending side down; nothing more can be appended.
+    /// Sends the queued bytes, then shuts down the sending side; nothing more can be appended.
     pub fn finish(self: &Arc<Self>) {
         {
             let mut out = self.out.lock();
@@ -197,9 +195,9 @@ impl Connection {
         self.flush();
     }
 
-    /// Sends what the socket takes of what is queued, says the end of our side, and ends the connection.
+    /// Sends as much of the queue as the socket takes, shuts down the sending side, and closes the connection.
     pub fn finish_and_close(self: &Arc<Self>) {
-        // Where nothing waits, closing says as much.
+        // If nothing waits, closing is enough.
         let is_idle = self.is_idle(&self.out.lock());
         if !is_idle {
             self.finish();
@@ -207,9 +205,9 @@ impl Connection {
         self.close();
     }
 
-    /// Queues the last bytes, however much waits before them, and shuts the sending side down when
-    /// they are sent: a goodbye to a peer whose queue is full. How long it has to take all that is for
-    /// the sweep that watches the connection to say ([`Connection::is_finishing`]).
+    /// Queues the last bytes, regardless of the queue's bound, and shuts down the sending side after them: a goodbye to
+    /// a peer whose queue is full. The sweep that watches the connection limits the time for that
+    /// ([`Connection::is_finishing`]).
     pub fn append_last(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
         let mut out = self.out.lock();
         if out.phase != Phase::Open {
@@ -228,7 +226,7 @@ impl Connection {
         self.cork(&mut out, false);
     }
 
-    /// Ends the connection now; what is queued is lost.
+    /// Closes the connection now; queued bytes are lost.
     pub fn close(&self) {
         let mut out = self.out.lock();
         if out.phase == Phase::Closed {
@@ -236,20 +234,20 @@ impl Connection {
         }
         out.close(&self.limits);
         self.note_debt_paid(&mut out);
-        // A paused reader learns of the end.
+        // Wakes a paused reader, which finds the connection closed.
         let reader = out.take_reader();
         drop(out);
         self.end.shut_down();
         reader.into_iter().for_each(|reader| reader.wake());
     }
 
-    /// Has the reader read nothing more, from its next turn on, until it is resumed. Any thread
-    /// may pause and resume it. A peer that closes its side is read to its end all the same.
+    /// Stops reading from the next turn on, until it is resumed. Any thread may pause and resume. The end of a peer
+    /// that closes its side is read all the same.
     pub fn pause_reading(&self) {
         self.reading_paused.store(true, Ordering::Relaxed);
     }
 
-    /// Has a paused reader go on.
+    /// Resumes a paused reader.
     pub fn resume_reading(&self) {
         // The lock orders this before or after a reader that is about to wait.
         let mut out = self.out.lock();
@@ -261,7 +259,7 @@ impl Connection {
         reader.into_iter().for_each(|reader| reader.wake());
     }
 
-    /// Whether the reader is paused.
+    /// Whether reading is paused.
     pub fn is_reading_paused(&self) -> bool {
         self.reading_paused.load(Ordering::Relaxed)
     }
@@ -279,13 +277,13 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the peer has taken nothing of what waits for it for too long, or so little that it
-    /// is not going to have all of it. To be asked now and then; each time is a judgement.
+    /// Whether the peer has taken none of the waiting bytes for too long, or too few to take all of them in time. Call
+    /// it periodically: each call is a judgement.
     pub fn is_stalled(&self) -> bool {
         self.out.lock().is_stalled(clock::now_s(), &self.limits)
     }
 
-    /// Whether a message of the peer's has been coming too slowly for too long.
+    /// Whether a message of the peer has been arriving too slowly for too long.
     pub fn is_input_overdue(&self) -> bool {
         if self.is_reading_paused() {
             return false;
@@ -294,21 +292,21 @@ impl Connection {
         out.is_input_overdue(clock::now_s(), &self.limits)
     }
 
-    /// Notes how much the protocol keeps of a message that it has consumed a part of.
+    /// Records how many bytes the protocol keeps of a message that it has consumed in part.
     pub fn note_partial(self: &Arc<Self>, bytes: usize) {
         let mut out = self.out.lock();
         out.set_partial(bytes, clock::now_s(), &self.limits);
         self.note_debt(&mut out);
     }
 
-    /// Notes how much of the input is kept, and whether that is of another message than before.
+    /// Records how many input bytes are kept, and whether they belong to a new message.
     pub(crate) fn note_input(self: &Arc<Self>, bytes: usize, is_another: bool) {
         let mut out = self.out.lock();
         out.set_input(bytes, is_another, clock::now_s(), &self.limits);
         self.note_debt(&mut out);
     }
 
-    /// For how many seconds the peer has taken nothing of what waits for it; 0 where nothing waits.
+    /// For how many seconds the peer has taken none of the waiting bytes; 0 if none wait.
     pub fn deaf_for_s(&self) -> u32 {
         let out = self.out.lock();
         match out.blocked {
@@ -317,34 +315,33 @@ impl Connection {
         }
     }
 
-    /// How long the peer may take nothing of what waits for it.
+    /// The longest time for which the peer may take none of the waiting bytes.
     pub fn stall_max(&self) -> std::time::Duration {
         self.limits.stall_max
     }
 
-    /// Whether the last bytes are on their way: what is queued is sent, and nothing more.
+    /// Whether the last bytes are queued: these are sent, and nothing more can be appended.
     pub fn is_finishing(&self) -> bool {
         self.out.lock().phase == Phase::Finishing
     }
 
-    /// Whether the system ended the connection because the peer took nothing of what waited for it
-    /// (`TCP_USER_TIMEOUT`).
+    /// Whether the system closed the connection because the peer did not acknowledge data (`TCP_USER_TIMEOUT`).
     pub fn was_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Keeps a word of the owner's about the connection, as why it is being closed; the first one stays.
+    /// Stores the owner's note about the connection, such as the reason for closing it; the first one stays.
     pub fn set_note(&self, note: u8) {
         let order = Ordering::Relaxed;
         let _ = self.note.compare_exchange(0, note, order, order);
     }
 
-    /// The owner's word; 0: none.
+    /// The owner's note; 0: none.
     pub fn note(&self) -> u8 {
         self.note.load(Ordering::Relaxed)
     }
 
-    /// The socket has failed.
+    /// Handles a failure of the socket.
     pub(crate) fn note_failure(&self, e: &io::Error) {
         if e.kind() == io::ErrorKind::TimedOut && self.out.lock().blocked {
             self.given_up.store(true, Ordering::Relaxed);
@@ -356,15 +353,15 @@ impl Connection {
         self.out.lock().phase != Phase::Open
     }
 
-    /// Waits until nothing is left to send, or the connection is closed. One task may wait.
+    /// Waits until everything is sent, or the connection is closed. One task may wait.
     pub async fn sent(&self) {
         future::poll_fn(|cx| self.poll_sent(cx)).await;
     }
 
-    /// The same, by hand.
+    /// The same, as a poll function.
     pub(crate) fn poll_sent(&self, cx: &Context<'_>) -> Poll<()> {
         let mut out = self.out.lock();
-        // What is queued and not being sent is in a cork.
+        // Queued bytes that are not being sent are in a cork.
         let is_sent = !out.sending && out.is_empty();
         if is_sent || out.phase == Phase::Closed {
             return Poll::Ready(());
@@ -383,7 +380,7 @@ impl Connection {
         self.end.peer()
     }
 
-    /// The certificate that the peer has shown, checked, in DER.
+    /// The peer's verified certificate, in DER.
     pub fn peer_certificate(&self) -> Option<Vec<u8>> {
         match self.stage() {
             Some(stage) => stage.lock().peer_certificate(),
@@ -391,12 +388,12 @@ impl Connection {
         }
     }
 
-    /// What both ends know of a TLS 1.3 channel and nobody else does: `tls-exporter` (RFC 9266).
+    /// The secret that both ends of a TLS 1.3 channel share: `tls-exporter` (RFC 9266).
     pub fn tls_exporter(&self) -> Option<[u8; 32]> {
         self.stage()?.lock().tls_exporter()
     }
 
-    /// The socket, where there is one.
+    /// The socket, unless this is a mailbox.
     pub(crate) fn socket(&self) -> io::Result<&Socket> {
         match &self.end {
             End::Socket(socket) => Ok(socket),
@@ -409,22 +406,22 @@ impl Connection {
     }
 
     pub(crate) fn note_received(&self, now_s: u32) {
-        // Zero is never.
+        // Zero means never.
         self.received_at_s.store(now_s.max(1), Ordering::Relaxed);
     }
 
-    /// Notes that the protocol has got its first byte.
+    /// Records that the protocol has received its first byte.
     pub fn note_spoken(&self) {
         self.has_spoken.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the peer has sent nothing yet, or no more than a whole handshake of TLS 1.3, as browsers do for later.
+    /// Whether the peer has sent nothing yet, or only a complete TLS 1.3 handshake, as browsers do for later use.
     pub fn is_unused(&self) -> bool {
         let is_silent = !self.has_spoken.load(Ordering::Relaxed);
         is_silent && (self.received_at_s() == 0 || self.tls_exporter().is_some())
     }
 
-    /// When something was last received, by [`crate::now_s`].
+    /// The time of the last receipt, by [`crate::now_s`].
     pub fn received_at_s(&self) -> u32 {
         self.received_at_s.load(Ordering::Relaxed)
     }
@@ -433,15 +430,15 @@ impl Connection {
         self.sent_at_s.store(now_s, Ordering::Relaxed);
     }
 
-    /// When something was last sent, by [`crate::now_s`].
+    /// The time of the last sending, by [`crate::now_s`].
     pub fn sent_at_s(&self) -> u32 {
         self.sent_at_s.load(Ordering::Relaxed)
     }
 
-    /// Sees to it that this thread flushes the connection. A reply does not stand in the line of
-    /// a fan-out, this thread's or another's; an event does.
+    /// Makes this thread flush the connection. A reply does not wait in the line of a fan-out, this thread's or
+    /// another's; an event does.
     pub(crate) fn cork(self: &Arc<Self>, out: &mut Out, is_event: bool) {
-        // While somebody is sending, that somebody takes these bytes too.
+        // The thread that is sending takes these bytes too.
         if out.sending {
             return;
         }
@@ -453,7 +450,8 @@ impl Connection {
         }
     }
 
-    /// Whoever appends from now on sees to it that the connection is flushed; whether there is something to flush now.
+    /// Removes the connection from its cork: a later append corks it again. Returns whether there is something to flush
+    /// now.
     pub(crate) fn leave_cork(&self) -> bool {
         let mut out = self.out.lock();
         out.corked_by = 0;
@@ -471,7 +469,7 @@ impl fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // A connection whose tasks ended with their runtime was not closed by anybody.
+        // A connection whose tasks ended with their runtime has not been closed.
         let is_debtor = self.out.get_mut().is_debtor();
         self.out.get_mut().settle(&self.limits);
         if is_debtor {
@@ -486,7 +484,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_costs_little() {
-        // With its counts and the allocator's word, a multiple of 16.
+        // With its counts and the allocator's header, a multiple of 16.
         assert!(size_of::<Connection>() <= 232);
     }
 }

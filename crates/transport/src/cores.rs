@@ -5,13 +5,12 @@ use std::io;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Some of the machine's cores, by the kernel's numbers.
+/// A set of the machine's cores, by the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores(CpuSet);
 
 impl Cores {
-    /// The cores of these numbers. Whether they exist, and may be used, shows when a thread is
-    /// bound to them.
+    /// The cores of these numbers. Only binding a thread shows whether they exist and may be used.
     pub fn new(numbers: &[usize]) -> io::Result<Self> {
         let mut cores = CpuSet::new();
         let beyond: Vec<_> = numbers
@@ -26,14 +25,14 @@ impl Cores {
         Ok(Self(cores))
     }
 
-    /// How many there are.
+    /// The number of cores.
     pub fn count(&self) -> usize {
         self.0.count() as usize
     }
 
-    /// Has this thread, and those that it starts from now on, run on these cores only.
+    /// Restricts this thread, and threads that it starts from now on, to these cores.
     pub(crate) fn bind(&self) -> io::Result<()> {
-        // Of several cores the kernel leaves out in silence those that may not be used.
+        // The kernel silently leaves out those of several cores that may not be used.
         let may_use = |number: &usize| {
             let mut alone = CpuSet::new();
             alone.set(*number);

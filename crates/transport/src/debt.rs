@@ -1,4 +1,4 @@
-//! What a connection owes, as its owner and the account see it.
+//! A connection's debt, as its owner and the account see it.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use crate::out::Out;
 use crate::{Connection, Debt};
 
 impl Connection {
-    /// Whether there is little room in the account of all connections for so many bytes: who can
-    /// keep them does so until [`Connection::room`], so that nobody has to be closed for them.
+    /// Whether the account of all connections has little room for so many bytes. Senders that can keep them do so until
+    /// [`Connection::room`], so that no debtor has to be closed for them.
     pub fn is_room_short(&self, bytes: usize) -> bool {
         self.limits.account.is_short_for(bytes)
     }
@@ -17,22 +17,21 @@ impl Connection {
         self.limits.account.room(bytes).await;
     }
 
-    /// Notes that some layer holds so many bytes more for the peer, or less: anything that stays
-    /// because the peer asked for it, and that is neither queued for it nor input of it. A constant
-    /// per item is exact enough, as long as what is added is taken off again; what is left when the
-    /// connection is dropped is taken off then.
+    /// Records that some layer holds so many bytes more, or less, for the peer: state that stays because of the peer's
+    /// requests, and is neither queued nor input. A constant per item is exact enough if it is subtracted again. The
+    /// rest is subtracted when the connection is dropped.
     pub fn hold(self: &Arc<Self>, delta: isize) {
         let mut out = self.out.lock();
         out.hold(delta, &self.limits);
         self.note_debt(&mut out);
     }
 
-    /// What the peer owes: what is held for it at the moment, by kind.
+    /// The peer's debt: the bytes currently held for it, by kind.
     pub fn debt(&self) -> Debt {
         self.out.lock().debt()
     }
 
-    /// Has the account know the connection for as long as it owes much.
+    /// Registers the connection with the account for as long as its debt is large.
     pub(crate) fn note_debt(self: &Arc<Self>, out: &mut Out) {
         if !out.is_debtor() && out.debt().bytes() >= self.limits.account.share_bytes() {
             out.set_debtor(true);
@@ -42,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// The same where it can only owe less.
+    /// The same, after the debt can only have become smaller.
     pub(crate) fn note_debt_paid(&self, out: &mut Out) {
         if out.is_debtor() && out.debt().bytes() < self.limits.account.share_bytes() / 2 {
             out.set_debtor(false);

@@ -1,7 +1,7 @@
-//! File descriptors, of which a process has only so many, and who may take one of the last.
+//! File descriptors: their limit, and the reserve for the last ones.
 //!
-//! The kernel gives the lowest number that is free. So the number of a new descriptor says how many are
-//! open at least, whatever they are for and by whatever part they were opened: nobody has to count.
+//! The kernel assigns the lowest free number. The number of a new descriptor therefore is a lower bound on how many are
+//! open, whatever opened them: counting is not necessary.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,21 +10,21 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that no peer's session takes; of a small limit a quarter.
+/// Descriptors reserved from peers' sessions; of a small limit a quarter.
 const RESERVE_MAX: u32 = 128;
 
-/// How many descriptors are left for others than the one that was just opened.
+/// How many descriptors are left after the one just opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
     Enough,
-    /// The rest is for short things: telling who cannot be served, pages for operators.
+    /// The rest is for short uses: rejecting peers that cannot be served, pages for operators.
     Reserve,
-    /// The rest is for what the process does itself: files, its children, its management.
+    /// The rest is for the process itself: files, its children, its management.
     Last,
 }
 
 impl Room {
-    /// Of a descriptor that was just opened.
+    /// Judges by a descriptor that was just opened.
     pub fn left_by(descriptor: &impl AsFd) -> Self {
         let number = descriptor.as_fd().as_raw_fd().unsigned_abs();
         Self::of(number, limit())
@@ -40,7 +40,7 @@ impl Room {
     }
 }
 
-/// How many descriptors this process may have open, as it was when it first opened a connection.
+/// The process's limit on open descriptors when it first opened a connection.
 pub fn limit() -> u32 {
     static LIMIT: OnceLock<u32> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -49,7 +49,7 @@ pub fn limit() -> u32 {
     })
 }
 
-/// How many of them are kept from connections.
+/// The number of descriptors that are reserved.
 pub fn reserve() -> u32 {
     reserve_of(limit())
 }
@@ -58,8 +58,7 @@ fn reserve_of(limit: u32) -> u32 {
     RESERVE_MAX.min(limit / 4)
 }
 
-/// Whether something failed for want of descriptors, or of what the kernel needs for one: it may work a
-/// moment later.
+/// Whether an operation failed for want of descriptors, or of kernel resources for one. A retry may succeed.
 pub fn is_shortage(e: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(e),
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_are_kept() {
+    fn the_last_descriptors_are_reserved() {
         for (limit, number, expected) in [
             (1024, 3, Room::Enough),
             (1024, 895, Room::Enough),

@@ -1,4 +1,4 @@
-//! What is behind a connection's queue: a socket, or what has its place where there is none.
+//! The target behind a connection's queue: a socket, or a mailbox.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,19 +14,19 @@ pub(crate) enum End {
     Mailbox(Box<Mailbox>),
 }
 
-/// What a mailbox has in place of a socket.
+/// The stand-in for a socket in a mailbox.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     peer: PeerAddress,
-    /// What its peer has shown, checked, in DER.
+    /// The peer's verified certificate, in DER.
     pub(crate) certificate: Option<Box<[u8]>>,
     items_max: u32,
     /// Changed under the lock of the queue.
     pub(crate) items: AtomicU32,
     pub(crate) takers: AtomicU32,
-    /// One takes at a time: the queue is in nobody's hands but its.
+    /// Held by the only taker: the rest of the queue is in its hands alone.
     pub(crate) taking: Mutex<()>,
-    /// There is something to take, or nothing will come any more.
+    /// Notifies of something to take, or of the end.
     pub(crate) offered: Notify,
     pub(crate) ended: Notify,
 }
@@ -39,7 +39,7 @@ impl End {
         }
     }
 
-    /// Tells the other end that it is over.
+    /// Ends both directions.
     pub(crate) fn shut_down(&self) {
         match self {
             Self::Socket(socket) => socket.shut_down(),

@@ -1,8 +1,8 @@
 //! The combining flush: one thread at a time sends for a connection, until nothing is left.
 //!
-//! `Out::sending` is that duty. The thread that sets it sends what is queued, and what is queued meanwhile.
-//! It is passed to a task when the socket is full, and when the others append as fast as this
-//! thread sends: it has connections of its own to serve.
+//! `Out::sending` is that duty. The thread that sets it sends the queued bytes, and those queued meanwhile. It passes
+//! the duty to a task if the socket is full, or if other threads append as fast as it sends: it has connections of its
+//! own to serve.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use crate::{
     Connection, Filter, Refused, Socket, Stage, account, clock, cork, meter, readiness, workers,
 };
 
-/// Batches that a thread sends for one connection before it looks at the others.
+/// Batches that a thread sends for one connection before it serves the others.
 const BATCHES_MAX: usize = 16;
-/// The same in bytes: 0.3 to 1 ms. One call takes half of that, where the socket has so much room.
+/// The same in bytes: 0.3 to 1 ms. One call takes half of that, if the socket has so much room.
 const TURN_BYTES_MAX: usize = 1024 * 1024;
 const CALL_BYTES_MAX: usize = TURN_BYTES_MAX / 2;
 
-/// How far sending came.
+/// How far sending got.
 #[derive(Clone, Copy)]
 pub(crate) enum Sent {
-    /// Nothing is left; the duty to send is given up.
+    /// Nothing is left; the duty to send is released.
     All,
     /// The socket takes no more.
     SocketFull,
-    /// There is more, but it was for others' turn.
+    /// More is left, but other connections have their turns first.
     TurnOver,
 }
 
-/// Bytes taken from a connection, and what has to be done to them before they are sent.
+/// Bytes taken from a connection, and their transformations before sending.
 struct Batch<'c> {
     queue: Queue,
     filter: Option<&'c Mutex<dyn Filter>>,
@@ -49,7 +49,7 @@ struct Batch<'c> {
 }
 
 impl Connection {
-    /// Sends what is queued, as far as the socket takes it. Needs a tokio context.
+    /// Sends the queued bytes, as far as the socket takes them. Needs a tokio context.
     pub fn flush(self: &Arc<Self>) {
         if let Some(mailbox) = self.as_mailbox() {
             return self.offer(mailbox);
@@ -67,8 +67,8 @@ impl Connection {
         self.fulfil_duty();
     }
 
-    /// Sends `bytes` as they are, without a copy, if nothing waits before them; what the socket
-    /// does not take is queued. Needs a tokio context.
+    /// Sends `bytes` without a copy if nothing waits before them; queues the rest if the socket is full. Needs a tokio
+    /// context.
     pub fn send(self: &Arc<Self>, bytes: &[u8]) -> Result<(), Refused<()>> {
         if !self.take_duty_if_idle()? {
             self.append(|out| {
@@ -98,7 +98,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes the duty to send if bytes may go past the queue; whether it did.
+    /// Takes the duty to send if bytes may bypass the queue; returns whether it did.
     fn take_duty_if_idle(&self) -> Result<bool, Refused<()>> {
         let mut out = self.out.lock();
         out.check(&self.limits)?;
@@ -107,14 +107,14 @@ impl Connection {
         Ok(is_idle)
     }
 
-    /// Whether all that was queued is in the socket, as it was queued.
+    /// Whether all queued bytes are in the socket, untransformed.
     pub(crate) fn is_idle(&self, out: &Out) -> bool {
         let is_transformed = self.stage.is_some() || self.filter.get().is_some();
         let is_transformed = is_transformed || self.as_mailbox().is_some();
         !is_transformed && !out.sending && out.is_empty()
     }
 
-    /// Sends what is queued, here and then in a task. The caller has the duty to send.
+    /// Sends the queued bytes, here and then in a task. The caller has the duty to send.
     fn fulfil_duty(self: &Arc<Self>) {
         match self.send_queued() {
             Ok(Sent::All) => {}
@@ -139,8 +139,8 @@ impl Connection {
         }
     }
 
-    /// Sends until nothing is queued or the socket is full. The caller has the duty to send, and
-    /// keeps it unless everything was sent.
+    /// Sends until nothing is queued or the socket is full. The caller has the duty to send, and keeps it unless
+    /// everything was sent.
     fn send_queued(self: &Arc<Self>) -> io::Result<Sent> {
         let mut taken = 0;
         for _ in 0..BATCHES_MAX {
@@ -168,7 +168,7 @@ impl Connection {
         Ok(Sent::TurnOver)
     }
 
-    /// What is to be sent next; when that is nothing, the duty to send ends here.
+    /// The next bytes to send; without any, releases the duty to send.
     fn next_batch(&self) -> Option<Batch<'_>> {
         let mut out = self.out.lock();
         out.note_in_flight(&Queue::default());
@@ -187,7 +187,7 @@ impl Connection {
             batch.queue = *unfiltered;
         } else if !out.queue.is_empty() || out.stage_stirred {
             batch.queue = mem::take(&mut out.queue);
-            // Looked up under the lock: a filter that is set from now on is for later bytes.
+            // Read under the lock: a filter that is set from now on is for later bytes.
             batch.filter = self.filter.get().map(|filter| &***filter);
             out.stage_stirred = false;
         } else if out.phase == Phase::Finishing && stage.is_some() && !out.farewell_said {
@@ -206,7 +206,7 @@ impl Connection {
         Some(batch)
     }
 
-    /// Sends some bytes more than `bytes_max` of `batch`, or all of it, or what the socket takes.
+    /// Sends some bytes more than `bytes_max` of `batch`, or all of it, or as much as the socket takes.
     fn send_batch(&self, batch: &mut Queue, bytes_max: usize) -> io::Result<Sent> {
         let socket = self.socket()?;
         let mut left = bytes_max;
@@ -238,7 +238,7 @@ impl Connection {
 }
 
 impl Batch<'_> {
-    /// What the filter and the stage make of the bytes; most connections have neither.
+    /// Applies the filter and the stage, which most connections do not have.
     fn transformed(self, connection: &Arc<Connection>) -> io::Result<Queue> {
         let mut queue = self.queue;
         if let Some(filter) = self.filter
@@ -266,7 +266,7 @@ impl Batch<'_> {
     }
 }
 
-/// Goes on sending, when the socket has room or it is this connection's turn again.
+/// Continues sending when the socket has room or it is this connection's turn again.
 async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
     let mut registered = None;
     loop {
@@ -278,8 +278,8 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
             }
             Sent::SocketFull => match writable(&connection, &mut registered).await {
                 Ok(guard) => Some(guard),
-                // It is not this receiver's fault, and it is owed bytes: the socket is looked at from
-                // time to time, and so is whether there are descriptors again.
+                // The receiver is not at fault, and is still owed bytes: the socket is tried from time to time, and so
+                // is whether there are descriptors again.
                 Err(e) if is_shortage(&e) => {
                     workers::pause(LOOK_INTERVAL).await;
                     None
@@ -294,7 +294,7 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
             Ok(sent) => sent,
             Err(e) => return connection.fail(&e),
         };
-        // Nobody uncorks after this: there is no input.
+        // No uncork follows: there is no input.
         account::choose_if_crossed();
         if let (Sent::SocketFull, Some(mut guard)) = (sent, guard) {
             guard.clear_ready();
@@ -302,12 +302,12 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
     }
 }
 
-/// Between looks at a full socket that nothing can be registered for.
+/// The interval of tries on a full socket that cannot be registered.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Waits for room in the socket. A duplicate of the descriptor is registered for writability
-/// alone: the reader's registration stays for readability only, because a socket registered for
-/// both wakes its reader each time the peer takes bytes out.
+/// Waits for room in the socket. A duplicate of the descriptor is registered for writability alone. The reader's
+/// registration stays for readability only, because a socket registered for both wakes its reader each time the peer
+/// takes bytes out.
 async fn writable<'r>(
     connection: &Connection,
     registered: &'r mut Option<AsyncFd<OwnedFd>>,
@@ -316,7 +316,7 @@ async fn writable<'r>(
         Some(writable) => writable,
         None => {
             let duplicate = connection.socket()?.duplicate()?;
-            // Waiting can do without, unlike what the last ones are for.
+            // Waiting works without this descriptor; the last ones are for uses that do not.
             if Room::left_by(&duplicate) == Room::Last {
                 return Err(Errno::MFILE.into());
             }

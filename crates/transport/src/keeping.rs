@@ -1,4 +1,4 @@
-//! What waits for a receiver that has bounds of its own.
+//! Items that wait for a receiver with bounds of its own.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::out::{ConnectionLimits, Out, Phase, Refused};
 use crate::overflow::{Bounds, Item, Overflow, Own, Queued};
 
 impl Out {
-    /// Has the receiver have bounds of its own, or none any more.
+    /// Sets or removes the receiver's own bounds.
     pub(crate) fn bound(&mut self, bounds: Option<Bounds>) {
         if let Some(ease) = self.ease() {
             ease.notify_waiters();
@@ -16,7 +16,7 @@ impl Out {
         match (&mut self.own, bounds) {
             (Some(own), Some(bounds)) => own.bounds = bounds,
             (own @ None, Some(bounds)) => *own = Some(Box::new(Own::of(bounds))),
-            // What is kept is still to be sent.
+            // Kept items are still to be sent.
             (Some(own), None) if !own.kept.is_empty() => own.bounds.overflow = Overflow::DropNew,
             (own, None) => *own = None,
         }
@@ -35,13 +35,13 @@ impl Out {
         own.map_or_else(Overflow::default, |own| own.bounds.overflow)
     }
 
-    /// Whether an event, or any item, is to be kept by itself.
+    /// Whether an event, or any item, is to be kept separately.
     #[inline]
     pub(crate) fn keeps(&self, is_event: bool, limits: &ConnectionLimits) -> bool {
         match &self.own {
             None => false,
             Some(own) => {
-                // What has no place among the kept cannot make room: it may have half.
+                // Items outside the kept ones cannot make room, so they may fill half.
                 let is_wanted =
                     || self.blocked || self.queued_bytes() > self.queue_bytes_max(limits) / 2;
                 let is_dropped = is_event && own.bounds.overflow == Overflow::DropOldest;
@@ -85,7 +85,7 @@ impl Out {
         Ok(())
     }
 
-    /// What is kept is the next to be sent.
+    /// Moves kept items to the queue, to be sent next.
     #[inline]
     pub(crate) fn refill(&mut self, limits: &ConnectionLimits) {
         let bytes_max = self.queue_bytes_max(limits) / 4;
@@ -98,14 +98,14 @@ impl Out {
         }
     }
 
-    /// Forgets what is kept: the connection ends.
+    /// Drops the kept items: the connection ends.
     pub(crate) fn forget_kept(&mut self) {
         if let Some(own) = &mut self.own {
             own.kept = Default::default();
         }
     }
 
-    /// How what was appended last waits.
+    /// How the last append was queued.
     #[inline]
     pub(crate) fn queued(&self, limits: &ConnectionLimits) -> Queued {
         match self.overflow() {
@@ -116,14 +116,14 @@ impl Out {
         }
     }
 
-    /// Whether so little waits that who was held back may go on, or nobody is held back any more.
+    /// Whether so little waits that held-back publishers may continue, or none are held back any more.
     pub(crate) fn is_eased(&self, limits: &ConnectionLimits) -> bool {
         self.phase != Phase::Open
             || self.overflow() != Overflow::HoldBack
             || self.queued_bytes() <= self.queue_bytes_max(limits) / 4
     }
 
-    /// What tells that this may have become so.
+    /// The notification for held-back publishers.
     pub(crate) fn ease(&self) -> Option<Arc<Notify>> {
         self.own.as_ref().map(|own| Arc::clone(&own.ease))
     }

@@ -1,19 +1,19 @@
-//! Bytes on the account that no connection owes: what was found out for one peer and serves others too.
+//! Bytes on the account that no connection owes: results of work for one peer that serve others too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::account::{Account, Kind};
 
-/// So many bytes on an account, for as long as this lives. Whoever keeps them bounds them: nobody can be closed for
-/// them.
+/// A number of bytes on an account, for as long as this lives. The holder bounds them, because no connection can be
+/// closed for them.
 pub struct Kept {
     account: Arc<Account>,
     bytes: AtomicUsize,
 }
 
 impl Kept {
-    /// None yet.
+    /// With 0 bytes.
     pub fn new(account: &Arc<Account>) -> Self {
         Self {
             account: Arc::clone(account),
@@ -21,12 +21,12 @@ impl Kept {
         }
     }
 
-    /// Whether the account has passed its bound.
+    /// Whether the account has exceeded its bound.
     pub fn is_account_full(&self) -> bool {
         self.account.total_bytes() > self.account.bytes_max()
     }
 
-    /// From now on it is so many.
+    /// Sets the number of bytes.
     pub fn set(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);
         self.account.change(Kind::Kept, before, bytes);

@@ -1,47 +1,47 @@
-//! What one connection has put on the account, and whether its peer is too slow.
+//! A connection's entries on the account, and the judgement whether its peer is too slow.
 
 use crate::ConnectionLimits;
 
-/// All but the state that other layers hold, which an idle connection has too.
+/// All except the state of other layers, which idle connections have too.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// Its own bytes that wait behind a full socket, and all that they are kept in.
+    /// Its own bytes that wait behind a full socket, with their buffers.
     pub(crate) queued_bytes: usize,
-    /// Bytes that wait there and are on the account for all who send them.
+    /// Shared bytes that wait there; on the account for all their senders.
     pub(crate) shared_bytes: usize,
     /// Those of them that are being sent.
     pub(crate) shared_in_flight_bytes: usize,
-    /// What the reader keeps.
+    /// Input that the reader keeps.
     pub(crate) input: Coming,
-    /// What the protocol has consumed and keeps, because there is more to it.
+    /// Input of an incomplete message that the protocol has consumed and keeps.
     pub(crate) partial: Coming,
-    /// Since when the socket has been full, or when that was judged last, and what it took since.
+    /// Since when the socket has been full, or when that was judged last, and the bytes taken since.
     full_at_s: u32,
     pub(crate) taken_bytes: usize,
-    /// The account knows the connection as a debtor.
+    /// The account has registered the connection as a debtor.
     pub(crate) is_debtor: bool,
 }
 
-/// A part of something that is to come.
+/// An incomplete message that is arriving.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Coming {
     pub(crate) bytes: usize,
     pub(crate) since_s: u32,
 }
 
-/// A peer that takes bytes slowly is borne with if it has all that waits in so many times the time
-/// in which it has to take something.
+/// A slow peer is tolerated if it will take all waiting bytes in this many times the time in which it has to take
+/// something.
 const PATIENCE: usize = 10;
 
 impl Ledger {
-    /// The socket was not full, and is now.
+    /// The socket has become full.
     pub(crate) fn begin_full(&mut self, now_s: u32) {
         self.full_at_s = now_s;
         self.taken_bytes = 0;
     }
 
-    /// Whether the peer took too little of what waits, of which there is so much, for all of the time
-    /// in which it has to take something. That begins anew with each judgement.
+    /// Whether the peer took too little of `waiting` bytes during the time in which it has to take something. Each
+    /// judgement starts that time anew.
     pub(crate) fn judge_full(
         &mut self,
         queued_bytes: usize,
@@ -57,18 +57,18 @@ impl Ledger {
         is_slow(taken, full_for_s, limits) && queued_bytes > taken.saturating_mul(PATIENCE)
     }
 
-    /// Whether a part of the input has waited too long for the rest of it.
+    /// Whether an incomplete message has waited too long for its rest.
     pub(crate) fn is_input_overdue(&self, now_s: u32, limits: &ConnectionLimits) -> bool {
         self.input.is_overdue(now_s, limits) || self.partial.is_overdue(now_s, limits)
     }
 
-    /// The peer could not send: what it has begun is given its time anew.
+    /// Restarts the time of incomplete messages, because the peer could not send.
     pub(crate) fn renew_input(&mut self, now_s: u32) {
         self.input.since_s = now_s;
         self.partial.since_s = now_s;
     }
 
-    /// Whether nothing is on it.
+    /// Whether all entries are zero.
     pub(crate) fn is_even(&self) -> bool {
         let input = self.input.bytes + self.partial.bytes;
         self.queued_bytes + self.shared_bytes + input == 0 && !self.is_debtor
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_next_to_nothing_of_much_is_too_slow() {
+    fn a_peer_that_takes_next_to_nothing_of_much_is_too_slow() {
         for (seconds, taken, queued, is_too_slow) in [
             (30, 0, 1_000_000, false),
             (31, 0, 1_000_000, true),
             (31, 30_999, 1_000_000, true),
             (31, 31_000, 1_000_000_000, false),
-            // All of it will have been taken in ten times the time.
+            // At this rate all will be taken in ten times the time.
             (31, 5000, 50_000, false),
             (31, 5000, 50_001, true),
         ] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_in_time_or_at_the_least_rate() {
+    fn a_message_arrives_in_time_or_at_the_minimum_rate() {
         for (seconds, bytes, is_overdue) in [
             (60, 1, false),
             (61, 0, false),

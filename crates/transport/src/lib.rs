@@ -1,9 +1,9 @@
-//! Sockets and the way of bytes through them: listening, reading, corking, bounded out-queues.
+//! Sockets and the path of bytes through them: listening, reading, corking, bounded queues.
 //!
-//! This crate knows no message. A [`Protocol`] is handed what one read brought; whatever it
-//! [appends](Connection::append) to any connection, its own or another thread's, leaves in one
-//! write per connection once that input has been handled (the *cork*). There is no hop to
-//! another task on this path: the thread that reads a message writes to its receivers.
+//! This crate knows no messages. A [`Protocol`] is passed the bytes of one read. Whatever it
+//! [appends](Connection::append) to any connection, its own or another thread's, leaves in one write per connection
+//! after that input has been handled (the *cork*). The path has no hop to another task: the thread that reads a message
+//! writes to its receivers.
 //!
 //! ```text
 //! socket ─recv─▶ pump ─▶ Protocol::handle_input ─▶ Connection::append (any connection)

@@ -18,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::{PeerAddress, Socket, readiness};
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Clone, Debug)]
 pub enum Endpoint {
     Tcp {
@@ -28,23 +28,23 @@ pub enum Endpoint {
     Unix {
         path: PathBuf,
         backlog: i32,
-        /// The permissions of the socket's file; the process's umask decides where not said.
+        /// The permissions of the socket's file; `None` leaves them to the process's umask.
         mode: Option<u32>,
     },
 }
 
-/// Options of a TCP listener and of what it accepts.
+/// Options of a TCP listener and of its accepted sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpOptions {
     pub backlog: i32,
     /// Several listeners, of several processes, share the port (`SO_REUSEPORT`).
     pub shared: bool,
-    /// How long sent bytes may stay unacknowledged before the connection is dead; zero leaves
-    /// it to the kernel (`TCP_USER_TIMEOUT`).
+    /// How long sent bytes may stay unacknowledged before the connection is dead; zero leaves it to the kernel
+    /// (`TCP_USER_TIMEOUT`).
     pub user_timeout: Duration,
     pub nodelay: bool,
-    /// How long a connection may be silent before the kernel asks whether its peer is still
-    /// there; three questions without an answer end it. Zero: never.
+    /// How long a connection may be silent before the kernel probes its peer; three unanswered probes end it. Zero:
+    /// never.
     pub keepalive: Duration,
 }
 
@@ -65,20 +65,20 @@ impl Default for TcpOptions {
 pub struct Listener {
     fd: AsyncFd<OwnedFd>,
     bound: Bound,
-    /// A descriptor to give up, so that there is one when there are no others.
+    /// A descriptor to release if no others are left.
     spare: Mutex<Option<OwnedFd>>,
 }
 
 #[derive(Debug)]
 enum Bound {
     Tcp,
-    /// With the path to remove in the end, unless that is another process's affair.
+    /// With the path to remove at the end, unless another process owns it.
     Unix {
         file: Option<(PathBuf, FileId)>,
     },
 }
 
-/// What tells one file from another that took its path.
+/// Distinguishes the file from another one at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -111,9 +111,8 @@ impl Listener {
         })
     }
 
-    /// Takes over a socket that listens already, such as one of [`bind_group`] that another
-    /// process bound. Needs a tokio context, whose thread then waits for connections. A Unix
-    /// socket's path stays the affair of the process that bound it.
+    /// Adopts a listening socket, such as one of [`bind_group`] that another process bound. Needs a tokio context,
+    /// whose thread then waits for connections. The path of a Unix socket stays owned by the process that bound it.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
         let bound = match sockopt::socket_domain(&fd)? {
             AddressFamily::UNIX => Bound::Unix { file: None },
@@ -131,7 +130,7 @@ impl Listener {
         self.fd.get_ref().try_clone()
     }
 
-    /// The address that was bound, with the port that the kernel chose; none for a Unix socket.
+    /// The bound address, with the port that the kernel chose; `None` for a Unix socket.
     pub fn local_address(&self) -> io::Result<Option<SocketAddr>> {
         let address = rustix::net::getsockname(&self.fd)?;
         Ok(SocketAddr::try_from(address).ok())
@@ -154,9 +153,8 @@ impl Listener {
         }
     }
 
-    /// Accepts one connection and closes it, on the descriptor that is kept for it; whether it did.
-    /// Where there are no descriptors a peer learns so by this, instead of waiting for an answer that
-    /// does not come.
+    /// Accepts one connection on the spare descriptor and closes it; returns whether it did. If no descriptors are
+    /// left, the peer sees an immediate end instead of waiting for an answer.
     pub fn turn_away(&self) -> bool {
         let mut kept = self.spare.lock();
         drop(kept.take());
@@ -186,8 +184,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // A stale path would keep the next start from telling a dead socket from a live one; a
-        // path that another process has taken over since is that one's.
+        // A stale path would keep the next start from distinguishing a dead socket from a live one. A path that another
+        // process has replaced since is not removed.
         if let Bound::Unix {
             file: Some((path, file)),
         } = &self.bound
@@ -208,27 +206,27 @@ impl FileId {
     }
 }
 
-/// Any descriptor; one that could not be had is asked for again when it was needed.
+/// A spare descriptor; if none is available now, it is opened when it is needed.
 fn spare() -> Option<OwnedFd> {
     rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
-/// The error with the place that it is about.
+/// Adds the address to an error.
 fn at(place: &dyn fmt::Display, e: &io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{place}: {e}"))
 }
 
-/// Sockets of one TCP port among which the kernel deals out the connections, one for each of
-/// `count` processes to [adopt](Listener::adopt); they listen already. A port that anybody else
-/// listens on is an error, also where that one would share it; port 0 is a free one.
+/// Sockets of one TCP port among which the kernel distributes the connections, one for each of `count` processes to
+/// [adopt](Listener::adopt); they listen already. A port with another listener is an error, even if that one would
+/// share it; port 0 picks a free one.
 pub fn bind_group(
     address: SocketAddr,
     options: &TcpOptions,
     count: usize,
 ) -> io::Result<(SocketAddr, Vec<OwnedFd>)> {
     let bind = || {
-        // Bound alone it proves that the port is free, and keeps it while the group is bound. It
-        // never listens, or it would get connections.
+        // Bound alone it proves that the port is free, and reserves the port while the group is bound. It never
+        // listens, or it would get connections.
         let keeper = socket(address)?;
         rustix::net::bind(&keeper, &address)?;
         sockopt::set_socket_reuseport(&keeper, true)?;
@@ -267,7 +265,7 @@ fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Sets what accepted sockets inherit: once here instead of by several calls for each of them.
+/// Sets the options that accepted sockets inherit: once here, instead of several calls for each socket.
 fn set_options(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
     sockopt::set_tcp_nodelay(fd, options.nodelay)?;
     if !options.user_timeout.is_zero() {
@@ -284,7 +282,7 @@ fn set_options(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel takes.
+/// The kernel's minimum.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEPALIVE_MAX: Duration = Duration::from_secs(32_767);
 
@@ -294,7 +292,7 @@ fn bind_unix(path: &Path, backlog: i32, mode: Option<u32>) -> io::Result<OwnedFd
     let fd = unix_socket()?;
     rustix::net::bind(&fd, &address)?;
     let listen = || {
-        // Nobody can connect before the socket listens.
+        // Clients cannot connect before the socket listens.
         if let Some(mode) = mode {
             std::fs::set_permissions(path, Permissions::from_mode(mode))?;
         }
@@ -317,7 +315,7 @@ fn unix_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The kernel takes one more, which most clients do not: they end the path with a zero byte.
+/// The kernel accepts one more byte, but most clients do not: they end the path with a zero byte.
 const PATH_BYTES_MAX: usize = 107;
 
 fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
@@ -330,8 +328,7 @@ fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(path)?)
 }
 
-/// Removes the socket that a killed process left behind; never one that somebody serves, and
-/// never a file of another kind.
+/// Removes the socket of a killed process; never one that is being served, and never a file of another kind.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
@@ -340,7 +337,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
         let what = "exists and is not a socket";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
-    // Without waiting: somebody who is too busy to accept serves the path nevertheless.
+    // Non-blocking: a process that is too busy to accept serves the path nevertheless.
     let probe = unix_socket()?;
     match rustix::net::connect(&probe, address) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),

@@ -1,12 +1,12 @@
-//! A connection without a socket: what is queued for it waits until somebody takes it.
+//! A connection without a socket: queued bytes wait until a request takes them.
 //!
-//! Who talks in requests (HTTP long-poll) has no stream. To everybody who appends and judges it is a connection all
-//! the same: its queue has the same bound, what waits in it is on the account, and a peer that takes nothing is
-//! stalled. Instead of a pump it has [takers](Connection::take), and one who waits for its
+//! A client of a request-response transport (HTTP long-poll) has no stream. For senders and sweeps its mailbox is a
+//! connection like any other: the queue has the same bound, waiting bytes are on the account, and a peer that takes
+//! nothing is stalled. In place of a pump it has [takers](Connection::take), and a task that waits for its
 //! [end](Connection::ended).
 //!
 //! ```text
-//! Connection::append (any connection) ─cork─▶ offered ─▶ who waits in `offered` ─▶ take
+//! Connection::append (any connection) ─cork─▶ offered ─▶ the task in `offered` ─▶ take
 //! ```
 
 use std::future;
@@ -20,30 +20,30 @@ use crate::out::Phase;
 use crate::queue::Queue;
 use crate::{Connection, ConnectionLimits, PeerAddress, Refused, clock};
 
-/// How much is taken.
+/// The amount to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Portion {
     All,
-    /// So many bytes of a stream at most, wherever an item ends.
+    /// At most so many bytes of a stream, regardless of item boundaries.
     Bytes(usize),
-    /// One item, which begins with its length: four octets, big-endian, that do not count themselves.
+    /// One item, which begins with its length: four octets, big-endian, not counting themselves.
     Item,
 }
 
-/// What was taken.
+/// The bytes taken.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
     Bytes(Vec<u8>),
-    /// There is nothing yet.
+    /// Nothing waits yet.
     Nothing,
-    /// There is nothing, and nothing will come.
+    /// Nothing waits, and nothing will come.
     Over,
 }
 
 /// Octets of an item's length.
 const PREFIX_BYTES: usize = 4;
 
-/// Somebody who waits for something to take, for as long as this lives.
+/// A request that waits for something to take, for as long as this lives.
 #[derive(Debug)]
 pub struct Taker(Arc<Connection>);
 
@@ -57,7 +57,7 @@ impl Portion {
 }
 
 impl Connection {
-    /// A connection that has no socket. Its peer was last heard of now; it may have so many items waiting.
+    /// A connection without a socket, with the bound `items_max` on waiting items. Counts as heard from now.
     pub fn mailbox(
         peer: PeerAddress,
         certificate: Option<Vec<u8>>,
@@ -70,7 +70,7 @@ impl Connection {
         connection
     }
 
-    /// Takes what waits, of a mailbox; others have nothing to take.
+    /// Takes waiting bytes of a mailbox; other connections have none to take.
     pub fn take(self: &Arc<Self>, portion: Portion) -> Taken {
         let Some(mailbox) = self.as_mailbox() else {
             return Taken::Over;
@@ -79,7 +79,7 @@ impl Connection {
         let mut bytes = Vec::new();
         self.take_once(mailbox, portion, &mut bytes);
         if portion != Portion::Item && bytes.len() < portion.bytes_max() {
-            // The first was what somebody had left who takes less.
+            // The first is the rest of a taker with a smaller portion.
             let portion = Portion::Bytes(portion.bytes_max() - bytes.len());
             self.take_once(mailbox, portion, &mut bytes);
         }
@@ -90,8 +90,8 @@ impl Connection {
         }
     }
 
-    /// Waits until there may be something to take, or nothing will come any more; or until another condition holds,
-    /// of which [`Connection::stir`] tells.
+    /// Waits until there may be something to take, until the end, or until `or` holds, of which [`Connection::stir`]
+    /// notifies.
     pub async fn offered(&self, or: impl Fn() -> bool) {
         if let Some(mailbox) = self.as_mailbox() {
             wait(&mailbox.offered, || {
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Has whoever waits for something to take look again: it may be for somebody else.
+    /// Wakes the task in [`Connection::offered`] to check its condition.
     pub fn stir(&self) {
         if let Some(mailbox) = self.as_mailbox() {
             mailbox.offered.notify_waiters();
@@ -116,13 +116,13 @@ impl Connection {
         }
     }
 
-    /// Waits until what comes of the peer may be handled ([`Connection::pause_reading`]), or the connection is
-    /// closed. For one who has no pump.
+    /// Waits until the peer's input may be handled ([`Connection::pause_reading`]), or the connection is closed. For
+    /// connections without a pump.
     pub async fn reading(&self) {
         future::poll_fn(|cx| self.poll_reading(cx)).await;
     }
 
-    /// Says that somebody waits for something to take.
+    /// Registers a waiting request.
     pub fn taker(self: &Arc<Self>) -> Taker {
         if let Some(mailbox) = self.as_mailbox() {
             mailbox.takers.fetch_add(1, Ordering::Relaxed);
@@ -130,18 +130,18 @@ impl Connection {
         Taker(Arc::clone(self))
     }
 
-    /// Whether somebody waits for something to take.
+    /// Whether a request waits for something to take.
     pub fn has_taker(&self) -> bool {
         let mailbox = self.as_mailbox();
         mailbox.is_some_and(|mailbox| mailbox.takers.load(Ordering::Relaxed) > 0)
     }
 
-    /// The peer has said something.
+    /// Records that the peer has been heard from.
     pub fn note_heard(&self) {
         self.note_received(clock::now_s());
     }
 
-    /// What waits is there for who takes it.
+    /// Offers the waiting bytes to a taker.
     pub(crate) fn offer(self: &Arc<Self>, mailbox: &Mailbox) {
         {
             let mut out = self.out.lock();
@@ -153,14 +153,14 @@ impl Connection {
                 out.await_taker(clock::now_s(), &self.limits);
                 self.note_debt(&mut out);
             } else if out.phase == Phase::Open {
-                // It was taken before it was offered.
+                // Taken before it was offered.
                 return;
             }
         }
         mailbox.offered.notify_waiters();
     }
 
-    /// The certificate that a mailbox's peer has shown.
+    /// The verified certificate of a mailbox's peer.
     pub(crate) fn mailbox_certificate(&self) -> Option<Vec<u8>> {
         let certificate = self.as_mailbox()?.certificate.as_deref();
         certificate.map(<[u8]>::to_vec)
@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// An item was appended.
+    /// Counts an appended item.
     #[inline]
     pub(crate) fn note_item(&self) {
         if let End::Mailbox(mailbox) = &self.end {
@@ -194,7 +194,7 @@ impl Connection {
         let Some(mut queue) = self.begin_taking(mailbox, portion) else {
             return;
         };
-        // Copied outside the lock: who appends holds a realm's.
+        // Copied outside the lock: senders hold a realm's lock.
         let count = match portion {
             Portion::All | Portion::Bytes(_) => queue.len().min(portion.bytes_max()),
             Portion::Item => item_bytes(&queue),
@@ -208,7 +208,7 @@ impl Connection {
         self.end_taking(queue, count);
     }
 
-    /// What is to be taken from: what the last one has left, or all that waits.
+    /// The bytes to take from: the rest that the last taker left, or all waiting ones.
     fn begin_taking(&self, mailbox: &Mailbox, portion: Portion) -> Option<Queue> {
         let mut out = self.out.lock();
         if out.phase == Phase::Closed || out.is_empty() {
@@ -244,7 +244,7 @@ impl Connection {
 
 impl Drop for Taker {
     fn drop(&mut self) {
-        // It was there until now.
+        // The client was connected until now.
         self.0.note_heard();
         if let Some(mailbox) = self.0.as_mailbox() {
             mailbox.takers.fetch_sub(1, Ordering::Relaxed);
@@ -262,11 +262,11 @@ fn item_bytes(queue: &Queue) -> usize {
     length.saturating_add(PREFIX_BYTES).min(queue.len())
 }
 
-/// Waits until something is so, of which whoever makes it so tells.
+/// Waits until `is_so` holds; every change of it notifies `told`.
 async fn wait(told: &Notify, is_so: impl Fn() -> bool) {
     loop {
         let mut next = std::pin::pin!(told.notified());
-        // What is told from now on is not missed.
+        // Notifications from now on are not missed.
         next.as_mut().enable();
         if is_so() {
             return;

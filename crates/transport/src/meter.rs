@@ -1,4 +1,4 @@
-//! How much went through a set of sockets, and what was sent by those that belong to none.
+//! Bytes through a set of sockets, and bytes sent through sockets of no set.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +30,7 @@ impl Meter {
     }
 }
 
-/// Places for threads, so that they do not wait for each other's.
+/// Cells for threads, so that they do not contend.
 const PLACES: usize = 32;
 
 #[repr(align(128))]
@@ -38,13 +38,13 @@ struct Place(AtomicU64);
 
 static SENT: [Place; PLACES] = [const { Place(AtomicU64::new(0)) }; PLACES];
 
-/// Bytes that this process has sent by connections without a [`Meter`], as they were on the wire.
+/// Bytes that this process has sent on connections without a [`Meter`], as they were on the wire.
 pub fn sent_bytes_unmetered() -> u64 {
     let places = SENT.iter();
     places.map(|place| place.0.load(Ordering::Relaxed)).sum()
 }
 
-/// Once for each call of the system, beside which it costs nothing.
+/// Called once per system call, beside which it costs nothing.
 pub(crate) fn add_sent_unmetered(count: usize) {
     let place = &SENT[thread_number() as usize % PLACES];
     place.0.fetch_add(count as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a connection owes its peer, and its part of the [`Account`].
+//! The sending half of a connection, and its part of the [`Account`].
 
 use std::mem;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::queue::Queue;
 /// The bounds of every connection of a listener.
 #[derive(Debug)]
 pub struct ConnectionLimits {
-    /// Bytes queued for one connection; beyond it, appending is refused.
+    /// Maximum number of bytes queued for one connection; beyond it, appending is refused.
     pub queue_bytes_max: usize,
-    /// A connection that takes nothing for so long while bytes wait for it is closed, by the
-    /// sweep that asks for [`crate::Connection::is_stalled`].
+    /// A connection that takes none of its waiting bytes for so long is closed by the sweep that calls
+    /// [`crate::Connection::is_stalled`].
     pub stall_max: Duration,
-    /// A message that has been coming for so long has to come at the least rate.
+    /// A message that has been arriving for longer than this must arrive at the minimum rate.
     pub message_max: Duration,
-    /// The least rate at which a peer takes what waits for it and sends what it has begun, once that
-    /// takes longer than these times. 0: any progress is enough.
+    /// Minimum rate at which a peer takes waiting bytes and sends the rest of a message, beyond these times. 0: any
+    /// progress is enough.
     pub bytes_per_second_min: usize,
-    /// What is held for all connections together.
+    /// The account of all connections together.
     pub account: Arc<Account>,
 }
 
-/// Why a connection did not take what was appended.
+/// The reason why an append was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused<E> {
-    /// Its queue, or all queues together, hold as much as they may.
+    /// Its queue, or all queues together, have reached their bound.
     Full,
     /// It is closed.
     Gone,
@@ -38,36 +38,34 @@ pub enum Refused<E> {
     Writer(E),
 }
 
-/// The sending half of a connection, behind its lock. Bytes leave in this order: `rest`,
-/// `unfiltered`, `queue`.
+/// The sending half of a connection, behind its lock. Bytes leave in this order: `rest`, `unfiltered`, `queue`.
 #[derive(Default)]
 pub(crate) struct Out {
-    /// What was appended and nobody has taken yet.
+    /// Appended bytes that no sender has taken yet.
     pub(crate) queue: Queue,
-    /// What was appended before there was a filter. Boxed, like `rest`, because an idle
-    /// connection has none.
+    /// Bytes appended before the filter was set. Boxed, like `rest`, because an idle connection has none.
     pub(crate) unfiltered: Option<Box<Queue>>,
-    /// What the socket did not take, in the form it is sent in.
+    /// Bytes that the socket did not take, transformed.
     pub(crate) rest: Option<Box<Queue>>,
-    /// Bytes of a flush in progress, which are in none of them.
+    /// Bytes of a flush in progress, which are in none of the above.
     pub(crate) in_flight_bytes: usize,
     /// Bytes that other layers hold for the peer.
     state_bytes: usize,
-    /// What else is on the account. Boxed, because an idle connection owes little.
+    /// The other entries on the account. Boxed, because an idle connection owes little.
     ledger: Option<Box<Ledger>>,
-    /// What its receiver has for itself, if it has something.
+    /// The receiver's own bounds, if it has any.
     pub(crate) own: Option<Box<Own>>,
-    /// Somebody has the duty to send until nothing is left.
+    /// A thread or task has the duty to send until nothing is left.
     pub(crate) sending: bool,
-    /// The stage may have something to say by itself.
+    /// The stage may have bytes of its own to send.
     pub(crate) stage_stirred: bool,
-    /// The task that has the duty to send waits for room in the socket, which last took something at
-    /// `taken_at_s`, by [`crate::now_s`].
+    /// The task that has the duty to send waits for room in the socket, which last took something at `taken_at_s`, by
+    /// [`crate::now_s`].
     pub(crate) blocked: bool,
     pub(crate) taken_at_s: u32,
     /// The thread whose cork this connection was put into last; 0: none.
     pub(crate) corked_by: u32,
-    /// The stage has been told that nothing more is sent.
+    /// The stage was notified that nothing more is sent.
     pub(crate) farewell_said: bool,
     pub(crate) phase: Phase,
     /// Boxed, because few connections ever have one.
@@ -77,7 +75,7 @@ pub(crate) struct Out {
 /// Tasks that wait for something of a connection.
 #[derive(Default)]
 struct Wakers {
-    /// The one that waits until nothing is left to send.
+    /// The one that waits until everything is sent.
     waiter: Option<Waker>,
     /// The reader, while it is paused.
     reader: Option<Waker>,
@@ -87,16 +85,16 @@ struct Wakers {
 pub(crate) enum Phase {
     #[default]
     Open,
-    /// What is queued is still sent, then the sending side is shut down.
+    /// The queue is still sent, then the sending side is shut down.
     Finishing,
     Closed,
 }
 
-/// A message from this length on is charged before it is known whether the socket takes it.
+/// A message of at least this length is charged before the socket has been tried.
 const LARGE_BYTES_MIN: usize = 64 * 1024;
 
 impl Out {
-    /// Whether anything at all may be appended now.
+    /// Whether anything may be appended now.
     pub(crate) fn check<E>(&self, limits: &ConnectionLimits) -> Result<(), Refused<E>> {
         if self.phase != Phase::Open {
             return Err(Refused::Gone);
@@ -109,9 +107,8 @@ impl Out {
         Ok(())
     }
 
-    /// Accounts for bytes just appended; takes them back if they are too many. A message that
-    /// finds the queue empty is never too many: its size has a bound of its own. Returns whether
-    /// something was charged.
+    /// Accounts for bytes just appended; removes them again if they exceed the bound. A message that finds the queue
+    /// empty is always admitted: its size has a bound of its own. Returns whether something was charged.
     pub(crate) fn admit<E>(
         &mut self,
         limits: &ConnectionLimits,
@@ -129,15 +126,15 @@ impl Out {
         Ok(is_charged)
     }
 
-    /// Charges what waits behind a full socket.
+    /// Charges bytes that wait behind a full socket.
     pub(crate) fn note_queued(&mut self, limits: &ConnectionLimits) {
         if self.blocked {
             self.charge(limits);
         }
     }
 
-    /// The socket is full: `rest` waits for room, and is charged with what is queued behind it. The
-    /// socket took `taken` bytes before.
+    /// The socket is full: `rest` waits for room, and is charged with the queue behind it. The socket took `taken`
+    /// bytes before.
     pub(crate) fn block(
         &mut self,
         mut rest: Queue,
@@ -161,7 +158,7 @@ impl Out {
         self.wake_held_back(limits);
     }
 
-    /// What is queued waits until somebody takes it, of a mailbox.
+    /// The queue of a mailbox waits until a request takes it.
     pub(crate) fn await_taker(&mut self, now_s: u32, limits: &ConnectionLimits) {
         if !self.blocked {
             self.blocked = true;
@@ -171,7 +168,7 @@ impl Out {
         self.charge(limits);
     }
 
-    /// So much of a mailbox was taken, and more waits.
+    /// Records bytes taken from a mailbox with more waiting.
     pub(crate) fn note_taken(&mut self, taken: usize, now_s: u32, limits: &ConnectionLimits) {
         self.taken_at_s = now_s;
         self.ledger.get_or_insert_default().taken_bytes += taken;
@@ -179,7 +176,7 @@ impl Out {
         self.wake_held_back(limits);
     }
 
-    /// What was to be sent waits for the sender's next turn. The socket took `taken` bytes before.
+    /// Keeps `rest` for the sender's next turn. The socket took `taken` bytes before.
     pub(crate) fn keep_rest(&mut self, rest: Queue, taken: usize, now_s: u32) {
         self.note_in_flight(&Queue::default());
         self.rest = Some(Box::new(rest));
@@ -189,7 +186,7 @@ impl Out {
         }
     }
 
-    /// Bytes are taken to be sent.
+    /// Records bytes that are taken to be sent.
     pub(crate) fn note_in_flight(&mut self, batch: &Queue) {
         self.in_flight_bytes = batch.len();
         if let Some(ledger) = &mut self.ledger {
@@ -197,7 +194,7 @@ impl Out {
         }
     }
 
-    /// Nothing waits any more.
+    /// Refunds everything: nothing waits any more.
     pub(crate) fn release(&mut self, limits: &ConnectionLimits) {
         self.blocked = false;
         if let Some(ledger) = &mut self.ledger {
@@ -213,12 +210,12 @@ impl Out {
         self.wake_held_back(limits);
     }
 
-    /// Has a task be woken when nothing is left to send.
+    /// Wakes the task when everything is sent.
     pub(crate) fn await_sent(&mut self, waker: &Waker) {
         self.wakers.get_or_insert_default().waiter = Some(waker.clone());
     }
 
-    /// Has the reader be woken when it may read.
+    /// Wakes the reader when it may read.
     pub(crate) fn await_reading(&mut self, waker: &Waker) {
         self.wakers.get_or_insert_default().reader = Some(waker.clone());
     }
@@ -237,7 +234,7 @@ impl Out {
         taken
     }
 
-    /// Forgets all that waits, for good.
+    /// Drops all waiting bytes, for good.
     pub(crate) fn close(&mut self, limits: &ConnectionLimits) {
         self.phase = Phase::Closed;
         self.queue.clear();
@@ -248,7 +245,7 @@ impl Out {
         self.release(limits);
     }
 
-    /// Everything is gone, and so is the connection.
+    /// Refunds everything when the connection is dropped.
     pub(crate) fn settle(&mut self, limits: &ConnectionLimits) {
         self.release(limits);
         self.set_input(0, false, 0, limits);
@@ -256,14 +253,14 @@ impl Out {
         self.hold(isize::MIN, limits);
     }
 
-    /// Notes what other layers hold for the peer, more or less than before.
+    /// Records the change of the bytes that other layers hold for the peer.
     pub(crate) fn hold(&mut self, delta: isize, limits: &ConnectionLimits) {
         let before = self.state_bytes;
         self.state_bytes = before.saturating_add_signed(delta);
         limits.account.change(Kind::State, before, self.state_bytes);
     }
 
-    /// Notes what is kept of the peer's input, and whether that is of another message than before.
+    /// Records how many input bytes are kept, and whether they belong to a new message.
     pub(crate) fn set_input(
         &mut self,
         bytes: usize,
@@ -274,7 +271,7 @@ impl Out {
         self.set_coming(bytes, is_another, now_s, limits, |ledger| &mut ledger.input);
     }
 
-    /// Notes what the protocol keeps of a message that is not complete.
+    /// Records how many bytes of an incomplete message the protocol keeps.
     pub(crate) fn set_partial(&mut self, bytes: usize, now_s: u32, limits: &ConnectionLimits) {
         self.set_coming(bytes, false, now_s, limits, |ledger| &mut ledger.partial);
     }
@@ -299,20 +296,20 @@ impl Out {
         self.close_ledger();
     }
 
-    /// The peer could not send: what it has begun is given its time anew.
+    /// Restarts the time of incomplete messages, because the peer could not send.
     pub(crate) fn renew_input(&mut self, now_s: u32) {
         if let Some(ledger) = &mut self.ledger {
             ledger.renew_input(now_s);
         }
     }
 
-    /// Whether something that the peer has begun has been coming too slowly for too long.
+    /// Whether an incomplete message of the peer has been arriving too slowly for too long.
     pub(crate) fn is_input_overdue(&self, now_s: u32, limits: &ConnectionLimits) -> bool {
         let ledger = self.ledger.as_ref();
         ledger.is_some_and(|ledger| ledger.is_input_overdue(now_s, limits))
     }
 
-    /// Whether the peer takes what waits for it too slowly.
+    /// Whether the peer takes its waiting bytes too slowly.
     pub(crate) fn is_stalled(&mut self, now_s: u32, limits: &ConnectionLimits) -> bool {
         if !self.blocked {
             return false;
@@ -339,7 +336,7 @@ impl Out {
         debt
     }
 
-    /// Whether the account knows the connection as a debtor.
+    /// Whether the account has registered the connection as a debtor.
     pub(crate) fn is_debtor(&self) -> bool {
         self.ledger.as_ref().is_some_and(|ledger| ledger.is_debtor)
     }

@@ -1,8 +1,8 @@
-//! A receiver's own bounds: how much may wait for it, and what becomes of events that it takes too slowly.
+//! A receiver's own bounds: how much may wait for it, and the treatment of events that it takes too slowly.
 //!
-//! Most connections have none, and pay one branch for it. While a socket is full, or half of what may wait does, what
-//! comes for a receiver that is to have the newest events is kept item by item, in [`Kept`], where the oldest event can be taken out again; what is in
-//! a [`Queue`] cannot.
+//! Most connections have none, and pay one branch for this. While a socket is full, or the queue is half full, items
+//! for a receiver that drops its oldest events are kept one by one, in [`Kept`]. There the oldest event can be removed;
+//! in a [`Queue`] none can.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,53 +12,53 @@ use tokio::sync::Notify;
 
 use crate::queue::Queue;
 
-/// What becomes of events for which there is no room. Other items are refused whatever this says.
+/// The treatment of events for which there is no room. Other items are refused in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// What comes is refused.
+    /// The new event is refused.
     #[default]
     DropNew,
-    /// The oldest ones go. A mailbox refuses what comes.
+    /// The oldest events are dropped. A mailbox refuses the new one.
     DropOldest,
-    /// What comes is refused; who sends is to end the connection.
+    /// The new event is refused; the sender has to close the connection.
     Disconnect,
-    /// Who sends is told before there is no room ([`Queued::Slowly`]); then what comes is refused.
+    /// The sender is notified before there is no room ([`Queued::Slowly`]); then new events are refused.
     HoldBack,
 }
 
-/// What a connection's receiver has for itself.
+/// A receiver's own bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Bytes queued for it, if that is less than what its listener lets anybody have.
+    /// Maximum number of queued bytes, if that is less than its listener's bound.
     pub queue_bytes_max: usize,
     pub overflow: Overflow,
-    /// Counts events that went for newer ones.
+    /// Counts dropped events.
     pub count_dropped: fn(usize),
 }
 
-/// How an event was taken.
+/// How an event was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
     Freely,
-    /// More than half of what may wait does: who sends is to wait for [`crate::Connection::eased`].
+    /// More than half of the bound waits: the sender has to wait for [`crate::Connection::eased`].
     Slowly,
 }
 
 /// Bytes of kept items that become a queue at a time.
 const REFILL_BYTES: usize = 64 * 1024;
-/// What is held for an item beside its bytes.
+/// Overhead of an item in bytes.
 const ITEM_BYTES: usize = size_of::<(u64, Item)>();
 
-/// The bounds of one connection, and what is there because of them.
+/// The bounds of one connection, and the state that they need.
 #[derive(Debug)]
 pub(crate) struct Own {
     pub(crate) bounds: Bounds,
     pub(crate) kept: Kept,
-    /// Tells tasks that less is queued; one that waits no more leaves nothing behind.
+    /// Notifies tasks that less is queued; a cancelled wait leaves nothing behind.
     pub(crate) ease: Arc<Notify>,
 }
 
-/// Items behind a full socket, in the order in which they came.
+/// Items behind a full socket, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     events: VecDeque<(u64, Item)>,
@@ -118,12 +118,12 @@ impl Kept {
         self.events.is_empty() && self.others.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Waiting bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes that are held for them.
+    /// Bytes held for them.
     pub(crate) fn held(&self) -> usize {
         self.bytes + (self.events.len() + self.others.len()) * ITEM_BYTES
     }
@@ -137,7 +137,7 @@ impl Kept {
         }
     }
 
-    /// Takes the oldest events out until so many bytes are free, or there is none; how many.
+    /// Drops the oldest events until so many bytes are free, or none are left; returns how many.
     pub(crate) fn drop_oldest(&mut self, bytes: usize) -> usize {
         let mut free = 0;
         let mut dropped = 0;
@@ -151,7 +151,7 @@ impl Kept {
         dropped
     }
 
-    /// Moves the oldest items to a queue that is empty, until it has so many bytes.
+    /// Moves the oldest items to an empty queue, until that has so many bytes.
     pub(crate) fn refill(&mut self, queue: &mut Queue, bytes_max: usize) {
         while queue.len() < bytes_max.clamp(1, REFILL_BYTES)
             && let Some(item) = self.pop()
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_events_go_and_the_order_stays() {
+    fn the_oldest_events_are_dropped_and_the_order_stays() {
         for (items, free, dropped, left) in [
             ("e1 o2 e3 o4 e5", 0, 0, "e1o2e3o4e5"),
             ("e1 o2 e3 o4 e5", 1, 1, "o2e3o4e5"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_refilled_by_and_by() {
+    fn a_queue_is_refilled_in_portions() {
         let mut kept = Kept::default();
         for _ in 0..3 {
             kept.push(

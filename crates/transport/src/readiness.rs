@@ -15,15 +15,14 @@ use crate::Connection;
 
 /// A descriptor that only this registration uses.
 pub(crate) fn register_owned(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the registration owns `fd`, and an `OwnedFd` keeps one descriptor open, always the
-    // same, until it is dropped, which happens after its registration ended.
+    // SAFETY: the registration owns `fd`, and an `OwnedFd` keeps one descriptor open, always the same, until it is
+    // dropped, which happens after its registration ended.
     let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
     Ok(registered?)
 }
 
-/// A connection's descriptor, for reading. For readability only: a stream that is registered
-/// for writability too wakes its reader each time the peer takes bytes out of it, which costs
-/// a sequential call over a Unix socket 1.1 µs.
+/// A connection's descriptor, for reading. For readability only: a stream that is also registered for writability wakes
+/// its reader each time the peer takes bytes out, which costs a sequential call over a Unix socket 1.1 µs.
 pub(crate) fn register_reader(connection: &Arc<Connection>) -> io::Result<AsyncFd<Reader>> {
     // A mailbox has nothing to register.
     connection.socket()?;
@@ -40,7 +39,7 @@ pub(crate) struct Reader(Arc<Connection>);
 
 impl AsRawFd for Reader {
     fn as_raw_fd(&self) -> RawFd {
-        // Only one with a socket is made.
+        // Made only for connections with a socket.
         self.0.socket().map_or(-1, AsRawFd::as_raw_fd)
     }
 }

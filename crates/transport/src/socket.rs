@@ -18,7 +18,7 @@ pub struct Socket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerAddress {
     Tcp(SocketAddr),
-    /// The process id that connected, where the kernel tells it.
+    /// The process id of the client, if the kernel provides it.
     Unix(Option<i32>),
 }
 
@@ -46,12 +46,12 @@ impl Socket {
         Ok(received)
     }
 
-    /// Sends what the socket takes of `bytes`.
+    /// Sends as much of `bytes` as the socket takes.
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         Ok(rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL)?)
     }
 
-    /// Sends what the socket takes of `slices`, in one system call.
+    /// Sends as much of `slices` as the socket takes, in one system call.
     pub fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut no_control = SendAncillaryBuffer::default();
         Ok(rustix::net::sendmsg(
@@ -62,13 +62,13 @@ impl Socket {
         )?)
     }
 
-    /// Ends both directions; a reader of this socket, on whatever thread, sees the end.
+    /// Ends both directions; a reader of this socket, on any thread, sees the end.
     pub fn shut_down(&self) {
         // The peer may have been faster; then there is nothing left to end.
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
     }
 
-    /// Tells the peer that nothing more comes, while its own bytes are still received.
+    /// Signals the end to the peer, while its own bytes are still received.
     pub fn shut_down_write(&self) {
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
     }

@@ -1,18 +1,18 @@
-//! One flush for several tasks of a thread: what they say to the same connection is one write.
+//! One flush for several tasks of a thread: their bytes for the same connection share one write.
 //!
-//! A task that serves one request of many uncorks for each of them. Of the requests that a thread finds at once each was
-//! a write to the same callee, a wake-up there, and another one back. Here what a task has touched is set aside until those that
-//! are ready now have had their turns. Nobody else waits for that: whoever appends meanwhile flushes at once, as if the
-//! connection were in no cork.
+//! A task that serves one of many requests uncorks for each of them. Each request that a thread found at once used to
+//! be a write to the same callee, a wake-up there, and another one back. Here the connections that a task has touched
+//! are set aside until the ready tasks have had their turns. Other senders do not wait for that: an append meanwhile
+//! flushes at once, as if the connection were in no cork.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::{Connection, account, cork};
 
-/// Set aside at once; whoever comes then finds them flushed.
+/// Maximum number of connections set aside at once; a further one flushes all.
 const ASIDE_MAX: usize = 64;
-/// What was appended by one task is worth waiting for others if it is no more.
+/// Appends of one task up to this size are worth waiting for others.
 const BYTES_MAX: usize = 64 * 1024;
 
 thread_local! {
@@ -20,8 +20,8 @@ thread_local! {
     static HAS_FLUSHER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Flushes what this thread touched, after the tasks that are ready have had their turns. Only for a thread whose
-/// runtime has no other. Needs a tokio context.
+/// Flushes the connections that this thread touched, after the ready tasks have had their turns. Only for a thread
+/// whose runtime is the only one. Needs a tokio context.
 pub fn uncork_soon() {
     if cork::held_bytes() > BYTES_MAX || !cork::take_few(set_aside) {
         return cork::uncork();
@@ -35,7 +35,7 @@ pub fn uncork_soon() {
 }
 
 fn set_aside(connection: Arc<Connection>) {
-    // What waited in a mailbox was often taken by who asked for it.
+    // Bytes in a mailbox are often taken by the request that caused them.
     if !connection.leave_cork() {
         return;
     }
@@ -46,7 +46,7 @@ fn set_aside(connection: Arc<Connection>) {
     });
 }
 
-/// It is behind all tasks that were ready when it was made.
+/// Its task is behind all tasks that were ready when it was spawned.
 async fn flush_on(flusher: Flusher) {
     drop(flusher);
     flush();
@@ -59,7 +59,7 @@ fn flush() {
     account::choose_if_crossed();
 }
 
-/// That a task of this thread flushes; also a task that its runtime drops does so no more.
+/// Marks that a task of this thread flushes; dropped with the task, also if its runtime drops it.
 struct Flusher;
 
 impl Flusher {

@@ -1,4 +1,4 @@
-//! A connection as a tokio stream, for what is not on the data path (HTTP pages).
+//! A connection as a tokio stream, for uses off the data path (HTTP pages).
 
 use std::cell::RefCell;
 use std::future;
@@ -18,50 +18,48 @@ use crate::pump::is_transient;
 use crate::readiness::{self, Reader};
 use crate::{Connection, Refused, cork};
 
-/// Reads go through the connection's stage, writes through its queue. A peer that takes nothing
-/// for too long is given up: nobody else looks after a connection that is served this way.
+/// Reads pass the connection's stage, writes its queue. A peer that takes nothing for too long is dropped here, because
+/// no sweep watches connections that are served this way.
 #[derive(Debug)]
 pub struct ConnectionStream {
     readable: AsyncFd<Reader>,
     connection: Arc<Connection>,
     /// Bytes received before and not yet read.
     input: Vec<u8>,
-    /// When to look whether the peer has stalled; only while something waits to be sent.
+    /// The next check whether the peer has stalled; only while something waits to be sent.
     look: Option<Pin<Box<Sleep>>>,
     unsent_bytes_max: usize,
-    /// The system was told.
+    /// The socket's option is set.
     is_bounded: bool,
 }
 
-/// What a system call has brought.
+/// The outcome of a system call.
 enum Received {
     /// Nothing, and nothing will come.
     End,
-    /// Less than there was room for: whatever comes then, the reactor tells.
+    /// Less than there was room for: the reactor reports later bytes.
     All,
     Some,
 }
 
 thread_local! {
-    /// Where what is received comes first: to have it empty for each read would take longer than many reads.
+    /// The buffer of each receipt: clearing one for each read would take longer than many reads.
     static BYTES: RefCell<[u8; READ_BYTES]> = const { RefCell::new([0; READ_BYTES]) };
 }
 
-/// Between looks at a peer that does not take what is sent to it.
+/// The interval of checks on a peer that does not take its bytes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Received at a time.
+/// Bytes of one receipt.
 const READ_BYTES: usize = 4096;
-/// What waits behind a full socket of what was written, where nothing else is said; a writer can keep the rest
-/// until there is room.
+/// Default bound on written bytes that wait behind a full socket; a writer can keep the rest until there is room.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
-/// What is one step of a task's turn, of which tokio gives it 128.
+/// The bytes of one step of a task's turn, of which tokio allows 128.
 const STEP_BYTES: usize = 4096;
-/// Written at a time: less than a turn.
+/// Bytes of one write: less than a turn.
 const WRITE_BYTES: usize = 64 * 1024;
 
 impl ConnectionStream {
-    /// Takes over from a pump, with the bytes that it had received. Needs a tokio context with
-    /// timers.
+    /// Takes over from a pump, with its unconsumed bytes. Needs a tokio context with timers.
     pub fn new(connection: Arc<Connection>, input: Vec<u8>) -> io::Result<Self> {
         let readable = readiness::register_reader(&connection)?;
         Ok(Self {
@@ -74,8 +72,8 @@ impl ConnectionStream {
         })
     }
 
-    /// Has so many bytes wait here for a peer that does not read, and about as many unsent in the system. Without the
-    /// second bound a socket takes some MiB, and to copy them there takes a thread milliseconds.
+    /// Bounds the bytes that wait here for a peer that does not read, and the unsent ones in the system to about as
+    /// many. Without the second bound a socket takes some MiB, and copying them there takes a thread milliseconds.
     pub fn with_unsent_bytes_max(mut self, bytes_max: usize) -> Self {
         self.set_unsent_bytes_max(bytes_max);
         self
@@ -93,7 +91,7 @@ impl ConnectionStream {
         let _ = socket.map(|socket| SockRef::from(socket).set_tcp_notsent_lowat(bytes_max));
     }
 
-    /// Takes back what was read: it is read first when somebody reads again.
+    /// Puts bytes back, to be read first by the next read.
     pub fn unread(&mut self, bytes: &[u8]) {
         self.input.splice(..0, bytes.iter().copied());
     }
@@ -111,7 +109,7 @@ impl ConnectionStream {
         .await
     }
 
-    /// Queues what is written, as far as there is room; how much that was.
+    /// Queues written bytes as far as there is room; returns their number.
     fn queue(&self, slices: &[IoSlice<'_>]) -> Result<usize, Refused<()>> {
         let queued = self.connection.queued_bytes();
         let room = self.unsent_bytes_max.saturating_sub(queued);
@@ -120,7 +118,7 @@ impl ConnectionStream {
         let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
         self.connection.append_below(self.unsent_bytes_max, |out| {
             if wanted >= WRITE_BYTES / 4 {
-                // Much is all that there is: to grow as a vector does would take twice as much.
+                // Reserves exactly: a vector's growth would take twice as much.
                 out.reserve_exact(wanted.min(room));
             }
             for slice in slices {
@@ -211,7 +209,7 @@ impl AsyncWrite for ConnectionStream {
         if bytes == 0 {
             return Poll::Ready(Ok(0));
         }
-        // A peer that reads as fast as is written is one of many all the same.
+        // A peer that reads as fast as it is written to still leaves others their turns.
         for _ in 0..=bytes.min(WRITE_BYTES) / STEP_BYTES {
             ready!(coop::poll_proceed(cx)).made_progress();
         }
@@ -240,7 +238,7 @@ impl AsyncWrite for ConnectionStream {
     }
 }
 
-/// Receives once: as much as is wanted into `buffer`, and what a stage makes of it into `input`.
+/// Receives once: as much as wanted into `buffer`, and a stage's result into `input`.
 fn receive(
     connection: &Arc<Connection>,
     input: &mut Vec<u8>,
@@ -273,7 +271,7 @@ fn receive_by(
         return Ok(received);
     };
     let taken = stage.lock().receive(&bytes[..count], input);
-    // A stage may have something to say by itself, most of all when it failed.
+    // A stage may have bytes of its own to send, most of all after a failure.
     connection.flush();
     taken.map_err(io::Error::other)?;
     Ok(received)

@@ -26,16 +26,15 @@ pub struct TlsFiles {
     /// Intermediate certificates that are not in the certificate's own file.
     pub chain: Vec<PathBuf>,
     pub key: PathBuf,
-    /// When not empty, clients must show a certificate that one of these signed.
+    /// If not empty, clients must send a certificate signed by one of these.
     pub client_authorities: Vec<PathBuf>,
-    /// Then they may also show none.
+    /// Then they may also send none.
     pub is_certificate_optional: bool,
-    /// What is spoken there, by preference, for clients that ask (ALPN, RFC 7301); nobody is answered where
-    /// empty.
+    /// The ALPN protocols (RFC 7301) by preference; if empty, ALPN is not answered.
     pub protocols: &'static [&'static [u8]],
 }
 
-/// Reads the files into a server configuration; the error names the file and what was wrong.
+/// Reads the files into a server configuration; an error names the file and its fault.
 pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     let mut chain = certificates(&files.certificate)?;
     for path in &files.chain {
@@ -66,17 +65,17 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-/// The files of a client that shows a certificate to servers that show theirs, PEM.
+/// The files of a client with a certificate of its own, PEM.
 #[derive(Clone, Debug)]
 pub struct ClientFiles {
     pub certificate: PathBuf,
     pub chain: Vec<PathBuf>,
     pub key: PathBuf,
-    /// Whom it trusts: a server's certificate is signed by one of these.
+    /// The trusted authorities of servers' certificates.
     pub authorities: Vec<PathBuf>,
 }
 
-/// Reads the files into a client configuration; the error names the file and what was wrong.
+/// Reads the files into a client configuration; an error names the file and its fault.
 pub fn client_config(files: &ClientFiles) -> io::Result<Arc<ClientConfig>> {
     let mut chain = certificates(&files.certificate)?;
     for path in &files.chain {
@@ -94,8 +93,8 @@ pub fn client_config(files: &ClientFiles) -> io::Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Whether a certificate does for a server that is reached by this host, and for a client too: who trusts these authorities alone
-/// takes it from both.
+/// Checks that a certificate is valid for a server reached at this host, and for a client too: peers that trust only
+/// these authorities use it for both.
 pub fn check_peer(certificate: &Path, authorities: &Path, host: &str) -> io::Result<()> {
     let chain = certificates(certificate)?;
     let [own, between @ ..] = &chain[..] else {
@@ -134,8 +133,8 @@ fn roots(paths: &[PathBuf]) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// The certificate with its key, if that is its key. The library reads no certificates of X.509 version 1,
-/// which it can show all the same; of these it is seen here that the key's public half is in them.
+/// The certificate with its key, if they match. The library reads no certificates of X.509 version 1, but can send
+/// them; for these this function checks that the key's public half is in them.
 fn certified(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -160,7 +159,7 @@ fn certified(
     }
 }
 
-/// What clients may find odd about a certificate, if anything; nothing of files that are none.
+/// A property of a certificate that clients may reject, if any; `None` for malformed files.
 pub fn oddity(files: &TlsFiles) -> Option<String> {
     let chain = certificates(&files.certificate).ok()?;
     is_version_1(chain.first()?).then(|| {
@@ -171,7 +170,7 @@ pub fn oddity(files: &TlsFiles) -> Option<String> {
     })
 }
 
-/// Whether a certificate says no version, which stands for the first (RFC 5280 section 4.1.2.1).
+/// Whether a certificate has no version field, which means the first (RFC 5280 section 4.1.2.1).
 fn is_version_1(certificate: &[u8]) -> bool {
     const SEQUENCE: u8 = 0x30;
     const INTEGER: u8 = 0x02;
@@ -182,7 +181,7 @@ fn is_version_1(certificate: &[u8]) -> bool {
     };
     let signed = inside(certificate).and_then(|at| certificate.get(at..));
     let first = signed.and_then(|der| der.get(inside(der)?));
-    // What stands first is the serial number then, and else the version.
+    // Then the serial number comes first, else the version.
     first == Some(&INTEGER)
 }
 
@@ -193,14 +192,14 @@ pub struct TlsStage {
 }
 
 impl TlsStage {
-    /// A connection whose handshake is still to come.
+    /// A server's side, before its handshake.
     pub fn server(config: Arc<ServerConfig>) -> Result<Self, StageError> {
         let connection = ServerConnection::new(config);
         let connection = connection.map_err(|e| StageError(e.to_string()))?;
         Ok(Self::of(connection.into()))
     }
 
-    /// The client's side, to a server whose certificate names that.
+    /// A client's side, to a server whose certificate has that name.
     pub fn client(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
@@ -211,7 +210,7 @@ impl TlsStage {
     }
 
     fn of(mut connection: Connection) -> Self {
-        // What is queued has its bound already.
+        // The queue has its own bound already.
         connection.set_buffer_limit(None);
         Self {
             connection,
@@ -219,7 +218,7 @@ impl TlsStage {
         }
     }
 
-    /// Turns what the session has to say into bytes to be sent.
+    /// Encodes the session's pending records into `out`.
     fn drain(&mut self, out: &mut Vec<u8>) -> Result<(), StageError> {
         while self.connection.wants_write() {
             self.connection.write_tls(out).map_err(|e| failed(&e))?;
@@ -228,7 +227,7 @@ impl TlsStage {
     }
 }
 
-/// Bytes encrypted at a time: the session holds a copy of so many and no more.
+/// Bytes encrypted at a time: the session holds a copy of this many at most.
 const PIECE_BYTES: usize = 64 * 1024;
 
 impl Stage for TlsStage {
@@ -244,7 +243,7 @@ impl Stage for TlsStage {
 
     fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
         let mut rest = received;
-        // Behind its goodbye the peer has nothing to say, and the session takes nothing.
+        // Behind the peer's goodbye nothing is valid, and the session takes nothing.
         while !rest.is_empty() && !self.is_ended {
             let taken = self.connection.read_tls(&mut rest);
             if taken.map_err(|e| failed(&e))? == 0 {
@@ -278,8 +277,8 @@ impl Stage for TlsStage {
         Some(shown.to_vec())
     }
 
-    /// RFC 9266 has it for TLS 1.2 too, where the extended master secret was agreed on; whether it was cannot be
-    /// asked.
+    /// RFC 9266 defines it for TLS 1.2 too if the extended master secret was agreed on; the library does not report
+    /// that.
     fn tls_exporter(&self) -> Option<[u8; 32]> {
         if self.connection.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
             return None;

@@ -1,5 +1,4 @@
-//! A process that has no descriptors left. One test in a process of its own: others would be out of
-//! descriptors too.
+//! A process without descriptors. This single test has a process of its own, because others would lack descriptors too.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +19,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const BYTES: usize = 8 << 20;
 
 #[test]
-fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
+fn no_peer_waits_forever_and_no_innocent_one_is_closed() {
     let workers = Arc::new(Workers::start(WorkerOptions::default()).expect("threads"));
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = TcpOptions::default();
@@ -35,7 +34,7 @@ fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
     ours.set_nonblocking(true).expect("non-blocking");
     let taken = take_all();
 
-    // A receiver whose socket is full, of which no second descriptor can be had.
+    // A receiver whose socket is full, and cannot be duplicated.
     let limits = Arc::new(ConnectionLimits {
         queue_bytes_max: 2 * BYTES,
         stall_max: Duration::ZERO,
@@ -58,12 +57,12 @@ fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
     reader.read_exact(&mut bytes).expect("is sent all of it");
     assert!(bytes.iter().all(|byte| *byte == b'x'));
 
-    // A peer that connects is given an end.
+    // A peer that connects sees the end of its connection.
     let (told, tried) = mpsc::channel();
     workers.spawn_first(async move {
         let error = listener.accept().await.err();
         let is_turned_away = listener.turn_away();
-        // What was given up for that is had again.
+        // The spare descriptor is reopened.
         let is_over = listener.turn_away();
         let _ = told.send((error, is_turned_away, is_over));
     });
@@ -81,7 +80,7 @@ fn nobody_waits_for_ever_and_nobody_innocent_is_closed() {
     workers.stop();
 }
 
-/// Opens descriptors until there are no more.
+/// Opens descriptors until none are left.
 fn take_all() -> Vec<OwnedFd> {
     let newest = open().expect("a descriptor");
     let limit = newest.as_raw_fd().unsigned_abs() + 32;
@@ -89,7 +88,7 @@ fn take_all() -> Vec<OwnedFd> {
     let current = Some(limit.into());
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).expect("may be lowered");
     let mut taken = vec![newest];
-    // What other threads of the test still open or close is done by then.
+    // By then other threads of the test have finished opening and closing theirs.
     for _ in 0..2 {
         while let Some(next) = open() {
             taken.push(next);

@@ -16,73 +16,72 @@ pub(crate) use unread::is_transient;
 
 use unread::Read;
 
-/// What a connection's bytes mean.
+/// The protocol of a connection's bytes.
 pub trait Protocol {
-    /// Handles what is at the front of `input` and may change it in place (unmasking). What it
-    /// does not consume it sees again, with more behind it.
+    /// Handles the front of `input`, and may change it in place (unmasking). Bytes that it does not consume are passed
+    /// again, with more behind them.
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome;
 
-    /// Whether its connection may go on on another thread ([`Ended::Moved`]).
+    /// Whether its connection may move to another thread ([`Ended::Moved`]).
     fn may_move(&self) -> bool {
         false
     }
 
-    /// [Handles](Protocol::handle_input) an input that has a buffer of its own, as long ones have. A protocol
-    /// that consumes all of it may keep the buffer and leave another.
+    /// [Handles](Protocol::handle_input) an input that has a buffer of its own, as long ones have. A protocol that
+    /// consumes all of it may keep the buffer and leave another.
     fn handle_buffer(&mut self, input: &mut Vec<u8>) -> Outcome {
         self.handle_input(input)
     }
 
-    /// Is told where it is pumped, before its first input there.
+    /// Called before its first input in a place.
     fn handle_place(&mut self, _place: Place) {}
 }
 
-/// On what kind of thread a connection is pumped.
+/// The kind of thread that pumps a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// There is one kind only.
     Any,
-    /// Where nobody may take long: for what is large the pump [ends](Ended::Misplaced).
+    /// A thread on which nothing may take long: before large items the pump [ends](Ended::Misplaced).
     Quick,
-    /// Where large messages are handled ([`crate::Workers::spawn_bulk`]); the pump ends likewise when
-    /// none has come for a while.
+    /// A thread for large messages ([`crate::Workers::spawn_bulk`]); the pump ends likewise if none has arrived for a
+    /// while.
     Bulk,
 }
 
-/// What became of an input.
+/// The outcome of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Go on: the first `consumed` bytes are done with; the next item needs `wanted` bytes in
-    /// all, as far as is known (0: not known).
+    /// Continue: the first `consumed` bytes are done; the next item needs `wanted` bytes in all, as far as known (0:
+    /// unknown).
     Continue { consumed: usize, wanted: usize },
-    /// As before, but read nothing more until all that is queued has been sent: this is how a
-    /// peer that does not take its answers is kept from asking for more. What was not consumed
-    /// is offered again then, if it is as much as is wanted.
+    /// The same, but read nothing until everything queued has been sent: a peer that does not take its answers cannot
+    /// request more. Unconsumed bytes are offered again then, if they are as many as wanted.
     Hold { consumed: usize, wanted: usize },
-    /// The turn is over ([`crate::Budget`]): what was not consumed is offered again, even if it is
-    /// nothing, once the thread's other connections have had their turns. Nothing is read before.
+    /// The turn is over ([`crate::Budget`]): unconsumed bytes, even none, are offered again after the turns of the
+    /// thread's other connections. Nothing is read before.
     Yield { consumed: usize },
-    /// As before, and what comes next is too large for a [`Place::Quick`], where alone this is said.
+    /// The same, and the next item is too large for a [`Place::Quick`]; returned only there.
     Bulk { consumed: usize },
-    /// Stop reading and return what was not consumed: somebody else reads from here on.
+    /// Stop reading and return the unconsumed bytes: another reader continues.
     HandOver { consumed: usize },
-    /// Stop reading; the protocol has already said and queued what there was to say.
+    /// Stop reading; the protocol has queued its last message.
     Close,
 }
 
-/// Why a pump stopped.
+/// The reason why a pump stopped.
 #[derive(Debug)]
 pub enum Ended {
     /// The peer closed its side; `unconsumed` bytes of an item were left.
     ByPeer { unconsumed: usize },
-    /// The protocol asked for it.
+    /// The protocol requested it.
     ByProtocol,
-    /// The protocol hands the connection over with bytes that it did not consume.
+    /// The protocol hands the connection over with its unconsumed bytes.
     HandedOver { input: Vec<u8> },
-    /// It goes on on that thread: another pump with the same protocol, by
-    /// [`Workers::spawn_moved`](crate::Workers::spawn_moved). Nothing of an item has come.
+    /// The connection moves to that thread: another pump with the same protocol, by
+    /// [`Workers::spawn_moved`](crate::Workers::spawn_moved). No part of an item is pending.
     Moved { to: usize },
-    /// It is to go on in the other place, with [`pump_in`].
+    /// The connection continues in the other place, with [`pump_in`].
     Misplaced(Box<Unread>),
     /// The socket failed.
     Failed(io::Error),
@@ -90,7 +89,7 @@ pub enum Ended {
     StageFailed(StageError),
 }
 
-/// A large item is rarely the last: so long after one the next is waited for in the same place.
+/// A large item is rarely the last: for this long after one the pump waits for the next in the same place.
 const CALM_S: u32 = 2;
 
 /// Reads from `connection` and feeds `protocol` until one of them ends. Needs a tokio context.
@@ -98,7 +97,7 @@ pub fn pump<'p, P: Protocol>(connection: &'p Arc<Connection>, protocol: &'p mut 
     pump_in(Place::Any, Unread::default(), connection, protocol)
 }
 
-/// The same where there are two kinds of threads, from where the pump in the other place has ended.
+/// The same with two kinds of threads, from where the pump in the other place has ended.
 pub fn pump_in<'p, P: Protocol>(
     place: Place,
     mut unread: Unread,
@@ -118,9 +117,8 @@ pub fn pump_in<'p, P: Protocol>(
     }
 }
 
-/// The state of a reader. A future by hand: as an `async fn` it would hold what it is given twice, and
-/// the future that tokio has for readiness is an intrusive list's node, which every idle connection would
-/// hold, and takes a lock for each input.
+/// The state of a reader. A hand-written future: an `async fn` would hold its arguments twice. Tokio's future for
+/// readiness is a node of an intrusive list, which every idle connection would hold, and takes a lock for each input.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Pump<'p, P> {
     connection: &'p Arc<Connection>,
@@ -128,10 +126,10 @@ pub struct Pump<'p, P> {
     /// From the first poll on.
     readable: Option<AsyncFd<readiness::Reader>>,
     unread: Unread,
-    /// Something may be there that readiness does not tell of.
+    /// Bytes may be there that readiness does not report.
     is_untold: bool,
     place: Place,
-    /// When something large came last, in the place for that.
+    /// The time of the last large item, in the place for these.
     large_at_s: u32,
 }
 
@@ -148,11 +146,11 @@ impl<P: Protocol> Future for Pump<'_, P> {
     }
 }
 
-/// What a step of the pump leaves.
+/// The continuation after a step of the pump.
 enum Turn {
     /// The next step.
     GoOn,
-    /// Others' turns, before this one goes on.
+    /// Other connections have their turns first.
     Over,
 }
 
@@ -197,8 +195,8 @@ impl<P: Protocol> Pump<'_, P> {
         self.poll_read(cx)
     }
 
-    /// Waits for the end of a peer that may not be read: who has closed its side sends nothing more to be
-    /// held back for, and its end is to be seen behind what is still there.
+    /// Waits for the end of a peer that may not be read: a peer that has closed its side sends nothing more to hold
+    /// back, and its end must be seen behind the bytes that are still there.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
         let Some(readable) = &self.readable else {
             return Poll::Ready(Ok(()));
@@ -209,14 +207,14 @@ impl<P: Protocol> Pump<'_, P> {
                 Ok(mut guard) => guard.clear_ready(),
                 Err(e) => return Poll::Ready(Err(Ended::Failed(e))),
             }
-            // What is there is not told of again.
+            // Readiness does not report again what is already there.
             self.is_untold = true;
         }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Ended>> {
-        // The first look is without being told: a peer that connects has mostly sent by the
-        // time it is accepted, and a turn of the reactor less is what that costs.
+        // The first read does not wait for readiness: a peer that connects has mostly sent by the time it is accepted,
+        // which saves one turn of the reactor.
         let guard = match (&self.readable, mem::take(&mut self.is_untold)) {
             (None, _) | (_, true) => None,
             (Some(readable), false) => match ready!(readable.poll_read_ready(cx)) {
@@ -226,8 +224,8 @@ impl<P: Protocol> Pump<'_, P> {
         };
         Poll::Ready(Ok(
             match self.unread.read(self.connection, self.protocol)? {
-                // The registration is edge-triggered: a read that did not fill its buffer has
-                // emptied the socket, and what comes later is a new edge.
+                // The registration is edge-triggered: a read that did not fill its buffer has emptied the socket, and
+                // later bytes are a new edge.
                 Read::Emptied => {
                     guard.into_iter().for_each(|mut guard| guard.clear_ready());
                     if !self.unread.is_yielded
@@ -247,7 +245,7 @@ impl<P: Protocol> Pump<'_, P> {
         ))
     }
 
-    /// Whether the other place is the right one for what comes next.
+    /// Whether the next item belongs to the other place.
     fn is_misplaced(&mut self) -> bool {
         if self.unread.is_yielded {
             return self.unread.is_bulk;

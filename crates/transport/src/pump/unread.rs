@@ -1,4 +1,4 @@
-//! What a connection has received, on its way to the protocol.
+//! A connection's received bytes, on their way to the protocol.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,18 +10,17 @@ use super::{Ended, Outcome, Protocol};
 use crate::queue::spare;
 use crate::{Connection, Socket, Stage, account, balance, clock, cork, workers};
 
-/// One read takes at most this much; also the largest message that is not copied.
+/// Maximum number of bytes of one read; also the largest message that is not copied.
 const READ_BYTES: usize = 64 * 1024;
 
-/// The buffer of a longer item grows by this, or by a quarter: a read takes what there is room for,
-/// which is 0.1 to 1 ms.
+/// The buffer of a longer item grows by this, or by a quarter. A read fills the room there is, which takes 0.1 to 1 ms.
 const LARGE_READ_BYTES: usize = 512 * 1024;
 
 /// A read with less room than this is not worth its system call.
 const READ_BYTES_MIN: usize = 4096;
 
 thread_local! {
-    /// Every connection of a thread reads into the same buffer: an idle connection holds none.
+    /// All connections of a thread read into the same buffer, so an idle connection holds none.
     static READ: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
@@ -40,23 +39,23 @@ impl Read {
     }
 }
 
-/// What was received and not yet consumed.
+/// Received bytes that are not yet consumed.
 #[derive(Debug, Default)]
 pub struct Unread {
     kept: Vec<u8>,
-    /// The protocol wants to see no less than this.
+    /// The protocol needs at least this many bytes.
     wanted: usize,
-    /// The protocol wants to see nothing before all is sent.
+    /// The protocol gets no input before everything is sent.
     pub(super) is_held: bool,
     /// The protocol has had its turn and is not done.
     pub(super) is_yielded: bool,
-    /// The protocol has said that what comes is for a [`super::Place::Bulk`].
+    /// The protocol has announced an item for a [`super::Place::Bulk`].
     pub(super) is_bulk: bool,
-    /// The protocol has consumed something: what is kept is of another message than before.
+    /// The protocol has consumed something: the kept bytes belong to a new message.
     is_another: bool,
     /// The last request to the thread's connections that this one has answered.
     pub(super) heard: u8,
-    /// What of `kept` is on the account.
+    /// The part of `kept` that is on the account.
     noted_kib: u32,
 }
 
@@ -75,13 +74,13 @@ impl Unread {
         }
     }
 
-    /// Whether an item comes that is longer than what is handled without a copy.
+    /// Whether an item is arriving that is too long to be handled without a copy.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.wanted.max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES
     }
 
-    /// Answers the request to the thread's connections: the thread that this one is to go to, if any.
+    /// Answers the request to the thread's connections: the thread to move to, if any.
     #[cold]
     pub(super) fn answer<P: Protocol>(
         &mut self,
@@ -98,17 +97,17 @@ impl Unread {
         to.filter(|_| protocol.may_move())
     }
 
-    /// Nothing more is read here.
+    /// Ends reading here.
     pub(super) fn end(&mut self, connection: &Arc<Connection>) {
         self.kept = Vec::new();
         self.note_kept(connection);
     }
 
-    /// Puts what is kept on the account; less than a KiB is as an idle connection's state.
+    /// Puts the kept bytes on the account; less than a KiB counts as an idle connection's state.
     #[inline]
     pub(super) fn note_kept(&mut self, connection: &Arc<Connection>) {
         let is_another = mem::take(&mut self.is_another);
-        // Of a large buffer the system has given what was written to only.
+        // Of a large buffer the system has provided only the written part.
         let bytes = match self.kept.capacity() {
             small @ ..=READ_BYTES => small,
             _ => self.kept.len(),
@@ -126,7 +125,7 @@ impl Unread {
         account::choose_if_crossed();
     }
 
-    /// Offers again what was held back.
+    /// Offers held-back bytes again.
     pub(super) fn resume<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
@@ -140,7 +139,7 @@ impl Unread {
         Ok(())
     }
 
-    /// Offers what is left when it is this connection's turn again.
+    /// Offers the rest in this connection's next turn.
     #[cold]
     pub(super) fn take_turn<P: Protocol>(
         &mut self,
@@ -159,7 +158,7 @@ impl Unread {
         Ok(())
     }
 
-    /// The usual way: into the thread's buffer, behind what was kept of the read before.
+    /// The usual path: reads into the thread's buffer, behind the bytes kept from the read before.
     fn read_plain<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
@@ -171,7 +170,7 @@ impl Unread {
             let received = receive(connection, |socket| socket.recv(&mut buffer[kept..]))?;
             let input = &mut buffer[..kept + received];
             if received == 0 || input.len() < self.wanted {
-                // What was kept before is not copied for nothing, however slowly an item comes.
+                // Kept bytes are not copied for nothing, however slowly an item arrives.
                 self.kept.extend_from_slice(&input[kept..]);
             } else {
                 input[..kept].copy_from_slice(&self.kept);
@@ -182,8 +181,8 @@ impl Unread {
         })
     }
 
-    /// An item larger than the thread's buffer: into a buffer of its own, which ends where the item does
-    /// so that the protocol can have it.
+    /// An item larger than the thread's buffer: reads into a buffer of its own, which ends with the item, so that the
+    /// protocol can keep the buffer.
     fn read_large<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
@@ -196,9 +195,9 @@ impl Unread {
             _ => READ_BYTES_MIN.min(missing),
         };
         if self.kept.capacity() - before < least {
-            // Not all at once: a peer that only announces a large item must not make us hold it. Nor
-            // twice as much as there is, because a read takes what there is room for. A protocol that
-            // wants a little more mostly does not know how much comes.
+            // Not all at once: a peer that only announces a large item must not occupy its memory. Nor twice the
+            // present size, because a read takes as much as there is room for. A protocol that wants a little more
+            // mostly does not know how much is coming.
             let more = match missing {
                 ..READ_BYTES => READ_BYTES,
                 _ => LARGE_READ_BYTES.max(before / 4).min(missing),
@@ -211,7 +210,7 @@ impl Unread {
         Ok(Read::of(received, room))
     }
 
-    /// Through the connection's stage, which appends what it makes of the bytes.
+    /// Reads through the connection's stage, which appends the transformed bytes.
     fn read_staged<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
@@ -228,7 +227,7 @@ impl Unread {
             taken.map_err(Ended::StageFailed)?;
             Ok(received)
         });
-        // A stage may have something to say by itself, most of all when it failed.
+        // A stage may have bytes of its own to send, most of all after a failure.
         if received.is_err() {
             connection.flush();
         }
@@ -249,8 +248,8 @@ impl Unread {
         }
     }
 
-    /// Lets the protocol handle what is kept, if that is more than `before` and as much as it
-    /// wants; whether it did.
+    /// Passes the kept bytes to the protocol, if they are more than `before` and as many as it wants; returns whether
+    /// it did.
     fn hand_in_kept<P: Protocol>(
         &mut self,
         before: usize,
@@ -267,7 +266,7 @@ impl Unread {
         Ok(true)
     }
 
-    /// Has the protocol handle what is kept.
+    /// Passes the kept bytes to the protocol.
     fn offer_kept<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
@@ -276,19 +275,19 @@ impl Unread {
         let mut input = mem::take(&mut self.kept);
         let outcome = protocol.handle_buffer(&mut input);
         let consumed = self.note_outcome(outcome, connection, &input)?;
-        // Copying a large rest each time would be quadratic; keeping a large buffer for a small
-        // rest would let a slow peer hold it.
+        // Copying a large rest each time would be quadratic; keeping a large buffer for a small rest would let a slow
+        // peer hold it.
         if consumed == 0 && input.len() >= input.capacity() / 2 {
             self.kept = input;
         } else {
-            // Of a buffer that the protocol has taken nothing is left.
+            // Nothing is left of a buffer that the protocol has taken.
             self.keep(input.get(consumed..).unwrap_or_default());
             spare::put(input);
         }
         Ok(())
     }
 
-    /// Lets the protocol handle `input`, then flushes what that touched, own replies first.
+    /// Passes `input` to the protocol, then flushes the touched connections, its own replies first.
     fn hand_in<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,
@@ -299,7 +298,7 @@ impl Unread {
         self.note_outcome(outcome, connection, input)
     }
 
-    /// Flushes what an input has touched; how much of it was consumed.
+    /// Flushes the connections that an input has touched; returns how much of it was consumed.
     #[inline]
     fn note_outcome(
         &mut self,
@@ -342,7 +341,7 @@ impl Unread {
         }
     }
 
-    /// The end, with what was left when it came.
+    /// The end, with the number of bytes left.
     pub(super) fn ended(&mut self, ended: Ended) -> Ended {
         match ended {
             Ended::ByPeer { .. } => Ended::ByPeer {
@@ -359,7 +358,7 @@ impl Unread {
 
     fn keep(&mut self, rest: &[u8]) {
         if rest.is_empty() {
-            // Most inputs end with an item; then an idle connection keeps no buffer.
+            // Most inputs end with an item; an idle connection keeps no buffer.
             spare::put(mem::take(&mut self.kept));
             return;
         }
@@ -368,7 +367,7 @@ impl Unread {
     }
 }
 
-/// One receive; zero when there was nothing after all.
+/// One receive; zero if there was nothing after all.
 fn receive(
     connection: &Connection,
     receive: impl FnOnce(&Socket) -> io::Result<usize>,

@@ -1,4 +1,4 @@
-//! What waits to be sent on one connection.
+//! The bytes that wait to be sent on one connection.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -6,15 +6,15 @@ use std::mem;
 
 use bytes::Bytes;
 
-/// Bytes in the order they were appended: runs written for this connection alone, and runs
-/// shared with other connections (one event's bytes, for all who get it).
+/// Bytes in the order of their appends: runs for this connection alone, and runs shared with other connections (one
+/// event's bytes, for all its receivers).
 ///
-/// A queue is first appended to, then taken whole and consumed; never both at once. An idle one
-/// holds no memory: emptied buffers go back to the thread's spare ones.
+/// A queue is first appended to, then taken whole and consumed; never both at once. An idle one holds no memory:
+/// emptied buffers return to the thread's spare ones.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Runs before `tail`, oldest first; the first `sent` bytes of the front are gone already.
-    /// Boxed, because most queues have none.
+    /// Runs before `tail`, oldest first; the first `sent` bytes of the front are sent already. Boxed, because most
+    /// queues have none.
     runs: Option<Box<Runs>>,
     sent: usize,
     /// The open run that appending writes to.
@@ -25,7 +25,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct Runs {
     runs: VecDeque<Run>,
-    /// Bytes of those that are shared, sent or not: a run is kept whole.
+    /// Bytes of shared runs, sent or not: a run is kept whole.
     shared_bytes: usize,
 }
 
@@ -33,21 +33,21 @@ struct Runs {
 enum Run {
     Own(Vec<u8>),
     Shared(Bytes),
-    /// The same where it is not a whole item: that began in the run before, or ends in the next.
+    /// Shared bytes that are not a whole item: it began in the run before, or ends in the next.
     Part(Bytes),
 }
 
-/// Slices handed to one system call.
+/// Maximum number of slices of one system call.
 const SLICES_MAX: usize = 64;
 
 /// A shared run shorter than this is copied: a slice of its own costs more than the copy.
 pub(crate) const SHARED_BYTES_MIN: usize = 1024;
 
-/// An open run is closed when it is as long as this: a longer buffer, doubled, would be half empty.
+/// An open run is closed at this length: a longer buffer, doubled, would be half empty.
 const TAIL_BYTES_MAX: usize = 128 * 1024;
 
 impl Queue {
-    /// A queue of bytes that were to be sent past it.
+    /// A queue of bytes that were to bypass it.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self {
             tail: bytes.to_vec(),
@@ -56,7 +56,7 @@ impl Queue {
         }
     }
 
-    /// Appends what `write` writes; nothing if it fails.
+    /// Appends the bytes that `write` writes; nothing if it fails.
     pub(crate) fn append<E>(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
@@ -93,8 +93,8 @@ impl Queue {
         self.len += bytes.len();
     }
 
-    /// Appends one item: `own` bytes, into which each of `parts` belongs at its place, in order. Other
-    /// connections may send the parts too.
+    /// Appends one item: `own` bytes, with each of `parts` inserted at its offset, in order. Other connections may send
+    /// the parts too.
     pub(crate) fn append_parts(&mut self, own: &[u8], parts: &[(usize, &Bytes)]) {
         let mut done = 0;
         for (place, part) in parts {
@@ -145,7 +145,7 @@ impl Queue {
         self.len == 0
     }
 
-    /// The usual case, one run: its unsent bytes. `None` when there are several.
+    /// The usual case, one run: its unsent bytes. `None` if there are several.
     pub(crate) fn single(&self) -> Option<&[u8]> {
         match self.runs {
             None => Some(&self.tail[self.sent..]),
@@ -153,7 +153,7 @@ impl Queue {
         }
     }
 
-    /// The first `bytes_max` unsent bytes as slices for one system call, as many as it takes.
+    /// The first `bytes_max` unsent bytes as slices for one system call, up to its maximum.
     pub(crate) fn slices(&self, bytes_max: usize) -> Vec<IoSlice<'_>> {
         let mut skip = self.sent;
         let mut left = bytes_max;
@@ -193,8 +193,8 @@ impl Queue {
         }
     }
 
-    /// A queue of what `transform` makes of each run. It is called once even when there is none.
-    /// Nothing of this queue has been consumed, so that a run is made of whole appended items.
+    /// Applies `transform` to each run, and calls it once even without any. Nothing of this queue has been consumed, so
+    /// a run consists of whole appended items.
     pub(crate) fn transformed<E>(
         mut self,
         mut transform: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
@@ -221,12 +221,12 @@ impl Queue {
         Ok(transformed)
     }
 
-    /// Gives back memory that a long wait would hold without need.
+    /// Returns memory that a long wait would hold without need.
     pub(crate) fn shrink(&mut self) {
         self.tail.shrink_to_fit();
     }
 
-    /// Forgets the first `count` unsent bytes.
+    /// Drops the first `count` unsent bytes.
     pub(crate) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.len, "consumed {count} of {}", self.len);
         self.len -= count;
@@ -244,7 +244,7 @@ impl Queue {
         }
     }
 
-    /// Takes back the `count` bytes that were appended last: whole items.
+    /// Removes the `count` bytes that were appended last: whole items.
     pub(crate) fn truncate(&mut self, count: usize) {
         debug_assert!(count <= self.len, "took back {count} of {}", self.len);
         if count == 0 {
@@ -262,7 +262,7 @@ impl Queue {
         }
     }
 
-    /// Forgets everything.
+    /// Drops everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -270,7 +270,7 @@ impl Queue {
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
             let mut tail = mem::take(&mut self.tail);
-            // A reused buffer may be much longer than what it holds, and wait for long.
+            // A reused buffer may be much longer than its content, and wait for long.
             if tail.capacity() > 4 * tail.len().max(SHARED_BYTES_MIN) {
                 tail.shrink_to_fit();
             }
@@ -299,7 +299,7 @@ impl Queue {
 }
 
 impl Runs {
-    /// Forgets the runs that are all sent, of `sent` bytes; how many of the front are.
+    /// Drops the runs that are all sent, of `sent` bytes; returns how many bytes of the front are sent.
     fn consume(&mut self, mut sent: usize) -> usize {
         while let Some(front) = self.runs.front() {
             let length = front.bytes().len();
@@ -316,7 +316,7 @@ impl Runs {
         sent
     }
 
-    /// Takes back the last `count` bytes.
+    /// Removes the last `count` bytes.
     fn truncate(&mut self, mut count: usize) {
         while count > 0
             && let Some(last) = self.runs.back_mut()
@@ -333,7 +333,7 @@ impl Runs {
         }
     }
 
-    /// Makes one run of what is in parts, and of the items beside it; whether the tail belongs to it.
+    /// Joins an item's parts, and the items beside it, into one run; returns whether the tail belongs to it.
     fn join_parts(&mut self) -> bool {
         let mut joined = VecDeque::with_capacity(self.runs.len());
         let mut is_open = false;
@@ -360,14 +360,13 @@ impl Run {
     }
 }
 
-/// Buffers to reuse, per thread, so that idle connections own none and busy ones never allocate.
+/// Buffers to reuse, per thread, so that idle connections own none and busy ones rarely allocate.
 pub(crate) mod spare {
     use std::cell::RefCell;
 
-    /// Buffers kept per thread.
+    /// Maximum number of buffers kept per thread.
     const COUNT_MAX: usize = 64;
-    /// A buffer that one large message grew beyond this is given back to the allocator, as is
-    /// one smaller than the first.
+    /// A buffer that one large message grew beyond this is freed, as is one smaller than the initial size.
     const BYTES_MAX: usize = 64 * 1024;
     const BYTES_FIRST: usize = 1024;
 

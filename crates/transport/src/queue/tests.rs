@@ -1,4 +1,4 @@
-//! The queue against a naive model of it: a list of appended items, and a string of bytes.
+//! The queue against a naive model: a list of appended items, and a string of bytes.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Queue, SLICES_MAX};
 
-/// What is done to a queue while it is appended to.
+/// An operation on a queue that is being appended to.
 #[derive(Clone, Debug)]
 enum Step {
     Append(Vec<u8>),
@@ -15,7 +15,7 @@ enum Step {
     Share(Vec<u8>),
     /// An item with two shared parts, the second behind so much of the rest.
     Parts(Vec<u8>, Vec<u8>, usize),
-    /// The last item is taken back.
+    /// Removes the last item.
     TakeBack,
 }
 
@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A queue after `steps`, and the items that are in it.
+/// A queue after `steps`, and its items.
 fn filled(steps: &[Step]) -> (Queue, Vec<Vec<u8>>) {
     let mut queue = Queue::default();
     let mut items: Vec<Vec<u8>> = Vec::new();
@@ -93,7 +93,7 @@ fn filled(steps: &[Step]) -> (Queue, Vec<Vec<u8>>) {
     (queue, items)
 }
 
-/// The bytes that the next system call would be given.
+/// The bytes of the next system call.
 fn offered(queue: &Queue) -> Vec<u8> {
     match queue.single() {
         Some(bytes) => bytes.to_vec(),
@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_appended_is_consumed_in_order(
+    fn appended_bytes_are_consumed_in_order(
         steps in vec(step(), 0..150),
         portions in vec(1..20_000usize, 1..50),
     ) {
@@ -150,12 +150,12 @@ proptest! {
         let expected: Vec<u8> = items.concat().iter().map(|byte| !byte).collect();
         prop_assert_eq!(transformed.len(), expected.len());
         prop_assert_eq!(offered(&transformed), expected);
-        prop_assert!(calls > 0, "is called even when there is nothing");
+        prop_assert!(calls > 0, "not called for an empty queue");
     }
 }
 
 #[test]
-fn a_transformation_that_fails_says_so() {
+fn a_failed_transformation_is_reported() {
     let (queue, _) = filled(&[Step::Append(vec![1; 10]), Step::Share(vec![2; 2000])]);
     let failed = queue.transformed(|bytes, _| if bytes[0] == 2 { Err("two") } else { Ok(()) });
     assert_eq!(failed.err(), Some("two"));

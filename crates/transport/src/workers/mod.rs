@@ -1,11 +1,10 @@
-//! The threads that serve connections, each with a single-threaded runtime of its own, and the
-//! keeper: one more thread, for everything that has to do with time. What may take long beside that,
-//! as pages do, has a thread too, from when it is first needed; and so has what takes long of the
-//! connections themselves, large messages: as many threads as there are for all others. The kernel
-//! shares the cores among all of these, and those of connections that speak HTTP, so that nobody's small message waits for somebody's large one.
+//! The threads that serve connections, each with a single-threaded runtime of its own, and the keeper: one more thread,
+//! for timers. Work that may take long, such as pages, has a thread too, started when it is first needed. So have
+//! connections with large messages and those that speak HTTP: each kind has as many threads as all others. The kernel
+//! shares the cores among these, so that small messages do not wait for another connection's large one.
 //!
-//! The serving runtimes have no timers. A runtime that has some looks at the clock and at its
-//! timers each time it goes to sleep, which is once per message of a sequential caller.
+//! The serving runtimes have no timers. A runtime with timers reads the clock and checks them each time it goes to
+//! sleep, which is once per message of a sequential caller.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -24,19 +23,18 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::balance::{Thread, Threads};
 use crate::{Cores, clock};
 
-/// How many threads, and how they wait.
+/// The number of threads, and how they wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerOptions {
     /// Threads; by default one per core that the process may use.
     pub threads: usize,
-    /// The cores that all the threads run on, the keeper too; any where not said.
+    /// The cores for all threads, including the keeper; `None` allows any.
     pub cores: Option<Cores>,
-    /// How long the first thread polls its sockets after an input before it sleeps. One thread
-    /// at most polls: two that share a core are slower than none.
+    /// How long the first thread polls its sockets after an input before it sleeps. At most one thread polls: two that
+    /// share a core are slower than none.
     pub busy_poll: Duration,
-    /// Inputs handled before a thread looks for new ones. By tokio's own 61, a connection that
-    /// always has more to read keeps an idle one's message waiting for 50 ms; by 2, for 2. Each
-    /// look is a system call.
+    /// Inputs handled before a thread looks for new ones. With tokio's own 61, a connection that always has more to
+    /// read delays an idle one's message by 50 ms; with 2, by 2 ms. Each look is a system call.
     pub inputs_per_look: u32,
 }
 
@@ -57,17 +55,17 @@ impl Default for WorkerOptions {
 pub struct Workers {
     workers: Vec<Worker>,
     keeper: Worker,
-    /// The thread of pages, once there was one to serve.
+    /// The thread of pages, after its first use.
     pages: Mutex<Option<Worker>>,
-    /// The thread beside those that serve, once it was asked for.
+    /// The thread beside the serving ones, after its first use.
     aside: Mutex<Option<Worker>>,
     /// The threads of large messages, as many as were needed so far.
     bulk: Mutex<Vec<Worker>>,
     /// The threads of connections that speak HTTP, as many as were needed so far.
     web: Mutex<Vec<Worker>>,
     next: AtomicUsize,
-    /// Where connections are dealt by load. A thread that polls its sockets looks busy whatever it has
-    /// to do: then they are dealt in turn.
+    /// The state for assigning connections by load. A thread that polls its sockets looks busy in any case: with
+    /// polling, connections are assigned in turn.
     balanced: Option<Arc<Threads>>,
     next_bulk: AtomicUsize,
     next_web: AtomicUsize,
@@ -91,8 +89,8 @@ impl Workers {
         let Some(cores) = options.cores else {
             return Self::start_here(options);
         };
-        // A thread begins on the cores of the one that started it: a starter that binds itself first
-        // learns whether it may, and has every thread bound from its first instruction.
+        // A thread inherits the cores of its starter. A starter that binds itself first learns whether it may, and has
+        // every thread bound from its first instruction.
         let bound = || {
             cores.bind()?;
             Self::start_here(options)
@@ -159,8 +157,7 @@ impl Workers {
         });
     }
 
-    /// Goes on with a connection on the thread that it was asked to go to
-    /// ([`Ended::Moved`](crate::Ended::Moved)).
+    /// Continues a connection on the thread that it was asked to move to ([`Ended::Moved`](crate::Ended::Moved)).
     pub fn spawn_moved(&self, to: usize, serve: impl Future<Output = ()> + Send + 'static) {
         self.workers[to % self.workers.len()].handle.spawn(serve);
     }
@@ -179,7 +176,7 @@ impl Workers {
         self.workers[0].handle.spawn(future)
     }
 
-    /// Runs `future` where there are timers, and where it disturbs no connection.
+    /// Runs `future` on the keeper, which has timers and serves no connection.
     pub fn spawn_keeper(
         &self,
         future: impl Future<Output = ()> + Send + 'static,
@@ -187,13 +184,13 @@ impl Workers {
         self.keeper.handle.spawn(future)
     }
 
-    /// The tokio context of the next serving thread in turn, for what goes on there later.
+    /// The tokio context of the next serving thread in turn, for later use.
     pub fn serving_handle(&self) -> Handle {
         self.next_handle().clone()
     }
 
-    /// Runs `future`, which serves a connection with large messages, on the next thread for these. It
-    /// runs also where that thread cannot be started: then on one of the others.
+    /// Runs `future`, which serves a connection with large messages, on the next thread for these. If that thread
+    /// cannot be started, runs it on another one.
     pub fn spawn_bulk(&self, future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let mut bulk = self.bulk.lock();
         let index = self.next_bulk.fetch_add(1, Ordering::Relaxed) % self.workers.len();
@@ -207,7 +204,7 @@ impl Workers {
         started
     }
 
-    /// Runs `future` where there are timers, and where nothing but other such futures waits for it.
+    /// Runs `future` on the thread of pages, which has timers and runs only such futures.
     pub fn spawn_pages(
         &self,
         future: impl Future<Output = ()> + Send + 'static,
@@ -223,8 +220,8 @@ impl Workers {
         Ok(pages.insert(worker).handle.spawn(future))
     }
 
-    /// Runs `future`, which serves a connection that speaks HTTP, on the next thread for these: there are
-    /// timers, and what takes long makes no message late.
+    /// Runs `future`, which serves a connection that speaks HTTP, on the next thread for these: it has timers, and
+    /// delays no messages.
     pub fn spawn_web(&self, future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let mut web = self.web.lock();
         let index = self.next_web.fetch_add(1, Ordering::Relaxed) % self.workers.len();
@@ -239,8 +236,8 @@ impl Workers {
         Ok(())
     }
 
-    /// The tokio context of a thread of its own for what has to do with both protocols: there are timers, and no
-    /// client's connection. It is started when it is asked for first.
+    /// The tokio context of a thread for work that concerns both protocols: it has timers, and no client's connection.
+    /// The first call starts the thread.
     pub fn aside_handle(&self) -> io::Result<Handle> {
         let mut aside = self.aside.lock();
         let worker = match aside.take() {
@@ -253,13 +250,12 @@ impl Workers {
         Ok(aside.insert(worker).handle.clone())
     }
 
-    /// The keeper's tokio context, for threads that have none.
+    /// The keeper's tokio context, for threads without one.
     pub fn keeper_handle(&self) -> Handle {
         self.keeper.handle.clone()
     }
 
-    /// Runs `action` now, in the first thread's tokio context: what it registers is that
-    /// thread's.
+    /// Runs `action` now, in the first thread's tokio context: sockets that it registers belong to that thread.
     pub fn enter_first<R>(&self, action: impl FnOnce() -> R) -> R {
         let _context = self.workers[0].handle.enter();
         action()
@@ -281,7 +277,7 @@ impl Workers {
         self.keeper.stop();
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     pub fn count(&self) -> usize {
         self.workers.len()
     }
@@ -298,12 +294,12 @@ impl Workers {
     }
 }
 
-/// Says on a thread which one it is.
+/// Marks the thread of the calling task.
 async fn enter(thread: Arc<Thread>) {
     thread.enter();
 }
 
-/// A connection that was dealt to a thread and has not begun there.
+/// A connection that was assigned to a thread and has not started there.
 struct Waiting(Arc<Thread>);
 
 impl Drop for Waiting {
@@ -312,7 +308,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Where each turn is long anyway.
+/// Each turn is long there anyway.
 const BULK_INPUTS_PER_LOOK: u32 = 2;
 
 fn serving_runtime(inputs_per_look: u32) -> io::Result<Runtime> {
@@ -323,7 +319,7 @@ fn serving_runtime(inputs_per_look: u32) -> io::Result<Runtime> {
 }
 
 impl Worker {
-    /// Starts a thread; `timers` is the runtime that has them, where this one has none.
+    /// Starts a thread; `timers` is the runtime with the timers, if this one has none.
     fn start(
         name: String,
         runtime: Runtime,
@@ -349,7 +345,7 @@ impl Worker {
         let Some(running) = self.running.lock().take() else {
             return;
         };
-        // A thread that is gone needs no telling, and has reported its panic itself.
+        // A thread that has ended needs no signal, and has reported its panic itself.
         let _ = running.stop.send(());
         if running.thread.thread().id() != thread::current().id() {
             let _ = running.thread.join();
@@ -363,7 +359,7 @@ impl Drop for Worker {
     }
 }
 
-/// Waits, also on a thread that has no timers.
+/// Waits, also on a thread without timers.
 pub(crate) async fn pause(duration: Duration) {
     let timers = TIMERS.with_borrow(Option::clone);
     if let Some(timers) = timers {
@@ -372,7 +368,7 @@ pub(crate) async fn pause(duration: Duration) {
             return;
         }
     }
-    // Nobody's thread, or one whose keeper has ended.
+    // Not a worker's thread, or its keeper has ended.
     tokio::task::yield_now().await;
 }
 
@@ -383,7 +379,7 @@ thread_local! {
     static POLLER: RefCell<Option<(Arc<Notify>, Duration)>> = const { RefCell::new(None) };
 }
 
-/// Notes that this thread has just handled an input, so that it polls for the next.
+/// Records that this thread has just handled an input, so that it polls for the next.
 pub(crate) fn note_activity() {
     POLLER.with_borrow(|poller| {
         if let Some((notify, busy_poll)) = poller {
@@ -393,8 +389,8 @@ pub(crate) fn note_activity() {
     });
 }
 
-/// Keeps the runtime from sleeping for `busy_poll` after each activity: a runtime with a task
-/// that yields asks the kernel for events without waiting.
+/// Keeps the runtime from sleeping for `busy_poll` after each activity: a runtime with a task that yields asks the
+/// kernel for events without waiting.
 async fn poll_after_activity(busy_poll: Duration) {
     let notify = Arc::new(Notify::new());
     POLLER.set(Some((Arc::clone(&notify), busy_poll)));

@@ -1,4 +1,4 @@
-//! Connections go where they are asked to.
+//! Connections move to the requested thread.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -72,7 +72,7 @@ fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
             let socket = Socket::new(theirs.into(), PeerAddress::Unix(None));
             let connection = Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
             workers.spawn_connection(serve(connection, Arc::clone(&workers)));
-            // It has begun before the next one is dealt.
+            // It has started before the next one is assigned.
             assert_eq!(ask(&mut ours), "worker0");
             ours
         })
@@ -84,7 +84,7 @@ fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
             .filter_map(|client| (ask(client) == "worker1").then_some(()));
         away.count()
     };
-    // A request is withdrawn when the threads are looked at next.
+    // The next look at the threads withdraws a request.
     while count(&mut clients) == 0 {
         threads.ask(0, 1);
     }

@@ -1,4 +1,4 @@
-//! The account of all connections: what is on it, when it is taken off, and who pays at its bound.
+//! The account of all connections: its entries, their refunds, and the debtors closed at its bound.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::rig::{
     stream, until,
 };
 
-/// A peer that takes nothing, and is owed so much.
+/// A peer that takes nothing, with so many bytes waiting.
 fn deaf(limits: &Arc<ConnectionLimits>, bytes: usize) -> (Arc<Connection>, UnixStream) {
     let (connection, peer) = pair(limits);
     assert_eq!(append(&connection, &pattern(bytes)), Ok(()));
@@ -36,7 +36,7 @@ fn the_largest_debtor_pays() {
         let large = deaf(&limits, 300_000);
         let (largest, _peer) = deaf(&limits, 500_000);
         assert!(!largest.is_closed(), "there is room");
-        // Somebody who owes little comes last.
+        // A connection with a small debt comes last.
         let last = deaf(&limits, 200_000);
         assert!(largest.is_closed());
         for (connection, _) in small.iter().chain([&large, &last]) {
@@ -50,7 +50,7 @@ fn the_largest_debtor_pays() {
 }
 
 #[test]
-fn who_can_wait_waits_for_room() {
+fn senders_that_can_wait_wait_for_room() {
     run(async {
         let limits = limits(1 << 30, 1 << 20);
         let (large, peer) = deaf(&limits, 900_000);
@@ -76,7 +76,7 @@ fn who_can_wait_waits_for_room() {
 }
 
 #[test]
-fn who_owes_little_is_not_chosen() {
+fn small_debtors_are_not_chosen() {
     run(async {
         let limits = limits(1 << 30, 100_000);
         let pairs: Vec<_> = (0..110).map(|_| pair(&limits)).collect();
@@ -89,7 +89,7 @@ fn who_owes_little_is_not_chosen() {
 }
 
 #[test]
-fn shared_bytes_are_on_it_once() {
+fn shared_bytes_are_charged_once() {
     run(async {
         let limits = generous();
         let event = limits.account.share(pattern(100_000));
@@ -119,14 +119,14 @@ fn shared_bytes_are_on_it_once() {
 }
 
 #[test]
-fn few_shared_bytes_are_each_receivers_own() {
+fn short_shared_bytes_are_copied_for_each_receiver() {
     let account = Arc::new(Account::new(1 << 20));
     let event = account.share(pattern(1000));
     assert_eq!((&event[..], account.total_bytes()), (&pattern(1000)[..], 0));
 }
 
 #[test]
-fn what_is_held_is_a_debt_too() {
+fn held_state_is_a_debt_too() {
     run(async {
         let limits = limits(1 << 30, 1 << 20);
         let (debtor, _peer) = pair(&limits);
@@ -138,9 +138,9 @@ fn what_is_held_is_a_debt_too() {
         assert_eq!(
             limits.account.bytes(Kind::State),
             1_500_000,
-            "it is held until those who hold it let go"
+            "held until its holders release it"
         );
-        // Others are not closed for what is on its way out.
+        // Bytes that are being sent do not cause others to be closed.
         let (other, _other_peer) = deaf(&limits, 300_000);
         limits.account.choose();
         assert!(!other.is_closed());
@@ -150,7 +150,7 @@ fn what_is_held_is_a_debt_too() {
 }
 
 #[test]
-fn who_owes_much_gets_no_more_beyond_the_bound() {
+fn large_debtors_get_no_more_beyond_the_bound() {
     run(async {
         let limits = limits(1 << 30, 1 << 20);
         let (debtor, _peer) = deaf(&limits, 900_000);
@@ -158,13 +158,17 @@ fn who_owes_much_gets_no_more_beyond_the_bound() {
         other.hold(2_000_000);
         assert_eq!(append(&debtor, &[0]), Err(Refused::Full));
         let (brisk, _) = pair(&limits);
-        assert_eq!(append(&brisk, &[0]), Ok(()), "who reads is not concerned");
+        assert_eq!(
+            append(&brisk, &[0]),
+            Ok(()),
+            "peers that read are not affected"
+        );
         uncork();
         assert!(other.is_closed());
     });
 }
 
-/// What may happen to some connections.
+/// Events of some connections.
 #[derive(Clone, Debug)]
 enum Step {
     Append(usize, usize),
@@ -197,7 +201,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn everything_is_taken_off_again(steps in prop::collection::vec(step(), 1..80)) {
+    fn every_charge_is_refunded(steps in prop::collection::vec(step(), 1..80)) {
         run(async {
             let limits = limits(200_000, 400_000);
             let mut pairs: Vec<_> = (0..CONNECTIONS)
@@ -274,7 +278,7 @@ async fn fed(
 }
 
 #[test]
-fn what_is_not_complete_is_on_it() {
+fn incomplete_messages_are_charged() {
     run(async {
         let limits = generous();
         let item = framed(&[pattern(300_000)]);
@@ -285,7 +289,7 @@ fn what_is_not_complete_is_on_it() {
         assert_eq!(connection.debt().input_bytes, input());
         peer.write_all(&item[200_000..]).await.expect("taken");
         until(|| input() == 0).await;
-        // Of the next one little is there, and with it the end.
+        // A small part of the next item, and the end with it.
         peer.write_all(&item[..5000]).await.expect("taken");
         until(|| input() > 0).await;
         drop(peer);
@@ -298,7 +302,7 @@ fn what_is_not_complete_is_on_it() {
 }
 
 #[test]
-fn who_sends_no_end_pays_for_it() {
+fn an_endless_message_makes_its_sender_a_debtor() {
     run(async {
         let limits = limits(1 << 30, 1 << 20);
         let item = framed(&[pattern(2_000_000)]);

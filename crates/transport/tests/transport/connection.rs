@@ -17,7 +17,7 @@ use crate::rig::{
 fn every_threads_bytes_arrive_once_and_in_order() {
     const THREADS: u8 = 4;
     const RECORDS: u32 = 1500;
-    /// Thread, number, and as many bytes more as the number says.
+    /// Thread, number, and as many further bytes as the number says.
     fn record(thread: u8, number: u32) -> Vec<u8> {
         let filler = (number as usize * 37) % 2500;
         let mut bytes = vec![thread];
@@ -115,7 +115,7 @@ fn a_full_queue_refuses_until_it_is_drained() {
         let queued = connection.queued_bytes();
         assert!((99_000..=100_000).contains(&queued), "{queued} bytes wait");
         let charged = limits.account.total_bytes();
-        // With what was sent of a buffer that is kept for its rest.
+        // Including the sent part of a buffer that is kept for its rest.
         assert!((queued..queued + 20_000).contains(&charged), "{charged}");
         assert_eq!(connection.debt().bytes(), charged);
         let shared = Bytes::from(pattern(2000));
@@ -126,7 +126,7 @@ fn a_full_queue_refuses_until_it_is_drained() {
         assert_eq!(
             connection.queued_bytes(),
             queued,
-            "what was refused is taken back"
+            "refused bytes are removed"
         );
 
         let mut peer = stream(peer);
@@ -141,7 +141,7 @@ fn a_full_queue_refuses_until_it_is_drained() {
         assert_eq!(limits.account.total_bytes(), 0);
 
         filled = fill(&connection, 1000);
-        assert!(filled > 99_000, "a drained connection takes bytes again");
+        assert!(filled > 99_000, "a drained connection accepts bytes again");
     });
 }
 
@@ -201,7 +201,7 @@ fn whatever_ends_a_connection_settles_its_account() {
             assert!(connection.is_closed(), "{way}");
             assert_eq!(connection.queued_bytes(), 0, "{way}");
             assert_eq!(append(&connection, &[0]), Err(Refused::Gone), "{way}");
-            // The task that waits for room goes, and with it its hold on the connection.
+            // The task that waits for room ends, and drops its reference to the connection.
             until(|| Arc::strong_count(&connection) == 1).await;
         });
     }
@@ -247,13 +247,13 @@ fn closing_is_seen_by_the_peer_at_once() {
         peer.set_nonblocking(false).expect("blocking");
         let mut bytes = Vec::new();
         peer.read_to_end(&mut bytes).expect("the end");
-        assert!(bytes.len() < filled, "what was queued is lost");
+        assert!(bytes.len() < filled, "queued bytes are lost");
     });
 }
 
 #[test]
 fn a_peer_that_takes_nothing_is_stalled() {
-    // They keep the clock.
+    // They update the clock.
     let workers = Workers::start(WorkerOptions::default()).expect("threads");
     run(async {
         let limits = limits(50_000, 1 << 30);

@@ -20,7 +20,7 @@ fn publish(pairs: &Pairs, event: &Bytes) {
     }
 }
 
-/// Which receivers something has arrived at, not counting those who had it before.
+/// The receivers of new bytes, without those that had some before.
 fn arrived(pairs: &mut Pairs) -> usize {
     let arrived = pairs.iter_mut().filter(|(_, peer)| {
         let mut peer = peer.try_clone().expect("a duplicate");
@@ -60,7 +60,7 @@ fn a_fan_out_is_sent_in_portions() {
 }
 
 #[test]
-fn a_reply_does_not_stand_in_the_line_of_a_fan_out() {
+fn a_reply_does_not_wait_in_the_line_of_a_fan_out() {
     run(async {
         let mut pairs = pairs(200, &generous());
         let (caller, mut caller_peer) = pair(&generous());
@@ -79,7 +79,7 @@ fn a_reply_does_not_stand_in_the_line_of_a_fan_out() {
     });
 }
 
-/// A fan-out of so much: to as many connections as do not stand in one line, or more.
+/// A large publication to 100 connections, `arrived_at_once` of which have it before the rest is flushed.
 fn fan_out_of_much(publish: impl Fn(&Pairs), arrived_at_once: usize) {
     run(async {
         let limits = generous();
@@ -102,7 +102,7 @@ fn fan_out_of_much(publish: impl Fn(&Pairs), arrived_at_once: usize) {
 }
 
 #[test]
-fn what_holds_much_is_not_deferred() {
+fn large_appends_are_not_deferred() {
     let each_its_own = |pairs: &Pairs| {
         for (connection, _) in pairs {
             append(connection, &pattern(1 << 20)).expect("room");
@@ -112,7 +112,7 @@ fn what_holds_much_is_not_deferred() {
 }
 
 #[test]
-fn what_is_shared_holds_little() {
+fn shared_bytes_count_once() {
     let event = Bytes::from(pattern(1 << 20));
     fan_out_of_much(|pairs| publish(pairs, &event), 0);
 }

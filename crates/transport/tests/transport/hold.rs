@@ -1,4 +1,4 @@
-//! Holding back: who is not taken from is not read from, and loses nothing.
+//! Holding back: a peer that does not take its answers is not read from, and loses nothing.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -18,7 +18,7 @@ use crate::rig::{
 /// One read takes no more than this, so no more is ever queued for an echo.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Sends back what comes, by one of the two ways, so many bytes at a time.
+/// Echoes its input, by one of two ways, so many bytes at a time.
 struct Echo {
     connection: Arc<Connection>,
     portion: usize,
@@ -61,7 +61,7 @@ impl Protocol for Echo {
     }
 }
 
-/// Everything comes back, to a peer that sends as much as is taken before it reads.
+/// A peer that sends as much as is taken before it reads gets everything back.
 fn check(portion: usize, is_direct: bool, has_stage: bool) {
     run(async {
         let stage = if has_stage { inverting() } else { None };
@@ -112,14 +112,14 @@ fn an_echo_is_bounded_and_loses_nothing() {
 }
 
 #[test]
-fn what_was_held_back_is_offered_again_without_more_input() {
+fn held_back_bytes_are_offered_again_without_more_input() {
     for has_stage in [false, true] {
         run(async {
             let stage = if has_stage { inverting() } else { None };
             let (connection, mut peer) = pair_with(stage, &generous(), 1 << 16);
             let bytes = vec![b'x'; 100];
             if has_stage {
-                // With the end of the stream behind it, which must not come first.
+                // With the end of the stream behind it, which must not overtake it.
                 let sent = [&inverted(&bytes)[..], &[END]].concat();
                 peer.write_all(&sent).expect("sent");
             } else {
@@ -152,7 +152,7 @@ impl Protocol for Threes {
 }
 
 #[test]
-fn what_is_held_back_with_too_little_waits_for_more() {
+fn held_back_bytes_that_are_too_few_wait_for_more() {
     run(async {
         let (connection, mut peer) = pair(&generous());
         let mut threes = Threes(Vec::new());
@@ -178,7 +178,7 @@ fn a_reader_that_is_held_back_sees_the_end_of_the_connection() {
         let (connection, mut peer) = pair(&generous());
         let mut echo = Echo::new(&connection, usize::MAX, true);
         let closing = async {
-            // Nothing is read here, so that one day the echo finds no room.
+            // Nothing is read here, so that eventually the echo finds no room.
             until(|| {
                 let _ = peer.write(&pattern(1000));
                 connection.queued_bytes() > 0
@@ -214,7 +214,7 @@ fn bytes_sent_directly_stay_in_order_with_others() {
 }
 
 #[test]
-fn a_meter_counts_what_the_socket_took_and_gave() {
+fn a_meter_counts_a_sockets_bytes() {
     run(async {
         let (ours, peer) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("non-blocking");

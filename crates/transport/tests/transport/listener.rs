@@ -1,4 +1,4 @@
-//! Listening: whose path or port it is, and what accepted sockets are like.
+//! Listening: ownership of paths and ports, and the options of accepted sockets.
 
 use std::cell::Cell;
 use std::fs;
@@ -34,7 +34,7 @@ fn loopback() -> SocketAddr {
 }
 
 #[test]
-fn a_path_may_be_what_is_nobodys() {
+fn a_path_may_be_free_or_stale() {
     type Before = fn(&Path);
     let cases: [(&str, Before); 2] = [
         ("nothing is there", |_| {}),
@@ -60,8 +60,8 @@ fn a_path_may_be_what_is_nobodys() {
 }
 
 #[test]
-fn a_path_may_not_be_somebodys() {
-    /// Makes something at the path and keeps it.
+fn a_path_in_use_is_refused() {
+    /// Creates a file at the path and keeps it.
     type Before = fn(&Path) -> Box<dyn std::any::Any>;
     let cases: [(&str, Before, io::ErrorKind); 5] = [
         (
@@ -69,7 +69,7 @@ fn a_path_may_not_be_somebodys() {
             |path| Box::new(UnixListener::bind(path).expect("bound")),
             io::ErrorKind::AddrInUse,
         ),
-        // So busy that it accepts nobody now.
+        // Too busy to accept.
         (
             "serves this socket",
             |path| {
@@ -119,12 +119,12 @@ fn a_path_may_not_be_somebodys() {
 }
 
 #[test]
-fn a_path_that_another_has_taken_over_is_left() {
+fn a_replaced_path_is_not_removed() {
     run(async {
         let directory = TempDir::new().expect("a directory");
         let path = directory.path().join("socket");
         let listener = Listener::bind(unix(&path)).expect("bound");
-        // Renamed, so that the new file cannot be given the same number.
+        // Renamed, so that the new file cannot have the same number.
         fs::rename(&path, directory.path().join("old")).expect("renamed");
         let other = UnixListener::bind(&path).expect("bound");
         drop(listener);
@@ -163,7 +163,7 @@ fn a_shared_port_has_several_listeners() {
 }
 
 #[test]
-fn a_group_shares_a_port_with_nobody_else() {
+fn a_groups_port_is_not_shared_with_others() {
     run(async {
         let options = TcpOptions::default();
         let (address, group) = bind_group(loopback(), &options, 3).expect("bound");
@@ -191,7 +191,7 @@ fn a_group_shares_a_port_with_nobody_else() {
 }
 
 #[test]
-fn a_group_refuses_a_port_that_somebody_shares() {
+fn a_group_refuses_a_port_with_another_listener() {
     run(async {
         let shared = TcpOptions {
             shared: true,
@@ -263,7 +263,7 @@ fn accepted_sockets_have_the_listeners_options() {
 }
 
 #[test]
-fn a_path_has_the_mode_that_was_asked_for() {
+fn a_path_has_the_requested_mode() {
     for mode in [0o600, 0o660, 0o777] {
         run(async {
             let directory = TempDir::new().expect("a directory");
@@ -281,7 +281,7 @@ fn a_path_has_the_mode_that_was_asked_for() {
 }
 
 #[test]
-fn a_path_that_is_too_long_is_said_to_be() {
+fn a_path_that_is_too_long_is_refused() {
     run(async {
         let path = Path::new("/").join("x".repeat(107));
         let error = Listener::bind(unix(&path)).expect_err("too long");
@@ -291,7 +291,7 @@ fn a_path_that_is_too_long_is_said_to_be() {
 }
 
 #[test]
-fn everybody_who_waits_is_accepted() {
+fn all_waiting_connections_are_accepted() {
     run(async {
         let listener = Listener::bind(tcp(loopback(), TcpOptions::default())).expect("bound");
         let address = listener.local_address().expect("has one").expect("has one");

@@ -1,4 +1,4 @@
-//! Connections without a socket: what is queued is taken by who asks, in order and within the same bounds.
+//! Connections without a socket: requests take the queue in order and within the same bounds.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn a_stream_is_taken_in_portions_wherever_items_end() {
             taken.extend(bytes);
         }
         assert_eq!(taken, all);
-        // Nobody waits for what was taken before it was offered.
+        // Bytes taken before they were offered wake no task.
         uncork();
         connection.close();
         assert_eq!(connection.take(portion), Taken::Over);
@@ -75,7 +75,7 @@ fn a_stream_is_taken_in_portions_wherever_items_end() {
 }
 
 #[test]
-fn what_waits_is_on_the_account_until_it_is_taken() {
+fn waiting_bytes_are_charged_until_taken() {
     run(async {
         let limits = limits(1 << 20, 1 << 30);
         let connection = mailbox(&limits, usize::MAX);
@@ -115,10 +115,10 @@ fn both_bounds_are_kept() {
         assert!(matches!(connection.take(Portion::Item), Taken::Bytes(_)));
         assert!(matches!(connection.take(Portion::All), Taken::Bytes(_)));
         assert!(matches!(connection.take(Portion::All), Taken::Nothing));
-        // A long one is taken where nothing waits, and then no other.
+        // A long one is admitted to an empty queue, and then no other.
         assert_eq!(append(&connection, &item(&"x".repeat(200))), Ok(()));
         assert_eq!(append(&connection, &item("a")), Err(Refused::Full));
-        // The last words find room.
+        // The last bytes are admitted beyond the bound.
         connection.append_last(|out| out.extend_from_slice(&item("bye")));
         assert_eq!(append(&connection, &item("a")), Err(Refused::Gone));
         let Taken::Bytes(bytes) = connection.take(Portion::All) else {
@@ -130,7 +130,7 @@ fn both_bounds_are_kept() {
 }
 
 #[test]
-fn who_waits_is_told() {
+fn waiting_requests_are_woken() {
     run(async {
         let connection = mailbox(&generous(), usize::MAX);
         let taking = {
@@ -156,7 +156,7 @@ fn who_waits_is_told() {
 }
 
 #[test]
-fn the_end_is_told_and_loses_what_waits() {
+fn the_end_wakes_requests_and_drops_the_queue() {
     run(async {
         let connection = mailbox(&generous(), usize::MAX);
         let ending = {

@@ -1,5 +1,4 @@
-//! The transport over real sockets: whatever the timing, bytes arrive in order, once, and within
-//! their bounds.
+//! The transport over real sockets: at any timing, bytes arrive in order, once, and within their bounds.
 
 mod account;
 mod connection;

@@ -1,4 +1,4 @@
-//! Receivers with bounds of their own: what they are sent of more than they take, and who waits for them.
+//! Receivers with bounds of their own: the events that they get, and the publishers that wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ fn publish(connection: &Arc<Connection>, number: usize) -> Result<Queued, Refuse
     queued
 }
 
-/// Publishes until the receiver is found slow; how many events it was sent.
+/// Publishes until the receiver is found slow; returns the number of events sent.
 fn publish_until_slow(connection: &Arc<Connection>) -> usize {
     let mut count = 0;
     loop {
@@ -44,7 +44,7 @@ fn publish_until_slow(connection: &Arc<Connection>) -> usize {
         match publish(connection, count) {
             Ok(Queued::Freely) => assert!(count < 10_000, "it is never slow"),
             Ok(Queued::Slowly) => return count,
-            Err(refused) => panic!("it is told before there is no room: {refused:?}"),
+            Err(refused) => panic!("not notified before there was no room: {refused:?}"),
         }
     }
 }
@@ -55,7 +55,7 @@ fn numbers(bytes: &[u8]) -> Vec<usize> {
     events.map(number).collect()
 }
 
-/// Counts how often it is woken, and by its references who may still do so.
+/// Counts wake-ups; its references show which waits may still wake it.
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
@@ -89,7 +89,7 @@ fn the_newest_events_are_kept() {
 }
 
 #[test]
-fn who_publishes_waits_and_goes_on_when_a_receiver_reads() {
+fn a_held_back_publisher_continues_when_its_receiver_reads() {
     run(async {
         let (connection, peer) = pair(&generous());
         connection.bound(bounds(Overflow::HoldBack));
@@ -108,7 +108,7 @@ fn who_publishes_waits_and_goes_on_when_a_receiver_reads() {
 }
 
 #[test]
-fn who_waits_goes_on_when_nobody_is_held_back_any_more() {
+fn a_wait_ends_with_the_receivers_bounds() {
     type Ending = fn(&Arc<Connection>);
     let endings: [Ending; 3] = [
         |connection| connection.bound(None),
@@ -130,9 +130,9 @@ fn who_waits_goes_on_when_nobody_is_held_back_any_more() {
     }
 }
 
-/// A publisher that comes again and again must not leave something each time.
+/// A publisher that waits and cancels repeatedly must not leave something each time.
 #[test]
-fn who_stops_waiting_leaves_nothing() {
+fn a_cancelled_wait_leaves_nothing() {
     run(async {
         let (connection, _peer) = pair(&generous());
         connection.bound(bounds(Overflow::HoldBack));

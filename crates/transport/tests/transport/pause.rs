@@ -1,4 +1,4 @@
-//! Pausing: a reader that others stop and have go on, and a queue with a lower bound for some.
+//! Pausing: other threads stop and resume a reader; queues with a lower bound.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crosstie_transport::{Connection, Ended, Outcome, Protocol, Refused, pump, un
 
 use crate::rig::{append, generous, pair, pair_with, received, run, settle, until, waiting};
 
-/// Counts what it reads.
+/// Counts the bytes that it reads.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicUsize>);
 
@@ -34,7 +34,7 @@ fn pumping(connection: &Arc<Connection>, counting: &Counting) -> tokio::task::Jo
 }
 
 #[test]
-fn a_paused_reader_goes_on_when_another_thread_says_so() {
+fn a_paused_reader_is_resumed_by_another_thread() {
     run(async {
         let (connection, mut peer) = pair_with(None, &generous(), 1 << 16);
         let counting = Counting::default();
@@ -43,7 +43,7 @@ fn a_paused_reader_goes_on_when_another_thread_says_so() {
         until(|| counting.count() == 3).await;
         connection.pause_reading();
         assert!(connection.is_reading_paused());
-        // It waits for readiness by now; what wakes it is not read.
+        // It waits for readiness by now; the bytes that wake it are not read.
         for _ in 0..3 {
             peer.write_all(b"two").expect("room");
             settle().await;
@@ -63,9 +63,9 @@ fn a_paused_reader_goes_on_when_another_thread_says_so() {
     });
 }
 
-/// Several reads' worth is there when the reader goes on, and nothing more comes to tell of it.
+/// Several reads' worth is there when the reader resumes, and no new bytes announce it.
 #[test]
-fn what_came_during_a_pause_is_read_to_its_end() {
+fn bytes_received_during_a_pause_are_all_read() {
     run(async {
         let (connection, mut peer) = pair_with(None, &generous(), 1 << 20);
         let counting = Counting::default();
@@ -87,7 +87,7 @@ fn what_came_during_a_pause_is_read_to_its_end() {
 }
 
 #[test]
-fn a_paused_reader_reads_to_the_end_who_sends_nothing_more() {
+fn a_paused_reader_reads_a_closed_peer_to_its_end() {
     run(async {
         for sent_before in [0, 3] {
             let (connection, mut peer) = pair_with(None, &generous(), 1 << 16);
@@ -111,7 +111,7 @@ fn a_paused_reader_reads_to_the_end_who_sends_nothing_more() {
 }
 
 #[test]
-fn a_paused_reader_learns_that_its_connection_is_closed() {
+fn closing_ends_a_paused_reader() {
     run(async {
         let (connection, peer) = pair(&generous());
         connection.pause_reading();
@@ -124,7 +124,7 @@ fn a_paused_reader_learns_that_its_connection_is_closed() {
 }
 
 #[test]
-fn a_lower_bound_refuses_and_the_end_of_sending_is_told() {
+fn a_lower_bound_refuses_and_the_end_of_sending_is_notified() {
     run(async {
         let (connection, peer) = pair(&generous());
         let below = |bytes: &[u8]| {
@@ -146,14 +146,14 @@ fn a_lower_bound_refuses_and_the_end_of_sending_is_told() {
             assert_eq!(connection.queued_bytes(), appended);
         }
         assert_eq!(appended, 1200);
-        // What may go beyond the bound still does.
+        // Appends that may exceed the bound still do.
         assert_eq!(append(&connection, &[7; 300]), Ok(()));
         let sent = {
             let connection = Arc::clone(&connection);
             tokio::spawn(async move { connection.sent().await })
         };
         settle().await;
-        assert!(!sent.is_finished(), "what is corked is not sent");
+        assert!(!sent.is_finished(), "corked bytes are not sent");
         uncork();
         let receiving = tokio::spawn(received(peer));
         sent.await.expect("no panic");

@@ -1,4 +1,4 @@
-//! Places: a pump ends where the other kind of thread is the right one, and goes on there.
+//! Places: a pump ends if the other kind of thread is the right one, and continues there.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use crosstie_transport::{
 
 use crate::rig::{Items, framed, generous, pair_with, pattern, run};
 
-/// Goes on with what the pump has left for the other place.
+/// The pump's rest for the other place.
 fn misplaced(ended: Ended) -> Unread {
     match ended {
         Ended::Misplaced(unread) => *unread,
@@ -18,7 +18,7 @@ fn misplaced(ended: Ended) -> Unread {
 }
 
 #[test]
-fn a_large_item_goes_to_the_place_for_large_ones() {
+fn a_large_item_moves_to_the_place_for_large_ones() {
     let items = [pattern(10), pattern(300_000), pattern(20), pattern(70_000)];
     for count in 1..=items.len() {
         run(async {
@@ -51,7 +51,7 @@ fn a_large_item_goes_to_the_place_for_large_ones() {
     }
 }
 
-/// Says of the byte `b` that what comes is large, where that may be said.
+/// Announces a large item at the byte `b`, if that is allowed.
 #[derive(Default)]
 struct Telling {
     place: Option<Place>,
@@ -60,7 +60,7 @@ struct Telling {
 
 impl Protocol for Telling {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        let place = self.place.expect("told before the first input");
+        let place = self.place.expect("the place is set before the first input");
         for (consumed, byte) in input.iter().enumerate() {
             if *byte == b'b' && place == Place::Quick {
                 return Outcome::Bulk { consumed };

@@ -1,4 +1,4 @@
-//! Reading: whatever the portions, a protocol sees every item, and the end is told as it was.
+//! Reading: in any portions, a protocol sees every item, and the end is reported correctly.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::rig::{
     pair_with, pattern, received, run, settle, stream, waiting,
 };
 
-/// A connection in which bytes keep clear of what the inverting stage takes for itself.
+/// An input without the bytes that the inverting stage uses itself.
 fn plain(length: usize) -> Vec<u8> {
     vec![b'x'; length]
 }
@@ -241,7 +241,7 @@ fn a_socket_that_is_closed_here_ends_its_reader() {
     });
 }
 
-/// Does what it is told with its first input.
+/// Returns a given outcome for its first input.
 struct Once(Outcome);
 
 impl Protocol for Once {
@@ -275,7 +275,7 @@ fn a_protocol_ends_or_hands_over() {
     }
 }
 
-/// Writes down whose input was handled.
+/// Records whose input was handled.
 struct Named {
     name: char,
     inputs: Arc<Mutex<String>>,
@@ -305,7 +305,7 @@ fn a_peer_that_sends_without_pause_leaves_others_their_turn() {
         while let Ok(count) = busy_peer.write(&[0; 4096]) {
             sent += count;
         }
-        assert!(sent > 2 * 64 * 1024, "the socket took {sent} bytes only");
+        assert!(sent > 2 * 64 * 1024, "the socket took only {sent} bytes");
         calm_peer.write_all(b"x").expect("sent");
         drop((busy_peer, calm_peer));
         let pumps = [serve('b', busy), serve('c', calm)];

@@ -26,14 +26,14 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(GUARD, test).await.expect("in time") })
 }
 
-/// Waits until `condition` holds, while the other tasks go on.
+/// Waits until `condition` holds, while the other tasks run.
 pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     while !condition() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Lets the other tasks handle what is there already.
+/// Lets the other tasks handle the bytes that are there already.
 pub(crate) async fn settle() {
     for _ in 0..8 {
         tokio::task::yield_now().await;
@@ -50,7 +50,7 @@ pub(crate) fn limits(queue_bytes_max: usize, account_bytes_max: usize) -> Arc<Co
     })
 }
 
-/// Bounds that are not met.
+/// Bounds that are not reached.
 pub(crate) fn generous() -> Arc<ConnectionLimits> {
     limits(1 << 30, 1 << 30)
 }
@@ -81,7 +81,7 @@ pub(crate) fn stream(peer: UnixStream) -> tokio::net::UnixStream {
     tokio::net::UnixStream::from_std(peer).expect("a registration")
 }
 
-/// Everything the peer is sent until the end.
+/// All bytes that the peer receives until the end.
 pub(crate) async fn received(peer: UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = stream(peer).read_to_end(&mut bytes).await;
@@ -89,7 +89,7 @@ pub(crate) async fn received(peer: UnixStream) -> Vec<u8> {
     bytes
 }
 
-/// What waits for the peer now.
+/// The bytes that wait for the peer now.
 pub(crate) fn waiting(peer: &mut UnixStream) -> Vec<u8> {
     let mut bytes = vec![0; 1 << 20];
     let count = match peer.read(&mut bytes) {
@@ -108,12 +108,12 @@ pub(crate) fn append(connection: &Arc<Connection>, bytes: &[u8]) -> Result<(), R
     })
 }
 
-/// `length` bytes that tell their place.
+/// `length` bytes that encode their position.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-/// Appends until the connection takes no more; how many bytes it took.
+/// Appends until the connection refuses; returns how many bytes it took.
 pub(crate) fn fill(connection: &Arc<Connection>, portion: usize) -> usize {
     let mut filled = 0;
     loop {
@@ -130,7 +130,7 @@ pub(crate) fn fill(connection: &Arc<Connection>, portion: usize) -> usize {
 #[derive(Default)]
 pub(crate) struct Items {
     pub(crate) items: Vec<Vec<u8>>,
-    /// Whether it says how much it wants, as far as it knows.
+    /// Whether it reports how much it wants, as far as known.
     pub(crate) tells: bool,
     pub(crate) inputs: usize,
 }
@@ -171,7 +171,7 @@ pub(crate) struct Inverting {
     is_ended: bool,
 }
 
-/// Not inverted: the end, a greeting to be answered, its answer, and something that is wrong.
+/// Not inverted: the end, a greeting to be answered, its answer, and an error.
 pub(crate) const END: u8 = 1;
 pub(crate) const GREETING: u8 = 2;
 pub(crate) const ANSWER: u8 = 3;

@@ -1,4 +1,4 @@
-//! One flush for several tasks: what they say to one receiver, and what they do not keep from others.
+//! One flush for several tasks: their common write to a receiver, and sends that it does not delay.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::rig::{append, generous, pair, pattern, run, until, waiting};
 
-/// At how many something has arrived, not counting those who had it before.
+/// The number of peers with new bytes, without those that had some before.
 fn arrived(peers: &mut [(Arc<Connection>, UnixStream)]) -> usize {
     let mut count = 0;
     for (_, peer) in peers {
@@ -19,7 +19,7 @@ fn arrived(peers: &mut [(Arc<Connection>, UnixStream)]) -> usize {
 }
 
 #[test]
-fn tasks_that_are_ready_say_it_in_one_write() {
+fn ready_tasks_share_one_write() {
     run(async {
         let (connection, mut peer) = pair(&generous());
         for part in [b"one ", b"two ", b"end."] {
@@ -40,7 +40,7 @@ fn tasks_that_are_ready_say_it_in_one_write() {
 }
 
 #[test]
-fn nobody_else_waits_for_it() {
+fn other_sends_are_not_delayed() {
     run(async {
         let (connection, mut peer) = pair(&generous());
         assert_eq!(append(&connection, b"one "), Ok(()));
@@ -55,7 +55,7 @@ fn nobody_else_waits_for_it() {
         });
         said.join().expect("no panic");
         assert_eq!(waiting(&mut peer), b"one two ");
-        // Nor does this thread, for what it says else.
+        // Nor are this thread's other bytes delayed.
         assert_eq!(append(&connection, b"end."), Ok(()));
         uncork();
         assert_eq!(waiting(&mut peer), b"end.");
@@ -63,7 +63,7 @@ fn nobody_else_waits_for_it() {
 }
 
 #[test]
-fn much_waits_for_nobody() {
+fn large_appends_are_not_set_aside() {
     run(async {
         let (connection, mut peer) = pair(&generous());
         uncork();

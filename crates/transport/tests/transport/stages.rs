@@ -34,11 +34,11 @@ fn line(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What is appended before the filter is set, after it, and whether a stage follows it.
+/// The appends before the filter is set, those after it, and whether a stage follows.
 type Case = (&'static [&'static [u8]], &'static [usize], bool);
 
 #[test]
-fn a_filter_is_for_what_is_appended_later() {
+fn a_filter_applies_to_later_appends() {
     let cases: [Case; 6] = [
         (&[], &[3], false),
         (&[b"no line"], &[3], false),
@@ -114,7 +114,7 @@ fn a_stage_says_goodbye_after_the_last_byte() {
     }
 }
 
-/// Appends to its connection again whenever it is sent through, as another thread could.
+/// Appends to its connection again whenever it sends, as another thread could.
 struct Refilling {
     connection: Weak<Connection>,
     left: usize,
@@ -146,7 +146,7 @@ impl Stage for Refilling {
 }
 
 #[test]
-fn whoever_sends_for_others_does_so_for_a_while_only() {
+fn a_thread_sends_for_others_for_a_bounded_time() {
     run(async {
         let sent = Arc::new(AtomicUsize::new(0));
         let stage = Arc::new(Mutex::new(Refilling {

@@ -1,4 +1,4 @@
-//! A connection as a stream: what a pump received before, reading, writing, the end.
+//! A connection as a stream: bytes that a pump received before, reading, writing, the end.
 
 use crosstie_transport::{ConnectionStream, Refused, WorkerOptions, Workers};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ use crate::rig::{
 };
 
 #[test]
-fn reads_what_was_received_before_then_what_comes() {
+fn reads_earlier_bytes_first() {
     run(async {
         for has_stage in [false, true] {
             let stage = if has_stage { inverting() } else { None };
@@ -33,9 +33,9 @@ fn reads_what_was_received_before_then_what_comes() {
     });
 }
 
-/// More than the queue holds, to a peer that reads slowly: nothing is lost.
+/// Writes more than the queue holds, to a peer that reads slowly: nothing is lost.
 #[test]
-fn writes_as_much_as_there_is() {
+fn writes_more_than_the_queue_holds() {
     run(async {
         for (has_stage, portion_bytes) in [(false, 4_000), (true, 4_000), (false, 300_000)] {
             let limits = limits(10_000, 1 << 30);
@@ -60,9 +60,9 @@ fn writes_as_much_as_there_is() {
     });
 }
 
-/// What is written waits here within its bound, whoever writes.
+/// Written bytes wait here within their bound, for every kind of writer.
 #[test]
-fn what_waits_behind_a_full_socket_is_bounded() {
+fn bytes_behind_a_full_socket_are_bounded() {
     run(async {
         let (connection, peer) = pair_with(None, &generous(), 1 << 16);
         let ours = ConnectionStream::new(std::sync::Arc::clone(&connection), Vec::new());
@@ -89,7 +89,7 @@ fn what_waits_behind_a_full_socket_is_bounded() {
 }
 
 #[test]
-fn what_was_read_can_be_given_back() {
+fn read_bytes_can_be_put_back() {
     run(async {
         let (connection, peer) = pair(&generous());
         let mut ours = ConnectionStream::new(connection, b"before ".to_vec()).expect("a stream");
@@ -126,13 +126,13 @@ fn a_flush_waits_until_everything_was_sent() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_is_given_up() {
+fn a_peer_that_takes_nothing_is_dropped() {
     let workers = Workers::start(WorkerOptions::default()).expect("threads");
     run(async {
         let (connection, _peer) = pair(&generous());
         let mut ours = ConnectionStream::new(std::sync::Arc::clone(&connection), Vec::new())
             .expect("a stream");
-        // More than the socket takes, and what waits behind it.
+        // More than the socket and the queue take.
         let e = ours.write_all(&pattern(500_000)).await;
         let e = e.expect_err("nobody reads");
         assert_eq!(e.kind(), std::io::ErrorKind::TimedOut);
@@ -143,7 +143,7 @@ fn a_peer_that_takes_nothing_is_given_up() {
 }
 
 #[test]
-fn a_stage_that_fails_says_why() {
+fn a_failed_stage_gives_its_reason() {
     run(async {
         let (connection, peer) = pair_with(inverting(), &generous(), 1 << 16);
         let mut ours = ConnectionStream::new(connection, Vec::new()).expect("a stream");

@@ -24,7 +24,7 @@ use crate::rig::{append, generous, pair_with, pattern, run};
 
 type Client = StreamOwned<ClientConnection, UnixStream>;
 
-/// An authority, and what it signed for the server and for a client, in files.
+/// An authority, and the certificates that it signed for server and client, in files.
 struct Papers {
     directory: TempDir,
     authority: CertificateDer<'static>,
@@ -75,7 +75,7 @@ impl Papers {
         }
     }
 
-    /// Files that ask clients for certificates.
+    /// Files that require client certificates.
     fn mutual(&self) -> TlsFiles {
         TlsFiles {
             client_authorities: vec![self.path("authority.pem")],
@@ -83,7 +83,7 @@ impl Papers {
         }
     }
 
-    /// Files that leave it to clients whether they show one.
+    /// Files that make client certificates optional.
     fn either(&self) -> TlsFiles {
         TlsFiles {
             is_certificate_optional: true,
@@ -92,7 +92,7 @@ impl Papers {
         }
     }
 
-    /// A client that trusts the authority, or nobody, and may show a certificate.
+    /// A client that trusts the authority, or none, and may send a certificate.
     fn client(&self, trusts: bool, shows: bool) -> ClientConfig {
         self.client_of(trusts, shows.then_some(self))
     }
@@ -143,12 +143,12 @@ fn client(config: ClientConfig, peer: UnixStream) -> Client {
     StreamOwned::new(session, peer)
 }
 
-/// Runs a client where blocking is allowed.
+/// Runs a client on a thread that may block.
 fn beside<T: Send + 'static>(action: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     spawn_blocking(action)
 }
 
-/// Sends back what it is sent; says goodbye after so many bytes.
+/// Echoes its input; says goodbye after so many bytes.
 struct Echo {
     connection: Arc<Connection>,
     left: usize,
@@ -224,7 +224,7 @@ fn bytes_come_back_and_both_say_goodbye() {
     }
 }
 
-/// What is queued before the handshake, however much, is sent after it.
+/// Bytes queued before the handshake, however many, are sent after it.
 #[test]
 fn bytes_wait_for_the_handshake() {
     let papers = Papers::new();
@@ -247,7 +247,7 @@ fn bytes_wait_for_the_handshake() {
     }
 }
 
-/// The server must neither wait for nor stumble over what follows a goodbye.
+/// The server must neither wait for nor fail on bytes behind a goodbye.
 #[test]
 fn bytes_behind_a_goodbye_are_not_read() {
     let papers = Papers::new();
@@ -264,7 +264,7 @@ fn bytes_behind_a_goodbye_are_not_read() {
                 let mut bytes = Vec::new();
                 client.conn.write_tls(&mut bytes).expect("written");
                 bytes.extend(pattern(behind));
-                // The server may be gone before it has taken everything.
+                // The server may have closed before it has taken everything.
                 let _ = client.sock.write_all(&bytes);
                 client.sock.shutdown(Shutdown::Write).expect("shut down");
             });
@@ -279,7 +279,7 @@ fn bytes_behind_a_goodbye_are_not_read() {
     }
 }
 
-/// Handshakes that fail, and what the server says was wrong.
+/// Handshakes that fail, and the server's error.
 #[test]
 fn a_handshake_that_fails_ends_with_an_alert() {
     let papers = Papers::new();
@@ -308,13 +308,13 @@ fn a_handshake_that_fails_ends_with_an_alert() {
 }
 
 #[test]
-fn who_is_not_trusted_is_told_so() {
+fn untrusted_peers_get_an_alert() {
     let papers = Papers::new();
     // Their authority has the same name, and another key.
     let strangers = Papers::new();
     let [alone, mutual, either] = [papers.files(), papers.mutual(), papers.either()];
-    // What clients may and must show, whether ours trusts the server, whose certificate it shows, what it is told,
-    // and whether the server has seen one.
+    // The server's files, whether the client trusts it, whose certificate the client sends, the client's error, and
+    // whether the server has seen a certificate.
     let cases = [
         (&alone, true, None, Ok(false)),
         (&alone, false, None, Err("UnknownIssuer")),
@@ -356,9 +356,9 @@ fn who_is_not_trusted_is_told_so() {
     }
 }
 
-/// RFC 9266: both ends have the same, another connection has another, and there is none before the handshake.
+/// RFC 9266: both ends have the same value, another connection has another, and none exists before the handshake.
 #[test]
-fn what_both_ends_know_of_a_channel() {
+fn both_ends_export_the_same_secret() {
     let papers = Papers::new();
     let mut known = Vec::new();
     for (version, has_one) in [(&TLS13, true), (&TLS13, true), (&TLS12, false)] {

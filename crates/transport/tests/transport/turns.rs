@@ -1,4 +1,4 @@
-//! Turns: an input that is worth more than one goes on when others have had theirs.
+//! Turns: an input that is worth more than one turn continues after the turns of others.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -9,8 +9,7 @@ use parking_lot::Mutex;
 
 use crate::rig::{END, generous, inverted, inverting, pair, pair_with, pattern, run, settle};
 
-/// Takes so many bytes a turn and notes whose they were; says nothing of the last of them until
-/// it is asked once more with nothing.
+/// Takes so many bytes a turn and notes whose they were; reports the last of them only after one more, empty input.
 struct Portions {
     who: char,
     portion: usize,
@@ -97,7 +96,7 @@ fn others_have_their_turns_between() {
 }
 
 #[test]
-fn who_is_closed_has_no_more_turns() {
+fn a_closed_connection_has_no_more_turns() {
     run(async {
         let (connection, mut peer) = pair(&generous());
         peer.write_all(&[b'x'; 100]).expect("sent");
@@ -111,7 +110,7 @@ fn who_is_closed_has_no_more_turns() {
 }
 
 #[test]
-fn who_is_paused_waits_with_its_turn() {
+fn a_paused_connection_keeps_its_turn_for_later() {
     run(async {
         let (connection, mut peer) = pair(&generous());
         peer.write_all(&[b'x'; 100]).expect("sent");

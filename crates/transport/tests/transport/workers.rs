@@ -1,4 +1,4 @@
-//! Threads: who runs where, and that a stop ends everything.
+//! Threads: which thread runs what, and a stop that ends everything.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -55,7 +55,7 @@ fn tasks_are_dealt_in_turn() {
 }
 
 #[test]
-fn no_threads_are_one() {
+fn zero_threads_mean_one() {
     assert_eq!(workers(0).count(), 1);
 }
 
@@ -71,7 +71,7 @@ impl Protocol for Echo {
     }
 }
 
-/// Accepts on the first thread and serves on all, holding the threads and `token` as it does.
+/// Accepts on the first thread and serves on all, holding the threads and `token`.
 fn serve(workers: &Arc<Workers>, listener: Listener, token: &Arc<()>) {
     let (dealing, token) = (Arc::clone(workers), Arc::clone(token));
     workers.spawn_first(async move {
@@ -127,7 +127,7 @@ fn a_stop_ends_everything() {
         client.read_to_end(&mut rest).expect("the end");
         assert_eq!(rest, b"");
     }
-    // Once more does no harm, nor does a task that comes too late.
+    // A repeated stop does no harm, nor does a task that comes too late.
     workers.stop();
     let late = Arc::clone(&token);
     workers.spawn(async move { drop(late) });
