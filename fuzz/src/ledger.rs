@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_ledger::{
-    Config, Effect, Handed, Ledger, Owner, Recovery, Salvage, Sequence, decode_body, encode_body,
+    Config, Effect, Ledger, Owner, Recovery, Release, Salvage, Sequence, decode_body, encode_body,
 };
 use crosstie_queues::{
     Destination, MessageContent, Position, QueueId, Record, StoredMessage, Time,
@@ -52,7 +52,7 @@ pub fn batch_seeds() -> Vec<Vec<u8>> {
         drain(&mut ledger, &mut log);
     }
     // Handed over, and recovered as it is.
-    ledger.hand_over(now, &Handed::default());
+    ledger.release(now, &Release::default());
     drain(&mut ledger, &mut log);
     let mut seeds = vec![log.clone()];
     let recovery = Recovery {

@@ -1,4 +1,4 @@
-//! Records as octets. A content that several records of a batch share is in it once.
+//! Records as octets. Content that several records of a batch share is written once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ enum Tag {
     Purged = 10,
 }
 
-/// A message whose content came before in its batch, by its number there.
+/// A message whose content is earlier in its batch, by its number there.
 const SHARED: u8 = 1;
 const OWN: u8 = 0;
 
-/// A record, and of a queue that was deleted the name: what came before it may be purged from the log.
+/// A record, and the name of a queue that it deletes: the queue's declaration may have been purged from the log.
 pub type Named = (Record, Option<Arc<str>>);
 
-/// The octets of records. `name` knows the queues that they delete.
+/// Encodes records. `name` knows the names of the queues that they delete.
 pub fn encode<'r>(
     records: impl Iterator<Item = &'r Record>,
     name: &dyn Fn(QueueId) -> Option<Arc<str>>,
@@ -118,12 +118,12 @@ fn write(
         | Record::Dequeued { .. }
         | Record::Delivered { .. }
         | Record::Purged { .. } => write_of_message(record, contents, out),
-        // An owner's last entry has these.
+        // Only an owner's last entry has these.
         Record::Rested { .. } => {}
     }
 }
 
-/// Records about a queue's messages.
+/// Encodes a record about a queue's messages.
 fn write_of_message(
     record: &Record,
     contents: &mut HashMap<*const MessageContent, u32>,
@@ -178,7 +178,7 @@ fn put_message(
     contents: &mut HashMap<*const MessageContent, u32>,
     out: &mut Vec<u8>,
 ) {
-    // No time is written as its own absence: it is the last there is.
+    // The latest possible time stands for no expiry.
     let expires_at = message.expires_at.map_or(u64::MAX, |time| time.0);
     out.extend_from_slice(&expires_at.to_be_bytes());
     out.extend_from_slice(&message.deliveries.to_be_bytes());

@@ -1,30 +1,30 @@
-//! What can be wrong with a log.
+//! The faults of a log.
 
 use std::fmt;
 
-/// The form of entries and records.
+/// The format version of entries and records.
 pub(crate) const FORMAT: u8 = 1;
 
-/// An entry is not what has to be there. No vhost is opened from such a log.
+/// The fault of an entry. A vhost is not opened from such a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// Of another program, or of a later version of this one.
+    /// Written by another program, or by a later version of this one.
     Format(u8),
-    /// It is not as it was written.
+    /// The entry was altered.
     Checksum,
-    /// It does not follow the entry before it.
+    /// The entry does not follow the one before it.
     Chain,
-    /// Entries before it were not read: the log was purged meanwhile, and is to be read from its front again.
+    /// Entries before it were not read: the log was purged meanwhile, and has to be read from its front again.
     Missing,
-    /// The log ends before an entry that it has acknowledged.
+    /// The log ends before an entry that was acknowledged.
     Shorter,
-    /// Of another log.
+    /// The entry belongs to another log.
     Foreign,
-    /// A field in it ends too late, or is none.
+    /// A field is malformed or exceeds the body.
     Body,
-    /// It says what only a later version of this program knows.
+    /// A record of a kind that only a later version of this program knows.
     Kind(u8),
-    /// It is being recovered, and that is not at its end.
+    /// A recovery of the log has begun and has not ended.
     Unfinished,
 }
 
@@ -32,19 +32,14 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Format(format) => write!(f, "it has the format {format}, expected {FORMAT}"),
-            Self::Checksum => f.write_str("it is not as it was written (checksum)"),
+            Self::Checksum => f.write_str("it was altered (wrong checksum)"),
             Self::Chain => f.write_str("it does not follow the one before it"),
-            Self::Missing => f.write_str("there are entries before it that were not read"),
-            Self::Shorter => f.write_str("what is behind it was acknowledged, and is not there"),
-            Self::Foreign => f.write_str("it is of another log"),
-            Self::Body => f.write_str("a field in it is none"),
-            Self::Kind(kind) => write!(
-                f,
-                "it is of a kind that this version does not know ({kind})"
-            ),
-            Self::Unfinished => {
-                f.write_str("it was being recovered, and that has not come to its end")
-            }
+            Self::Missing => f.write_str("entries before it were not read"),
+            Self::Shorter => f.write_str("entries behind it were acknowledged and are missing"),
+            Self::Foreign => f.write_str("it belongs to another log"),
+            Self::Body => f.write_str("a field is malformed"),
+            Self::Kind(kind) => write!(f, "its kind is unknown to this version ({kind})"),
+            Self::Unfinished => f.write_str("its recovery has not ended"),
         }
     }
 }

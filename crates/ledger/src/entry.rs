@@ -4,8 +4,8 @@
 //! format kind last 0 | log (8) | epoch (8) | batch (8) | part (4) | before (4) | checksum (4) | part of the body
 //! ```
 //!
-//! An entry's checksum covers its head and its part, and `before` is the checksum of the entry before it:
-//! a chain, in which an entry that is missing, changed or of another log is noticed.
+//! An entry's checksum covers its head and its part, and `before` is the checksum of the entry before it. This chain
+//! reveals an entry that is missing, altered or of another log.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ pub(crate) const HEAD_BYTES: usize = 40;
 /// Bytes of the head that its checksum covers.
 const COVERED_BYTES: usize = HEAD_BYTES - 4;
 
-/// What a batch is about.
+/// The kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A node owns the vhost from here on: an [`Owner`].
     Owned = 1,
-    /// Records, as they happened.
+    /// New records.
     Fresh = 2,
-    /// Records that were written before and still count, so that what is older can go.
+    /// Records that were written before and are still live, repeated so that older entries can be purged.
     Kept = 3,
-    /// Its owner has written its last, and says who is to own the vhost: a [`crate::Handed`].
-    Handed = 4,
-    /// An operator has had the log taken, or written anew: a [`crate::Recovery`].
+    /// The owner's last entry, which names the next owner: a [`crate::Release`].
+    Released = 4,
+    /// An operator has had the log accepted, or rewritten: a [`crate::Recovery`].
     Recovered = 5,
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Head {
     pub kind: Kind,
     /// The batch is complete with this part.
     pub is_last: bool,
-    /// Which log it is: drawn when it began.
+    /// The log's name, drawn when it began.
     pub log: u64,
-    /// Of the owner that wrote it.
+    /// The epoch of the owner that wrote it.
     pub epoch: u64,
     pub batch: u64,
     pub part: u32,
@@ -48,18 +48,18 @@ pub(crate) struct Head {
     pub checksum: u32,
 }
 
-/// Who owns a vhost.
+/// The owner of a vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     pub node: Arc<str>,
-    /// Where its clients go.
+    /// The address for its clients.
     pub address: Arc<str>,
-    /// Another one at each start of the node.
+    /// Distinguishes the starts of the node.
     pub incarnation: u64,
 }
 
 impl Head {
-    /// An entry with this head, whose checksum is made.
+    /// An entry with this head and its checksum.
     pub(crate) fn seal(&self, part: &[u8]) -> (Arc<[u8]>, u32) {
         let mut out = Vec::with_capacity(HEAD_BYTES + part.len());
         out.extend_from_slice(&[FORMAT, self.kind as u8, u8::from(self.is_last), 0]);
@@ -75,7 +75,7 @@ impl Head {
         (out.into(), checksum)
     }
 
-    /// The head of an entry that is as it was written, and its part.
+    /// The head and the part of an unaltered entry.
     pub(crate) fn open(entry: &[u8]) -> Result<(Self, &[u8]), Broken> {
         let mut reader = Reader(entry);
         let format = reader.octet()?;
@@ -96,12 +96,12 @@ impl Head {
         if checksum != self::checksum(covered, part) {
             return Err(Broken::Checksum);
         }
-        // As it was written: so a kind that is not known here is another version's.
+        // The checksum is right, so an unknown kind is another version's.
         let kind = match kind {
             1 => Kind::Owned,
             2 => Kind::Fresh,
             3 => Kind::Kept,
-            4 => Kind::Handed,
+            4 => Kind::Released,
             5 => Kind::Recovered,
             other => return Err(Broken::Kind(other)),
         };
@@ -120,12 +120,12 @@ impl Head {
 }
 
 impl Owner {
-    /// Who owns the vhost from that entry on, and the epoch; `None` where it is about something else.
+    /// The owner of the vhost from that entry on, with the epoch; `None` for an entry of another kind.
     pub fn of(entry: &[u8]) -> Result<Option<(u64, Self)>, Broken> {
         let (head, part) = Head::open(entry)?;
         match head.kind {
             Kind::Owned => Ok(Some((head.epoch, Self::decode(part)?))),
-            Kind::Fresh | Kind::Kept | Kind::Handed | Kind::Recovered => Ok(None),
+            Kind::Fresh | Kind::Kept | Kind::Released | Kind::Recovered => Ok(None),
         }
     }
 

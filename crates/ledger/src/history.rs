@@ -1,4 +1,4 @@
-//! What a log says so far: where its chain has come to, who owns it, and what in it counts.
+//! The state of a log: the end of its chain, its owner, and its live records.
 
 use std::mem;
 
@@ -7,20 +7,19 @@ use crosstie_queues::{QueueId, Record};
 use crate::body;
 use crate::broken::Broken;
 use crate::entry::{Head, Kind, Owner};
-use crate::handed::Handed;
 use crate::live::Live;
-use crate::recovery::{Phase, Recovery};
+use crate::record::{Phase, Recovery, Release};
 
-/// The end of a log, as far as it is known.
+/// The end of a log, as far as known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct End {
     pub sequence: u64,
     /// Of the entry there.
     pub checksum: u32,
-    /// Which log it is; 0: there was no entry yet.
+    /// The log's name; 0: no entry yet.
     pub log: u64,
     pub epoch: u64,
-    /// The last batch that is whole.
+    /// The last complete batch.
     pub batch: u64,
 }
 
@@ -29,17 +28,17 @@ pub(crate) struct History {
     pub end: End,
     pub owner: Option<Owner>,
     pub live: Live,
-    /// What an operator has had done to the log, and the entry that says so last.
+    /// The last recovery by an operator, and the entry that describes it last.
     pub recovery: Option<(Recovery, u64)>,
-    /// It began to be written anew, and that has not come to its end.
+    /// A rewriting of the log has begun and has not ended.
     is_unfinished: bool,
-    /// Its owner has written its last.
-    pub handed: Option<Handed>,
-    /// The places from which on messages were never delivered, as `handed` had them, for the next owner.
+    /// Set when the owner has written its last entry.
+    pub released: Option<Release>,
+    /// The positions from which on messages were never delivered, from `released`, for the next owner.
     rested: Vec<(QueueId, i64)>,
-    /// A batch of which only a part is there; it ends with the next one if its writer was deposed.
+    /// An incomplete batch; the next batch replaces it if its writer was deposed.
     partial: Option<Partial>,
-    /// Octets of entries behind the last batch that is whole.
+    /// Octets of entries behind the last complete batch.
     partial_bytes: u64,
 }
 
@@ -49,23 +48,23 @@ struct Partial {
     body: Vec<u8>,
 }
 
-/// What an entry has completed.
+/// The batch that an entry has completed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Whole {
     Owned(Owner),
     Fresh(Vec<Record>),
     Kept,
-    Handed(Handed),
-    /// What was read before may not count any more.
+    Released(Release),
+    /// The records read before may not be live any more.
     Recovered,
 }
 
 impl History {
-    /// Takes the entry behind the last one, or the first that is there; what it completes.
+    /// Takes the entry behind the last one, or the first one available; returns the batch that it completes.
     pub(crate) fn take(&mut self, sequence: u64, entry: &[u8]) -> Result<Option<Whole>, Broken> {
         let (head, part) = Head::open(entry)?;
         let begins = Phase::of_entry(&head, part) == Some(Phase::Begins);
-        // What a recovery begins with follows on nothing: what is before it may be broken.
+        // The beginning of a recovery has no predecessor: the log before it may be broken.
         let is_first = self.end.log == 0 || begins;
         match (self.end.log != 0, begins) {
             (true, false) => self.check(sequence, &head, part)?,
@@ -73,7 +72,7 @@ impl History {
             (false, _) => {}
         }
         let body = match self.partial.take() {
-            // Its writer was deposed, or this would go on with it.
+            // Its writer was deposed, or this entry would continue it.
             Some(partial) if head.part > 0 => {
                 let is_next = head.part.checked_sub(1) == Some(partial.head.part);
                 if !is_next || (head.kind, head.batch) != (partial.head.kind, partial.head.batch) {
@@ -106,13 +105,13 @@ impl History {
         self.complete(&head, &body).map(Some)
     }
 
-    /// Octets behind the last batch that is whole, of one that never will be: the node writes from here on.
+    /// Octets of an incomplete batch that will not be completed, because the node writes from here on.
     pub(crate) fn partial_end(&mut self) -> u64 {
         self.partial = None;
         mem::take(&mut self.partial_bytes)
     }
 
-    /// A recovery has been written.
+    /// Records a recovery that was written.
     pub(crate) fn note_recovery(&mut self, phase: Phase, recovery: Recovery) {
         match phase {
             Phase::Begins => {
@@ -129,13 +128,13 @@ impl History {
         self.is_unfinished
     }
 
-    /// Another owner begins: the last one's record of undelivered messages is for this one alone.
+    /// Another owner begins: the record of undelivered messages was for the last one alone.
     pub(crate) fn change_hands(&mut self) {
-        let rested = self.handed.take().and_then(|handed| handed.rested);
+        let rested = self.released.take().and_then(|released| released.rested);
         self.rested = rested.unwrap_or_default();
     }
 
-    /// The messages that were never delivered, of the queues of which that is known.
+    /// The messages that were never delivered, of the queues for which that is known.
     pub(crate) fn rested(&self) -> impl Iterator<Item = Record> {
         let rested = self.rested.iter();
         rested.map(|(queue, fresh_from)| Record::Rested {
@@ -156,7 +155,7 @@ impl History {
                 self.check_place(sequence, head)?;
                 true
             }
-            false => head.epoch == self.end.epoch && self.handed.is_none(),
+            false => head.epoch == self.end.epoch && self.released.is_none(),
         };
         if sequence.checked_sub(1) != Some(self.end.sequence) {
             return Err(Broken::Missing);
@@ -167,7 +166,7 @@ impl History {
         }
     }
 
-    /// Whether an entry of another writer is behind the last one.
+    /// Whether an entry of another writer follows the last one.
     fn check_place(&self, sequence: u64, head: &Head) -> Result<(), Broken> {
         if sequence.checked_sub(1) != Some(self.end.sequence) {
             return Err(Broken::Missing);
@@ -189,15 +188,15 @@ impl History {
                 self.change_hands();
                 Whole::Owned(owner)
             }
-            Kind::Handed => {
-                let handed = Handed::decode(body)?;
-                self.handed = Some(handed.clone());
-                Whole::Handed(handed)
+            Kind::Released => {
+                let released = Release::decode(body)?;
+                self.released = Some(released.clone());
+                Whole::Released(released)
             }
             Kind::Recovered => {
                 let (phase, recovery) = Recovery::decode(body)?;
                 if !matches!(phase, Phase::Again) {
-                    self.handed = None;
+                    self.released = None;
                 }
                 self.note_recovery(phase, recovery);
                 Whole::Recovered
@@ -220,7 +219,7 @@ impl History {
     }
 }
 
-/// Whether an entry begins what somebody else writes.
+/// Whether an entry begins the work of another writer.
 fn changes_hands(head: &Head, part: &[u8]) -> bool {
     match head.kind {
         Kind::Owned => head.part == 0,

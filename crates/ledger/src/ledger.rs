@@ -8,109 +8,108 @@ use crosstie_queues::{Position, Record, Time};
 use crate::broken::Broken;
 use crate::entry::Owner;
 use crate::history::History;
-use crate::pending::Pending;
+use crate::in_flight::InFlight;
 
 /// The number of an entry in its log, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sequence(pub u64);
 
-/// What a node is to a vhost.
+/// A node's role for a vhost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It reads what another one writes.
+    /// Reads the entries of the owner.
     Following,
-    /// It has asked to own it.
+    /// Has asked to own the vhost.
     Claiming,
     Owning,
-    /// It has owned it, and writes its last.
-    Handing,
-    /// It writes what an operator has wanted to be there.
+    /// Owned the vhost, and writes its last entry.
+    Releasing,
+    /// Writes the records that an operator has chosen.
     Recovering,
-    /// It has owned or claimed it, and another one owns it; a new ledger follows on.
+    /// Owned or claimed the vhost, and another node owns it now; a new ledger continues.
     Deposed,
 }
 
 /// Sizes and times.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Of a batch's part.
+    /// Maximum size of a batch's part.
     pub part_bytes_max: usize,
-    /// About so much is written in one batch.
+    /// Approximate maximum size of a batch.
     pub batch_bytes_max: usize,
-    /// A log is not cleaned before it is as long, and twice as long as what counts in it.
+    /// A log is cleaned only if it has at least this size, and twice the size of its live records.
     pub log_bytes_min: u64,
-    /// So much is purged at a time.
+    /// Minimum size of a purge.
     pub purge_bytes_min: u64,
-    /// How long an acknowledgement is waited for before the log's end is read.
+    /// How long to wait for an acknowledgement before the log's end is read.
     pub acknowledgement_ms: u64,
-    /// And after that.
+    /// The interval of further attempts.
     pub retry_ms: u64,
 }
 
-/// What is to be done.
+/// An effect to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Append an entry, if the last one has the number `after`: [`Ledger::handle_appended`] or
     /// [`Ledger::handle_refused`] follow, or nothing.
     Append { after: Sequence, entry: Arc<[u8]> },
-    /// Read all entries behind that one, up to the end that the log's leader knows:
-    /// [`Ledger::handle_end`].
+    /// Read all entries behind that one, up to the end that the log's leader knows: [`Ledger::handle_end`].
     Read { after: Sequence },
-    /// Purge the log up to and with that entry: [`Ledger::handle_purged`], or nothing.
+    /// Purge the log up to and including that entry: [`Ledger::handle_purged`], or nothing.
     Purge { to: Sequence },
-    /// This node owns the vhost: what there is has been read.
+    /// This node owns the vhost: all records have been read.
     Owning,
-    /// Everything that was submitted up to there will be found by whoever owns the vhost next.
+    /// Everything submitted up to that position is in the log, for any later owner.
     Committed(Position),
-    /// It has written its last: whoever it named may claim the vhost.
-    Handed,
-    /// Another node owns it. Nothing is appended or committed any more.
+    /// The owner's last entry is written: the node that it names may claim the vhost.
+    Released,
+    /// Another node owns the vhost. Nothing is appended or committed any more.
     Deposed,
-    /// What is in the log cannot be.
+    /// The entry breaks the log.
     Broken(Sequence, Broken),
 }
 
 /// A vhost's ledger.
 ///
-/// Inputs while it follows: [`Self::handle_entry`], then [`Self::claim`]; while it owns [`Self::submit`], and the answers to
-/// its effects. After each input [`Self::next_effect`] until there is none; [`Self::handle_timeout`] at
-/// [`Self::next_timeout`].
+/// Inputs while it follows: [`Self::handle_entry`], then [`Self::claim`]; while it owns: [`Self::submit`], and the
+/// answers to its effects. After each input call [`Self::next_effect`] until there is none; call
+/// [`Self::handle_timeout`] at [`Self::next_timeout`].
 #[derive(Debug)]
 pub struct Ledger {
     pub(crate) config: Config,
     pub(crate) role: Role,
     pub(crate) history: History,
-    /// Where the log ended when the node claimed the vhost.
+    /// The end of the log when the node claimed the vhost.
     pub(crate) claimed_at: u64,
-    /// Submitted and in no batch yet.
+    /// Submitted, and in no batch yet.
     pub(crate) waiting: VecDeque<(Vec<Record>, Position)>,
-    /// Entries that are not acknowledged, in the log's order; the first `sent` are under way.
-    pub(crate) pending: VecDeque<Pending>,
+    /// Entries that are not acknowledged, in the log's order; the first `sent` were sent.
+    pub(crate) in_flight: VecDeque<InFlight>,
     pub(crate) sent: usize,
-    /// When the oldest one under way was sent.
+    /// When the oldest of these was sent.
     pub(crate) sent_at: Option<Time>,
-    /// The log's end is being read, since then.
+    /// Since when the log's end is being read.
     pub(crate) reading_since: Option<Time>,
-    /// The last entry that is acknowledged.
+    /// The last acknowledged entry.
     pub(crate) acknowledged: u64,
-    /// Records are being written again, up to that batch's entry.
+    /// Set while records are written again: the batch's last entry.
     pub(crate) keeping: Option<u64>,
     pub(crate) purging: Option<u64>,
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) resynchronizations: u64,
 }
 
-/// For whoever wants to know.
+/// A ledger's state, for operators.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     pub role: Role,
-    /// Which log it is; 0: none yet.
+    /// The log's name; 0: none yet.
     pub log: u64,
     pub epoch: u64,
     pub owner: Option<Owner>,
-    /// The last entry that was read, or written.
+    /// The last entry that was read or written.
     pub sequence: Sequence,
-    /// The last batch of it.
+    /// Its last batch.
     pub batch: u64,
     pub log_bytes: u64,
     pub live_bytes: u64,
@@ -131,7 +130,7 @@ impl Default for Config {
 }
 
 impl Ledger {
-    /// One that has read nothing yet.
+    /// A ledger that has read nothing yet.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -139,7 +138,7 @@ impl Ledger {
             history: History::default(),
             claimed_at: 0,
             waiting: VecDeque::new(),
-            pending: VecDeque::new(),
+            in_flight: VecDeque::new(),
             sent: 0,
             sent_at: None,
             reading_since: None,
@@ -172,13 +171,13 @@ impl Ledger {
 
     /// Bytes in memory beside the messages.
     pub fn memory_bytes(&self) -> usize {
-        let pending = self.pending.iter();
-        let pending: usize = pending.map(|pending| pending.entry.len()).sum();
-        self.history.live.memory_bytes() + pending
+        let in_flight = self.in_flight.iter();
+        let in_flight: usize = in_flight.map(|in_flight| in_flight.entry.len()).sum();
+        self.history.live.memory_bytes() + in_flight
     }
 
-    /// Nothing waits for the log.
+    /// Whether nothing waits for the log.
     pub fn is_settled(&self) -> bool {
-        self.waiting.is_empty() && self.pending.is_empty()
+        self.waiting.is_empty() && self.in_flight.is_empty()
     }
 }

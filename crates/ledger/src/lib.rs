@@ -1,46 +1,44 @@
 //! A vhost's journal as octets in a log that several nodes share.
 //!
 //! ```text
-//! handle_entry ─▶ (what the vhost restores)            following
+//! handle_entry ─▶ (records for the vhost to restore)    following
 //!      │
 //!      ▼
-//!    claim ─▶ Append{Owned} ─▶ Effect::Owning           of several nodes one
+//!    claim ─▶ Append{Owned} ─▶ Effect::Owning           one of several nodes
 //!                                 │
 //!    submit ─▶ Append ─▶ handle_appended ─▶ Committed   owning
 //!      │           └───▶ handle_refused ─▶ Read ─▶ handle_end ─▶ the rest again, or Deposed
 //!      ▼
-//!    hand_over ─▶ Append{Handed} ─▶ Effect::Handed        a planned move
+//!    release ─▶ Append{Released} ─▶ Effect::Released    a planned handover
 //! ```
 //!
-//! The log gives each entry the next number (a [`Sequence`]), and takes an entry only if the one before it
-//! has the number that its writer expects. So the log is the lock: who was deposed cannot write any more,
-//! whatever it believes of itself, and no lease has to be trusted.
+//! The log gives each entry the next number (a [`Sequence`]), and accepts an entry only if the one before it has the
+//! number that its writer expects. So the log is the lock: a deposed owner cannot write any more, whatever it believes
+//! of itself, and correctness depends on no lease.
 //!
-//! Never: what engine keeps the log, a file, a clock.
+//! Never: the engine that stores the log, a file, a clock.
 
 mod body;
 mod broken;
-mod cleaning;
+mod cleaner;
 mod entry;
-mod following;
-mod handed;
-mod handing;
+mod follower;
 mod history;
+mod in_flight;
 mod ledger;
 mod live;
-mod owning;
-mod pending;
+mod owner;
 mod reader;
-mod recovering;
-mod recovery;
+mod record;
+mod recover;
+mod release;
 mod salvage;
 
 pub use body::{Named, decode as decode_body, encode as encode_body};
 pub use broken::Broken;
 pub use entry::Owner;
-pub use following::News;
-pub use handed::Handed;
+pub use follower::News;
 pub use ledger::{Config, Effect, Ledger, Role, Sequence, Status};
-pub use recovering::Remains;
-pub use recovery::Recovery;
+pub use record::{Recovery, Release};
+pub use recover::Remains;
 pub use salvage::{Salvage, Salvaged};

@@ -1,8 +1,8 @@
-//! The records of a log that still count, and in which batch of it each of them is.
+//! The live records of a log, and the batch that holds each of them.
 //!
-//! A log is cleaned from its front, so that what is left of it may begin with a message whose queue is declared
-//! again only later. Everything is therefore kept by its own name here, whatever else is known of it;
-//! a vhost is given what there is in an order that it understands ([`Live::records`]).
+//! A log is cleaned from its front, so the rest of it may begin with a message whose queue is declared again only
+//! later. Every record is therefore stored by its own key here, whether or not its queue is known. A vhost gets the
+//! records in an order that it can restore ([`Live::records`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crosstie_amqp::TableBuf;
 use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
 
-/// Names a record that counts.
+/// The key of a live record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Exchange(Arc<str>),
@@ -27,11 +27,11 @@ pub(crate) struct Binding {
     arguments: TableBuf,
 }
 
-/// A record that counts.
+/// A live record.
 #[derive(Clone, Debug)]
 struct Counting<R> {
     record: R,
-    /// The number of the batch that it was written in last.
+    /// The number of the last batch with this record.
     batch: u64,
     bytes: u64,
 }
@@ -39,13 +39,13 @@ struct Counting<R> {
 /// A batch that is in the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extent {
-    /// Of its last entry.
+    /// Its last entry.
     pub last: u64,
-    /// With those of a batch before it that never became whole.
+    /// Including those of an incomplete batch before it.
     pub bytes: u64,
-    /// Records in it that count.
+    /// Number of its live records.
     live: usize,
-    /// What was written in it, whether it counts or not.
+    /// The keys of all records in it, live or not.
     keys: Vec<Key>,
 }
 
@@ -56,26 +56,26 @@ pub(crate) struct Live {
     bindings: HashMap<Arc<Binding>, Counting<()>>,
     messages: BTreeMap<(QueueId, i64), Counting<StoredMessage>>,
     extents: BTreeMap<u64, Extent>,
-    /// Octets of the records that count, roughly.
+    /// Approximate octets of the live records.
     bytes: u64,
-    /// Octets of the entries that are in the log.
+    /// Octets of the entries in the log.
     log_bytes: u64,
 }
 
-/// What a record takes in the log beside a message's octets, roughly.
+/// Approximate octets of a record in the log, besides a message's own.
 const RECORD_BYTES: u64 = 40;
 
-/// What a record that counts takes in memory beside its message, and what is known of a record's place in the log.
+/// Memory of a live record besides its message, including its place in the log.
 const COUNTING_MEMORY_BYTES: usize = 160;
 const KEY_MEMORY_BYTES: usize = size_of::<Key>();
 
 impl Live {
-    /// A batch begins: what is taken from now on is in it.
+    /// Begins a batch: the records from now on are in it.
     pub(crate) fn begin(&mut self, batch: u64) {
         self.extents.entry(batch).or_default();
     }
 
-    /// A batch has come to its end in the log.
+    /// Records the end of a batch in the log.
     pub(crate) fn end(&mut self, batch: u64, last: u64, bytes: u64) {
         self.log_bytes += bytes;
         let extent = self.extents.entry(batch).or_default();
@@ -83,8 +83,7 @@ impl Live {
         extent.bytes = bytes;
     }
 
-    /// Takes a record of a batch that began; of a deleted queue with its name, where that is known
-    /// otherwise.
+    /// Takes a record of the current batch; of a deleted queue with its name, if that is known otherwise.
     pub(crate) fn take(&mut self, batch: u64, record: &Record, name: Option<&Arc<str>>) {
         match record {
             Record::ExchangeDeclared { name, .. } => {
@@ -138,13 +137,13 @@ impl Live {
                 }
             }
             Record::Purged { queue } => self.purge(*queue),
-            // An owner's last entry has these.
+            // Only an owner's last entry has these.
             Record::Rested { .. } => {}
         }
     }
 
-    /// Takes extents from the front that have nothing that counts, as far as `last`; up to which entry the log
-    /// can be purged, and how many octets that frees.
+    /// Removes extents without live records from the front, up to `last`; returns the entry up to which the log can be
+    /// purged, and the octets that this frees.
     pub(crate) fn idle_front(&self, last: u64) -> Option<(u64, u64)> {
         let mut idle = None;
         for extent in self.extents.values() {
@@ -157,7 +156,7 @@ impl Live {
         idle
     }
 
-    /// The log was purged up to and with an entry.
+    /// Records a purge up to and including an entry.
     pub(crate) fn purged(&mut self, last: u64) {
         while let Some(first) = self.extents.first_entry()
             && (1..=last).contains(&first.get().last)
@@ -167,8 +166,8 @@ impl Live {
         }
     }
 
-    /// The oldest records that count, some `bytes_max` octets of them, as they are to be written again: of batches
-    /// up to and with `last`.
+    /// The oldest live records, about `bytes_max` octets of them, to be written again: of batches up to and including
+    /// `last`.
     pub(crate) fn oldest(&self, bytes_max: u64, last: u64) -> Vec<Record> {
         let mut records = Vec::new();
         let mut bytes = 0;
@@ -190,8 +189,8 @@ impl Live {
         records
     }
 
-    /// Everything that counts, in an order that a vhost understands: what is bound before its bindings, queues
-    /// before their messages, and these in their order.
+    /// All live records, in an order that a vhost can restore: exchanges and queues before their bindings, queues
+    /// before their messages, and messages in their order.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
         let exchanges = self.exchanges.values();
         let queues = self.queues.values();
@@ -217,7 +216,7 @@ impl Live {
         self.log_bytes
     }
 
-    /// Bytes in memory beside the messages, which a vhost has too.
+    /// Bytes in memory besides the messages, which a vhost shares.
     pub(crate) fn memory_bytes(&self) -> usize {
         let live = self.messages.len() + self.bindings.len() + self.queues.len();
         let keys: usize = self.extents.values().map(|extent| extent.keys.len()).sum();
@@ -292,7 +291,7 @@ impl Live {
         }
     }
 
-    /// A record that counts, if it was written in that batch last.
+    /// A live record, if that batch is the last one with it.
     fn find(&self, key: &Key, batch: u64) -> Option<(Record, u64)> {
         let (record, of, bytes) = match key {
             Key::Exchange(name) => {

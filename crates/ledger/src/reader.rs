@@ -1,4 +1,4 @@
-//! Fields of octets, read and written.
+//! Fields of octets: reading and writing.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crosstie_amqp::{Table, TableBuf};
 
 use crate::broken::Broken;
 
-/// What is left to be read.
+/// The octets that are left to read.
 pub(crate) struct Reader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Reader<'b> {
@@ -42,7 +42,7 @@ impl<'b> Reader<'b> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Octets with their length before them.
+    /// Octets with a length prefix.
     pub(crate) fn octets(&mut self) -> Result<&'b [u8], Broken> {
         let count = self.short()?;
         self.take(count as usize)
@@ -66,9 +66,9 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Appends octets with their length before them.
+/// Appends octets with a length prefix.
 pub(crate) fn put(octets: &[u8], out: &mut Vec<u8>) {
-    // What a frame brought, whose length is 32 bits wide.
+    // Content of a frame, whose length has 32 bits.
     out.extend_from_slice(&(octets.len() as u32).to_be_bytes());
     out.extend_from_slice(octets);
 }

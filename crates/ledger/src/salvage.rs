@@ -1,7 +1,8 @@
-//! What can be read of a log whatever is wrong with it.
+//! Salvage: the records that can be read of a broken log.
 //!
-//! Entries that cannot be read are passed over, and what is behind them counts all the same: a message that was taken may be there
-//! again, and what was in such an entry is lost. That is for an operator to accept, who is told how many they are.
+//! Unreadable entries are skipped, and the entries behind them still count. A message that was consumed may reappear,
+//! and the content of a skipped entry is lost. The operator gets the number of skipped entries, and decides whether to
+//! accept that.
 
 use std::mem;
 
@@ -12,40 +13,40 @@ use crate::broken::{Broken, FORMAT};
 use crate::entry::{Head, Kind};
 use crate::ledger::Sequence;
 use crate::live::Live;
-use crate::recovery::{Phase, Recovery};
+use crate::record::{Phase, Recovery};
 
-/// What begins with more is of no version of this program.
+/// No version of this program has formats from this one on.
 const FORMATS_MAX: u8 = 16;
 
 /// Reads entries in their order, with their numbers.
 #[derive(Debug, Default)]
 pub struct Salvage {
     live: Live,
-    /// What counted when a recovery began that has not come to its end.
+    /// The live records when a recovery began that has not ended.
     before: Option<Live>,
     partial: Option<(Head, Vec<u8>)>,
     last: u64,
     found: Salvaged,
-    /// What counts is not kept.
+    /// Only counts; keeps no records.
     only_counts: bool,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
-    /// Entries that could be read.
+    /// Readable entries.
     pub entries: u64,
-    /// Those that could not, with those that are missing between others.
+    /// Unreadable entries, including those missing between others.
     pub unreadable: u64,
     pub epoch: u64,
-    /// The logs that they are of, in their order.
+    /// The names of their logs, in order.
     pub logs: Vec<u64>,
-    /// Something in it is of a later version: it is not to be thrown away.
+    /// Whether something in it is of a later version: such a log must not be discarded.
     pub is_of_later: bool,
 }
 
 impl Salvage {
-    /// One that says what there is, and keeps nothing of it.
+    /// A salvage that only counts, and keeps no records.
     pub fn counting() -> Self {
         Self {
             only_counts: true,
@@ -73,7 +74,7 @@ impl Salvage {
             Err(broken) => {
                 self.found.is_of_later |= match broken {
                     Broken::Kind(_) => true,
-                    // Formats are counted; text or noise is none.
+                    // Formats are small numbers; text or noise has none of them.
                     Broken::Format(format) => (FORMAT..FORMATS_MAX).contains(&format),
                     _ => false,
                 };
@@ -83,7 +84,7 @@ impl Salvage {
         }
     }
 
-    /// What was found, and what counts in it, in an order that a vhost takes.
+    /// The findings, and the live records in an order that a vhost can restore.
     pub fn finish(mut self) -> (Salvaged, Vec<Record>) {
         if let Some(before) = self.before.take() {
             self.live = before;
@@ -132,7 +133,7 @@ impl Salvage {
                 Phase::Ends => self.before = None,
                 Phase::Whole | Phase::Again => {}
             },
-            Kind::Owned | Kind::Handed => {}
+            Kind::Owned | Kind::Released => {}
         }
         Ok(())
     }

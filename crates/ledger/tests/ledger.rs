@@ -1,4 +1,4 @@
-//! A ledger beside a log that does as it is told.
+//! A ledger beside a log under the test's control.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn append(ledger: &mut Ledger) -> (Sequence, Entry) {
     }
 }
 
-/// Lets the log take everything; what else there was to be done.
+/// Lets the log accept all appends; returns the other effects.
 fn settle(ledger: &mut Ledger, log: &mut Vec<Entry>) -> Vec<Effect> {
     let mut others = Vec::new();
     while let Some(effect) = ledger.next_effect() {
@@ -67,7 +67,7 @@ fn follow(log: &[Entry]) -> Result<(Ledger, Vec<News>), Broken> {
 }
 
 #[test]
-fn a_batch_of_several_parts_is_whole_with_the_last() {
+fn a_batch_of_several_parts_is_complete_with_the_last() {
     let (mut ledger, mut log) = owning();
     let record = enqueued(1, 350);
     ledger.submit(NOW, vec![record.clone()], Position(5));
@@ -88,7 +88,7 @@ fn a_batch_of_several_parts_is_whole_with_the_last() {
 }
 
 #[test]
-fn a_batch_that_its_owner_could_not_complete_never_was() {
+fn an_incomplete_batch_of_a_former_owner_is_ignored() {
     let (mut ledger, mut log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 350)], Position(5));
     let (_, part) = append(&mut ledger);
@@ -143,7 +143,7 @@ fn entries_that_are_missing_or_of_another_log_are_noticed() {
 }
 
 #[test]
-fn what_is_not_acknowledged_is_looked_for_and_sent_again_if_it_is_not_there() {
+fn unacknowledged_entries_are_sent_again_if_the_log_lacks_them() {
     let (mut ledger, log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
     let sent = append(&mut ledger);
@@ -156,7 +156,7 @@ fn what_is_not_acknowledged_is_looked_for_and_sent_again_if_it_is_not_there() {
     ledger.handle_timeout(due);
     let after = Sequence(log.len() as u64);
     assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
-    // It is not there: the same again.
+    // It is not there: the same entry is sent again.
     ledger.handle_end(due, (after, after), []);
     assert_eq!(append(&mut ledger), sent);
     ledger.handle_refused(due, after);
@@ -169,7 +169,7 @@ fn what_is_not_acknowledged_is_looked_for_and_sent_again_if_it_is_not_there() {
 }
 
 #[test]
-fn who_was_deposed_writes_and_confirms_nothing_more() {
+fn a_deposed_owner_writes_and_confirms_nothing_more() {
     let (mut ledger, mut log) = owning();
     let (mut next, _) = follow(&log).expect("a log");
     next.claim(NOW, &owner("b"), 1);
@@ -189,7 +189,7 @@ fn who_was_deposed_writes_and_confirms_nothing_more() {
 }
 
 #[test]
-fn a_log_that_lost_what_it_had_acknowledged_is_given_up() {
+fn a_log_that_lost_an_acknowledged_entry_is_broken() {
     let (mut ledger, mut log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
     settle(&mut ledger, &mut log);
@@ -203,7 +203,7 @@ fn a_log_that_lost_what_it_had_acknowledged_is_given_up() {
 }
 
 #[test]
-fn an_idle_owner_hears_of_another_one() {
+fn a_rival_makes_an_idle_owner_read_the_log() {
     let (mut ledger, _) = owning();
     ledger.handle_rival(NOW, 1);
     assert_eq!(effects(&mut ledger), []);
@@ -213,11 +213,11 @@ fn an_idle_owner_hears_of_another_one() {
 }
 
 #[test]
-fn a_message_that_came_and_went_is_not_written_and_is_told_in_its_turn() {
+fn a_short_lived_message_is_not_written_and_commits_in_its_turn() {
     let (mut ledger, mut log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
     let (_, first) = append(&mut ledger);
-    // While that is under way.
+    // While that is in flight.
     ledger.submit(NOW, vec![enqueued(2, 3)], Position(2));
     ledger.submit(NOW, vec![dequeued(2)], Position(3));
     assert_eq!(effects(&mut ledger), []);
@@ -229,9 +229,9 @@ fn a_message_that_came_and_went_is_not_written_and_is_told_in_its_turn() {
 }
 
 #[test]
-fn a_long_log_is_cleaned_and_says_the_same() {
+fn a_long_log_is_cleaned_without_loss() {
     let (mut ledger, mut log) = owning();
-    // What stays, and then much that goes.
+    // Lasting records, and then many that are deleted.
     let staying: Vec<_> = (0..5).map(|place| enqueued(place, 10)).collect();
     ledger.submit(NOW, staying.clone(), Position(1));
     let mut purged = 0;
@@ -261,7 +261,7 @@ fn a_long_log_is_cleaned_and_says_the_same() {
 }
 
 #[test]
-fn a_log_in_which_nothing_counts_keeps_its_last_entry() {
+fn a_log_without_live_records_keeps_its_last_entry() {
     let (mut ledger, mut log) = owning();
     for round in 0..100 {
         for record in [enqueued(round, 60), dequeued(round)] {
@@ -277,7 +277,7 @@ fn a_log_in_which_nothing_counts_keeps_its_last_entry() {
 }
 
 #[test]
-fn a_log_that_ends_elsewhere_than_what_was_read_is_not_claimed() {
+fn a_log_not_read_to_its_end_is_not_claimed() {
     let (mut ledger, mut log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
     settle(&mut ledger, &mut log);
@@ -314,7 +314,7 @@ fn a_log_that_ends_elsewhere_than_what_was_read_is_not_claimed() {
 }
 
 #[test]
-fn an_entry_says_who_owns_the_vhost_from_there_on() {
+fn an_entry_names_the_new_owner() {
     let (mut ledger, mut log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
     settle(&mut ledger, &mut log);

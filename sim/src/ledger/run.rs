@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use crosstie_ledger::{Broken, Config, Effect, Handed, News, Owner, Role, Sequence};
+use crosstie_ledger::{Broken, Config, Effect, News, Owner, Release, Role, Sequence};
 use crosstie_queues::{Record, Time};
 
 use super::checks::{Ledgers, described};
@@ -146,7 +146,7 @@ impl LedgerRun {
             (6, Role::Following) => self.recover(place),
             (87, Role::Owning) => {
                 let now = Time(self.now_ms);
-                self.nodes[place].ledger.hand_over(now, &Handed::default());
+                self.nodes[place].ledger.release(now, &Release::default());
                 self.drain(place)
             }
             (_, Role::Following) => self.follow(place, count),
@@ -417,7 +417,7 @@ impl LedgerRun {
                 Effect::Committed(position) => {
                     node.vhost.handle_committed(position, &mut node.seen);
                 }
-                Effect::Deposed | Effect::Handed => self.restart(place),
+                Effect::Deposed | Effect::Released => self.restart(place),
                 Effect::Broken(sequence, broken) => {
                     return Err(format!("node {place}, entry {sequence:?}: {broken}"));
                 }

@@ -1,4 +1,4 @@
-//! What the tests of a ledger begin with.
+//! The set-up that the ledger's tests share.
 
 use std::sync::Arc;
 

@@ -169,7 +169,7 @@ impl Driver {
                     return Err(Obstacle::Alarm(why));
                 }
                 Effect::Purge { .. } => self.ledger.handle_not_purged(),
-                Effect::Committed(_) | Effect::Handed => {}
+                Effect::Committed(_) | Effect::Released => {}
             }
         }
     }

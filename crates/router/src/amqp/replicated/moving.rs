@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::Stream;
-use crosstie_ledger::Handed;
+use crosstie_ledger::Release;
 
 use super::beat::HANDED_MAX;
 use super::driver::{Driver, Saying};
@@ -98,12 +98,12 @@ impl Driver {
         let lost = "its log has not acknowledged the handover entry: any ready node takes over";
         self.beat(stream, Saying::Owning);
         let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
-        let handed = Handed {
+        let handed = Release {
             to: to.into(),
             rested: Some(rested),
         };
         let now = self.now();
-        if flushed.is_err() || !self.ledger.hand_over(now, &handed) {
+        if flushed.is_err() || !self.ledger.release(now, &handed) {
             return Err(lost);
         }
         self.beat(stream, Saying::Owning);
@@ -122,12 +122,12 @@ impl Driver {
             term.journal.seal();
         }
         self.flush(stream).await;
-        let handed = Handed {
+        let handed = Release {
             to: "".into(),
             rested: Some(rested),
         };
         let now = self.now();
-        if self.ledger.hand_over(now, &handed) {
+        if self.ledger.release(now, &handed) {
             self.flush(stream).await;
         }
     }

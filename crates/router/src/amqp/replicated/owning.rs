@@ -254,7 +254,7 @@ impl Driver {
                 }
                 Effect::Committed(position) => self.commit(position),
                 Effect::Owning => {}
-                Effect::Handed => term.is_handed = true,
+                Effect::Released => term.is_handed = true,
                 Effect::Deposed => return Err("another node owns it".to_owned()),
                 Effect::Broken(Sequence(at), broken) => {
                     let why = format!("its log is broken at entry {at}: {broken}");

@@ -259,7 +259,7 @@ impl Driver {
             }
             for (sequence, entry) in entries {
                 match self.ledger.handle_entry(Sequence(sequence), &entry) {
-                    Ok(News::Handed(handed)) => self.others.note_handed(&handed.to),
+                    Ok(News::Released(handed)) => self.others.note_handed(&handed.to),
                     Ok(News::Owned(_)) => {
                         let epoch = self.ledger.status().epoch;
                         self.others.note_taken(epoch);

@@ -1,9 +1,10 @@
-//! A ledger that owns, or claims: records in, appends and commits out.
+//! A ledger that owns or claims: takes records, returns appends and commits.
 //!
-//! One append is under way at a time. With two, a deposed owner's second one could find the log just as long as
-//! it expects: the first one was lost, and the entry of who deposed it is in its place. An append that is refused, or not acknowledged in time, is not known to be
-//! in the log or not; so its end is read, and what is found there decides: what is ours was appended, what is
-//! not there is sent again, with the same octets and the same expectation, so that it can be there only once.
+//! One append is in flight at a time. With two, a deposed owner's second append could find the log exactly as long as
+//! it expects, if the first was lost and the new owner's entry is in its place. An append that is refused, or not
+//! acknowledged in time, may or may not be in the log. So the log's end is read, and decides: an own entry found there
+//! was appended; one that is missing is sent again, with the same octets and the same expectation, so that the log can
+//! hold it only once.
 
 use std::sync::Arc;
 
@@ -12,15 +13,15 @@ use crosstie_queues::{Position, Record, Time, find_lasting};
 use crate::body;
 use crate::broken::Broken;
 use crate::entry::{Head, Kind, Owner};
+use crate::in_flight::InFlight;
 use crate::ledger::{Effect, Ledger, Role, Sequence};
-use crate::pending::Pending;
 
-/// Appends that may be under way; see above before it is made more.
+/// Maximum number of appends in flight; see above before raising it.
 const WINDOW: usize = 1;
 
 impl Ledger {
-    /// Takes records that happened, up to and with `position`, in the journal's order. What is submitted at
-    /// once is written in one batch.
+    /// Takes new records, up to and including `position`, in the journal's order. Records submitted together are
+    /// written in one batch.
     pub fn submit(&mut self, now: Time, records: Vec<Record>, position: Position) {
         if !matches!(self.role, Role::Owning | Role::Recovering) {
             return;
@@ -29,7 +30,7 @@ impl Ledger {
         self.proceed(now);
     }
 
-    /// An entry is in the log, and with it all before it.
+    /// Handles an acknowledgement: this entry and all before it are in the log.
     pub fn handle_appended(&mut self, now: Time, sequence: Sequence) {
         self.acknowledge(now, sequence);
         self.proceed(now);
@@ -37,16 +38,16 @@ impl Ledger {
 
     fn acknowledge(&mut self, now: Time, Sequence(sequence): Sequence) {
         let mut is_told = false;
-        while let Some(first) = self.pending.front()
+        while let Some(first) = self.in_flight.front()
             && first.sequence <= sequence
         {
-            let Pending {
+            let InFlight {
                 sequence,
                 position,
                 kind,
                 ..
             } = *first;
-            self.pending.pop_front();
+            self.in_flight.pop_front();
             self.sent = self.sent.saturating_sub(1);
             self.acknowledged = sequence;
             is_told = true;
@@ -54,9 +55,9 @@ impl Ledger {
                 self.role = Role::Owning;
                 self.effects.push_back(Effect::Owning);
             }
-            if kind == Kind::Handed && self.pending.is_empty() {
+            if kind == Kind::Released && self.in_flight.is_empty() {
                 self.role = Role::Deposed;
-                self.effects.push_back(Effect::Handed);
+                self.effects.push_back(Effect::Released);
             }
             if let Some(position) = position {
                 self.effects.push_back(Effect::Committed(position));
@@ -70,7 +71,7 @@ impl Ledger {
         }
     }
 
-    /// An append was refused: the log does not end where it was expected to.
+    /// Handles a refused append: the log does not end at the expected entry.
     pub fn handle_refused(&mut self, now: Time, after: Sequence) {
         let is_under_way = after.0 >= self.acknowledged && after.0 < self.next_unsent();
         if is_under_way {
@@ -78,8 +79,8 @@ impl Ledger {
         }
     }
 
-    /// The log's end, from behind the entry `after` that [`Effect::Read`] named on, and the number of its last entry,
-    /// which may have been purged.
+    /// Handles the log's end: the entries behind `after`, as [`Effect::Read`] requested, and the number of the last
+    /// entry, which may have been purged.
     pub fn handle_end<'e>(
         &mut self,
         now: Time,
@@ -89,13 +90,13 @@ impl Ledger {
         if self.reading_since.take().is_none() || self.role == Role::Deposed {
             return;
         }
-        // It had been acknowledged when it was asked.
+        // `after` had been acknowledged before the request.
         if last < after {
             return self.end(Effect::Broken(last, Broken::Shorter));
         }
         for (sequence, entry) in entries {
             let known = sequence.0 <= self.acknowledged;
-            let first = self.pending.front();
+            let first = self.in_flight.front();
             let is_own =
                 first.is_some_and(|first| first.sequence == sequence.0 && *first.entry == *entry);
             match (known, is_own) {
@@ -104,20 +105,20 @@ impl Ledger {
                 (false, false) => return self.meet(sequence, entry),
             }
         }
-        // What is not there is sent again.
+        // Missing entries are sent again.
         self.sent = 0;
         self.sent_at = None;
         self.proceed(now);
     }
 
-    /// The end could not be read; it is tried again.
+    /// Handles a failed read of the end; it is retried.
     pub fn handle_unread(&mut self, now: Time) {
         if self.reading_since.is_some() {
             self.reading_since = Some(now);
         }
     }
 
-    /// Another node says that it owns the vhost, in that epoch: if that may be so, the log knows.
+    /// Handles another node's statement that it owns the vhost in that epoch: if that is possible, the log decides.
     pub fn handle_rival(&mut self, now: Time, epoch: u64) {
         if epoch > self.history.end.epoch && self.role != Role::Following {
             self.read_end(now);
@@ -144,19 +145,19 @@ impl Ledger {
         read.or_else(sent)
     }
 
-    /// The next thing that is to be done.
+    /// The next effect to carry out.
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Sends what may be sent, and makes batches of what waits while nothing is kept back.
+    /// Sends entries that may be sent, and makes batches of waiting records unless cleaning is in progress.
     pub(crate) fn proceed(&mut self, now: Time) {
         loop {
             if self.reading_since.is_some() || self.role == Role::Deposed {
                 return;
             }
             while self.sent < WINDOW
-                && let Some(next) = self.pending.get(self.sent)
+                && let Some(next) = self.in_flight.get(self.sent)
             {
                 self.effects.push_back(Effect::Append {
                     after: Sequence(next.sequence - 1),
@@ -173,9 +174,9 @@ impl Ledger {
                 if self.role == Role::Recovering {
                     return;
                 }
-                let before = self.pending.len();
+                let before = self.in_flight.len();
                 self.clean();
-                if self.pending.len() == before {
+                if self.in_flight.len() == before {
                     return;
                 }
             }
@@ -190,7 +191,7 @@ impl Ledger {
         self.proceed(now);
     }
 
-    /// Makes a batch of records, which count from now on.
+    /// Makes a batch of records, which are live from now on.
     pub(crate) fn append_batch(
         &mut self,
         kind: Kind,
@@ -207,7 +208,7 @@ impl Ledger {
         self.append(kind, &body, position);
     }
 
-    /// Makes a batch of what waits; whether anything did.
+    /// Makes a batch of waiting records; returns whether there were any.
     pub(crate) fn batch_waiting(&mut self) -> bool {
         let mut bytes = 0;
         let mut records = Vec::new();
@@ -229,7 +230,7 @@ impl Ledger {
             // As many marks as records.
             records.retain(|_| *lasting.next().unwrap_or(&true));
         }
-        match (records.is_empty(), self.pending.back_mut()) {
+        match (records.is_empty(), self.in_flight.back_mut()) {
             (false, _) => {
                 let kind = match self.role {
                     Role::Recovering => Kind::Kept,
@@ -237,14 +238,14 @@ impl Ledger {
                 };
                 self.append_batch(kind, records, Some(position));
             }
-            // Nothing is left to be written; it is told in its turn all the same.
+            // No record is left to write; the position is committed in its turn all the same.
             (true, Some(last)) => last.position = Some(position),
             (true, None) => self.effects.push_back(Effect::Committed(position)),
         }
         true
     }
 
-    /// Puts a batch's entries behind all that are there.
+    /// Queues a batch's entries behind all others.
     pub(crate) fn append(&mut self, kind: Kind, body: &[u8], position: Option<Position>) {
         let part_bytes_max = self.config.part_bytes_max;
         let parts = body.len().div_ceil(part_bytes_max).max(1);
@@ -268,7 +269,7 @@ impl Ledger {
             end.sequence += 1;
             end.checksum = checksum;
             bytes += entry.len() as u64;
-            self.pending.push_back(Pending {
+            self.in_flight.push_back(InFlight {
                 sequence: end.sequence,
                 entry,
                 position: position.filter(|_| is_last),
@@ -280,7 +281,7 @@ impl Ledger {
         self.history.live.end(batch, last, bytes);
     }
 
-    /// Somebody else's entry is where ours was to be.
+    /// Handles a foreign entry at the place of an own one.
     fn meet(&mut self, sequence: Sequence, entry: &[u8]) {
         let effect = match Head::open(entry) {
             // An operator has had the log recovered meanwhile.
@@ -292,18 +293,18 @@ impl Ledger {
             {
                 Effect::Broken(sequence, Broken::Foreign)
             }
-            // Of whoever deposed us, or won the race; or what was under way of the one before.
+            // Of a node that deposed this one or won the race; or an entry of the previous owner that was in flight.
             Ok(_) => Effect::Deposed,
             Err(broken) => Effect::Broken(sequence, broken),
         };
         self.end(effect);
     }
 
-    /// Nothing is appended or committed any more.
+    /// Ends the ledger: nothing is appended or committed any more.
     fn end(&mut self, effect: Effect) {
         self.role = Role::Deposed;
         self.waiting.clear();
-        self.pending.clear();
+        self.in_flight.clear();
         self.sent = 0;
         self.sent_at = None;
         self.effects.clear();
@@ -320,13 +321,13 @@ impl Ledger {
         self.effects.push_back(Effect::Read { after });
     }
 
-    /// The number of the first entry that is not under way.
+    /// The number of the first entry that was not sent.
     fn next_unsent(&self) -> u64 {
         self.acknowledged + 1 + self.sent as u64
     }
 }
 
-/// What a record costs in a batch, roughly.
+/// Approximate size of a record in a batch.
 fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Enqueued { message, .. } => 64 + message.content.memory_bytes(),

@@ -1,4 +1,4 @@
-//! What an operator has had done to a log, as the log says it.
+//! An operator's recovery of a log, as the log describes it.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use crate::broken::Broken;
 use crate::entry::{Head, Kind};
 use crate::reader::{Reader, put};
 
-/// What was done to a log.
+/// The recovery of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// The node that did it.
+    /// The node that wrote it.
     pub by: Arc<str>,
-    /// What its contents are from, in words.
+    /// The source of its contents, in words.
     pub from: Arc<str>,
-    /// The logs that are no more, the last of them last.
+    /// The replaced logs, the latest one last.
     pub replaced: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// What is before it counts.
+    /// The records before it are live.
     Whole = 1,
-    /// What is before it does not.
+    /// The records before it are not live.
     Begins = 2,
     Ends = 3,
-    /// It is said once more, since the front is about to go.
+    /// A repetition, before the front with the original is purged.
     Again = 4,
 }
 
-/// Logs that are named: of more the first ones are forgotten.
+/// Maximum number of replaced logs; beyond it the oldest are dropped.
 pub(crate) const REPLACED_MAX: usize = 16;
 
 impl Recovery {
@@ -62,14 +62,14 @@ impl Recovery {
 }
 
 impl Phase {
-    /// Of a body, or the first part of one.
+    /// Reads a body, or the first part of one.
     pub(crate) fn of(part: &[u8]) -> Option<Self> {
         const PHASES: [Phase; 4] = [Phase::Whole, Phase::Begins, Phase::Ends, Phase::Again];
         let phase = part.first()?.checked_sub(1)?;
         PHASES.get(usize::from(phase)).copied()
     }
 
-    /// That of an entry, if it is the first of such a batch.
+    /// Reads that of an entry, if it is the first of such a batch.
     pub(crate) fn of_entry(head: &Head, part: &[u8]) -> Option<Self> {
         let is_first = head.kind == Kind::Recovered && head.part == 0;
         is_first.then(|| Self::of(part)).flatten()

@@ -1,4 +1,4 @@
-//! Cleaning: the oldest records that count are written again, and what is before them is purged.
+//! Cleaning: the oldest live records are written again, and the entries before them are purged.
 
 use crosstie_queues::Time;
 
@@ -6,14 +6,14 @@ use crate::entry::Kind;
 use crate::ledger::{Effect, Ledger, Sequence};
 
 impl Ledger {
-    /// Writes some of the oldest records again, where the log is long; between batches of what happens.
+    /// Writes some of the oldest live records again if the log is long; called between batches of new records.
     pub(crate) fn clean(&mut self) {
         if self.keeping.is_some() || self.purging.is_some() {
             return;
         }
         let live = &self.history.live;
         let is_long = live.log_bytes() > self.config.log_bytes_min.max(2 * live.bytes());
-        // The last entry stays, whatever counts in it: an empty log would look like one whose entries are lost.
+        // The last entry stays, even without live records: an empty log would look like one that lost its entries.
         let idle = live.idle_front(self.acknowledged.saturating_sub(1));
         match idle {
             Some((to, bytes)) if bytes >= self.config.purge_bytes_min => self.purge_idle(to),
@@ -33,14 +33,14 @@ impl Ledger {
         }
     }
 
-    /// The log was purged up to and with that entry.
+    /// Handles that the log was purged up to and including that entry.
     pub fn handle_purged(&mut self, now: Time, Sequence(to): Sequence) {
         self.purging = None;
         self.history.live.purged(to);
         self.proceed(now);
     }
 
-    /// It could not be; it is tried again with the next entry that is acknowledged.
+    /// Handles a failed purge; the next acknowledged entry triggers another.
     pub fn handle_not_purged(&mut self) {
         self.purging = None;
     }

@@ -1,36 +1,37 @@
-//! A log that an operator has had recovered: taken as it is, or written anew from somewhere else.
+//! Recovery of a log by an operator: accepting the log as it is, or rewriting it from another source.
 //!
-//! A log is not opened by who has known another one, or a longer one. An operator may say that it is to be taken all the same,
-//! and so that each node need not be told, the log says it: with a name of its own, and the names of the logs in whose
-//! place it is. Who knows one of those takes it.
+//! A node does not open a log if it has known another one, or a longer one. An operator may decide that the log is
+//! valid all the same. So that each node need not be configured, the log itself says so: it gets a new name and lists
+//! the logs that it replaces. A node that knows one of the replaced logs accepts this one in its place.
 //!
 //! ```text
-//! taken as it is   … entries ─▶ Recovered(Whole) ─▶ a claim …
-//! written anew     … whatever ─▶ Recovered(Begins) ─▶ what is to count ─▶ Recovered(Ends) ─▶ a claim …
+//! accepted as it is   … entries ─▶ Recovered(Whole) ─▶ a claim …
+//! rewritten           … anything ─▶ Recovered(Begins) ─▶ the new records ─▶ Recovered(Ends) ─▶ a claim …
 //! ```
 //!
-//! Between its beginning and its end nobody claims it. Each append names the entry that it expects to be the last one, as an owner's
-//! does: so a log in which anybody else writes meanwhile is not recovered, and who owned the vhost does no more.
+//! Between its beginning and its end no node claims the log. Each append names the entry that it expects to be the last
+//! one, as an owner's does. A log to which another node writes meanwhile is therefore not recovered, and the previous
+//! owner cannot write any more.
 
 use crosstie_queues::Time;
 
 use crate::entry::Kind;
 use crate::history::End;
 use crate::ledger::{Config, Ledger, Role, Sequence};
-use crate::recovery::{Phase, REPLACED_MAX, Recovery};
+use crate::record::{Phase, REPLACED_MAX, Recovery};
 
-/// A log that is to be written anew, and what was found of it.
+/// A log that is to be rewritten, and the findings about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remains {
     /// The number of its last entry.
     pub last: Sequence,
-    /// The highest that is known of.
+    /// The highest epoch that is known.
     pub epoch: u64,
 }
 
 impl Ledger {
-    /// Takes the log as it was read, whatever was known of it. `log` is its new name, and not 0. It is done when
-    /// nothing waits, and not if [`crate::Effect::Deposed`] follows; the ledger is of no use then.
+    /// Accepts the log as it was read. `log` is its new name, and not 0. Complete when nothing waits, unless
+    /// [`crate::Effect::Deposed`] follows; the ledger cannot be used afterwards.
     pub fn recover_whole(&mut self, now: Time, recovery: Recovery, log: u64) {
         if self.role != Role::Following || self.history.is_unfinished() {
             return;
@@ -41,8 +42,8 @@ impl Ledger {
         self.write_recovery(now, recovery, (Phase::Whole, replaced), log);
     }
 
-    /// Begins a log anew behind what is left of one. Then [`Self::submit`] has what is to count, and [`Self::recover_end`]
-    /// follows.
+    /// Begins the log anew behind the rest of the old one. [`Self::submit`] takes the new records, and
+    /// [`Self::recover_end`] follows.
     pub fn recover_anew(
         config: Config,
         now: Time,
@@ -61,7 +62,7 @@ impl Ledger {
         ledger
     }
 
-    /// What was submitted is all that is to count.
+    /// Ends the recovery: all new records were submitted.
     pub fn recover_end(&mut self, now: Time) {
         while self.batch_waiting() {}
         if let (Role::Recovering, Some((recovery, _))) = (self.role, self.history.recovery.clone())
@@ -72,18 +73,18 @@ impl Ledger {
         }
     }
 
-    /// What has become of the log by an operator's hand, if anything has.
+    /// The last recovery of the log by an operator, if any.
     pub fn recovery(&self) -> Option<&Recovery> {
         self.history.recovery.as_ref().map(|(recovery, _)| recovery)
     }
 
-    /// Whether the log that was read is in the place of that one.
+    /// Whether the log that was read replaces that one.
     pub fn replaces(&self, log: u64) -> bool {
         let recovery = self.recovery();
         !self.history.is_unfinished() && recovery.is_some_and(|found| found.replaced.contains(&log))
     }
 
-    /// Says it again, where it would go with the log's front.
+    /// Writes the recovery's description again, if it would be purged with the log's front.
     pub(crate) fn repeat_recovery(&mut self, Sequence(to): Sequence) -> bool {
         let Some((recovery, at)) = &self.history.recovery else {
             return false;

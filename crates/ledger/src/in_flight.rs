@@ -1,4 +1,4 @@
-//! What is under way to the log.
+//! Entries in flight to the log.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::entry::Kind;
 
 /// An entry that is not acknowledged.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct InFlight {
     pub sequence: u64,
     pub entry: Arc<[u8]>,
-    /// Told when it is: the last part of a batch has it.
+    /// Committed with it: the last part of a batch has it.
     pub position: Option<Position>,
     pub kind: Kind,
 }

@@ -1,4 +1,4 @@
-//! A ledger that follows: entries in, what the vhost is to restore out.
+//! A ledger that follows: takes entries, returns records for the vhost to restore.
 
 use std::cmp::Ordering;
 
@@ -6,33 +6,33 @@ use crosstie_queues::{Record, Time};
 
 use crate::broken::Broken;
 use crate::entry::Owner;
-use crate::handed::Handed;
 use crate::history::Whole;
 use crate::ledger::{Ledger, Role, Sequence};
+use crate::record::Release;
 
-/// What an entry has brought.
+/// The meaning of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// It is a part, or says again what was said before.
+    /// A part of a batch, or a repetition.
     Nothing,
     /// Another node owns the vhost now.
     Owned(Owner),
-    /// What happened, for the vhost to restore.
+    /// New records for the vhost to restore.
     Records(Vec<Record>),
-    /// Its owner writes no more, and says who is to own it.
-    Handed(Handed),
-    /// What counts is not what was read, but what [`Ledger::records`] says.
+    /// The owner has written its last entry, and names the next owner.
+    Released(Release),
+    /// The records read so far are replaced by [`Ledger::records`].
     Recovered,
 }
 
 impl Ledger {
-    /// Takes the log's next entry, or the first that is there.
+    /// Handles the log's next entry, or the first one available.
     pub fn handle_entry(
         &mut self,
         Sequence(sequence): Sequence,
         entry: &[u8],
     ) -> Result<News, Broken> {
-        // Read twice: a consumer began anew.
+        // Read twice: a consumer restarted.
         if sequence <= self.history.end.sequence {
             return Ok(News::Nothing);
         }
@@ -40,26 +40,26 @@ impl Ledger {
             None | Some(Whole::Kept) => News::Nothing,
             Some(Whole::Owned(owner)) => News::Owned(owner),
             Some(Whole::Fresh(records)) => News::Records(records),
-            Some(Whole::Handed(handed)) => News::Handed(handed),
+            Some(Whole::Released(release)) => News::Released(release),
             Some(Whole::Recovered) => News::Recovered,
         })
     }
 
-    /// Everything that counts in what was read, in an order that a vhost takes.
+    /// All live records of the entries read, in an order that a vhost can restore.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         self.history.live.records()
     }
 
-    /// The messages that were never delivered, if the previous owner ended in good order. The vhost reads these after
+    /// The messages that were never delivered, if the previous owner ended in order. The vhost reads these after
     /// [`Self::records`].
     pub fn rested(&self) -> impl Iterator<Item = Record> {
         self.history.rested()
     }
 
-    /// Whether what was read is all that there is: the log's last entry has the number `last`, and `known` is what the node
-    /// has seen of it before: which log it was, and an entry that was acknowledged. Before [`Self::claim`].
+    /// Checks that all entries were read: the log's last entry has the number `last`, and `known` is the log's name and
+    /// an acknowledged entry that the node has seen before. Call it before [`Self::claim`].
     ///
-    /// A log that has numbers and no entries is [`Broken::Missing`]: no owner purges the last one.
+    /// A log that has a last number but no entries is [`Broken::Missing`]: no owner purges the last entry.
     pub fn check_end(&self, last: Sequence, known: Option<(u64, Sequence)>) -> Result<(), Broken> {
         let end = &self.history.end;
         if let Some((log, sequence)) = known
@@ -82,8 +82,8 @@ impl Ledger {
         }
     }
 
-    /// Wants to own the vhost: the log is read to its end, as far as is known. `log` names it, if it is
-    /// empty, and is not 0.
+    /// Claims the vhost, after the log was read to its end, as far as known. `log` is the name for an empty log, and
+    /// not 0.
     pub fn claim(&mut self, now: Time, owner: &Owner, log: u64) {
         if self.role != Role::Following || self.history.is_unfinished() {
             return;

@@ -1,4 +1,4 @@
-//! Who is to own a vhost next, as its last owner says.
+//! The release of a vhost: the last entry of its owner names the next one.
 
 use std::sync::Arc;
 
@@ -7,25 +7,24 @@ use crosstie_queues::QueueId;
 use crate::broken::Broken;
 use crate::reader::{Reader, put};
 
-/// Who is to own a vhost next. What comes behind it is somebody's claim, and nothing else: its owner writes no more.
+/// The release of a vhost. Only claims may follow it: its owner writes no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Handed {
-    /// The node; empty: any node that has read the log along.
+pub struct Release {
+    /// The node that may claim it; empty: any node that has read the log.
     pub to: Arc<str>,
-    /// The place in each queue from which on messages were never delivered
-    /// ([`crosstie_queues::Record::Rested`]). `None` if the owner did not end in good order, or is of an
-    /// earlier version.
+    /// The position in each queue from which on messages were never delivered ([`crosstie_queues::Record::Rested`]).
+    /// `None` if the owner did not end in order, or is of an earlier version.
     pub rested: Option<Vec<(QueueId, i64)>>,
 }
 
-/// Ends the queues, of which there may be none.
+/// Terminates the list of queues, which may be empty.
 const RESTED: u8 = 1;
 
-impl Handed {
+impl Release {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(self.to.as_bytes(), &mut out);
-        // Earlier versions do not look behind the name.
+        // Earlier versions ignore everything behind the name.
         for (queue, fresh_from) in self.rested.iter().flatten() {
             out.extend_from_slice(&queue.0.to_be_bytes());
             out.extend_from_slice(&fresh_from.to_be_bytes());

@@ -1,4 +1,4 @@
-//! A log that its owner hands over, and one that an operator has recovered.
+//! A log that its owner releases, and one that an operator recovers.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
 use crosstie_ledger::{
-    Broken, Effect, Handed, Ledger, News, Recovery, Remains, Role, Salvage, Salvaged, Sequence,
+    Broken, Effect, Ledger, News, Recovery, Release, Remains, Role, Salvage, Salvaged, Sequence,
 };
 use crosstie_queues::{Position, QueueId, Record};
 
@@ -36,7 +36,7 @@ fn last(log: &Log) -> u64 {
     log.last().map_or(0, |(sequence, _)| *sequence)
 }
 
-/// Lets the log take everything; what else there was to be done. A purge is done.
+/// Lets the log accept all appends, and carries out purges; returns the other effects.
 fn settle(ledger: &mut Ledger, log: &mut Log) -> Vec<Effect> {
     let mut others = Vec::new();
     while let Some(effect) = ledger.next_effect() {
@@ -71,12 +71,12 @@ fn salvage(log: &Log) -> (Salvaged, Vec<Record>) {
         counting.take(Sequence(*sequence), entry);
     }
     let (found, records) = salvage.finish();
-    // Who only counts finds the same, and keeps nothing.
+    // A salvage that only counts has the same findings, and no records.
     assert_eq!(counting.finish(), (found.clone(), Vec::new()));
     (found, records)
 }
 
-/// Somebody claims a log that was read.
+/// Claims a log that was read.
 fn claimed(log: &mut Log, node: &str, name: u64) -> Ledger {
     let mut ledger = follow(log).expect("a log");
     ledger.claim(NOW, &owner(node), name);
@@ -110,7 +110,7 @@ fn records(ledger: &Ledger) -> Vec<Record> {
     ledger.records().collect()
 }
 
-/// Writes a log anew behind what is left of one, and purges that.
+/// Rewrites a log behind the rest of the old one, and purges that.
 fn write_anew(log: &mut Log, recovery: Recovery, name: u64, contents: &[Record]) {
     let (found, _) = salvage(log);
     let begins = last(log);
@@ -130,7 +130,7 @@ fn write_anew(log: &mut Log, recovery: Recovery, name: u64, contents: &[Record])
     log.retain(|(sequence, _)| *sequence > begins);
 }
 
-/// Makes the checksum of an entry that was changed.
+/// Corrects the checksum of an altered entry.
 fn seal(entry: &mut [u8]) {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&entry[..36]);
@@ -140,35 +140,35 @@ fn seal(entry: &mut [u8]) {
 }
 
 #[test]
-fn an_owner_that_hands_over_writes_nothing_more() {
+fn an_owner_that_releases_writes_nothing_more() {
     let (mut first, mut log) = filled(9, 2);
     let rested = vec![(QueueId(1), 3), (QueueId(2), i64::MIN)];
-    let handed = Handed {
+    let release = Release {
         to: "b".into(),
         rested: Some(rested.clone()),
     };
     first.submit(NOW, vec![enqueued(3, 3)], Position(7));
-    assert!(!first.hand_over(NOW, &handed), "something is under way");
+    assert!(!first.release(NOW, &release), "an append is in flight");
     assert_eq!(
         settle(&mut first, &mut log),
         [Effect::Committed(Position(7))]
     );
-    assert!(first.hand_over(NOW, &handed));
-    assert!(!first.hand_over(NOW, &handed));
+    assert!(first.release(NOW, &release));
+    assert!(!first.release(NOW, &release));
     first.submit(NOW, vec![enqueued(4, 3)], Position(8));
-    assert_eq!(settle(&mut first, &mut log), [Effect::Handed]);
+    assert_eq!(settle(&mut first, &mut log), [Effect::Released]);
     assert_eq!(first.role(), Role::Deposed);
 
     let mut other = follow(&log[..log.len() - 1].to_vec()).expect("a log");
     let (at, entry) = log.last().expect("entries");
     let news = other.handle_entry(Sequence(*at), entry);
-    assert_eq!(news, Ok(News::Handed(handed)));
-    // It takes it, or it is taken back.
+    assert_eq!(news, Ok(News::Released(release)));
+    // The named node claims it, or the previous owner does so again.
     for (node, epoch) in [("b", 2), ("a", 3)] {
         let mut next = claimed(&mut log, node, 1);
         assert_eq!(next.status().epoch, epoch);
-        // The first one knows which messages were never delivered. The second one reads of an owner that
-        // did not name them.
+        // The first owner after the release knows which messages were never delivered. The second one reads an owner's
+        // log that does not name them.
         let known = next.rested().map(|record| match record {
             Record::Rested { queue, fresh_from } => (queue, fresh_from),
             other => panic!("{other:?}"),
@@ -176,22 +176,22 @@ fn an_owner_that_hands_over_writes_nothing_more() {
         let known: Vec<_> = known.collect();
         assert_eq!(known, if node == "b" { &rested[..] } else { &[] });
         assert_eq!(records(&next), expected(1..=3));
-        assert!(next.hand_over(NOW, &Handed::default()));
-        assert_eq!(settle(&mut next, &mut log), [Effect::Handed]);
+        assert!(next.release(NOW, &Release::default()));
+        assert_eq!(settle(&mut next, &mut log), [Effect::Released]);
     }
 }
 
 #[test]
-fn what_an_owner_writes_behind_its_last_is_no_log() {
+fn entries_behind_a_release_break_the_log() {
     let (mut first, mut log) = filled(9, 1);
     let fresh = log[2].1.to_vec();
-    assert!(first.hand_over(NOW, &Handed::default()));
+    assert!(first.release(NOW, &Release::default()));
     settle(&mut first, &mut log);
-    let handed = &log[3].1;
-    // An entry that would follow in all else.
+    let release = &log[3].1;
+    // An entry that would follow in every other respect.
     let mut entry = fresh;
     entry[20..28].copy_from_slice(&5_u64.to_be_bytes());
-    entry[32..36].copy_from_slice(&handed[36..40]);
+    entry[32..36].copy_from_slice(&release[36..40]);
     seal(&mut entry);
     let mut reader = follow(&log).expect("a log");
     assert_eq!(reader.handle_entry(Sequence(5), &entry), Err(Broken::Chain));
@@ -204,9 +204,9 @@ fn what_an_owner_writes_behind_its_last_is_no_log() {
 }
 
 #[test]
-fn a_hand_over_that_somebody_forestalls_is_none() {
+fn a_claim_before_the_release_prevents_it() {
     let (mut first, mut log) = filled(9, 1);
-    assert!(first.hand_over(NOW, &Handed::default()));
+    assert!(first.release(NOW, &Release::default()));
     let Some(Effect::Append { after, .. }) = first.next_effect() else {
         panic!("expected an append");
     };
@@ -220,7 +220,7 @@ fn a_hand_over_that_somebody_forestalls_is_none() {
 }
 
 #[test]
-fn a_shorter_log_that_is_taken_as_it_is_is_known_to_be() {
+fn a_shorter_log_that_was_accepted_is_recognized() {
     let (_, mut log) = filled(9, 5);
     let known = Some((9, Sequence(last(&log))));
     log.truncate(4);
@@ -235,7 +235,7 @@ fn a_shorter_log_that_is_taken_as_it_is_is_known_to_be() {
     assert_eq!(reader.check_end(end, known), Ok(()));
     assert!(reader.replaces(9) && !reader.replaces(8));
     assert_eq!(reader.recovery().map(|found| &*found.by), Some("a"));
-    // Who has known another one has not agreed to it, nor who has known more of this one.
+    // A node that knows another log, or more of this one, does not accept it.
     assert_eq!(
         reader.check_end(end, Some((8, Sequence(1)))),
         Err(Broken::Foreign)
@@ -250,7 +250,7 @@ fn a_shorter_log_that_is_taken_as_it_is_is_known_to_be() {
 }
 
 #[test]
-fn a_log_that_is_broken_is_written_anew_from_what_can_be_read() {
+fn a_broken_log_is_rewritten_from_its_readable_entries() {
     let (_, mut log) = filled(9, 6);
     let mut changed = log[4].1.to_vec();
     changed[50] ^= 1;
@@ -278,7 +278,7 @@ fn a_log_that_is_broken_is_written_anew_from_what_can_be_read() {
 }
 
 #[test]
-fn nobody_claims_a_log_that_is_being_written_anew() {
+fn a_log_that_is_being_rewritten_is_not_claimed() {
     let (mut first, mut log) = filled(9, 3);
     let whole = log.clone();
     write_anew(&mut log, recovery("a", &[9]), 13, &expected([1, 2]));
@@ -291,7 +291,7 @@ fn nobody_claims_a_log_that_is_being_written_anew() {
         assert_eq!(reader.check_end(end, None), Err(Broken::Unfinished));
         reader.claim(NOW, &owner("b"), 1);
         assert_eq!(reader.next_effect(), None);
-        // Whoever goes on from there has what counted before.
+        // A recovery from there has the records that were live before.
         assert_eq!(salvage(&part).1, expected(1..=3));
         let mut again = part.clone();
         write_anew(&mut again, recovery("b", &[13]), 14, &expected([3]));
@@ -302,7 +302,7 @@ fn nobody_claims_a_log_that_is_being_written_anew() {
     let reader = follow(&log).expect("a log");
     assert_eq!(records(&reader), expected([1, 2]));
     assert_eq!(salvage(&log).1, expected([1, 2]));
-    // Who owned it finds that it does no more.
+    // The previous owner finds that it is deposed.
     let after = Sequence(last(&whole));
     first.submit(NOW, vec![enqueued(9, 3)], Position(2));
     first.next_effect();
@@ -315,7 +315,7 @@ fn nobody_claims_a_log_that_is_being_written_anew() {
 }
 
 #[test]
-fn what_a_log_replaces_is_said_for_as_long_as_there_is_the_log() {
+fn the_names_of_replaced_logs_survive_cleaning() {
     let (_, mut log) = filled(9, 2);
     write_anew(&mut log, recovery("a", &[9]), 13, &expected([1, 2]));
     let mut left = follow(&log).expect("a log");
@@ -340,7 +340,7 @@ fn what_a_log_replaces_is_said_for_as_long_as_there_is_the_log() {
 }
 
 #[test]
-fn logs_that_are_replaced_are_bounded() {
+fn the_number_of_replaced_logs_is_bounded() {
     let (_, mut log) = filled(100, 1);
     for name in 101..150 {
         let mut left = follow(&log).expect("a log");
@@ -353,7 +353,7 @@ fn logs_that_are_replaced_are_bounded() {
 }
 
 #[test]
-fn what_a_later_version_wrote_is_not_thrown_away() {
+fn entries_of_a_later_version_are_not_discarded() {
     let (_, log) = filled(9, 1);
     let mut later = log[1].1.to_vec();
     later[1] = 77;
