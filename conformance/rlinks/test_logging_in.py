@@ -147,7 +147,7 @@ def test_who_is_refused(start_router, certificate_directory, remote, method, aut
     ("change", "said"),
     [
         pytest.param({"hostname": "other.example"}, "other.example", id="another-name"),
-        pytest.param({"ca_certificates": None}, "nobody who is trusted", id="an-unknown-authority"),
+        pytest.param({"ca_certificates": None}, "no trusted authority", id="an-unknown-authority"),
     ],
 )
 def test_a_certificate_that_is_not_trusted(

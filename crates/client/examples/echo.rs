@@ -1,7 +1,7 @@
 //! A callee and its caller: start a node with `crosstie start`, then `cargo run --example echo`.
 //!
-//! Another router's URL may be given as the only argument.
-#![expect(clippy::print_stdout, reason = "an example talks to whoever tries it")]
+//! The only argument, if given, is another router's URL.
+#![expect(clippy::print_stdout, reason = "an example prints to its user")]
 
 use std::error::Error;
 

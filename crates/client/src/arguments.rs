@@ -1,4 +1,4 @@
-//! What messages carry for the application, as values or as the bytes they came in.
+//! The arguments of messages, as values or as received bytes.
 
 use std::sync::OnceLock;
 
@@ -10,8 +10,7 @@ use crate::convert::FromValue;
 
 /// The arguments and keyword arguments of a call, a result, an event or an error.
 ///
-/// What was received is kept as bytes until it is looked at: arguments that are only passed on
-/// cost nothing more than their copy.
+/// Received arguments are kept as bytes until they are read: passing them on costs only a copy.
 ///
 /// ```
 /// use crosstie_client::args;
@@ -24,7 +23,7 @@ use crate::convert::FromValue;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
-    /// As they came, or as they were given; else the values are there.
+    /// The bytes as received or as given; without them the values are set.
     bytes: Option<Bytes>,
     values: OnceLock<Result<Values, DecodeError>>,
 }
@@ -36,7 +35,7 @@ struct Bytes {
     kwargs: Vec<u8>,
 }
 
-/// A list and a dictionary, kept as values so that they can be written as they are.
+/// A list and a dictionary, kept as values so that they can be written without conversion.
 #[derive(Clone, Debug)]
 struct Values {
     args: Value,
@@ -68,7 +67,7 @@ impl Values {
     }
 }
 
-/// Why an argument is not what the application expected: its sender erred.
+/// The reason why an argument is not usable: its sender erred.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ArgumentError {
@@ -82,12 +81,12 @@ pub enum ArgumentError {
         expected: &'static str,
         found: &'static str,
     },
-    /// The serializer's own kinds of values, for instance CBOR tags.
-    #[error("arguments that are no values: {0}")]
+    /// Values that only one serializer has, for instance CBOR tags.
+    #[error("malformed arguments: {0}")]
     Foreign(DecodeError),
 }
 
-/// Text that is not the JSON of arguments.
+/// The error of a text that is not JSON arguments.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JsonError {
@@ -98,7 +97,7 @@ pub enum JsonError {
 }
 
 impl Arguments {
-    /// From values.
+    /// Arguments from values.
     pub fn new(args: Vec<Value>, kwargs: Dict) -> Self {
         Self {
             bytes: None,
@@ -109,7 +108,7 @@ impl Arguments {
         }
     }
 
-    /// From a JSON list and a JSON dictionary; either may be empty text.
+    /// Arguments from a JSON list and a JSON dictionary; either may be empty text.
     ///
     /// ```
     /// let arguments = crosstie_client::Arguments::from_json("[1, 2]", r#"{"unit": "kg"}"#)?;
@@ -144,7 +143,7 @@ impl Arguments {
         Err(JsonError::Kind { expected })
     }
 
-    /// From bytes that a message had, unread.
+    /// Arguments from a message's bytes, undecoded.
     pub fn from_payload(payload: &Payload<'_>) -> Self {
         if payload.is_empty() {
             return Self::default();
@@ -189,8 +188,8 @@ impl Arguments {
         converted(value, || format!("{name:?}"))
     }
 
-    /// The text or bytes in place of arguments, when the sender encoded them its own way
-    /// (`enc_algo` of its message says how). Such a message has no arguments.
+    /// The text or bytes in place of arguments, if the sender encoded them in its own way (see `enc_algo` of its
+    /// message). Such a message has no arguments.
     pub fn encoded(&self) -> Result<Option<&Value>, ArgumentError> {
         let args = &self.values()?.args;
         Ok((!matches!(args, Value::List(_))).then_some(args))
@@ -225,7 +224,7 @@ impl Arguments {
         Ok((text(args, "[]"), text(kwargs, "{}")))
     }
 
-    /// Lends these as a message's payload; values are written in `serializer`.
+    /// Calls `lend` with these as a message's payload; values are written in `serializer`.
     pub fn with_payload<R>(
         &self,
         serializer: Serializer,
@@ -239,7 +238,7 @@ impl Arguments {
             }));
         }
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
-        // Only bytes can be undecodable, and there are none.
+        // Only bytes can fail to decode, and there are none.
         if let Some(Ok(values)) = self.values.get() {
             if !values.args().is_empty() {
                 codec::encode_value(&values.args, serializer, &mut args)?;
@@ -270,8 +269,7 @@ impl Bytes {
     fn decode(&self) -> Result<Values, DecodeError> {
         let decode = |bytes| codec::decode_value(self.serializer, bytes, &Limits::default());
         let mut values = Values::default();
-        // The decoder of the message has seen that these are a list, or what stands in its place,
-        // and a dictionary.
+        // The message's decoder has verified that these are a list, or encoded bytes in its place, and a dictionary.
         if !self.args.is_empty() {
             values.args = decode(&self.args)?;
         }
@@ -379,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_came() {
+    fn errors_name_the_found_kind() {
         let arguments = args!["x"; n = 1.5];
         let check = |error: ArgumentError, text: &str| assert_eq!(error.to_string(), text);
         check(

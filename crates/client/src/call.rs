@@ -14,27 +14,26 @@ use crate::client::Client;
 use crate::error::{CallError, Disconnected, Failure};
 use crate::shared::{Reply, Waiter};
 
-/// How a procedure is called.
+/// The options of a call.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct CallOptions {
-    /// After which the call fails with [`CallError::TimedOut`]. The router keeps it where it
-    /// announces that it can; else this client does, and cancels the call.
+    /// Time limit, after which the call fails with [`CallError::TimedOut`]. The router enforces it if it announces that
+    /// feature; otherwise this client does, and cancels the call.
     pub timeout: Option<Duration>,
-    /// Whether the callee may learn who calls; the router decides.
+    /// Whether the callee may learn the caller's identity; the router decides.
     pub disclose_me: Option<bool>,
-    /// Take progressive results. Of use with [`Client::start_call`] only.
+    /// Receive progressive results. Use it with [`Client::start_call`] only.
     pub receive_progress: bool,
-    /// More chunks of arguments will follow, with [`Call::send`] and [`Call::finish`].
+    /// Further chunks of arguments follow, by [`Call::send`] and [`Call::finish`].
     pub progress: bool,
-    /// Progressive results that wait to be taken; with one more the call is cancelled.
-    /// Default: 1,024.
+    /// Maximum number of progressive results that wait to be taken; a further one cancels the call. Default: 1,024.
     pub results_max: usize,
-    /// How a call is cancelled whose future or [`Call`] is dropped before its result.
-    /// Default: [`CancelMode::KillNoWait`].
+    /// The mode in which a call is cancelled if its future or [`Call`] is dropped before its result. Default:
+    /// [`CancelMode::KillNoWait`].
     pub on_drop: CancelMode,
-    /// Further attributes that the router passes on: payload passthru mode's, and custom ones
-    /// that begin with an underscore.
+    /// Further attributes that the router forwards: payload passthru mode's, and custom ones that begin with an
+    /// underscore.
     pub passthru: Dict,
 }
 
@@ -52,7 +51,7 @@ impl Default for CallOptions {
     }
 }
 
-/// A call under way. Dropped before its result, it is cancelled.
+/// A pending call. Dropping it before its result cancels the call.
 #[derive(Debug)]
 pub struct Call {
     client: Client,
@@ -61,12 +60,12 @@ pub struct Call {
     session: SessionId,
     request: RequestId,
     results: Results,
-    /// When this client gives up, where the router does not.
+    /// This client's time limit, if the router does not enforce it.
     deadline: Option<Instant>,
     over: bool,
 }
 
-/// Where results come in.
+/// The queue of results.
 #[derive(Debug)]
 enum Results {
     Last(oneshot::Receiver<Result<Reply, Failure>>),
@@ -82,7 +81,7 @@ impl Results {
             let (sender, receiver) = oneshot::channel();
             return (Waiter::Answer(sender), Self::Last(receiver));
         }
-        // One place more: the last result always has room.
+        // One place more, so that the last result always has room.
         let (sender, results) = mpsc::channel(options.results_max.saturating_add(1));
         let overflow = Arc::new(AtomicBool::new(false));
         let waiter = Waiter::Results {
@@ -107,10 +106,10 @@ impl Results {
     }
 }
 
-/// One thing that a call brings.
+/// A reply to a call.
 #[derive(Clone, Debug)]
 pub enum CallReply {
-    /// A progressive result: more will come.
+    /// A progressive result: more follow.
     Progress(Arguments),
     /// The result.
     Result(Arguments),
@@ -148,7 +147,7 @@ impl Client {
         call.result().await
     }
 
-    /// Calls a procedure whose results, or whose arguments, come bit by bit.
+    /// Calls a procedure with progressive results or progressive arguments.
     ///
     /// ```no_run
     /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -178,7 +177,7 @@ impl Client {
             welcome.is_some_and(|welcome| welcome.announces("dealer", "call_timeout"));
         let (timeout_ms, deadline) = match options.timeout {
             Some(timeout) if router_keeps_time => {
-                // 0 would be none.
+                // 0 would mean no limit.
                 let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 (timeout_ms.clamp(1, crosstie_wamp::ID_MAX), None)
             }
@@ -244,7 +243,7 @@ impl Call {
                 }
                 match outcome? {
                     Reply::Result(arguments) => Ok(Some(CallReply::Result(arguments))),
-                    // Only a RESULT answers a CALL; the session has seen to it.
+                    // Only a RESULT answers a CALL, which the session enforces.
                     _ => Ok(None),
                 }
             }
@@ -256,7 +255,7 @@ impl Call {
         }
     }
 
-    /// The result; progressive ones before it are dropped.
+    /// Waits for the final result; progressive ones before it are dropped.
     pub async fn result(mut self) -> Result<Arguments, CallError> {
         loop {
             match self.next().await? {
@@ -278,8 +277,7 @@ impl Call {
         self.send_chunk(arguments.into(), false).await
     }
 
-    /// Asks the router to end the call. How it ends comes as its result: usually with
-    /// [`CallError::Canceled`].
+    /// Requests the cancellation of the call. The outcome arrives as its result, usually [`CallError::Canceled`].
     pub fn cancel(&mut self, mode: CancelMode) {
         self.client.shared().send_now(|active| {
             if active.session.id() == self.session {

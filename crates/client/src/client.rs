@@ -1,4 +1,4 @@
-//! The handle of an application: connect, publish, leave.
+//! The application's handle: connect, publish, leave.
 
 use std::sync::Arc;
 
@@ -15,11 +15,10 @@ use crate::welcome::Welcome;
 
 /// A client of one realm of one router.
 ///
-/// Clones are the same client. It leaves the realm when the last clone, [`Subscription`],
-/// [`Registration`] and [`Call`] of it is dropped, or with [`leave`](Self::leave). When the
-/// connection is lost, everything that waits for an answer fails; the client then reconnects as
-/// its [`Backoff`](crate::Backoff) says, and registers and subscribes anew what was registered
-/// and subscribed. Until then every operation fails at once with the reason.
+/// Clones are the same client. It leaves the realm with [`leave`](Self::leave), or when the last clone,
+/// [`Subscription`], [`Registration`] and [`Call`] of it is dropped. If the connection is lost, all pending requests
+/// fail. The client then reconnects by its [`Backoff`](crate::Backoff), and restores its registrations and
+/// subscriptions. Until then every operation fails at once with the reason.
 ///
 /// [`Subscription`]: crate::Subscription
 /// [`Registration`]: crate::Registration
@@ -41,9 +40,9 @@ impl Drop for Handle {
 }
 
 impl Client {
-    /// Connects to a URL, or as a [`Config`] says, and joins the realm.
+    /// Connects to a URL, or by a [`Config`], and joins the realm.
     ///
-    /// Must be called inside a tokio runtime, which then also runs the connection.
+    /// Call it inside a tokio runtime, which then also runs the connection.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,16 +61,16 @@ impl Client {
         let joined = drive::join_first(&config).await?;
         let active = Active {
             session: joined.session,
-            outgoing: joined.link.outgoing,
+            outgoing: joined.wire.outgoing,
         };
         let shared = Arc::new(Shared::new(config, active, joined.welcome));
-        let connection = Connection::new(joined.link.stream, joined.link.incoming);
+        let connection = Connection::new(joined.wire.stream, joined.wire.incoming);
         tokio::spawn(drive::drive(Arc::clone(&shared), connection));
         let handle = Arc::new(Handle { shared });
         Ok(Self { handle })
     }
 
-    /// Publishes without asking for an answer: the router says nothing when it refuses.
+    /// Publishes without acknowledgement: the router does not report a refusal.
     pub async fn publish(
         &self,
         topic: &str,
@@ -82,8 +81,7 @@ impl Client {
         Ok(())
     }
 
-    /// Publishes with options; with `acknowledge` it waits for the router's answer, and gives
-    /// the publication's id.
+    /// Publishes with options. With `acknowledge` waits for the router's answer and returns the publication's id.
     pub async fn publish_with(
         &self,
         topic: &str,
@@ -117,23 +115,23 @@ impl Client {
         self.ended().await;
     }
 
-    /// Waits until the client has ended: it left, or gave up reconnecting.
+    /// Waits for the end of the client: it has left, or has given up reconnecting.
     pub async fn ended(&self) -> Disconnected {
         let mut states = self.state();
         let ended = states.wait_for(|state| matches!(state, State::Ended(_)));
         match ended.await.as_deref() {
             Ok(State::Ended(cause)) => cause.clone(),
-            // The sender is in what this handle holds.
+            // This handle holds the sender.
             _ => Disconnected::Left,
         }
     }
 
-    /// Where the client stands, now and from now on.
+    /// The client's state, now and in future.
     pub fn state(&self) -> watch::Receiver<State> {
         self.shared().state.subscribe()
     }
 
-    /// What the router said when this client last joined; `None` when it is not joined.
+    /// The router's WELCOME of the current session; `None` without a session.
     pub fn welcome(&self) -> Option<Arc<Welcome>> {
         match &*self.shared().state.borrow() {
             State::Joined(welcome) => Some(Arc::clone(welcome)),

@@ -1,4 +1,4 @@
-//! What a client is told before it connects: where, as whom, and every bound.
+//! The configuration of a client: address, identity, and every bound.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::authenticator::{Anonymous, Authenticator};
 use crate::endpoint::{Endpoint, UrlError};
 use crate::error::ConnectError;
 
-/// How to reach a router and behave towards it.
+/// The address of a router, and the client's behaviour towards it.
 ///
 /// ```
 /// # fn main() -> Result<(), crosstie_client::UrlError> {
@@ -28,79 +28,77 @@ pub struct Config {
     pub endpoint: Endpoint,
     /// Default: `realm1`.
     pub realm: String,
-    /// Offered in this order on a WebSocket; a RawSocket asks for the first. Default: CBOR,
-    /// MessagePack, JSON.
+    /// Offered in this order on a WebSocket; a RawSocket requests the first. Default: CBOR, MessagePack, JSON.
     pub serializers: Vec<Serializer>,
-    /// Ask for the batched WebSocket subprotocols. Default: no.
+    /// Request the batched WebSocket subprotocols. Default: no.
     pub batched: bool,
     /// Default: [`Anonymous`].
     pub authenticator: Arc<dyn Authenticator>,
     pub tls: TlsOptions,
-    /// Connect by this version of IP alone: 4 or 6. Default: by either.
+    /// Use this version of IP only: 4 or 6. Default: either.
     pub ip_version: Option<u8>,
-    /// The `Host` that a WebSocket's request names. Default: the host and port that are connected to.
+    /// The `Host` of a WebSocket's HTTP request. Default: the host and port of the URL.
     pub http_host: Option<String>,
-    /// From the first packet to the WELCOME. Default: 10 s.
+    /// Time limit from the first packet to the WELCOME. Default: 10 s.
     pub connect_timeout: Duration,
-    /// From the GOODBYE to the end of the connection. Default: 5 s.
+    /// Time limit from the GOODBYE to the end of the connection. Default: 5 s.
     pub leave_timeout: Duration,
-    /// How often the router is pinged; one that stays silent for a whole interval after a ping
-    /// is given up. Default: 20 s.
+    /// Interval of pings to the router. If the router stays silent for a whole interval after one, the connection is
+    /// dropped. Default: 20 s.
     pub ping_interval: Option<Duration>,
-    /// What to do when the connection is lost; `None` ends the client. Default: try again.
+    /// Reconnection after a loss; `None` ends the client. Default: reconnect.
     pub reconnect: Option<Backoff>,
-    /// The longest message accepted from the router, in bytes; a RawSocket announces the power
-    /// of two below. Default: 16 MiB.
+    /// Maximum size of a message from the router, in bytes; a RawSocket announces the power of two below. Default: 16
+    /// MiB.
     pub message_bytes_max: usize,
-    /// Bytes waiting to be sent, above which calls, publications and answers wait for room. The
-    /// queue may grow by as much again through what cannot wait (pongs, refusals, cancelled
-    /// calls); then the connection is given up. Default: 16 MiB.
+    /// Maximum number of queued bytes: beyond it calls, publications and answers wait for room. Messages that cannot
+    /// wait (pongs, refusals, cancelled calls) may double that; then the connection is dropped. Default: 16 MiB.
     pub outgoing_bytes_max: usize,
 }
 
-/// Whom a TLS connection trusts.
+/// The certificates that a TLS connection trusts.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// The operating system's certificate authorities. Default: yes.
+    /// Trust the operating system's certificate authorities. Default: yes.
     pub system_roots: bool,
     /// PEM files with further certificate authorities.
     pub ca_files: Vec<PathBuf>,
-    /// Trust anybody: for tests only, since it protects from nothing but the merely curious.
+    /// Trust any certificate: for tests only, since an active attacker can read and change everything.
     pub insecure: bool,
-    /// The name that the router's certificate must have. Default: the host that is connected to.
+    /// The name that the router's certificate must have. Default: the host of the URL.
     pub server_name: Option<String>,
-    /// PEM files with a certificate of the client's own, and its private key. Default: none.
+    /// PEM files with the client's own certificate and its private key. Default: none.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// When to try again.
+/// The delays between attempts to connect.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    /// Before the first attempt. Default: 200 ms.
+    /// The delay before the first attempt. Default: 200 ms.
     pub initial: Duration,
-    /// What each further delay is multiplied with. Default: 1.7.
+    /// The factor of each further delay. Default: 1.7.
     pub factor: f64,
     /// The longest delay. Default: 30 s.
     pub delay_max: Duration,
-    /// The share of each delay that is left to chance, so that the clients of a router that
-    /// went down do not all come back at once. Default: 0.3.
+    /// The random share of each delay, so that the clients of a restarted router do not all reconnect at once. Default:
+    /// 0.3.
     pub jitter: f64,
-    /// Attempts before giving up; `None` goes on for ever, which is the default.
+    /// Maximum number of attempts; `None`, the default, sets no bound.
     pub attempts_max: Option<u32>,
-    /// Whether [`Client::connect`](crate::Client::connect) also tries again, instead of failing
-    /// with the first error. Default: no.
+    /// Whether [`Client::connect`](crate::Client::connect) also retries, instead of failing with the first error.
+    /// Default: no.
     pub from_start: bool,
 }
 
 impl Config {
-    /// The defaults, for that router.
+    /// The defaults, for the router at `url`.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         Ok(Self::of(url.parse()?))
     }
 
-    /// The same for a router that no URL names.
+    /// The same for an endpoint without a URL.
     pub fn of(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -147,9 +145,9 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The delay before an attempt, counted from 0; `chance` is drawn from 0 to 1.
+    /// The delay before an attempt, counted from 0; `chance` is a random number from 0 to 1.
     ///
-    /// `None`: that attempt is one too many.
+    /// `None`: the maximum is exceeded.
     pub fn delay(&self, attempt: u32, chance: f64) -> Option<Duration> {
         if self.attempts_max.is_some_and(|most| attempt >= most) {
             return None;
@@ -162,7 +160,7 @@ impl Backoff {
     }
 }
 
-/// From 0 to 1, for [`Backoff::delay`].
+/// A random number from 0 to 1, for [`Backoff::delay`].
 pub(crate) fn chance() -> f64 {
     let drawn = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(drawn) / f64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! One connection while it has a session: its bytes in, out, and the clocks between them.
+//! One connection during its session: reading, writing and timers.
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::deliver::deliver;
 use crate::dial::Stream;
 use crate::error::Disconnected;
 use crate::incoming::{Incoming, Malformed, Received};
-use crate::pinging::Pinging;
-use crate::restoring::{Restoring, restore};
+use crate::keepalive::Keepalive;
+use crate::restore::{RestoreRetries, restore};
 use crate::session::Violation;
 use crate::shared::{Active, Shared};
 use crate::writer::Writer;
@@ -25,10 +25,10 @@ pub(crate) struct Connection {
     incoming: Incoming,
 }
 
-/// How a session ended.
+/// The end of a session.
 pub(crate) struct Lost {
     pub(crate) cause: Disconnected,
-    /// The last bytes for the router; it may still read them.
+    /// The last bytes for the router, which may still read them.
     farewell: Vec<u8>,
 }
 
@@ -44,11 +44,11 @@ impl Connection {
 
     /// Moves bytes until the session is over.
     pub(crate) async fn run(&mut self, shared: &Arc<Shared>) -> Lost {
-        let mut pinging = Pinging::new(shared.config.ping_interval);
+        let mut keepalive = Keepalive::new(shared.config.ping_interval);
         let mut leave_by = None;
-        let mut restoring = Restoring::default();
-        // The WELCOME may have come with more behind it.
-        let mut handled = self.handle(shared, &mut restoring);
+        let mut retries = RestoreRetries::default();
+        // The read with the WELCOME may have brought more.
+        let mut handled = self.handle(shared, &mut retries);
         loop {
             if let Some(lost) = handled {
                 return lost;
@@ -61,8 +61,8 @@ impl Connection {
                 read = self.reader.read_buf(self.incoming.space()) => match read {
                     Ok(0) => Some(Lost::silently(Disconnected::Closed { reason: None })),
                     Ok(_) => {
-                        pinging.heard();
-                        self.handle(shared, &mut restoring)
+                        keepalive.heard();
+                        self.handle(shared, &mut retries)
                     }
                     Err(error) => Some(Lost::silently(Disconnected::Broken(error.into()))),
                 },
@@ -77,7 +77,7 @@ impl Connection {
                     }
                     None
                 }
-                silent = pinging.tick() => match silent {
+                silent = keepalive.tick() => match silent {
                     Some(silence) => Some(Lost::silently(Disconnected::Silent(silence))),
                     None => {
                         with_active(shared, |active| active.outgoing.ping());
@@ -85,8 +85,8 @@ impl Connection {
                     }
                 },
                 () = at(leave_by) => Some(Lost::silently(Disconnected::Left)),
-                () = at(restoring.due) => {
-                    restoring.due = None;
+                () = at(retries.due) => {
+                    retries.due = None;
                     restore(&mut shared.inner.lock());
                     None
                 }
@@ -94,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// Takes what waits to be sent, once what was taken before is sent.
+    /// Takes queued bytes once the previous ones are sent.
     fn take_outgoing(&mut self, shared: &Shared) -> Option<Lost> {
         let mut inner = shared.inner.lock();
         let active = inner.active.as_mut()?;
@@ -110,11 +110,11 @@ impl Connection {
         None
     }
 
-    /// Handles everything that has come.
-    fn handle(&mut self, shared: &Arc<Shared>, restoring: &mut Restoring) -> Option<Lost> {
+    /// Handles all received messages.
+    fn handle(&mut self, shared: &Arc<Shared>, retries: &mut RestoreRetries) -> Option<Lost> {
         let mut inner = shared.inner.lock();
         let handled = self.incoming.next(|received| match received {
-            Received::Message(message) => Ok(deliver(&mut inner, shared, message, restoring)?),
+            Received::Message(message) => Ok(deliver(&mut inner, shared, message, retries)?),
             Received::Ping(payload) => {
                 if let Some(active) = &mut inner.active {
                     active.outgoing.pong(payload);
@@ -149,7 +149,7 @@ impl Connection {
         Some(Lost { cause, farewell })
     }
 
-    /// Ends the stream, giving what is still to be said a bounded time.
+    /// Ends the stream within `time`, including the farewell.
     pub(crate) async fn close(&mut self, lost: &Lost, time: Duration) {
         if let Disconnected::Broken(_) | Disconnected::Silent(_) | Disconnected::Stalled(_) =
             lost.cause
@@ -158,13 +158,13 @@ impl Connection {
         }
         let closing = async {
             self.writer.finish(&lost.farewell).await?;
-            // A router that is left unread might lose our last bytes to a reset.
+            // If received bytes stay unread, a reset might destroy our last bytes on the way.
             while self.reader.read_buf(self.incoming.space()).await? > 0 {
                 self.incoming.discard();
             }
             Ok::<(), io::Error>(())
         };
-        // There is nothing to be done about a stream that does not even end well.
+        // A stream that fails to close is dropped all the same.
         let _ = tokio::time::timeout(time, closing).await;
     }
 }
@@ -200,10 +200,10 @@ impl From<Violation> for Broken {
     }
 }
 
-/// Tells the router what it did wrong.
+/// Sends an ABORT with the router's fault.
 fn abort(active: &mut Active, close_code: u16, reason: &str) {
     let text = reason.chars().take(512).collect::<String>();
-    // An ABORT fits into every message.
+    // An ABORT fits into every size limit.
     let _ = active.outgoing.push(&Message::Abort {
         details: vec![("message".to_owned(), text.as_str().into())],
         reason: "wamp.error.protocol_violation".into(),
@@ -214,7 +214,7 @@ fn abort(active: &mut Active, close_code: u16, reason: &str) {
 fn say_goodbye(shared: &Shared) {
     with_active(shared, |active| {
         let out = &mut active.outgoing;
-        // A GOODBYE fits into every message.
+        // A GOODBYE fits into every size limit.
         let _ = active.session.goodbye("wamp.close.close_realm", out);
     });
 }

@@ -1,18 +1,18 @@
-//! Between an application's types and [`Value`].
+//! Conversions between an application's types and [`Value`].
 
 use crosstie_wamp::{Dict, Value};
 
-/// What can be an argument.
+/// Types of arguments to send.
 pub trait IntoValue {
     fn into_value(self) -> Value;
 }
 
-/// What an argument can be read as.
+/// Types as which an argument can be read.
 pub trait FromValue: Sized {
-    /// What to say that was expected.
+    /// The expectation in error messages.
     const EXPECTED: &'static str;
 
-    /// `None` when the value is of another kind, or out of range.
+    /// `None` if the value is of another kind, or out of range.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -34,7 +34,7 @@ macro_rules! integers {
     ($($kind:ty)*) => {$(
         impl IntoValue for $kind {
             fn into_value(self) -> Value {
-                // Every one of these fits: `usize` has no more than 64 bits.
+                // Each of them fits: `usize` has at most 64 bits.
                 Value::Integer(self as i128)
             }
         }
@@ -113,7 +113,7 @@ impl FromValue for String {
     }
 }
 
-/// Bytes are not a list of numbers: they travel as binary.
+/// Bytes that travel as binary, not as a list of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binary(pub Vec<u8>);
 
@@ -211,7 +211,7 @@ mod json {
     }
 
     impl FromValue for Json {
-        const EXPECTED: &'static str = "what JSON can hold";
+        const EXPECTED: &'static str = "values that JSON can hold";
 
         fn from_value(value: &Value) -> Option<Self> {
             Some(match value {

@@ -1,4 +1,4 @@
-//! What the router's messages mean, carried to whom they are for.
+//! Dispatches the router's messages to their waiters and handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::error::{ApplicationError, Disconnected, Failure};
 use crate::invocation::{
     Delivery, Interrupt, Interrupts, Invocation, Peer, Progress, Responder, Running, Unanswered,
 };
-use crate::restoring::Restoring;
+use crate::restore::RestoreRetries;
 use crate::session::{Answer, Effect, ListenerKey, Violation};
 use crate::shared::{Active, Inner, ListenerKind, Listeners, Reply, Shared, Waiter};
 use crate::subscription::Event;
@@ -25,7 +25,7 @@ pub(crate) fn deliver(
     inner: &mut Inner,
     shared: &Arc<Shared>,
     message: Message<'_>,
-    restoring: &mut Restoring,
+    retries: &mut RestoreRetries,
 ) -> Result<Option<Disconnected>, Violation> {
     let Inner {
         active, listeners, ..
@@ -41,7 +41,7 @@ pub(crate) fn deliver(
         Effect::Left { asked: true, .. } => return Ok(Some(Disconnected::Left)),
         Effect::Left { error, .. } => return Ok(Some(Disconnected::Goodbye(error))),
         Effect::Answered { waiter, answer } => {
-            settle(waiter, answer, listeners, shared, restoring);
+            settle(waiter, answer, listeners, shared, retries);
         }
         Effect::Progress {
             request,
@@ -50,7 +50,7 @@ pub(crate) fn deliver(
         } => {
             if !progress(waiter, &payload) {
                 let out = &mut active.outgoing;
-                // A CANCEL fits into every message.
+                // A CANCEL fits into every size limit.
                 let _ = active.session.cancel(request, Default::default(), out);
             }
         }
@@ -103,7 +103,7 @@ pub(crate) fn deliver(
     Ok(None)
 }
 
-/// Gives a chunk of a progressive invocation to its handler; whether that takes it, or wants no more.
+/// Passes a chunk of a progressive invocation to its handler; returns whether the handler takes it, or wants no more.
 fn pass_chunk(running: &mut Running, last: bool, payload: &Payload<'_>) -> bool {
     let chunks = match last {
         true => running.chunks.take(),
@@ -118,7 +118,7 @@ fn settle(
     answer: Answer<'_>,
     listeners: &mut Listeners,
     shared: &Shared,
-    restoring: &mut Restoring,
+    retries: &mut RestoreRetries,
 ) {
     let outcome = match answer {
         Answer::Result(payload) => Ok(Reply::Result(Arguments::from_payload(&payload))),
@@ -133,27 +133,27 @@ fn settle(
         && let Some(listener) = listeners.get_mut(key)
     {
         listener.asked = false;
-        restoring.refused(&shared.config);
+        retries.refused(&shared.config);
     }
     waiter.settle(outcome);
 }
 
-/// Hands over a progressive result; `false` when the call is to be cancelled.
+/// Passes on a progressive result; `false` if the call has to be cancelled.
 fn progress(waiter: &mut Waiter, payload: &Payload<'_>) -> bool {
     let Waiter::Results { results, overflow } = waiter else {
-        // Nobody asked for progressive results.
+        // The caller did not request progressive results.
         return true;
     };
     if overflow.load(Ordering::Relaxed) {
         return true;
     }
-    // The last place is the last result's.
+    // The last place is reserved for the last result.
     if results.capacity() <= 1 {
         overflow.store(true, Ordering::Relaxed);
         return false;
     }
     let arguments = Arguments::from_payload(payload);
-    // When the receiver is gone the call is being cancelled already.
+    // If the receiver is gone, the call is being cancelled already.
     let _ = results.try_send(Ok(Reply::Progress(arguments)));
     true
 }
@@ -183,7 +183,7 @@ fn deliver_event(listeners: &Listeners, key: ListenerKey, event: &Event) {
     }
 }
 
-/// Queues an invocation for its handler; `None` when there is no room for it, or no handler.
+/// Queues an invocation for its handler; `None` without room or handler.
 fn invoke(
     listeners: &Listeners,
     key: ListenerKey,
@@ -200,8 +200,8 @@ fn invoke(
     else {
         return None;
     };
-    // Reserved first: a delivery that finds no room would have to be dropped under the lock,
-    // and its drop answers the invocation.
+    // Reserved first: a delivery without room would have to be dropped under the lock, and its drop answers the
+    // invocation.
     let place = queue.try_reserve().ok()?;
     let (interrupt, receiver) = watch::channel(None);
     let (chunks, chunks_receiver) = match details.progress {
@@ -252,7 +252,7 @@ fn peer(disclosed: &Disclosed<'_>) -> Peer {
 fn refuse(active: &mut Active, request: RequestId) {
     let out = &mut active.outgoing;
     let uri = "wamp.error.unavailable";
-    // An ERROR without arguments fits into every message.
+    // An ERROR without arguments fits into every size limit.
     let _ = active
         .session
         .yield_error(request, uri, Payload::EMPTY, out);

@@ -1,4 +1,4 @@
-//! A stream of bytes to the router: TCP or a Unix socket, with TLS around it or not.
+//! A stream of bytes to the router: TCP or a Unix socket, with or without TLS.
 
 use std::io;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::endpoint::Address;
 use crate::error::ConnectError;
 use crate::trust::{Trust, explained};
 
-/// What a connection's bytes pass through.
+/// The stream of a connection.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Opens a connection, as far as TLS; the handshake of the transport is still to come.
+/// Opens a connection, including TLS; the transport's handshake follows.
 pub(crate) async fn dial(config: &Config) -> Result<Box<dyn Stream>, ConnectError> {
     let failed = |source| ConnectError::Dial {
         endpoint: config.endpoint.to_string(),
@@ -33,7 +33,7 @@ pub(crate) async fn dial(config: &Config) -> Result<Box<dyn Stream>, ConnectErro
         Address::Tcp { host, port, tls } => {
             let stream = connect(host, *port, config.ip_version).await;
             let stream = stream.map_err(failed)?;
-            // A message leaves when it is written; whole batches are written at once.
+            // Messages are sent as soon as they are written; whole batches are written at once.
             stream.set_nodelay(true).map_err(failed)?;
             if !tls {
                 return Ok(Box::new(stream));
@@ -48,7 +48,7 @@ pub(crate) async fn dial(config: &Config) -> Result<Box<dyn Stream>, ConnectErro
     }
 }
 
-/// The first of a host's addresses where somebody listens.
+/// The first of a host's addresses that accepts a connection.
 async fn connect(host: &str, port: u16, ip_version: Option<u8>) -> io::Result<TcpStream> {
     let Some(version) = ip_version else {
         return TcpStream::connect((host, port)).await;
@@ -77,14 +77,14 @@ async fn secure(
         .map_err(explained)
 }
 
-/// What a TLS connection to a router is made with, for who has sockets of its own.
+/// The TLS configuration of a connection to a router, for users with sockets of their own.
 pub fn tls_config(options: &TlsOptions) -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(invalid)?;
     let trust = if options.insecure {
-        Trust::anybody(provider)
+        Trust::any(provider)
     } else {
         let (roots, named) = roots(options)?;
         Trust::new(roots, named, provider)?
@@ -112,13 +112,12 @@ fn invalid(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
 }
 
-/// Whose signature makes a router's certificate trusted; and those of them that the options name.
+/// The trusted authorities, and separately the certificates that the options name.
 fn roots(options: &TlsOptions) -> io::Result<(RootCertStore, Vec<CertificateDer<'static>>)> {
     let mut roots = RootCertStore::empty();
     let mut named = Vec::new();
     if options.system_roots {
-        // Single certificates of the system that cannot be read are the system's business; when
-        // none can, the error below says so.
+        // Single unreadable certificates of the system are ignored; if all are, the error below says so.
         let loaded = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(loaded.certs);
     }

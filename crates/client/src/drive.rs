@@ -1,4 +1,4 @@
-//! The task that moves a client's bytes, and its sessions one after the other.
+//! The task that moves a client's bytes, through its successive sessions.
 //!
 //! ```text
 //!            ┌──────────────── run ───────────────┐
@@ -15,10 +15,10 @@ use crate::config::{Backoff, Config, chance};
 use crate::connection::Connection;
 use crate::error::{ConnectError, Disconnected, Failure};
 use crate::join::{Joined, join};
-use crate::restoring::restore;
+use crate::restore::restore;
 use crate::shared::{Active, Shared, State};
 
-/// The first session; only with [`Backoff::from_start`] is it tried more than once.
+/// The first session; retried only with [`Backoff::from_start`].
 pub(crate) async fn join_first(config: &Config) -> Result<Joined, ConnectError> {
     let backoff = config.reconnect.as_ref();
     let Some(backoff) = backoff.filter(|backoff| backoff.from_start) else {
@@ -61,7 +61,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, mut connection: Connection) {
     }
 }
 
-/// Tells everybody who waits that there is no session any more.
+/// Fails all pending requests: the session is over.
 fn end_session(shared: &Shared, cause: &Disconnected) {
     let active = {
         let mut inner = shared.inner.lock();
@@ -79,7 +79,7 @@ fn end_session(shared: &Shared, cause: &Disconnected) {
     }
 }
 
-/// Tells everybody that there will be no session any more.
+/// Ends the client for all its handles: no session follows.
 fn end(shared: &Shared, cause: Disconnected) {
     let listeners = {
         let mut inner = shared.inner.lock();
@@ -91,7 +91,7 @@ fn end(shared: &Shared, cause: Disconnected) {
     shared.state.send_replace(State::Ended(cause));
 }
 
-/// Joins again and asks for all listeners, or says why not.
+/// Joins again and restores all listeners, or returns the reason for the failure.
 async fn rejoin(
     shared: &Shared,
     backoff: &Backoff,
@@ -123,21 +123,21 @@ async fn rejoin(
         };
         match joined {
             Ok(Joined {
-                link,
+                wire,
                 session,
                 welcome,
             }) => {
                 let mut inner = shared.inner.lock();
                 inner.active = Some(Active {
                     session,
-                    outgoing: link.outgoing,
+                    outgoing: wire.outgoing,
                 });
                 restore(&mut inner);
                 drop(inner);
                 shared.state.send_replace(State::Joined(Arc::new(welcome)));
-                // A `leave` in between was heard by nobody.
+                // A `leave` in between has had no listener.
                 shared.wake.notify_one();
-                return Ok(Connection::new(link.stream, link.incoming));
+                return Ok(Connection::new(wire.stream, wire.incoming));
             }
             Err(error) => last = Some(error),
         }

@@ -1,4 +1,4 @@
-//! Where a router is and how it is spoken to, from one URL.
+//! A router's address and transport, from one URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,17 +15,16 @@ use thiserror::Error;
 /// | `rs://host:port`, `rss://…` | RawSocket over TCP, over TLS |
 /// | `ws+unix:///run/node.sock`, `ws+unix:///run/node.sock:/path` | WebSocket over a Unix socket |
 /// | `rs+unix:///run/node.sock`, `rs+unix:node.sock` | RawSocket over a Unix socket |
-/// | `ws://unix:/run/node.sock`, `rs://unix:/run/node.sock` | the same, as Autobahn writes it |
+/// | `ws://unix:/run/node.sock`, `rs://unix:/run/node.sock` | the same, in Autobahn's form |
 ///
-/// Without a port, WebSocket takes HTTP's (80, 443), and RawSocket the node's 8080, or 443
-/// with TLS.
+/// The default ports are HTTP's for WebSocket (80, 443), and for RawSocket the node's 8080, or 443 with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub address: Address,
     pub transport: Transport,
 }
 
-/// What to open a socket to.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     Tcp {
@@ -37,17 +36,17 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// What is spoken on the socket.
+/// The protocol on the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     RawSocket,
     WebSocket {
-        /// The HTTP request's target: the path, with the query if there is one.
+        /// The target of the HTTP request: the path, with the query if there is one.
         target: String,
     },
 }
 
-/// A URL that names no router.
+/// The error of a URL that is not a router's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("URL {url:?}: {reason}")]
 pub struct UrlError {
@@ -108,7 +107,7 @@ fn parse(url: &str) -> Result<Endpoint, &'static str> {
         (None, true, false) => 80,
         (None, false, false) => 8080,
     };
-    // `Uri` loses a port that does not fit, and so does not say that one was there.
+    // `Uri` drops a port that is out of range, as if there were none.
     if authority.port().is_none() && authority.as_str().len() > authority.host().len() {
         return Err("expected a port from 1 to 65535");
     }
@@ -136,7 +135,7 @@ fn unix(transport: &str, path: &str) -> Result<Endpoint, &'static str> {
     let (path, transport) = match transport {
         "rs" => (path, Transport::RawSocket),
         "ws" => {
-            // A colon ends the socket's path where an HTTP target follows it.
+            // A colon ends the socket's path if an HTTP target follows.
             let (path, target) = match path.split_once(":/") {
                 Some((path, target)) => (path, format!("/{target}")),
                 None => (path, "/".to_owned()),
@@ -155,7 +154,7 @@ fn unix(transport: &str, path: &str) -> Result<Endpoint, &'static str> {
 }
 
 impl Endpoint {
-    /// What an HTTP request calls this host.
+    /// The host in an HTTP request.
     pub fn http_host(&self) -> String {
         match &self.address {
             Address::Tcp { host, port, tls } => {

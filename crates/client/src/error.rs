@@ -1,4 +1,4 @@
-//! What can go wrong, one enum for each operation; every variant says who erred.
+//! The errors, one enum per operation; each variant names the party that erred.
 
 use std::io;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::endpoint::UrlError;
 
 /// An ERROR message: an error URI with arguments.
 ///
-/// A handler returns one to its caller, and a caller gets one from the callee, or from the
-/// router when no callee could be asked.
+/// A handler returns one to its caller. A caller gets one from the callee, or from the router if no callee could be
+/// called.
 #[derive(Clone, Debug, Error)]
 #[error("{uri}{}", Shown(arguments))]
 pub struct ApplicationError {
@@ -23,7 +23,7 @@ pub struct ApplicationError {
 }
 
 impl ApplicationError {
-    /// An error of that URI, for instance `com.example.error.too_young`.
+    /// An error with that URI, for instance `com.example.error.too_young`.
     pub fn new(uri: impl Into<String>, arguments: impl Into<Arguments>) -> Self {
         Self {
             uri: uri.into(),
@@ -47,29 +47,29 @@ impl std::fmt::Display for Shown<'_> {
     }
 }
 
-/// Why a message cannot be sent: the application asked for too much.
+/// The reason why a message cannot be sent: the application exceeded a limit.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsendable {
-    #[error("message of {length} bytes, where the router accepts at most {length_max}")]
+    #[error("message of {length} bytes, but the router accepts at most {length_max}")]
     TooLong { length: usize, length_max: usize },
     #[error("arguments that the session's serializer cannot hold: {0}")]
     Arguments(#[from] TranscodeError),
 }
 
-/// Why a client did not get to join a realm.
+/// The reason why a client did not join a realm.
 #[non_exhaustive]
 #[derive(Debug, Error)]
 pub enum ConnectError {
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// Nobody listens there, or the way there is broken.
+    /// Nothing listens at the address, or it cannot be reached.
     #[error("cannot reach {endpoint}: {source}")]
     Dial { endpoint: String, source: io::Error },
-    /// The router's certificate is not trusted, or the files of those to trust are wrong.
+    /// The router's certificate is not trusted, or a CA file is malformed.
     #[error("no TLS with {endpoint}: {source}")]
     Tls { endpoint: String, source: io::Error },
-    /// The server there does not speak that transport, or not with this serializer.
+    /// The server does not support that transport, or not with this serializer.
     #[error("no handshake with {endpoint}: {reason}")]
     Handshake { endpoint: String, reason: String },
     /// The router refused the session.
@@ -90,7 +90,7 @@ pub enum ConnectError {
     TimedOut { endpoint: String, after: Duration },
 }
 
-/// Why there is no session any more.
+/// The reason why there is no session any more.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum Disconnected {
@@ -108,9 +108,9 @@ pub enum Disconnected {
     Protocol(String),
     #[error("the router was silent for {0:?} after a ping")]
     Silent(Duration),
-    #[error("the router takes no more bytes: {0} are waiting for it")]
+    #[error("the router reads too slowly: {0} bytes are queued")]
     Stalled(usize),
-    /// The last of the attempts that the configuration allows has failed.
+    /// The last attempt that the configuration allows has failed.
     #[error("reconnecting failed {attempts} times: {last}")]
     GivenUp {
         attempts: u32,
@@ -118,7 +118,7 @@ pub enum Disconnected {
     },
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum CallError {
@@ -133,7 +133,7 @@ pub enum CallError {
     /// More arguments were sent to a call that was answered already.
     #[error("the call was answered already")]
     Answered,
-    /// Progressive results came faster than they were taken; the call was cancelled.
+    /// Progressive results arrived faster than they were taken; the call was cancelled.
     #[error("more than {results_max} progressive results were waiting")]
     Overflow { results_max: usize },
     #[error(transparent)]
@@ -142,7 +142,7 @@ pub enum CallError {
     Disconnected(Disconnected),
 }
 
-/// Why a procedure was not registered or unregistered.
+/// The reason why a procedure was not registered or unregistered.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum RegisterError {
@@ -154,7 +154,7 @@ pub enum RegisterError {
     Disconnected(Disconnected),
 }
 
-/// Why a topic was not subscribed or unsubscribed.
+/// The reason why a topic was not subscribed or unsubscribed.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum SubscribeError {
@@ -166,7 +166,7 @@ pub enum SubscribeError {
     Disconnected(Disconnected),
 }
 
-/// Why nothing was published, or not to the router's knowledge.
+/// The reason why a publication failed, or was not acknowledged.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum PublishError {
@@ -178,12 +178,12 @@ pub enum PublishError {
     Disconnected(Disconnected),
 }
 
-/// Why a progressive result was not sent.
+/// The reason why a progressive result was not sent.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum ProgressError {
-    /// The caller did not ask for progressive results; only a final one may be sent.
-    #[error("the caller does not take progressive results")]
+    /// The caller did not request progressive results; only a final one may be sent.
+    #[error("the caller does not accept progressive results")]
     NotWanted,
     /// The invocation was answered, or its session has ended.
     #[error("the invocation is over")]
@@ -194,8 +194,7 @@ pub enum ProgressError {
     Disconnected(Disconnected),
 }
 
-/// What a request that the router answers once can end with; the operations' own enums say
-/// more.
+/// The failure of a request that the router answers once; the operations' own enums are more specific.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     Refused(ApplicationError),

@@ -1,4 +1,4 @@
-//! From a stream of bytes to a stream of messages: the transports' opening handshakes.
+//! The opening handshakes of the transports: from a stream of bytes to a stream of messages.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use crate::dial::Stream;
 use crate::endpoint::Transport;
 use crate::error::{ConnectError, Disconnected};
 use crate::incoming::Incoming;
-use crate::outgoing::{Format, Outgoing, Wire};
+use crate::outgoing::{Format, Outgoing, WireFormat};
 
 /// A connection on which both sides can send messages.
-pub(crate) struct Link {
+pub(crate) struct Wire {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
 }
 
-/// Agrees with the router on serializer and sizes.
+/// Negotiates serializer and sizes with the router.
 pub(crate) async fn shake_hands(
     mut stream: Box<dyn Stream>,
     config: &Config,
-) -> Result<Link, ConnectError> {
+) -> Result<Wire, ConnectError> {
     let shaken = match &config.endpoint.transport {
         Transport::RawSocket => rawsocket(&mut *stream, config).await,
         Transport::WebSocket { target } => websocket(&mut *stream, target, config).await,
@@ -42,7 +42,7 @@ pub(crate) async fn shake_hands(
             reason,
         },
     })?;
-    Ok(Link {
+    Ok(Wire {
         stream,
         incoming: Incoming::new(&format, receive_length_max, received),
         outgoing: Outgoing::new(format),
@@ -52,7 +52,7 @@ pub(crate) async fn shake_hands(
 struct Shaken {
     format: Format,
     receive_length_max: usize,
-    /// What came behind the handshake.
+    /// Bytes behind the handshake.
     received: Vec<u8>,
 }
 
@@ -139,7 +139,7 @@ async fn websocket(
         return Ok(Shaken {
             format: Format {
                 serializer,
-                wire: Wire::WebSocket { batched },
+                wire: WireFormat::WebSocket { batched },
                 length_max: usize::MAX,
             },
             receive_length_max: config.message_bytes_max,

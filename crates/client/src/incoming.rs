@@ -1,4 +1,4 @@
-//! Messages out of what a connection brings.
+//! Decodes a connection's bytes into messages.
 
 use std::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use crosstie_wamp::framing::websocket::{self, Role};
 use crosstie_wamp::framing::{FramingError, Item, Step, batched, rawsocket};
 use crosstie_wamp::{Message, Serializer};
 
-use crate::outgoing::{Format, Wire};
+use crate::outgoing::{Format, WireFormat};
 
-/// Bytes received and not yet understood, with the decoder of their framing.
+/// Received bytes that are not decoded yet, with the decoder of their framing.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     buffer: Vec<u8>,
     decoder: Decoder,
     serializer: Serializer,
     batched: bool,
-    /// Messages of a batch that is not done with.
+    /// Remaining messages of a batch.
     batch: VecDeque<Vec<u8>>,
 }
 
@@ -26,7 +26,7 @@ enum Decoder {
     WebSocket(websocket::Decoder),
 }
 
-/// What the router sent.
+/// An input from the router.
 #[derive(Debug)]
 pub(crate) enum Received<'a> {
     Message(Message<'a>),
@@ -38,23 +38,23 @@ pub(crate) enum Received<'a> {
 /// Bytes that break the protocol.
 #[derive(Debug)]
 pub(crate) struct Malformed {
-    /// What to close a WebSocket with.
+    /// The close code for a WebSocket.
     pub(crate) close_code: u16,
     pub(crate) reason: String,
 }
 
-/// How much is read at once, and what an idle connection keeps at most.
+/// Bytes of one read, and the maximum that an idle connection keeps.
 const READ_BYTES: usize = 16 << 10;
 
 impl Incoming {
-    /// `received` came in one read with the handshake's end.
+    /// `received`: the bytes that arrived in one read with the handshake's end.
     pub(crate) fn new(format: &Format, message_bytes_max: usize, received: Vec<u8>) -> Self {
         let (decoder, batched) = match format.wire {
-            Wire::RawSocket => {
+            WireFormat::RawSocket => {
                 let decoder = rawsocket::Decoder::new(message_bytes_max);
                 (Decoder::RawSocket(decoder), false)
             }
-            Wire::WebSocket { batched } => {
+            WireFormat::WebSocket { batched } => {
                 let expect = match format.serializer.is_binary() {
                     true => websocket::MessageKind::Binary,
                     false => websocket::MessageKind::Text,
@@ -62,7 +62,7 @@ impl Incoming {
                 let config = websocket::DecoderConfig {
                     message_bytes_max,
                     frame_bytes_max: message_bytes_max,
-                    // The JSON decoder sees to it.
+                    // The JSON decoder validates it.
                     validate_text: false,
                     expect: Some(expect),
                     ..websocket::DecoderConfig::default()
@@ -80,20 +80,20 @@ impl Incoming {
         }
     }
 
-    /// Where to append what is read next.
+    /// The buffer for the next read.
     pub(crate) fn space(&mut self) -> &mut Vec<u8> {
         self.buffer.reserve(READ_BYTES);
         &mut self.buffer
     }
 
-    /// Forgets what has come.
+    /// Drops all received bytes.
     pub(crate) fn discard(&mut self) {
         self.buffer.clear();
     }
 
-    /// Hands over what is there whole, in order, until `handle` finds what it looks for.
+    /// Passes complete messages to `handle` in order, until that returns a value.
     ///
-    /// What comes behind that stays for the next time.
+    /// The rest stays for the next call.
     pub(crate) fn next<T, E: From<Malformed>>(
         &mut self,
         mut handle: impl FnMut(Received<'_>) -> Result<Option<T>, E>,

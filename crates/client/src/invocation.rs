@@ -1,4 +1,4 @@
-//! What a procedure's handler is given, and how its answer finds the way back.
+//! A procedure's handler: its input, and the way of its answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::shared::Shared;
 /// One call of a registered procedure.
 #[derive(Debug)]
 pub struct Invocation {
-    /// What the procedure was called with; of a progressive call, its first chunk.
+    /// The arguments of the call; of a progressive call, its first chunk.
     pub arguments: Arguments,
     pub(crate) procedure: Arc<str>,
     pub(crate) caller: Option<Peer>,
@@ -25,7 +25,7 @@ pub struct Invocation {
     pub(crate) interrupts: Interrupts,
 }
 
-/// Somebody else in the realm, as far as the router discloses.
+/// Another session of the realm, as far as the router discloses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub session: SessionId,
@@ -40,13 +40,13 @@ pub struct Progress {
     pub(crate) responder: Responder,
 }
 
-/// Tells that the call was cancelled; see [`Invocation::interrupts`].
+/// Signals that the call was cancelled; see [`Invocation::interrupts`].
 #[derive(Clone, Debug)]
 pub struct Interrupts {
     pub(crate) receiver: watch::Receiver<Option<Interrupt>>,
 }
 
-/// Why a call's answer is not wanted any more.
+/// The reason why a call's answer is not wanted any more.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupt {
@@ -56,7 +56,7 @@ pub struct Interrupt {
 }
 
 impl Invocation {
-    /// The URI that was called; it differs from the registered one where that is a pattern.
+    /// The URI that was called; differs from the registered one if that is a pattern.
     pub fn procedure(&self) -> &str {
         &self.procedure
     }
@@ -66,17 +66,17 @@ impl Invocation {
         self.caller.as_ref()
     }
 
-    /// How far the router says that the call is to be trusted; 0 is the lowest.
+    /// The trust level that the router assigns to the call; 0 is the lowest.
     pub fn trustlevel(&self) -> Option<u64> {
         self.trustlevel
     }
 
-    /// The caller's timeout, when the registration asked to keep it itself.
+    /// The caller's timeout, if the registration leaves it to the handler.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// Whether the caller takes progressive results.
+    /// Whether the caller accepts progressive results.
     pub fn is_progress_wanted(&self) -> bool {
         self.progress.wanted
     }
@@ -86,24 +86,23 @@ impl Invocation {
         self.progress.send(arguments).await
     }
 
-    /// To send progressive results from somewhere else.
+    /// A handle to send progressive results from another task.
     pub fn progress_sender(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// The caller's next chunk; `None` when the last has come, or the call was cancelled.
+    /// The caller's next chunk; `None` after the last one, or if the call was cancelled.
     pub async fn next_chunk(&mut self) -> Option<Arguments> {
         self.chunks.as_mut()?.recv().await
     }
 
-    /// To learn from somewhere else that the call was cancelled.
+    /// A handle to observe cancellation from another task.
     pub fn interrupts(&self) -> Interrupts {
         self.interrupts.clone()
     }
 
-    /// Waits until the call is cancelled. Of use only with
-    /// [`OnInterrupt::Tell`](crate::OnInterrupt::Tell): otherwise the handler's future is dropped
-    /// before it could notice.
+    /// Waits until the call is cancelled. Useful only with [`OnInterrupt::Notify`](crate::OnInterrupt::Notify):
+    /// otherwise the handler's future is dropped first.
     pub async fn interrupted(&mut self) -> Interrupt {
         self.interrupts.interrupted().await
     }
@@ -124,7 +123,7 @@ impl Progress {
             Ok(false) => Err(ProgressError::Over),
             Err(Failure::Unsendable(error)) => Err(ProgressError::Unsendable(error)),
             Err(Failure::Disconnected(error)) => Err(ProgressError::Disconnected(error)),
-            // Nothing answers a YIELD.
+            // A YIELD has no answer.
             Err(Failure::Refused(_)) => Err(ProgressError::Over),
         }
     }
@@ -133,7 +132,7 @@ impl Progress {
 impl Interrupts {
     /// Waits until the call is cancelled.
     pub async fn interrupted(&mut self) -> Interrupt {
-        // The sender goes with the session: then nobody can be answered any more.
+        // The sender ends with the session: then no answer can be sent any more.
         match self.receiver.wait_for(Option::is_some).await {
             Ok(interrupt) => interrupt.clone().unwrap_or_else(Interrupt::lost),
             Err(_) => Interrupt::lost(),
@@ -176,15 +175,15 @@ pub(crate) struct Delivery {
     pub(crate) unanswered: Unanswered,
 }
 
-/// What the session keeps of an invocation.
+/// The session's state of an invocation.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) interrupt: watch::Sender<Option<Interrupt>>,
-    /// `None` once the last chunk has come.
+    /// `None` after the last chunk.
     pub(crate) chunks: Option<mpsc::Sender<Arguments>>,
 }
 
-/// Where an invocation's answers go: to the session that it came from, or nowhere.
+/// The way of an invocation's answers: to its own session, or nowhere.
 #[derive(Clone)]
 pub(crate) struct Responder {
     pub(crate) shared: Arc<Shared>,
@@ -229,8 +228,8 @@ impl Responder {
     }
 }
 
-/// The obligation to answer an invocation. Dropped, because the handler panicked or its task was
-/// ended, it answers with an error: no caller waits for ever.
+/// The obligation to answer an invocation. If it is dropped, because the handler panicked or its task was ended, it
+/// answers with an error: no caller waits forever.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     responder: Responder,
@@ -245,7 +244,7 @@ impl Unanswered {
         }
     }
 
-    /// Answers for good.
+    /// Sends the final answer.
     pub(crate) async fn answer(mut self, outcome: Result<Arguments, ApplicationError>) {
         let sent = match outcome {
             Ok(arguments) => {
@@ -260,7 +259,7 @@ impl Unanswered {
                 Unsendable::Arguments(_) => "wamp.error.invalid_payload",
             };
             let error = ApplicationError::new(uri, crate::args![error.to_string()]);
-            // Without a session there is nobody left to tell.
+            // Without a session there is no receiver left.
             let _ = self.responder.refuse(&error).await;
         }
         self.answered = true;

@@ -1,4 +1,4 @@
-//! From a URL to a joined session.
+//! Joining: from a URL to a session.
 
 use crosstie_wamp::{Dict, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,7 +7,7 @@ use crate::authenticator::{AuthenticateError, Challenge};
 use crate::config::Config;
 use crate::dial::dial;
 use crate::error::{ConnectError, Disconnected};
-use crate::handshake::{Link, shake_hands};
+use crate::handshake::{Wire, shake_hands};
 use crate::incoming::{Malformed, Received};
 use crate::session::{Effect, Violation};
 use crate::shared::ClientSession;
@@ -15,17 +15,17 @@ use crate::welcome::Welcome;
 
 /// A connection with a session on it.
 pub(crate) struct Joined {
-    pub(crate) link: Link,
+    pub(crate) wire: Wire,
     pub(crate) session: ClientSession,
     pub(crate) welcome: Welcome,
 }
 
-/// Dials, shakes hands and joins, within the configured time.
+/// Dials, negotiates and joins, within the configured time.
 pub(crate) async fn join(config: &Config) -> Result<Joined, ConnectError> {
     let joining = async {
         let stream = dial(config).await?;
-        let link = shake_hands(stream, config).await?;
-        open(link, config).await
+        let wire = shake_hands(stream, config).await?;
+        open(wire, config).await
     };
     match tokio::time::timeout(config.connect_timeout, joining).await {
         Ok(joined) => joined,
@@ -36,14 +36,14 @@ pub(crate) async fn join(config: &Config) -> Result<Joined, ConnectError> {
     }
 }
 
-/// What a message means while there is no session yet.
+/// The meaning of a message before the session exists.
 enum Step {
     Joined(Welcome),
     Challenged { method: String, extra: Dict },
     Failed(ConnectError),
 }
 
-async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
+async fn open(mut wire: Wire, config: &Config) -> Result<Joined, ConnectError> {
     let lost = |cause| ConnectError::Lost {
         endpoint: config.endpoint.to_string(),
         cause,
@@ -60,18 +60,18 @@ async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
         .hello(
             &config.realm,
             hello_details(config, &hello_extra),
-            &mut link.outgoing,
+            &mut wire.outgoing,
         )
         .map_err(unsendable)?;
     loop {
-        write_out(&mut link)
+        write_out(&mut wire)
             .await
             .map_err(|error| lost(Disconnected::Broken(error.into())))?;
-        match next_step(&mut link, &mut session, config).await? {
+        match next_step(&mut wire, &mut session, config).await? {
             Step::Joined(welcome) => {
                 check_proof(&welcome, &expected)?;
                 return Ok(Joined {
-                    link,
+                    wire,
                     session,
                     welcome,
                 });
@@ -86,17 +86,16 @@ async fn open(mut link: Link, config: &Config) -> Result<Joined, ConnectError> {
                 let answer = config.authenticator.answer(&challenge)?;
                 expected = answer.welcome_extra;
                 session
-                    .authenticate(&answer.signature, answer.extra, &mut link.outgoing)
+                    .authenticate(&answer.signature, answer.extra, &mut wire.outgoing)
                     .map_err(unsendable)?;
             }
         }
     }
 }
 
-/// The first thing that happens. The router says nothing more until it is answered, and what a
-/// router sends right behind its WELCOME stays where it is.
+/// The first effect. The router sends nothing more until it is answered; bytes behind its WELCOME stay in the buffer.
 async fn next_step(
-    link: &mut Link,
+    wire: &mut Wire,
     session: &mut ClientSession,
     config: &Config,
 ) -> Result<Step, ConnectError> {
@@ -105,14 +104,14 @@ async fn next_step(
         cause,
     };
     loop {
-        let read = link.stream.read_buf(link.incoming.space()).await;
+        let read = wire.stream.read_buf(wire.incoming.space()).await;
         match read {
             Ok(0) => return Err(lost(Disconnected::Closed { reason: None })),
             Ok(_) => {}
             Err(error) => return Err(lost(Disconnected::Broken(error.into()))),
         }
-        let outgoing = &mut link.outgoing;
-        let received = link.incoming.next(|received| match received {
+        let outgoing = &mut wire.outgoing;
+        let received = wire.incoming.next(|received| match received {
             Received::Message(message) => {
                 let effect = session.handle(message, outgoing)?;
                 Ok(Some(step(effect, config)))
@@ -185,7 +184,7 @@ fn hello_details(config: &Config, extra: &Dict) -> Dict {
     details
 }
 
-/// A router that does not know who joins can still say WELCOME.
+/// Checks the router's proof: a router that does not know the client's credentials can still send WELCOME.
 fn check_proof(welcome: &Welcome, expected: &Dict) -> Result<(), AuthenticateError> {
     let said = |key: &String| welcome.authextra.iter().find(|(name, _)| name == key);
     let is_missing = |(key, value): &&(String, Value)| said(key).is_none_or(|(_, v)| v != value);
@@ -198,9 +197,9 @@ fn check_proof(welcome: &Welcome, expected: &Dict) -> Result<(), AuthenticateErr
     }
 }
 
-async fn write_out(link: &mut Link) -> std::io::Result<()> {
+async fn write_out(wire: &mut Wire) -> std::io::Result<()> {
     let mut bytes = Vec::new();
-    link.outgoing.take(&mut bytes);
-    link.stream.write_all(&bytes).await?;
-    link.stream.flush().await
+    wire.outgoing.take(&mut bytes);
+    wire.stream.write_all(&bytes).await?;
+    wire.stream.flush().await
 }

@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! A [`Config`] says more than a URL can: realm, serializers, TLS, bounds, reconnection. Every
-//! queue has a bound and a stated policy when it is reached; every error says who erred.
+//! A [`Config`] has more options than a URL: realm, serializers, TLS, bounds, reconnection. Every queue has a bound and
+//! a documented policy at the bound; every error names the party that erred.
 //!
 //! Inside, the session is a state machine without IO; one task for each client moves its bytes:
 //!
@@ -33,7 +33,7 @@
 //! handlers, streams, futures ◀── channels ─┴─ decoder ◀─── read, write ◀──▶ router
 //! ```
 //!
-//! Who wants the router's messages as they are has a [`pipe`].
+//! The module [`pipe`] gives access to the router's messages themselves.
 
 mod arguments;
 mod authenticator;
@@ -51,11 +51,11 @@ mod handshake;
 mod incoming;
 mod invocation;
 mod join;
+mod keepalive;
 mod outgoing;
-mod pinging;
 pub mod pipe;
 mod registration;
-mod restoring;
+mod restore;
 mod session;
 mod shared;
 mod subscription;

@@ -1,4 +1,4 @@
-//! What waits to be sent, already framed.
+//! The queue of framed messages to send.
 
 use crosstie_wamp::codec::{self, TranscodeError};
 use crosstie_wamp::framing::{FrameError, Framing, rawsocket};
@@ -6,27 +6,27 @@ use crosstie_wamp::{Message, Serializer};
 
 use crate::error::Unsendable;
 
-/// What the handshake agreed on for this direction.
+/// The result of the handshake for this direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
     pub(crate) serializer: Serializer,
-    pub(crate) wire: Wire,
-    /// Bytes of the longest message that the router accepts, as far as it has said.
+    pub(crate) wire: WireFormat,
+    /// Maximum message size in bytes that the router accepts, as far as it has announced one.
     pub(crate) length_max: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
+pub(crate) enum WireFormat {
     RawSocket,
     WebSocket { batched: bool },
 }
 
-/// Bytes in the order they are to be sent.
+/// Bytes in the order of sending.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     format: Format,
     bytes: Vec<u8>,
-    /// How much of it was there when last something was appended that had waited for room.
+    /// The length when a sender that had waited for room last appended.
     waited: usize,
     masks: Masks,
 }
@@ -94,27 +94,27 @@ impl Outgoing {
         self.bytes.len()
     }
 
-    /// Notes that what is there had waited for its room.
+    /// Records that the bytes so far had waited for their room.
     pub(crate) fn mark_waited(&mut self) {
         self.waited = self.bytes.len();
     }
 
-    /// Bytes appended since by what could not wait.
+    /// Bytes appended since by messages that cannot wait.
     pub(crate) fn unwaited(&self) -> usize {
         self.bytes.len() - self.waited
     }
 
-    /// Swaps what waits for an empty buffer.
+    /// Swaps the queued bytes for an empty buffer.
     pub(crate) fn take(&mut self, empty: &mut Vec<u8>) {
-        debug_assert!(empty.is_empty(), "what was taken before has been sent");
+        debug_assert!(empty.is_empty(), "the previous bytes have been sent");
         std::mem::swap(&mut self.bytes, empty);
         self.waited = 0;
     }
 
     fn framing(&mut self) -> Framing {
         match self.format.wire {
-            Wire::RawSocket => Framing::RawSocket,
-            Wire::WebSocket { batched } => Framing::WebSocketClient {
+            WireFormat::RawSocket => Framing::RawSocket,
+            WireFormat::WebSocket { batched } => Framing::WebSocketClient {
                 batched,
                 mask: self.masks.next(),
             },
@@ -123,18 +123,18 @@ impl Outgoing {
 }
 
 impl Format {
-    /// A RawSocket's, as its handshake says.
+    /// A RawSocket's, by its handshake.
     pub(crate) fn rawsocket(accepted: &rawsocket::Accepted) -> Self {
         Self {
             serializer: accepted.serializer,
-            wire: Wire::RawSocket,
+            wire: WireFormat::RawSocket,
             length_max: accepted.peer_length_max,
         }
     }
 }
 
-/// A fresh masking key for each frame, as RFC 6455 section 5.3 demands. They are drawn from the
-/// system in lots: one system call for each frame would cost more than the frame.
+/// A fresh masking key for each frame, as RFC 6455 section 5.3 demands. They are drawn from the system in lots: one
+/// system call per frame would cost more than the frame.
 #[derive(Debug)]
 struct Masks {
     lot: [[u8; 4]; 64],
@@ -151,7 +151,7 @@ impl Masks {
 
     fn next(&mut self) -> [u8; 4] {
         if self.left == 0 {
-            // Without fresh ones the old must do: the connection began with a drawn nonce.
+            // Without fresh keys the old ones have to do: the connection began with a random nonce.
             let _ = getrandom::fill(self.lot.as_flattened_mut());
             self.left = self.lot.len();
         }
@@ -167,7 +167,10 @@ mod tests {
 
     #[test]
     fn a_message_that_does_not_fit_leaves_nothing() {
-        for wire in [Wire::RawSocket, Wire::WebSocket { batched: false }] {
+        for wire in [
+            WireFormat::RawSocket,
+            WireFormat::WebSocket { batched: false },
+        ] {
             let mut outgoing = Outgoing::new(Format {
                 serializer: Serializer::Json,
                 wire,

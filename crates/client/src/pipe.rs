@@ -1,8 +1,7 @@
-//! A session for who handles its messages himself: no calls, subscriptions or handlers, and no reconnection, but
-//! what the router says as it says it.
+//! A session with direct access to its messages: no calls, subscriptions, handlers or reconnection.
 //!
-//! It is what a link between routers is made of. [`PipeSender`] appends to what is to be sent, from any thread;
-//! [`Pipe::run`] moves the bytes, and hands over what comes.
+//! Links between routers are made of it. [`PipeSender`] appends to the queue from any thread; [`Pipe::run`] moves the
+//! bytes, and passes on received messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +16,12 @@ use crate::dial::Stream;
 use crate::error::{ConnectError, Disconnected, Unsendable};
 use crate::incoming::{Incoming, Malformed, Received};
 use crate::join::join;
+use crate::keepalive::Keepalive;
 use crate::outgoing::Outgoing;
-use crate::pinging::Pinging;
 use crate::welcome::Welcome;
 use crate::writer::Writer;
 
-/// A joined session, before and while it is run.
+/// A joined session, before and while it runs.
 pub struct Pipe {
     reader: ReadHalf<Box<dyn Stream>>,
     writer: Writer,
@@ -32,19 +31,19 @@ pub struct Pipe {
     outgoing_bytes_max: usize,
 }
 
-/// The way into a session.
+/// The sending half of a session.
 pub struct PipeSender {
     outgoing: Mutex<Outgoing>,
     serializer: Serializer,
     wake: Notify,
 }
 
-/// What a [`Pipe`] hands messages to.
+/// The receiver of a [`Pipe`]'s messages.
 pub trait PipeHandler {
-    /// Takes one message. An error ends the session, with that reason.
+    /// Handles one message. An error ends the session, with that reason.
     fn handle(&mut self, message: Message<'_>) -> Result<(), String>;
 
-    /// After all that one read brought, and after each write: so many bytes wait to be sent.
+    /// Called after the messages of one read and after each write, with the number of queued bytes.
     fn pause(&mut self, outgoing_bytes: usize);
 }
 
@@ -52,15 +51,15 @@ impl Pipe {
     /// Connects, and joins the realm.
     pub async fn connect(config: &Config) -> Result<(Self, Welcome), ConnectError> {
         let joined = join(config).await?;
-        let link = joined.link;
-        let (reader, writer) = tokio::io::split(link.stream);
+        let wire = joined.wire;
+        let (reader, writer) = tokio::io::split(wire.stream);
         let pipe = Self {
             reader,
             writer: Writer::new(writer),
-            incoming: link.incoming,
+            incoming: wire.incoming,
             sender: Arc::new(PipeSender {
-                serializer: link.outgoing.serializer(),
-                outgoing: Mutex::new(link.outgoing),
+                serializer: wire.outgoing.serializer(),
+                outgoing: Mutex::new(wire.outgoing),
                 wake: Notify::new(),
             }),
             ping_interval: config.ping_interval,
@@ -69,15 +68,15 @@ impl Pipe {
         Ok((pipe, joined.welcome))
     }
 
-    /// The way into it.
+    /// Its sending half.
     pub fn sender(&self) -> Arc<PipeSender> {
         Arc::clone(&self.sender)
     }
 
-    /// Moves bytes until the session is over; why. Who drops it closes the connection.
+    /// Moves bytes until the session is over; returns the reason. Dropping the future closes the connection.
     pub async fn run(&mut self, handler: &mut (dyn PipeHandler + Send)) -> Disconnected {
-        let mut pinging = Pinging::new(self.ping_interval);
-        // The WELCOME may have come with more behind it.
+        let mut keepalive = Keepalive::new(self.ping_interval);
+        // The read with the WELCOME may have brought more.
         let mut ended = self.handle(handler);
         loop {
             if let Some(why) = ended {
@@ -91,7 +90,7 @@ impl Pipe {
                 read = self.reader.read_buf(self.incoming.space()) => match read {
                     Ok(0) => return Disconnected::Closed { reason: None },
                     Ok(_) => {
-                        pinging.heard();
+                        keepalive.heard();
                         self.handle(handler)
                     }
                     Err(error) => return Disconnected::Broken(error.into()),
@@ -104,7 +103,7 @@ impl Pipe {
                     Err(error) => return Disconnected::Broken(error.into()),
                 },
                 () = self.sender.wake.notified() => None,
-                silent = pinging.tick() => match silent {
+                silent = keepalive.tick() => match silent {
                     Some(silence) => return Disconnected::Silent(silence),
                     None => {
                         self.sender.outgoing.lock().ping();
@@ -115,7 +114,7 @@ impl Pipe {
         }
     }
 
-    /// Hands over all that has come.
+    /// Passes on all received messages.
     fn handle(&mut self, handler: &mut (dyn PipeHandler + Send)) -> Option<Disconnected> {
         let sender = &self.sender;
         let handled = self.incoming.next(|received| match received {
@@ -136,10 +135,10 @@ impl Pipe {
         handled.unwrap_or_else(|Broken(why)| Some(Disconnected::Protocol(why)))
     }
 
-    /// Takes what waits to be sent, once what was taken before is sent.
+    /// Takes queued bytes once the previous ones are sent.
     fn take_outgoing(&mut self) -> Option<Disconnected> {
         let mut outgoing = self.sender.outgoing.lock();
-        // Who handles messages has to stop what fills it at the bound.
+        // The handler has to stop the source of these bytes at the bound.
         if outgoing.len() > self.outgoing_bytes_max.saturating_mul(2) {
             return Some(Disconnected::Stalled(outgoing.len()));
         }
@@ -154,7 +153,7 @@ impl Pipe {
         why
     }
 
-    /// Sends what is still to be said, as far as the router takes it within a second, and ends the connection.
+    /// Sends the queued bytes, as far as the router takes them within a second, and ends the connection.
     pub async fn finish(&mut self) {
         let mut last = Vec::new();
         self.sender.outgoing.lock().take(&mut last);
@@ -166,14 +165,14 @@ impl Pipe {
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl PipeSender {
-    /// Appends a message, or says why it cannot be sent.
+    /// Appends a message, or returns the reason why it cannot be sent.
     pub fn say(&self, message: &Message<'_>) -> Result<(), Unsendable> {
         let said = self.outgoing.lock().push(message);
         self.wake.notify_one();
         said
     }
 
-    /// In which the session speaks.
+    /// The session's serializer.
     pub fn serializer(&self) -> Serializer {
         self.serializer
     }
@@ -184,7 +183,7 @@ impl PipeSender {
     }
 }
 
-/// Why what came is not taken.
+/// The reason why received bytes are rejected.
 struct Broken(String);
 
 impl From<Malformed> for Broken {

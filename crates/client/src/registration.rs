@@ -13,43 +13,43 @@ use crate::invocation::{Delivery, Invocation};
 use crate::session::ListenerKey;
 use crate::shared::{Listener, ListenerKind, Reply, Shared};
 
-/// How a procedure is registered and served.
+/// The options of a registration and its handlers.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct RegisterOptions {
     pub match_policy: MatchPolicy,
-    /// Which callee is invoked, when several may register.
+    /// The choice of the callee, if several may register.
     pub invoke: InvocationPolicy,
-    /// Whether the handler keeps the caller's timeout, instead of the router. Default: no.
+    /// Whether the handler enforces the caller's timeout, instead of the router. Default: no.
     pub forward_timeout: bool,
-    /// Invocations that the router sends at a time, on routers that have this option; callers beyond
-    /// go to another callee, or get an error. Default: 0, as many as come.
+    /// Maximum number of concurrent invocations that the router sends, on routers with this option. Further calls reach
+    /// another callee, or get an error. Default: 0, no limit.
     pub concurrency: u32,
-    /// Whether callees that have registered the procedure before lose it, on routers that have this
-    /// option. After a reconnection too. Default: no.
+    /// Whether other callees lose an existing registration of the procedure, on routers with this option. Also applies
+    /// after a reconnection. Default: no.
     pub force_reregister: bool,
-    /// Handlers that run at once. Default: 64.
+    /// Maximum number of concurrent handlers. Default: 64.
     pub running_max: u32,
-    /// Invocations that wait for a handler; a further one is answered at once with
+    /// Maximum number of invocations that wait for a handler; a further one is answered at once with
     /// `wamp.error.unavailable`. Default: 1,024.
     pub waiting_max: usize,
-    /// Chunks of one progressive call that wait for its handler; with one more the call is
-    /// answered with `wamp.error.unavailable`. Default: 64.
+    /// Maximum number of chunks of one progressive call that wait for its handler; a further one is answered with
+    /// `wamp.error.unavailable`. Default: 64.
     pub chunks_max: usize,
     pub on_interrupt: OnInterrupt,
 }
 
-/// More handlers at once than any process has room for, and fewer than a semaphore can count.
+/// More concurrent handlers than any process has room for, and fewer than a semaphore can count.
 const RUNNING_MOST: u32 = 1 << 24;
 
-/// What happens to a handler whose caller does not want an answer any more.
+/// The treatment of a handler whose call was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnInterrupt {
-    /// Its future is dropped, and the call answered with the reason's error.
+    /// Its future is dropped, and the call is answered with the reason's error.
     #[default]
     Drop,
-    /// It goes on, and may look at [`Invocation::interrupts`].
-    Tell,
+    /// It continues, and may check [`Invocation::interrupts`].
+    Notify,
 }
 
 impl Default for RegisterOptions {
@@ -68,8 +68,8 @@ impl Default for RegisterOptions {
     }
 }
 
-/// A registered procedure. It stays registered when this is dropped, for as long as its client
-/// is joined.
+/// A registered procedure. Dropping this does not unregister the procedure: it stays registered while its client is
+/// joined.
 #[derive(Debug)]
 pub struct Registration {
     client: Client,
@@ -78,17 +78,17 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Waits until the procedure is not served any more: another client has taken it
+    /// Waits until the procedure is not served any more: another client has taken the registration
     /// (`force_reregister`), or this client has ended.
     pub async fn ended(&mut self) {
         if !self.serving.is_finished() {
-            // Only a runtime that is going down cancels it.
+            // Only a runtime that shuts down cancels it.
             let _ = (&mut self.serving).await;
         }
     }
 
-    /// Takes the procedure back, and waits until every handler that still runs has answered; so
-    /// no handler of this procedure should wait for it.
+    /// Unregisters the procedure, and waits until every running handler has answered; so no handler of this procedure
+    /// may wait for it.
     pub async fn unregister(self) -> Result<(), RegisterError> {
         let Self {
             client,
@@ -110,7 +110,7 @@ impl Registration {
             let _ = (&mut serving).await;
         }
         match answer {
-            // Without a session there is nothing to take back, and nothing will be restored.
+            // Without a session nothing is registered, and nothing will be restored.
             Ok(_) | Err(Failure::Disconnected(_)) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
@@ -118,10 +118,9 @@ impl Registration {
 }
 
 impl Client {
-    /// Offers a procedure: `handler` is called with each invocation, on a task of its own.
+    /// Registers a procedure: `handler` is called for each invocation, in a task of its own.
     ///
-    /// An error or a panic of the handler is an ERROR to the caller. After a reconnection the
-    /// procedure is registered again.
+    /// The caller gets an ERROR if the handler fails or panics. After a reconnection the procedure is registered again.
     ///
     /// ```no_run
     /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -204,7 +203,7 @@ impl Client {
     }
 }
 
-/// A registration that the router has not accepted. Dropped, it leaves nothing behind.
+/// A registration that the router has not accepted yet. Dropping it removes the listener.
 struct Attempt {
     shared: Arc<Shared>,
     key: ListenerKey,
@@ -231,8 +230,7 @@ impl Drop for Attempt {
     }
 }
 
-/// Runs the handler for each invocation, so many at once, in the order they came; ends when the
-/// last one has answered.
+/// Runs the handler for each invocation, so many at once, in the order of arrival; ends when the last one has answered.
 async fn serve<H, F>(
     mut deliveries: mpsc::Receiver<Delivery>,
     handler: Arc<H>,
@@ -269,7 +267,7 @@ where
     } = delivery;
     let mut interrupts = invocation.interrupts();
     let outcome = match on_interrupt {
-        OnInterrupt::Tell => handler(invocation).await,
+        OnInterrupt::Notify => handler(invocation).await,
         OnInterrupt::Drop => tokio::select! {
             biased;
             interrupt = interrupts.interrupted() => Err(interrupt.into()),

@@ -1,8 +1,8 @@
-//! What the handles of an application and the connection's task have in common.
+//! The state that an application's handles share with the connection's task.
 //!
-//! Handles append to the out-queue under the lock and wake the task, which alone reads and writes
-//! the stream. Nothing of the application runs under the lock, and nothing whose drop would take
-//! it again is dropped there: wakers, channels' ends and plain data only.
+//! Handles append to the out-queue under the lock and wake the task, which alone reads and writes the stream. No code
+//! of the application runs under the lock. Only wakers, channels' ends and plain data are dropped there, because other
+//! drops would take the lock again.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -24,21 +24,21 @@ use crate::welcome::Welcome;
 
 pub(crate) type ClientSession = Session<Waiter, Running>;
 
-/// The caller that waits for the answer to a request.
+/// The waiter for the answer to a request.
 #[derive(Debug)]
 pub(crate) enum Waiter {
-    /// For an answer and nothing else.
+    /// Waits for a single answer.
     Answer(oneshot::Sender<Result<Reply, Failure>>),
-    /// For results of which only the last ends the call. One place is kept for that last one.
+    /// Waits for results, of which only the last ends the call. One place is reserved for that last one.
     Results {
         results: mpsc::Sender<Result<Reply, Failure>>,
         overflow: Arc<AtomicBool>,
     },
-    /// Nobody: a listener is being restored in a new session.
+    /// None: a listener is being restored in a new session.
     Restoration(ListenerKey),
 }
 
-/// What a request was answered with.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Progress(Arguments),
@@ -47,7 +47,7 @@ pub(crate) enum Reply {
     Done,
 }
 
-/// Where a client stands; see [`Client::state`](crate::Client::state).
+/// A client's state; see [`Client::state`](crate::Client::state).
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub enum State {
@@ -55,7 +55,7 @@ pub enum State {
     Joined(Arc<Welcome>),
     /// Between two sessions; attempts count from 1.
     Reconnecting { attempt: u32, cause: Disconnected },
-    /// There will be no further session.
+    /// No further session follows.
     Ended(Disconnected),
 }
 
@@ -65,7 +65,7 @@ pub(crate) type Listeners = BTreeMap<ListenerKey, Listener>;
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) kind: ListenerKind,
-    /// Whether the session that there is was asked for it.
+    /// Whether the current session has requested it.
     pub(crate) asked: bool,
 }
 
@@ -102,12 +102,12 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) active: Option<Active>,
-    /// Why there is no session, when there is none.
+    /// The reason why there is no session, if there is none.
     pub(crate) cause: Disconnected,
     pub(crate) listeners: Listeners,
 }
 
-/// A session and the bytes it wants sent.
+/// A session and its queued bytes.
 #[derive(Debug)]
 pub(crate) struct Active {
     pub(crate) session: ClientSession,
@@ -115,7 +115,7 @@ pub(crate) struct Active {
 }
 
 impl Shared {
-    /// Joined, but with nobody yet to move bytes.
+    /// Joined, without a task yet.
     pub(crate) fn new(config: Config, active: Active, welcome: Welcome) -> Self {
         Self {
             config,
@@ -132,14 +132,14 @@ impl Shared {
         }
     }
 
-    /// Lets `act` append to the out-queue as soon as there is room.
+    /// Calls `act`, which appends to the out-queue, as soon as there is room.
     pub(crate) async fn send<R>(
         &self,
         act: impl FnOnce(&mut Active, &mut Listeners) -> Result<R, Unsendable>,
     ) -> Result<R, Failure> {
         let mut act = Some(act);
         loop {
-            // Registered before looking, so that no notification falls between.
+            // Registered before the check, so that no notification is missed.
             let mut room = pin!(self.room.notified());
             room.as_mut().enable();
             {
@@ -165,12 +165,11 @@ impl Shared {
         }
     }
 
-    /// Lets `act` append to the out-queue at once, for what must not wait. Without a session
-    /// nothing happens.
+    /// Calls `act` at once, for messages that must not wait. Does nothing without a session.
     pub(crate) fn send_now(&self, act: impl FnOnce(&mut Active) -> Result<(), Unsendable>) {
         let mut inner = self.inner.lock();
         if let Some(active) = &mut inner.active {
-            // What is sent so has no arguments that could be refused.
+            // These messages have no arguments that could be refused.
             let _ = act(active);
             drop(inner);
             self.wake.notify_one();
@@ -182,7 +181,7 @@ impl Shared {
         ListenerKey(self.last_key.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Forgets a listener; its queue ends.
+    /// Removes a listener; its queue ends.
     pub(crate) fn remove_listener(&self, key: ListenerKey) {
         let removed = self.inner.lock().listeners.remove(&key);
         // Dropped outside the lock.
@@ -200,10 +199,10 @@ impl Shared {
 }
 
 impl Waiter {
-    /// Hands over the last word.
+    /// Passes the final answer on.
     pub(crate) fn settle(self, outcome: Result<Reply, Failure>) {
         match self {
-            // The waiter may have gone; then nobody misses it.
+            // If the waiter is gone, the answer has no receiver.
             Self::Answer(sender) => drop(sender.send(outcome)),
             Self::Results { results, .. } => drop(results.try_send(outcome)),
             Self::Restoration(_) => {}

@@ -16,31 +16,31 @@ use crate::invocation::Peer;
 use crate::session::ListenerKey;
 use crate::shared::{Listener, ListenerKind, Reply};
 
-/// What was published to a topic.
+/// A publication to a topic.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Event {
     pub publication: PublicationId,
-    /// It differs from the subscribed one where that is a pattern.
+    /// Differs from the subscribed topic if that is a pattern.
     pub topic: String,
     /// The publisher, if the router discloses it.
     pub publisher: Option<Peer>,
-    /// It was published before the subscription, and kept for it.
+    /// Whether it was published before the subscription, and retained.
     pub retained: bool,
-    /// How far the router says that it is to be trusted; 0 is the lowest.
+    /// The trust level that the router assigns to the event; 0 is the lowest.
     pub trustlevel: Option<u64>,
     pub arguments: Arguments,
 }
 
-/// How a topic is subscribed.
+/// The options of a subscription.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct SubscribeOptions {
     pub match_policy: MatchPolicy,
-    /// Whether the router is asked for what was retained before, on routers that have this option.
-    /// After a reconnection too. Default: no.
+    /// Whether to request the retained event, on routers with this option. Also applies after a reconnection. Default:
+    /// no.
     pub get_retained: bool,
-    /// Events that wait to be taken; further ones are dropped and [counted](Subscription::missed).
+    /// Maximum number of events that wait to be taken; further ones are dropped and [counted](Subscription::missed).
     /// Default: 1,024.
     pub waiting_max: usize,
 }
@@ -55,10 +55,9 @@ impl Default for SubscribeOptions {
     }
 }
 
-/// The events of a topic, as a [`Stream`] or with [`next`](Self::next). Dropped, it unsubscribes.
+/// The events of a topic, as a [`Stream`] or with [`next`](Self::next). Dropping it unsubscribes.
 ///
-/// It ends when the client does, and goes on after a reconnection; what was published in between
-/// it has not seen.
+/// It ends with the client. It continues after a reconnection, without the events published in between.
 #[derive(Debug)]
 pub struct Subscription {
     client: Client,
@@ -98,7 +97,7 @@ impl Client {
         let options = crosstie_wamp::SubscribeOptions {
             match_policy,
             get_retained,
-            // The client acknowledges nothing.
+            // The client does not support acknowledged delivery.
             acknowledged_delivery: false,
             nkey: Default::default(),
             is_forwarded: false,
@@ -112,7 +111,7 @@ impl Client {
             queue,
             missed: Arc::clone(&missed),
         };
-        // From here on its drop takes everything back.
+        // From here on dropping it removes everything.
         let subscription = Subscription {
             client: self.clone(),
             key: self.shared().new_key(),
@@ -133,12 +132,12 @@ impl Client {
 }
 
 impl Subscription {
-    /// The next event; `None` when the client has ended.
+    /// The next event; `None` after the end of the client.
     pub async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
     }
 
-    /// Hands each event to `handler`, one after the other, until the client ends.
+    /// Passes each event to `handler`, one after the other, until the client ends.
     pub async fn for_each<F>(mut self, mut handler: impl FnMut(Event) -> F)
     where
         F: Future<Output = ()>,
@@ -148,7 +147,7 @@ impl Subscription {
         }
     }
 
-    /// Events that were dropped because too many were waiting.
+    /// Number of events that were dropped because too many were waiting.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Which certificates a client takes from a router, and why not.
+//! The certificates that a client accepts from a router, and the reasons for rejection.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{
 };
 use webpki::EndEntityCert;
 
-/// Which certificates a client takes. In any case the router must have the key of the one that it shows.
+/// The certificates that a client accepts. In any case the router must have the key of its certificate.
 #[derive(Debug)]
 pub(crate) struct Trust {
     rule: Rule,
@@ -28,17 +28,17 @@ pub(crate) struct Trust {
 
 #[derive(Debug)]
 enum Rule {
-    /// Any certificate of anybody.
-    Anybody,
+    /// Any certificate.
+    Any,
     Authorities(Authorities),
 }
 
-/// Takes what the authorities have signed; and a certificate that is itself one of those that the user
-/// has named, byte for byte.
+/// Accepts certificates that the authorities have signed, and a certificate that the user has named itself, byte for
+/// byte.
 ///
-/// `openssl req -x509` makes a certificate that is an authority's and a server's at once, which the
-/// rules of the web forbid. A user who names this very certificate means it, and takes no
-/// more risk than by trusting whatever it may sign.
+/// `openssl req -x509` makes a certificate that is an authority's and a server's at once, which the rules of the web
+/// forbid. Accepting it from a user who names this very certificate is no more risk than trusting the certificates that
+/// it may sign.
 #[derive(Debug)]
 struct Authorities {
     web: Arc<WebPkiServerVerifier>,
@@ -61,9 +61,9 @@ impl Trust {
         })
     }
 
-    pub(crate) fn anybody(provider: Arc<CryptoProvider>) -> Self {
+    pub(crate) fn any(provider: Arc<CryptoProvider>) -> Self {
         Self {
-            rule: Rule::Anybody,
+            rule: Rule::Any,
             provider,
         }
     }
@@ -86,16 +86,16 @@ impl Authorities {
             self.web
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verdict {
-            // Its time was looked at before.
+            // Its validity period was checked before.
             Err(error) if is_authoritys_own(&error) && self.is_named(end_entity) => {}
-            // It is known by then that nothing else is wrong with it.
-            Err(error) if names_nobody(&error) && self.is_named(end_entity) => {}
+            // The library checks everything else before the names.
+            Err(error) if has_no_names(&error) && self.is_named(end_entity) => {}
             verdict => return verdict,
         }
         let parsed = ParsedCertificate::try_from(end_entity)?;
         match verify_server_name(&parsed, server_name) {
-            // As old certificates have it, and curl takes it: without any name but the subject's.
-            Err(error) if names_nobody(&error) && is_common_name(end_entity, server_name) => {}
+            // Old certificates have only the subject's name, and curl accepts them.
+            Err(error) if has_no_names(&error) && is_common_name(end_entity, server_name) => {}
             checked => checked?,
         }
         Ok(ServerCertVerified::assertion())
@@ -112,7 +112,7 @@ impl ServerCertVerifier for Trust {
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
         match &self.rule {
-            Rule::Anybody => Ok(ServerCertVerified::assertion()),
+            Rule::Any => Ok(ServerCertVerified::assertion()),
             Rule::Authorities(authorities) => {
                 authorities.verify(end_entity, intermediates, server_name, ocsp_response, now)
             }
@@ -145,7 +145,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// Whether a certificate was refused for being an authority's, and for nothing that comes before.
+/// Whether a certificate was rejected only for being an authority's: the checks before that passed.
 fn is_authoritys_own(error: &TlsError) -> bool {
     let TlsError::InvalidCertificate(CertificateError::Other(OtherError(why))) = error else {
         return false;
@@ -153,8 +153,8 @@ fn is_authoritys_own(error: &TlsError) -> bool {
     matches!(why.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-/// Whether a certificate was refused for having no alternative names at all.
-fn names_nobody(error: &TlsError) -> bool {
+/// Whether a certificate was rejected for having no alternative names at all.
+fn has_no_names(error: &TlsError) -> bool {
     use CertificateError::NotValidForNameContext;
     let TlsError::InvalidCertificate(NotValidForNameContext { presented, .. }) = error else {
         return false;
@@ -176,7 +176,7 @@ fn is_common_name(certificate: &CertificateDer<'_>, server_name: &ServerName<'_>
     let Some((at, _)) = places.find(|(_, bytes)| *bytes == COMMON_NAME) else {
         return false;
     };
-    // A name is at most 64 characters long: its length is one byte.
+    // A name has at most 64 characters: its length is one byte.
     let [tag, length, rest @ ..] = &subject[at + COMMON_NAME.len()..] else {
         return false;
     };
@@ -186,7 +186,7 @@ fn is_common_name(certificate: &CertificateDer<'_>, server_name: &ServerName<'_>
     name.is_some_and(|name| name.eq_ignore_ascii_case(server_name.to_str().as_bytes()))
 }
 
-/// The error of a handshake, in words that say what to mend.
+/// The error of a handshake, as an explanation with the remedy.
 pub(crate) fn explained(error: io::Error) -> io::Error {
     let why = error.get_ref().and_then(|inner| inner.downcast_ref());
     let Some(TlsError::InvalidCertificate(why)) = why else {
@@ -194,15 +194,15 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
     };
     let text = match why {
         CertificateError::UnknownIssuer => {
-            "nobody who is trusted has signed the router's certificate; a CA file names who is \
-             trusted beside the system's authorities, which may be that certificate itself"
+            "no trusted authority has signed the router's certificate; a CA file can add authorities to the system's, \
+             or that certificate itself"
                 .to_owned()
         }
         CertificateError::Other(OtherError(other))
             if matches!(other.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity)) =>
         {
-            "the router's certificate is that of a certificate authority (CA:TRUE), which counts as \
-             a server's only where a CA file has this very certificate"
+            "the router's certificate is that of a certificate authority (CA:TRUE), which is accepted as a server's \
+             only if a CA file has this very certificate"
                 .to_owned()
         }
         other => format!("the router's certificate is refused: {other}"),

@@ -4,7 +4,7 @@ use crosstie_wamp::{Dict, SessionId, Value};
 
 use crate::config::Config;
 
-/// What the router said in its WELCOME.
+/// The router's WELCOME.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Welcome {
@@ -14,7 +14,7 @@ pub struct Welcome {
     pub authrole: Option<String>,
     pub authmethod: Option<String>,
     pub authprovider: Option<String>,
-    /// What the router calls itself.
+    /// The router's name for itself.
     pub agent: Option<String>,
     /// `WELCOME.Details.authextra`.
     pub authextra: Dict,

@@ -1,4 +1,4 @@
-//! Bytes into the stream, in as few writes as it takes.
+//! Writes bytes into the stream, in as few writes as possible.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, WriteHalf};
 
 use crate::dial::Stream;
 
-/// Bytes on their way into the stream; what was begun survives a dropped future.
+/// Bytes on their way into the stream; a write that has begun survives a dropped future.
 pub(crate) struct Writer {
     stream: WriteHalf<Box<dyn Stream>>,
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct Writer {
     flushed: bool,
 }
 
-/// What a writer that was busy once keeps of its buffer.
+/// Maximum buffer that is kept after a large write.
 const WRITE_BYTES_KEPT: usize = 64 << 10;
 
 impl Writer {
@@ -30,24 +30,24 @@ impl Writer {
         }
     }
 
-    /// Whether everything that was taken has been sent.
+    /// Whether all bytes taken have been sent.
     pub(crate) fn is_idle(&self) -> bool {
         self.bytes.is_empty() && self.flushed
     }
 
-    /// Lets `take` give what is to be sent next; there must be nothing left of what was before.
+    /// Calls `take` for the next bytes; the previous ones must be sent.
     pub(crate) fn take(&mut self, take: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.shrink_to(WRITE_BYTES_KEPT);
         take(&mut self.bytes);
         self.flushed = false;
     }
 
-    /// Sends what was taken.
+    /// Sends the bytes taken.
     pub(crate) async fn write_out(&mut self) -> io::Result<()> {
         poll_fn(|context| self.poll_write_out(context)).await
     }
 
-    /// Sends what was taken, then these last bytes, and ends the stream.
+    /// Sends the bytes taken, then `farewell`, and ends the stream.
     pub(crate) async fn finish(&mut self, farewell: &[u8]) -> io::Result<()> {
         if !self.is_idle() {
             self.write_out().await?;
@@ -67,7 +67,7 @@ impl Writer {
         }
         self.bytes.clear();
         self.written = 0;
-        // TLS keeps records of its own until it is told to send them.
+        // TLS keeps records of its own until it is flushed.
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         self.flushed = true;
         Poll::Ready(Ok(()))

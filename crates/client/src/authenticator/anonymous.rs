@@ -2,10 +2,10 @@
 
 use super::{AuthenticateError, Authenticator, Challenge, Signature};
 
-/// No proof: the router decides what a stranger may do.
+/// No credentials: the router decides what such a client may do.
 #[derive(Clone, Debug, Default)]
 pub struct Anonymous {
-    /// Asked for; a router need not grant it.
+    /// The requested authid; a router may assign another one.
     pub authid: Option<String>,
 }
 

@@ -8,10 +8,10 @@ use crosstie_wamp::{Dict, Value};
 
 use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
 
-/// WAMP-cryptosign: the router's challenge is signed with Ed25519. WAMP advanced profile, "Cryptosign-based
+/// WAMP-cryptosign: the client signs the router's challenge with Ed25519. WAMP advanced profile, "Cryptosign-based
 /// Authentication".
 pub struct Cryptosign {
-    /// The router finds out by the key where it is not said.
+    /// `None`: the router finds it by the key.
     pub authid: Option<String>,
     pub key: Arc<SigningKey>,
 }

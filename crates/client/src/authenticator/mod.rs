@@ -1,4 +1,4 @@
-//! The identity that this client claims, and how it proves it.
+//! The identity that this client claims, and its proof.
 
 mod anonymous;
 mod cryptosign;
@@ -17,20 +17,19 @@ pub use scram::Scram;
 pub use ticket::Ticket;
 pub use wampcra::WampCra;
 
-/// One way to authenticate. WAMP advanced profile, "Authentication Methods".
+/// A method of authentication. WAMP advanced profile, "Authentication Methods".
 ///
-/// It is asked anew for each session, so a reconnecting client authenticates again.
+/// Called anew for each session, so a reconnecting client authenticates again.
 pub trait Authenticator: Send + Sync {
-    /// `HELLO.Details.authmethods` names it.
+    /// The name in `HELLO.Details.authmethods`.
     fn method(&self) -> &str;
 
-    /// `HELLO.Details.authid`, if this client asks for one.
+    /// `HELLO.Details.authid`, if this client requests one.
     fn authid(&self) -> Option<&str> {
         None
     }
 
-    /// `HELLO.Details.authextra`: what the method needs there. It is made for each session, and comes back
-    /// with the challenge.
+    /// `HELLO.Details.authextra`, for methods that need it. Made for each session, and passed back with the challenge.
     fn hello_extra(&self) -> Dict {
         Dict::new()
     }
@@ -39,33 +38,33 @@ pub trait Authenticator: Send + Sync {
     fn answer(&self, challenge: &Challenge) -> Result<Signature, AuthenticateError>;
 }
 
-/// What the router asks.
+/// The router's challenge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Challenge {
     pub method: String,
     pub extra: Dict,
-    /// What HELLO said as `authextra`.
+    /// The `authextra` of this session's HELLO.
     pub hello_extra: Dict,
 }
 
-/// What the router is answered.
+/// The answer to a challenge.
 #[derive(Clone, Default, PartialEq)]
 pub struct Signature {
     pub signature: String,
     pub extra: Dict,
-    /// What must stand in `WELCOME.Details.authextra`: the router's proof that it knows this client, where the
-    /// method has one.
+    /// The required content of `WELCOME.Details.authextra`: the router's proof that it knows this client, if the method
+    /// has one.
     pub welcome_extra: Dict,
 }
 
 impl fmt::Debug for Signature {
-    // A ticket's signature is the secret itself; it must not end up in a log.
+    // A ticket's signature is the secret itself, which must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Signature { .. }")
     }
 }
 
-/// Why a challenge has no answer.
+/// The reason why a challenge cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("challenge {method:?}: {reason}")]
 pub struct AuthenticateError {

@@ -1,4 +1,4 @@
-//! A password of which the router knows too little to pretend to be somebody with it.
+//! A password of which the router stores too little to impersonate the client.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crosstie_wamp::{Dict, Value};
 
 use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
 
-/// SCRAM, under the name `scram` and in the form of Crossbar.io and Autobahn. Both sides prove that they know
-/// the password or what was made of it, so that a router that does not is found out.
+/// SCRAM, under the name `scram` and in the form of Crossbar.io and Autobahn. Both sides prove knowledge of the
+/// password or its derived keys, which exposes a router without them.
 #[derive(Clone)]
 pub struct Scram {
     pub authid: String,
@@ -19,7 +19,7 @@ pub struct Scram {
 
 const NONCE_BYTES: usize = 16;
 
-/// What a router may have a client spend: seconds, and a quarter of a gigabyte.
+/// Maximum memory that a router may demand of a client: seconds, and a quarter of a gigabyte.
 const MEMORY_KIB_MAX: u32 = 256 << 10;
 
 impl Authenticator for Scram {
@@ -33,7 +33,7 @@ impl Authenticator for Scram {
 
     fn hello_extra(&self) -> Dict {
         let mut nonce = [0; NONCE_BYTES];
-        // Without chance there is no nonce, and the router refuses what has none.
+        // Without randomness there is no nonce, and the router refuses a HELLO without one.
         match getrandom::fill(&mut nonce) {
             Ok(()) => vec![("nonce".to_owned(), Value::String(STANDARD.encode(nonce)))],
             Err(_) => Dict::new(),
@@ -97,7 +97,7 @@ fn kdf(extra: &Dict) -> Result<Kdf, &'static str> {
     }
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for Scram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Scram({}, …)", self.authid)

@@ -1,11 +1,11 @@
-//! A ticket, which the router is sent as it is.
+//! A ticket, which the router receives as it is.
 
 use std::fmt;
 
 use super::{AuthenticateError, Authenticator, Challenge, Signature};
 
-/// A ticket: over TLS, or to a router on the same machine, since whoever reads it has it. WAMP advanced
-/// profile, "Ticket-based Authentication".
+/// A ticket. Use it over TLS, or with a router on the same machine: a reader of the connection obtains it. WAMP
+/// advanced profile, "Ticket-based Authentication".
 #[derive(Clone)]
 pub struct Ticket {
     pub authid: String,
@@ -29,7 +29,7 @@ impl Authenticator for Ticket {
     }
 }
 
-/// Without the ticket.
+/// Omits the ticket.
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Ticket({}, …)", self.authid)

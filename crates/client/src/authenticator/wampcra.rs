@@ -7,8 +7,8 @@ use crosstie_wamp::{Dict, Value};
 
 use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
 
-/// A secret that is not sent: the challenge is signed with it, or with the key that a salted challenge says
-/// how to derive from it. WAMP advanced profile, "Challenge Response Authentication".
+/// A secret that is never sent: it signs the challenge, or with a salted challenge the key derived from it does. WAMP
+/// advanced profile, "Challenge Response Authentication".
 #[derive(Clone)]
 pub struct WampCra {
     pub authid: String,
@@ -31,7 +31,7 @@ impl Authenticator for WampCra {
         let key = match salted(&challenge.extra) {
             Ok(None) => Key::new(self.secret.as_str()),
             Ok(Some(salted)) => {
-                // What a router asks for here is what it makes this client work.
+                // The router chooses these parameters, and the client does the work.
                 salted.check().map_err(|error| refuse(error.to_string()))?;
                 salted.derive(&self.secret)
             }
@@ -44,7 +44,7 @@ impl Authenticator for WampCra {
     }
 }
 
-/// How the key is derived, if it is to be; else the name of what is no number there.
+/// The parameters of the key's derivation, if the challenge has any; an error names the malformed one.
 fn salted(extra: &Dict) -> Result<Option<Salted>, &'static str> {
     let Some(salt) = entry(extra, "salt").and_then(Value::as_str) else {
         return Ok(None);
@@ -63,7 +63,7 @@ fn salted(extra: &Dict) -> Result<Option<Salted>, &'static str> {
     }))
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl fmt::Debug for WampCra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WampCra({}, …)", self.authid)

@@ -1,4 +1,4 @@
-//! What a message of the router means for the application.
+//! The meaning of the router's messages for the application.
 
 use crosstie_wamp::{
     Dict, EventDetails, InterruptOptions, InvocationDetails, Payload, PublicationId, RequestId,
@@ -23,7 +23,7 @@ pub(crate) enum Effect<'a, W, I> {
     },
     /// The session is over, or never began.
     Aborted(ApplicationError),
-    /// The session is over; `asked` by this client, or by the router for this reason.
+    /// The session is over; at this client's request (`asked`), or by the router for this reason.
     Left {
         asked: bool,
         error: ApplicationError,
@@ -45,14 +45,14 @@ pub(crate) enum Effect<'a, W, I> {
         details: InvocationDetails<'a>,
         payload: Payload<'a>,
     },
-    /// One more chunk for what runs.
+    /// A further chunk for a running invocation.
     Continued {
         request: RequestId,
         running: &'a mut I,
         last: bool,
         payload: Payload<'a>,
     },
-    /// The registration or subscription of these is no more: nobody asked for its end.
+    /// The registration or subscription of these has ended without a request.
     Revoked(Vec<ListenerKey>),
     Interrupted {
         running: &'a mut I,
@@ -67,7 +67,7 @@ pub(crate) enum Effect<'a, W, I> {
     },
 }
 
-/// The router's last word on a request.
+/// The router's final answer to a request.
 #[derive(Debug)]
 pub(crate) enum Answer<'a> {
     /// RESULT.
@@ -80,7 +80,7 @@ pub(crate) enum Answer<'a> {
     Refused { uri: String, payload: Payload<'a> },
 }
 
-/// What the router must not do. The session cannot go on.
+/// A message that the router must not send. The session cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("expected {expected}, got {found}")]
 pub(crate) struct Violation {

@@ -1,4 +1,4 @@
-//! What the router says to the session.
+//! The router's messages to the session.
 
 use crosstie_wamp::{
     Dict, EventDetails, Message, MessageType, Payload, PublicationId, RegistrationId, RequestId,
@@ -13,7 +13,7 @@ use crate::outgoing::Outgoing;
 pub(super) type Handled<'a, W, I> = Result<Effect<'a, W, I>, Violation>;
 
 impl<W, I> Session<W, I> {
-    /// Takes one message of the router.
+    /// Handles one message of the router.
     pub(crate) fn handle<'a>(
         &'a mut self,
         message: Message<'a>,
@@ -172,7 +172,7 @@ impl<W, I> Session<W, I> {
         Effect::Left { asked, error }
     }
 
-    /// The router has taken a registration from this client.
+    /// Handles a revoked registration.
     fn handle_unregistered_unasked(
         &mut self,
         revoked: Option<Revoked<'_, RegistrationId>>,
@@ -181,7 +181,7 @@ impl<W, I> Session<W, I> {
         key.map_or(Effect::None, |key| Effect::Revoked(vec![key]))
     }
 
-    /// The router has taken a subscription from this client.
+    /// Handles a revoked subscription.
     fn handle_unsubscribed_unasked(
         &mut self,
         revoked: Option<Revoked<'_, SubscriptionId>>,
@@ -263,7 +263,7 @@ impl<W, I> Session<W, I> {
                 topic.listeners.push(key);
             }
         }
-        // Answered first: what is under way for others decides whether it can be given up.
+        // Answered first: other pending requests decide whether the subscription can end.
         let expected = |kind: &Request| matches!(kind, Request::Subscribe { .. });
         let waiter = self.settle(request, "SUBSCRIBED", expected)?;
         self.release(subscription, out);
@@ -280,7 +280,7 @@ impl<W, I> Session<W, I> {
     ) -> Handled<'a, W, I> {
         let mut given_up = None;
         match self.pending_kind(request) {
-            // The router does not know it; neither do we from now on.
+            // The router does not have it; neither do we from now on.
             Some(Request::Unregister(id)) => {
                 let id = *id;
                 self.registrations.remove(&id);
@@ -308,7 +308,7 @@ impl<W, I> Session<W, I> {
         Ok(answered(waiter, Answer::Refused { uri, payload }))
     }
 
-    /// Unsubscribes what nobody listens to or is about to listen to.
+    /// Unsubscribes a subscription without listeners, unless one is about to be added.
     fn release(&mut self, subscription: SubscriptionId, out: &mut Outgoing) {
         let Some(topic) = self.subscriptions.get(&subscription) else {
             return;
@@ -327,7 +327,7 @@ impl<W, I> Session<W, I> {
         }
     }
 
-    /// A listener that came while the UNSUBSCRIBE was under way is the router's new subscriber.
+    /// A listener that was added while the UNSUBSCRIBE was in flight is the router's new subscriber.
     fn forget_subscription(&mut self, subscription: SubscriptionId) {
         let topic = self.subscriptions.get(&subscription);
         if topic.is_some_and(|topic| topic.listeners.is_empty()) {
@@ -346,7 +346,7 @@ impl<W, I> Session<W, I> {
         Ok(answered(waiter, answer))
     }
 
-    /// Ends a request, and gives back who waited for it.
+    /// Ends a request, and returns its waiter.
     fn settle(
         &mut self,
         request: RequestId,
@@ -355,7 +355,7 @@ impl<W, I> Session<W, I> {
     ) -> Result<Option<W>, Violation> {
         self.check_request(request, name)?;
         let Some(pending) = self.pending.get(&request) else {
-            // Answered before; a call that was cancelled may be answered twice.
+            // Answered before; a cancelled call may be answered twice.
             return Ok(None);
         };
         if !expected(&pending.kind) {
@@ -400,14 +400,14 @@ fn answered<'a, W, I>(waiter: Option<W>, answer: Answer<'a>) -> Effect<'a, W, I>
     }
 }
 
-/// ABORT and GOODBYE explain themselves in `Details.message`.
+/// ABORT and GOODBYE have a text in `Details.message`.
 fn reason_given(uri: &str, details: Dict) -> ApplicationError {
     let message = details.into_iter().find(|(key, _)| key == "message");
     let args: Vec<_> = message.into_iter().map(|(_, value)| value).collect();
     ApplicationError::new(uri, Arguments::from(args))
 }
 
-/// The session's own messages are short and hold nothing that a serializer cannot write.
+/// The session's own messages are short and hold only values that every serializer can write.
 pub(super) fn never_refused(sent: Result<(), Unsendable>) {
     debug_assert_eq!(sent, Ok(()), "a message without arguments fits everywhere");
 }

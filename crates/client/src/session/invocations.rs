@@ -1,4 +1,4 @@
-//! Invocations as the router sends them: a new one, a further chunk of one, an INTERRUPT.
+//! Invocations from the router: a new one, a further chunk of one, an INTERRUPT.
 
 use crosstie_wamp::{InterruptOptions, InvocationDetails, Payload, RegistrationId, RequestId};
 

@@ -1,19 +1,19 @@
 //! One WAMP session from HELLO to GOODBYE, without IO, clock or tasks.
 //!
-//! Inputs are the operations of an application and the router's messages. Every operation
-//! appends its message to an [`Outgoing`]; one that cannot be sent changes nothing. Every message
-//! has at most one [`Effect`], which the caller carries out before it hands over the next one:
+//! Inputs are the operations of an application and the router's messages. Every operation appends its message to an
+//! [`Outgoing`]; one that cannot be sent changes nothing. Every message has at most one [`Effect`], which the caller
+//! carries out before it passes the next one:
 //!
 //! ```text
 //! hello ─▶ ┐                            ┌─▶ Joined
 //! call ──▶ │                            ├─▶ Answered, Progress   (the waiter: W)
-//! yield ─▶ ├─ Session ─▶ Outgoing       ├─▶ Invoked, Continued, Interrupted   (what runs: I)
+//! yield ─▶ ├─ Session ─▶ Outgoing       ├─▶ Invoked, Continued, Interrupted   (the running handler: I)
 //!  …       │     ▲                      ├─▶ Event
 //!          ┘     └──── message ─▶ handle┴─▶ Aborted, Left
 //! ```
 //!
-//! The session keeps the waiter for an answer (`W`) and whatever runs for an invocation (`I`)
-//! and gives them back; it never looks into them.
+//! The session stores the waiter for an answer (`W`) and the running handler of an invocation (`I`) and returns them;
+//! it never uses them.
 
 mod effect;
 mod handle;
@@ -33,8 +33,7 @@ pub(crate) use effect::{Answer, Effect, Violation};
 use crate::error::Unsendable;
 use crate::outgoing::Outgoing;
 
-/// A registration or subscription of this client, for as long as the client lives: the ids that
-/// routers give change with each session.
+/// A registration or subscription of this client, for the client's lifetime: the routers' ids change with each session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ListenerKey(pub(crate) u64);
 
@@ -48,7 +47,7 @@ pub(crate) struct Session<W, I> {
     registrations: HashMap<RegistrationId, ListenerKey>,
     subscriptions: HashMap<SubscriptionId, Topic>,
     invocations: HashMap<RequestId, Invocation<I>>,
-    /// Answered before their last chunk came: what still comes for these is no new invocation.
+    /// Invocations answered before their last chunk arrived: further chunks of these are not new invocations.
     answered_early: VecDeque<RequestId>,
 }
 
@@ -68,7 +67,7 @@ enum Phase {
 #[derive(Debug)]
 struct Pending<W> {
     kind: Request,
-    /// `None`: the session itself asked, or nobody waits any more.
+    /// `None`: a request of the session itself, or the waiter is gone.
     waiter: Option<W>,
 }
 
@@ -94,12 +93,12 @@ enum Request {
     Unsubscribe(SubscriptionId),
 }
 
-/// What a subscription id stands for: all of a session's listeners to a topic share it.
+/// The listeners of a subscription id: all of a session's listeners to a topic share it.
 #[derive(Debug)]
 struct Topic {
     topic: String,
     match_policy: MatchPolicy,
-    /// Empty while an UNSUBSCRIBE is under way.
+    /// Empty while an UNSUBSCRIBE is in flight.
     listeners: Vec<ListenerKey>,
 }
 
@@ -110,8 +109,8 @@ struct Invocation<I> {
     open: bool,
 }
 
-/// How many early answers are remembered: more than a router can have under way for one callee
-/// that keeps answering early would be a router that does not listen.
+/// Maximum number of remembered early answers. Only a router that ignores answers could have more invocations of one
+/// callee pending.
 const ANSWERED_EARLY_MAX: usize = 64;
 
 impl<W, I> Session<W, I> {
@@ -128,7 +127,7 @@ impl<W, I> Session<W, I> {
         }
     }
 
-    /// Asks to join. `details` are about authentication; roles and features are added.
+    /// Requests to join. `details` concern authentication; roles and features are added.
     pub(crate) fn hello(
         &mut self,
         realm: &str,
@@ -169,7 +168,7 @@ impl<W, I> Session<W, I> {
         Ok(())
     }
 
-    /// The waiters for answers that will not come any more.
+    /// The waiters for answers that cannot arrive any more.
     pub(crate) fn into_waiters(self) -> impl Iterator<Item = W> {
         let pending = self.pending.into_values();
         pending.filter_map(|pending| pending.waiter)
@@ -180,7 +179,7 @@ impl<W, I> Session<W, I> {
     }
 }
 
-/// `HELLO.Details.roles`: everything this client can do.
+/// `HELLO.Details.roles`: all features of this client.
 fn roles() -> Value {
     const ROLES: [(&str, &[&str]); 4] = [
         (

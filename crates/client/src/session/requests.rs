@@ -1,7 +1,7 @@
-//! What the application asks of the session.
+//! The application's requests to the session.
 //!
-//! Request ids count up without gaps (WAMP basic profile, "IDs"), so an id is only taken once its
-//! message is in the queue.
+//! Request ids count up without gaps (WAMP basic profile, "IDs"), so an id is used only once its message is in the
+//! queue.
 
 use crosstie_wamp::{
     CallOptions, CancelMode, CancelOptions, Dict, Message, MessageType, Payload, PublishOptions,
@@ -32,8 +32,7 @@ impl<W, I> Session<W, I> {
         })
     }
 
-    /// Sends a further chunk of a progressive call; `false` when it was answered already, or its
-    /// last chunk was sent.
+    /// Sends a further chunk of a progressive call; `false` if it was answered already, or its last chunk was sent.
     pub(crate) fn call_further(
         &mut self,
         request: RequestId,
@@ -63,7 +62,7 @@ impl<W, I> Session<W, I> {
         Ok(true)
     }
 
-    /// Asks for the end of a call that was not answered yet.
+    /// Requests the cancellation of an unanswered call.
     pub(crate) fn cancel(
         &mut self,
         request: RequestId,
@@ -84,7 +83,7 @@ impl<W, I> Session<W, I> {
         })
     }
 
-    /// Publishes; the router answers if and only if somebody waits.
+    /// Publishes; the router answers if and only if there is a waiter.
     pub(crate) fn publish(
         &mut self,
         topic: &str,
@@ -128,8 +127,7 @@ impl<W, I> Session<W, I> {
         Ok(())
     }
 
-    /// Takes a registration back. Without a registration there is nothing to do: `waiter` comes
-    /// back.
+    /// Unregisters a registration. Without one there is nothing to do, and `waiter` is returned.
     pub(crate) fn unregister(
         &mut self,
         key: ListenerKey,
@@ -179,8 +177,8 @@ impl<W, I> Session<W, I> {
         Ok(())
     }
 
-    /// Ends a listener's subscription. When other listeners still want the topic there is nothing
-    /// to tell the router: `waiter` comes back.
+    /// Ends a listener's subscription. If the topic has other listeners, the router is not involved, and `waiter` is
+    /// returned.
     pub(crate) fn unsubscribe(
         &mut self,
         key: ListenerKey,
@@ -208,7 +206,7 @@ impl<W, I> Session<W, I> {
         }
         let topic = &self.subscriptions[&subscription];
         if self.is_being_subscribed(topic) {
-            // The router would take the subscription from the listener that comes.
+            // The router would end the subscription of the listener being added.
             return Ok(waiter);
         }
         let kind = Request::Unsubscribe(subscription);
@@ -219,7 +217,7 @@ impl<W, I> Session<W, I> {
         Ok(None)
     }
 
-    /// Answers an invocation, for good unless `options.progress`; `false` when it is over.
+    /// Answers an invocation, for good unless `options.progress`; `false` if it is over.
     pub(crate) fn yield_result(
         &mut self,
         request: RequestId,
@@ -242,7 +240,7 @@ impl<W, I> Session<W, I> {
         Ok(true)
     }
 
-    /// Answers an invocation with an error; `false` when it is over.
+    /// Answers an invocation with an error; `false` if it is over.
     pub(crate) fn yield_error(
         &mut self,
         request: RequestId,
@@ -264,7 +262,7 @@ impl<W, I> Session<W, I> {
         Ok(true)
     }
 
-    /// Gives an invocation what runs for it.
+    /// Stores the running handler of an invocation.
     pub(crate) fn attach(&mut self, request: RequestId, running: I) {
         if let Some(invocation) = self.invocations.get_mut(&request) {
             invocation.running = Some(running);

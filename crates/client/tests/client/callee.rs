@@ -86,7 +86,7 @@ async fn an_answer_that_cannot_be_sent_is_an_error() {
 }
 
 #[tokio::test]
-async fn what_an_invocation_tells() {
+async fn invocation_details() {
     let told = async |invocation: Invocation| {
         let caller = invocation.caller();
         Ok(args![
@@ -130,7 +130,7 @@ async fn progressive_results() {
     soon(peer.expect(r#"[70,1,{"progress":true},[2]]"#)).await;
     soon(peer.expect(r#"[70,1,{},[3]]"#)).await;
     peer.send("[68,2,50,{}]").await;
-    let refused = "the caller does not take progressive results";
+    let refused = "the caller does not accept progressive results";
     soon(peer.expect(&format!(r#"[8,68,2,{{}},"no.progress",["{refused}"]]"#))).await;
 }
 
@@ -174,10 +174,10 @@ async fn an_interrupt_drops_the_handler() {
 }
 
 #[tokio::test]
-async fn an_interrupt_is_told() {
+async fn interrupts_are_notified() {
     let router = Router::new();
     let mut options = RegisterOptions::default();
-    options.on_interrupt = OnInterrupt::Tell;
+    options.on_interrupt = OnInterrupt::Notify;
     let told = async |mut invocation: Invocation| {
         let interrupt = invocation.interrupted().await;
         Ok(args!["partial", interrupt.reason])
@@ -236,7 +236,7 @@ async fn a_refused_registration() {
 }
 
 #[tokio::test]
-async fn an_abandoned_registration_is_taken_back() {
+async fn an_abandoned_registration_is_unregistered() {
     let router = Router::new();
     let (client, mut peer) = router.joined().await;
     let registering = tokio::spawn({
@@ -251,7 +251,7 @@ async fn an_abandoned_registration_is_taken_back() {
 }
 
 #[tokio::test]
-async fn unregister_waits_for_those_who_run() {
+async fn unregister_waits_for_running_handlers() {
     let router = Router::new();
     let started = Arc::new(Semaphore::new(0));
     let go_on = Arc::new(Semaphore::new(0));

@@ -1,4 +1,4 @@
-//! Calls: results, errors, cancelling, timeouts, progress both ways.
+//! Calls: results, errors, cancellation, timeouts, progress both ways.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn errors() {
 }
 
 #[tokio::test]
-async fn a_broken_protocol_is_told_to_both_sides() {
+async fn a_broken_protocol_is_reported_to_both_sides() {
     let check = async |message: &str, reason: &str| {
         let router = Router::new();
         let (client, mut peer) = router.joined().await;
@@ -100,7 +100,7 @@ async fn a_dropped_call_is_cancelled() {
     }
     soon(peer.expect(r#"[49,1,{"mode":"skip"}]"#)).await;
     peer.send(r#"[8,48,1,{},"wamp.error.canceled"]"#).await;
-    // Nobody waits for that, and it disturbs nobody.
+    // A late answer has no waiter and no effect.
     let (result, ()) = soon(async {
         tokio::join!(client.call("b", ()), async {
             peer.expect(r#"[48,2,{},"b"]"#).await;
@@ -240,7 +240,7 @@ async fn arguments_bit_by_bit() {
 }
 
 #[tokio::test]
-async fn what_the_serializer_cannot_hold_is_not_sent() {
+async fn values_unknown_to_the_serializer_are_not_sent() {
     let router = Router::new();
     let (client, mut peer) = router.joined().await;
     let error = client.call("a", args![f64::NAN]).await.unwrap_err();

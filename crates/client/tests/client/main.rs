@@ -1,10 +1,10 @@
-//! The client against a router that is a script: both sides' messages are spelled out.
+//! The client against a scripted router: both sides' messages are spelled out.
 
 mod callee;
 mod caller;
-mod connecting;
-mod leaving;
-mod publishing;
-mod reconnecting;
+mod connect;
+mod leave;
+mod publisher;
+mod reconnect;
 mod router;
 mod subscriber;

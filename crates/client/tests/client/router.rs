@@ -1,4 +1,4 @@
-//! A router that says and expects what it is told to, in JSON over a RawSocket.
+//! A scripted router, in JSON over a RawSocket.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Where clients connect to.
+/// The address for clients.
 pub(crate) struct Router {
     listener: UnixListener,
     directory: TempDir,
@@ -19,7 +19,7 @@ pub(crate) struct Peer {
     pub(crate) stream: UnixStream,
 }
 
-/// What every test's router announces, unless it says otherwise.
+/// Every test's WELCOME, unless it sets another one.
 const WELCOME: &str =
     r#"[2,7,{"roles":{"broker":{},"dealer":{"features":{"call_timeout":true}}},"authid":"me"}]"#;
 
@@ -142,9 +142,9 @@ impl Peer {
     }
 }
 
-/// As long as a test may wait for what must happen.
+/// The time limit of a test for an event that must happen.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future)
         .await
-        .expect("what must happen has not happened for a minute")
+        .expect("an expected event has not occurred for a minute")
 }

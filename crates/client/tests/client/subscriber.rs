@@ -51,7 +51,7 @@ async fn events() {
 }
 
 #[tokio::test]
-async fn events_that_nobody_takes_are_counted() {
+async fn dropped_events_are_counted() {
     let router = Router::new();
     let (client, mut peer) = router.joined().await;
     let mut options = SubscribeOptions::default();
@@ -60,7 +60,7 @@ async fn events_that_nobody_takes_are_counted() {
     for publication in 900..905 {
         peer.send(&format!("[36,60,{publication},{{}}]")).await;
     }
-    // What comes behind them is answered, so they have come.
+    // The answer to a later request proves that they have arrived.
     let (published, ()) = soon(async {
         let options = PublishOptions {
             acknowledge: true,
@@ -81,7 +81,7 @@ async fn events_that_nobody_takes_are_counted() {
 }
 
 #[tokio::test]
-async fn subscribers_of_one_topic_share_it() {
+async fn subscribers_of_one_topic_share_its_subscription() {
     let router = Router::new();
     let (client, mut peer) = router.joined().await;
     let options = SubscribeOptions::default;
@@ -90,7 +90,7 @@ async fn subscribers_of_one_topic_share_it() {
     peer.send("[36,60,900,{}]").await;
     assert_eq!(soon(one.next()).await.unwrap().publication.0, 900);
     assert_eq!(soon(two.next()).await.unwrap().publication.0, 900);
-    // The first one's end is nothing that the router would have to know.
+    // The router is not involved in the end of the first one.
     soon(one.unsubscribe()).await.unwrap();
     peer.send("[36,60,901,{}]").await;
     assert_eq!(soon(two.next()).await.unwrap().publication.0, 901);
@@ -136,7 +136,7 @@ async fn patterns() {
 }
 
 #[tokio::test]
-async fn for_each_takes_them_one_after_the_other() {
+async fn for_each_handles_events_in_sequence() {
     let router = Router::new();
     let (client, mut peer) = router.joined().await;
     let options = SubscribeOptions::default();

@@ -1,7 +1,7 @@
-//! Scripts, and the application and the router that act them out.
+//! Scripts, played by an application and a router.
 //!
-//! `do` is an operation of the application, `<` a message from the router; `>` is a message to
-//! the router and `=` an effect, both of which the line before must have had, and no others.
+//! `do` is an operation of the application, `<` a message from the router; `>` is a message to the router and `=` an
+//! effect. The line before must have caused exactly these.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
@@ -9,7 +9,7 @@ use crosstie_wamp::{
     SubscribeOptions, YieldOptions,
 };
 
-use crate::outgoing::{Format, Outgoing, Wire};
+use crate::outgoing::{Format, Outgoing, WireFormat};
 use crate::session::{Answer, Effect, ListenerKey, Session};
 
 /// Runs a script in a session that has joined.
@@ -52,7 +52,7 @@ pub(super) struct Actor {
     pub(super) seen: Vec<String>,
 }
 
-/// What every message carries.
+/// The payload of every message.
 const PAYLOAD: Payload<'static> = Payload {
     serializer: Serializer::Json,
     args: b"[1]",
@@ -65,14 +65,14 @@ impl Actor {
             session: Session::new(),
             outgoing: Outgoing::new(Format {
                 serializer: Serializer::Json,
-                wire: Wire::RawSocket,
+                wire: WireFormat::RawSocket,
                 length_max: 1 << 24,
             }),
             seen: Vec::new(),
         }
     }
 
-    /// An operation and its words; who waits for the answer is called as the operation.
+    /// An operation and its words; the waiter for its answer has the operation's name.
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<_> = line.split(' ').collect();
         let number = |at: usize| words[at].parse::<u64>().unwrap();

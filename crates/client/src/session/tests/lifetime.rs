@@ -1,4 +1,4 @@
-//! The beginning and the end of a session, and what has no place in it.
+//! The beginning and the end of a session, and messages that are invalid in it.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Message, Serializer};
@@ -106,7 +106,7 @@ fn goodbyes_cross() {
 }
 
 #[test]
-fn who_waits_is_given_back() {
+fn waiters_are_returned() {
     let mut actor = Actor::new();
     actor.act("join");
     actor.receive("[2, 7, {}]");
@@ -126,10 +126,9 @@ fn who_waits_is_given_back() {
     );
 }
 
-/// Every type of message, in a session that expects none of them, ends as a violation or as
-/// nothing, never as a panic.
+/// Every type of message, in a session that expects none of them, is a violation or has no effect; none causes a panic.
 #[test]
-fn no_message_is_a_surprise() {
+fn unexpected_messages_never_panic() {
     let messages = [
         "[1, \"r\", {}]",
         "[5, \"s\", {}]",

@@ -1,6 +1,6 @@
-//! Sessions as scripts; see [`actor`] for how to read them.
+//! Sessions as scripts; see [`actor`] for their syntax.
 
 mod actor;
-mod asking;
 mod lifetime;
-mod listening;
+mod listeners;
+mod requests;

@@ -1,4 +1,4 @@
-//! A lost connection is made again, with everything that was registered and subscribed.
+//! Reconnection, with all registrations and subscriptions.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn a_refused_restoration_is_tried_again() {
     soon(peer.expect(r#"[64,1,{},"a"]"#)).await;
     soon(peer.expect(r#"[32,2,{},"b"]"#)).await;
     peer.send("[33,2,61]").await;
-    // The router has not noticed yet that the old session is dead.
+    // The router has not detected yet that the old session is dead.
     peer.send(r#"[8,64,1,{},"wamp.error.procedure_already_exists"]"#)
         .await;
     soon(peer.expect(r#"[64,3,{},"a"]"#)).await;
@@ -85,7 +85,7 @@ async fn a_refused_restoration_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_was_given_up_is_not_restored() {
+async fn cancelled_listeners_are_not_restored() {
     let router = Router::new();
     let (client, mut peer) = router.joined_with(config(&router, None)).await;
     let subscription = registered_and_subscribed(&client, &mut peer).await;
@@ -102,11 +102,11 @@ async fn what_was_given_up_is_not_restored() {
 }
 
 #[tokio::test]
-async fn an_answer_for_a_lost_session_goes_nowhere() {
+async fn an_answer_for_a_lost_session_is_dropped() {
     let router = Router::new();
     let (client, mut peer) = router.joined_with(config(&router, None)).await;
     let _subscription = registered_and_subscribed(&client, &mut peer).await;
-    // The echo's answer, if it is not sent before, must not be sent into the next session.
+    // The echo's answer, unless it was sent before, must not be sent in the next session.
     peer.send("[68,1,50,{},[1]]").await;
     drop(peer);
     let mut peer = soon(router.accept_joined()).await;

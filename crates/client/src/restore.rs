@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use crate::config::{Config, chance};
 use crate::shared::{Active, Inner, ListenerKind, Waiter};
 
-/// Asks the session for every listener that it was not asked for.
+/// Requests every listener that the session was not asked for.
 pub(crate) fn restore(inner: &mut Inner) {
     let Inner {
         active, listeners, ..
@@ -23,21 +23,21 @@ pub(crate) fn restore(inner: &mut Inner) {
                 session.subscribe(key, topic, options.clone(), waiter, outgoing)
             }
         };
-        // What fit into the first session's messages fits into the next one's, unless that
-        // router accepts less: then it will not be restored.
+        // A request that fit into the first session's messages fits into the next one's, unless that router accepts
+        // less: then it is not restored.
         listener.asked = asked.is_ok();
     }
 }
 
-/// When to ask again for the listeners that the router refused to restore: a router that has not
-/// noticed yet that the last session is dead still has them registered.
+/// The time to retry listeners that the router refused to restore: a router that has not detected the end of the last
+/// session still has them registered.
 #[derive(Default)]
-pub(crate) struct Restoring {
+pub(crate) struct RestoreRetries {
     pub(crate) due: Option<Instant>,
     attempt: u32,
 }
 
-impl Restoring {
+impl RestoreRetries {
     pub(crate) fn refused(&mut self, config: &Config) {
         if self.due.is_some() {
             return;

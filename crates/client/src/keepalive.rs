@@ -1,18 +1,18 @@
-//! Is the router still there?
+//! Liveness of the router, by pings.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-/// Finds out whether the router is still there.
-pub(crate) struct Pinging {
+/// Detects a router that does not answer.
+pub(crate) struct Keepalive {
     ticks: Option<Interval>,
     period: Duration,
     heard: bool,
     pinged: bool,
 }
 
-impl Pinging {
+impl Keepalive {
     pub(crate) fn new(period: Option<Duration>) -> Self {
         let period = period.filter(|period| !period.is_zero());
         let ticks = period.map(|period| {
@@ -32,8 +32,7 @@ impl Pinging {
         self.heard = true;
     }
 
-    /// Ends when it is time to ping; with how long the router was silent after the last ping,
-    /// if it was.
+    /// Returns when it is time to ping; with the length of the silence if the last ping was not answered.
     pub(crate) async fn tick(&mut self) -> Option<Duration> {
         let Some(ticks) = &mut self.ticks else {
             return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! The end of a session, whoever wants it.
+//! The end of a session, by either side.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn a_router_without_manners_is_left_anyway() {
     soon(client.leave()).await;
 }
 
-/// What the client is told when the router does this.
+/// The end that the client reports if the router sends these messages.
 async fn check(messages: &[&str], answer: Option<&str>, cause: &str) {
     let router = Router::new();
     let (client, mut peer) = router.joined().await;
@@ -100,7 +100,7 @@ async fn a_silent_router_is_given_up() {
     let (kind, _) = soon(peer.receive_frame()).await.unwrap();
     assert_eq!(kind, 1, "a ping");
     peer.stream.try_write(&[2, 0, 0, 0]).unwrap();
-    // From here on it says nothing.
+    // From here on the router is silent.
     let cause = soon(client.ended()).await;
     assert!(matches!(cause, Disconnected::Silent(_)), "{cause}");
 }

@@ -1,4 +1,4 @@
-//! The way to a session, and everything that can be in the way.
+//! Connecting: the steps to a session, and their failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use crate::router::{Router, soon};
 
 #[tokio::test]
-async fn what_the_router_says_of_us() {
+async fn identities_from_the_welcome() {
     let router = Router::new();
     let welcome = r#"[2,7,{"realm":"r","authid":"joe","authrole":"user","authmethod":"anonymous","agent":"R","roles":{"dealer":{"features":{"call_timeout":true,"call_canceling":false}}}}]"#;
     let (client, _peer) = router.joined_as(router.config(), welcome).await;
@@ -43,7 +43,7 @@ async fn what_the_router_says_of_us() {
     assert!(!welcome.announces("broker", "call_timeout"));
 }
 
-/// What stands in the way of a client whose router does this after the handshake.
+/// The error of a client whose router sends `message` after the handshake.
 async fn refused(message: &str) -> String {
     let router = Router::new();
     let answering = async {
@@ -133,7 +133,7 @@ fn cra(secret: &str) -> Arc<dyn Authenticator> {
     })
 }
 
-/// A router could keep a client at work, or ask for what cannot be.
+/// Challenges by which a router would overload a client, or that are invalid.
 #[test]
 fn challenges_that_cannot_be_answered() {
     let check = |extra: &str, expected: &str| {
@@ -167,7 +167,7 @@ fn challenges_that_cannot_be_answered() {
 }
 
 #[tokio::test]
-async fn what_comes_with_the_welcome_is_not_lost() {
+async fn messages_read_with_the_welcome_are_not_lost() {
     let router = Router::new();
     let answering = async {
         let mut peer = router.accept().await;
@@ -183,7 +183,7 @@ async fn what_comes_with_the_welcome_is_not_lost() {
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn unreachable_routers() {
     let router = Router::new();
     let config = router.config();
     drop(router);
@@ -223,7 +223,7 @@ async fn rawsocket_handshakes_that_fail() {
     check(&[0x7F, 0xF1], "closed the connection").await;
 }
 
-/// Plays a WebSocket server for one client, which sees `respond`'s answer to its request.
+/// Plays a WebSocket server for one client; `respond` answers its request.
 async fn websocket_server<S>(
     mut stream: S,
     respond: impl FnOnce(&websocket::Upgrade<'_>) -> Vec<u8>,
@@ -288,12 +288,12 @@ async fn tls_router(listener: &TcpListener, acceptor: &TlsAcceptor) -> std::io::
     websocket::message(true, None, b"[2,7,{}]", &mut frame);
     stream.write_all(&frame).await?;
     stream.flush().await?;
-    // The connection's end is the client's.
+    // The client ends the connection.
     while stream.read_u8().await.is_ok() {}
     Ok(())
 }
 
-/// What becomes of a client of the router at `host` that shows `cert`.
+/// The outcome of a client's connection to the router at `host` with the certificate `cert`.
 async fn connected_to(
     host: &str,
     cert: &Certificate,
@@ -332,7 +332,7 @@ async fn connected_to(
 }
 
 #[tokio::test]
-async fn tls_trusts_whom_it_is_told() {
+async fn tls_trusts_configured_authorities() {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let directory = tempfile::TempDir::new().unwrap();
@@ -349,9 +349,9 @@ async fn tls_trusts_whom_it_is_told() {
     assert_eq!(connected, Ok(()));
 }
 
-/// As `openssl req -x509` makes them: an authority's and a server's at once.
+/// Certificates of `openssl req -x509`: an authority's and a server's at once.
 #[tokio::test]
-async fn an_authoritys_own_certificate_is_a_servers_where_it_is_named() {
+async fn a_named_authoritys_certificate_is_accepted_as_a_servers() {
     let key = KeyPair::generate().unwrap();
     let made = |names: &[&str], common_name: &str, last_year: i32| {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -378,7 +378,7 @@ async fn an_authoritys_own_certificate_is_a_servers_where_it_is_named() {
     };
     let own = made(&["localhost"], "crosstie test", 2100);
     check(&own, &own, "").await;
-    // Without names beside the subject's, as without `-addext`.
+    // Without names besides the subject's, as without `-addext`.
     let bare = made(&[], "localhost", 2100);
     check(&bare, &bare, "").await;
     let elsewhere = made(&[], "example.com", 2100);
@@ -387,14 +387,9 @@ async fn an_authoritys_own_certificate_is_a_servers_where_it_is_named() {
     check(&named_elsewhere, &named_elsewhere, "not valid for name").await;
     let over = made(&["localhost"], "crosstie test", 2001);
     check(&over, &over, "expired").await;
-    // Of the same key and subject, and yet not the one that was named.
+    // With the same key and subject, but not the named one.
     let other = made(&["localhost", "example.com"], "crosstie test", 2100);
-    check(
-        &other,
-        &own,
-        "only where a CA file has this very certificate",
-    )
-    .await;
+    check(&other, &own, "only if a CA file has this very certificate").await;
     let stranger = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     check(&own, &stranger.cert, "CA:TRUE").await;
 }
@@ -419,7 +414,7 @@ async fn ca_files_that_are_none() {
     check(vec![directory.path().join("none.pem")], "none.pem").await;
 }
 
-/// WELCOME must have what only somebody knows who knows what was made of the password.
+/// WELCOME must have a proof that requires the password's derived keys.
 #[tokio::test]
 async fn a_router_proves_itself_with_scram() {
     async fn check(is_right: bool) -> Result<Client, ConnectError> {

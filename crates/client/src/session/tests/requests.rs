@@ -94,7 +94,7 @@ fn publications() {
 }
 
 #[test]
-fn what_cannot_be_sent_takes_no_request_id() {
+fn unsendable_requests_use_no_request_id() {
     let mut actor = Actor::new();
     actor.act("join");
     actor.receive("[2, 7, {}]");

@@ -1,4 +1,4 @@
-//! Publications, and what happens when the router does not read them.
+//! Publications, and a router that does not read them.
 
 use crosstie_client::{Disconnected, PublishError, PublishOptions, Receivers, SessionId, args};
 
@@ -64,9 +64,9 @@ async fn receivers() {
     }
 }
 
-/// What waits for room gets it, however much it is.
+/// A waiting message gets room, whatever its size.
 #[tokio::test]
-async fn one_message_may_be_longer_than_the_queue() {
+async fn one_message_may_exceed_the_queue() {
     let router = Router::new();
     let mut config = router.config();
     config.outgoing_bytes_max = 10_000;
@@ -78,9 +78,9 @@ async fn one_message_may_be_longer_than_the_queue() {
     published.unwrap();
 }
 
-/// What cannot wait is bounded all the same.
+/// Messages that cannot wait are bounded all the same.
 #[tokio::test]
-async fn a_router_that_only_pings_is_given_up() {
+async fn a_router_that_only_pings_is_dropped() {
     let router = Router::new();
     let mut config = router.config();
     config.outgoing_bytes_max = 10_000;
@@ -99,7 +99,7 @@ async fn a_router_that_does_not_read_is_waited_for() {
     let mut config = router.config();
     config.outgoing_bytes_max = 10_000;
     let (client, mut peer) = router.joined_with(config).await;
-    // More than sockets hold between them.
+    // More than sockets buffer.
     const PUBLICATIONS: u64 = 4_000;
     let padding = "x".repeat(1_000);
     let publishing = async {
