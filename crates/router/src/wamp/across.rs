@@ -1,4 +1,4 @@
-//! What comes into a realm from other nodes.
+//! Input to a realm from other nodes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::wamp::peer::Peer;
 use crate::wamp::realm::{RECEIVERS_SEEN_MAX, SharedRealm, TRANSCODE_OUTSIDE_BYTES_MIN};
 
 impl SharedRealm {
-    /// Tells other nodes what the realm wants, from now on.
+    /// Starts to announce the realm's subscriptions and registrations to other nodes.
     pub(crate) fn join_fabric(&self) {
         if let Some(link) = &self.link {
             let locality = match link.settings.is_own_preferred {
@@ -32,7 +32,7 @@ impl SharedRealm {
         }
     }
 
-    /// Tells the realm which other nodes are there, and which are not any more.
+    /// Passes changes of the reachable nodes to the realm.
     pub(crate) fn handle_changes(&self) {
         let Some(link) = &self.link else {
             return;
@@ -47,7 +47,7 @@ impl SharedRealm {
         });
     }
 
-    /// Takes what one read brought, in its order; how many events of it no subscription matched.
+    /// Handles the inputs of one read, in order. Returns the number of events that no subscription matched.
     pub(crate) fn handle_across(&self, inputs: &[Input<'_>], from: &Arc<Connection>) -> u64 {
         let now = self.now();
         let mut overdelivered = 0;
@@ -71,7 +71,7 @@ impl SharedRealm {
                 let changes = self.link.as_deref().map(Link::take_changes);
                 change(now, realm, changes.unwrap_or_default(), outbox);
                 let is_wanted = take(now, realm, input, publication.as_ref(), outbox);
-                // They are nobody's turn.
+                // No session's turn pays for these steps.
                 realm.take_steps();
                 is_wanted
             });
@@ -80,7 +80,7 @@ impl SharedRealm {
         overdelivered
     }
 
-    /// Other nodes know what was wanted up to that position.
+    /// Other nodes know this node's interests up to that position.
     pub(crate) fn handle_in_force(&self, reached: Position) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -90,7 +90,7 @@ impl SharedRealm {
         });
     }
 
-    /// What this node is granted lasts for so long from then on.
+    /// Extends the lease of this node's grants: it lasts for that time from that moment.
     pub(crate) fn handle_lease(&self, from: Instant, lasts: Duration) {
         let until = self.time(from + lasts);
         let now = self.now();
@@ -101,7 +101,7 @@ impl SharedRealm {
         });
     }
 
-    /// Takes away what was granted, if its time is over.
+    /// Ends the lease if it has expired, and with it the grants.
     pub(crate) fn end_lease(&self) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -111,7 +111,7 @@ impl SharedRealm {
         });
     }
 
-    /// A callee may have a procedure for itself alone, or may not.
+    /// The answer to a claim on a single-callee procedure.
     pub(crate) fn handle_claimed(&self, claim: u64, is_granted: bool) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -121,7 +121,7 @@ impl SharedRealm {
         });
     }
 
-    /// Who waits for what this node may not be sent is refused.
+    /// Refuses requests that wait for data which this node lacks the permission to receive.
     pub(crate) fn handle_denied(&self) {
         let Some(link) = &self.link else {
             return;
@@ -135,7 +135,7 @@ impl SharedRealm {
         });
     }
 
-    /// Makes the encodings that the receivers will need, outside the lock.
+    /// Makes the receivers' encodings outside the lock.
     fn prepare_from_across(
         &self,
         topic: &str,
@@ -161,7 +161,7 @@ impl SharedRealm {
     }
 }
 
-/// Gives one input to the realm; whether somebody wanted it.
+/// Passes one input to the realm. Returns whether any session wanted it.
 fn take(
     now: Time,
     realm: &mut Realm<Peer>,

@@ -1,4 +1,4 @@
-//! The router's own sessions that call the procedures which say who others are and what they may do.
+//! The router's own sessions that call authenticators and authorizers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::router_state::RouterState;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::resident::{Asked, Manner, Reply, Resident, Rooms};
 
-/// Those of a router, by realm and role.
+/// These sessions of a router, by realm and role.
 #[derive(Default)]
 pub(crate) struct Authenticators {
     callers: Mutex<HashMap<Place, Arc<Resident>>>,
 }
 
-/// A realm, a role in it, and the authid of whoever asks there.
+/// A realm, a role in it, and the authid of the calling session.
 type Place = (String, Arc<str>, &'static str);
 
 const AUTHENTICATOR: &str = "crosstie.authenticator";
 const AUTHORIZER: &str = "crosstie.authorizer";
 
-/// The longest answer: beyond, its caller is told so in its place.
+/// Maximum size of an answer. A longer one becomes an error for the caller.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 const SERIALIZER: Serializer = Serializer::Cbor;
 
 impl Authenticators {
-    /// Calls an authenticator. What it says, or that it says nothing in time, will be in `slot`.
+    /// Calls an authenticator. `slot` gets the answer, or the timeout.
     pub(crate) fn call(
         &self,
         state: &RouterState,
@@ -44,7 +44,7 @@ impl Authenticators {
         Ok(asked)
     }
 
-    /// The same. How long it may take, whoever calls sees to.
+    /// The same, with a callback. The caller handles the timeout.
     pub(crate) fn call_then(
         &self,
         state: &RouterState,
@@ -65,8 +65,7 @@ impl Authenticators {
         ask(&caller, procedure, &arguments, then)
     }
 
-    /// Asks an authorizer, in the realm of those whom it is asked about. How long it may take, whoever asks
-    /// sees to.
+    /// Calls an authorizer, in the realm of the session to be judged. The caller handles the timeout.
     pub(crate) fn ask(
         &self,
         state: &RouterState,
@@ -79,7 +78,7 @@ impl Authenticators {
         ask(&caller, &question.procedure, arguments, then)
     }
 
-    /// The same; what it says, or that it says nothing in time, will be in `slot`.
+    /// The same; `slot` gets the answer, or the timeout.
     pub(crate) fn ask_in_time(
         &self,
         state: &RouterState,
@@ -93,7 +92,7 @@ impl Authenticators {
         Ok(asked)
     }
 
-    /// The session that calls, which is there from the first call on.
+    /// The calling session, created with the first call.
     fn caller(
         &self,
         state: &RouterState,
@@ -132,7 +131,7 @@ impl Authenticators {
     }
 }
 
-/// A realm's name; null for none, as Crossbar.io's authenticators are told.
+/// A realm's name, or null for none, as in Crossbar.io.
 fn named(realm: &str) -> Value {
     match realm {
         "" => Value::Null,
@@ -150,7 +149,7 @@ fn filling(slot: &Arc<Slot>) -> impl FnOnce(Answer) + Send + 'static {
     }
 }
 
-/// Fills a slot with the end of the patience for its answer.
+/// Fills a slot with a timeout after the authenticator's time limit.
 fn limit(state: &RouterState, timeout: Duration, slot: &Arc<Slot>) {
     let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     let nothing = Answer::Unanswered(Unanswered::Timeout { timeout_ms });
@@ -192,7 +191,7 @@ fn answer(reply: Reply<'_>) -> Answer {
             text: text.to_owned(),
         }),
         _ => Answer::Unanswered(Unanswered::Lost {
-            text: "it was answered something else".to_owned(),
+            text: "the answer does not match the request".to_owned(),
         }),
     }
 }
@@ -206,7 +205,7 @@ fn first(payload: &Payload<'_>) -> Option<Value> {
     }
 }
 
-/// In words for the client.
+/// A value as text for the client.
 fn text(value: Value) -> String {
     if let Value::String(text) = value {
         return text;

@@ -1,4 +1,4 @@
-//! How many sessions of each authid have come by a listener (`authid_sessions_max`).
+//! Counts the sessions of each authid on a listener (`authid_sessions_max`).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crosstie_routing::SessionKey;
 use parking_lot::Mutex;
 
-/// Those of one listener.
+/// The counts of one listener.
 pub(crate) struct Authids {
     max: usize,
     taken: Mutex<Taken>,
@@ -16,7 +16,7 @@ pub(crate) struct Authids {
 #[derive(Default)]
 struct Taken {
     counts: HashMap<Arc<str>, usize>,
-    /// By the realm's number and the session's key there.
+    /// The authid of each session, by the realm's number and the session's key.
     by_session: HashMap<(u32, SessionKey), Arc<str>>,
 }
 
@@ -32,7 +32,7 @@ impl Authids {
         self.max
     }
 
-    /// Has one session more, which is about to join, if there may be one.
+    /// Counts a session that is about to join, unless the maximum is reached.
     pub(super) fn enter(&self, authid: &Arc<str>) -> bool {
         let mut taken = self.taken.lock();
         let count = taken.counts.entry(Arc::clone(authid)).or_default();
@@ -41,17 +41,17 @@ impl Authids {
         may_enter
     }
 
-    /// It has joined.
+    /// The session has joined.
     pub(super) fn keep(&self, session: (u32, SessionKey), authid: Arc<str>) {
         self.taken.lock().by_session.insert(session, authid);
     }
 
-    /// It has not.
+    /// The session has not joined after all.
     pub(super) fn give_back(&self, authid: &Arc<str>) {
         self.taken.lock().forget(authid);
     }
 
-    /// One that had joined has left.
+    /// A session that had joined has left.
     pub(super) fn leave(&self, session: (u32, SessionKey)) {
         let mut taken = self.taken.lock();
         if let Some(authid) = taken.by_session.remove(&session) {

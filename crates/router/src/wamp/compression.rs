@@ -1,19 +1,19 @@
-//! permessage-deflate on the way out (RFC 7692).
+//! permessage-deflate for output (RFC 7692).
 
 use crosstie_transport::{Filter, StageError};
 use crosstie_wamp::framing::websocket::{self, Decoder, DecoderConfig, Deflate, Deflater, Role};
 use crosstie_wamp::framing::{Framing, Item};
 
-/// Compresses queued frames just before they are sent. What is queued is the same for all
-/// receivers, compressed or not; only the compressor's memory differs from one to the next.
+/// Compresses queued frames just before they are sent. The queue holds the same bytes for all receivers; only the
+/// compressor's state differs from one receiver to the next.
 pub(crate) struct CompressFilter {
     frames: Decoder,
     deflater: Deflater,
-    /// The bytes that the connection has been told the compressor holds.
+    /// The compressor's bytes as reported to the connection.
     told_bytes: usize,
 }
 
-/// A shorter message gains less by compression than it costs; sending it as it is is allowed.
+/// Compressing a shorter message costs more than it saves; the RFC allows to send it uncompressed.
 const COMPRESS_BYTES_MIN: usize = 64;
 
 const FRAMING: Framing = Framing::WebSocketServer { batched: false };
@@ -23,7 +23,7 @@ impl CompressFilter {
         let config = DecoderConfig {
             message_bytes_max: usize::MAX,
             frame_bytes_max: usize::MAX,
-            // We wrote the text ourselves.
+            // The router has encoded the text.
             validate_text: false,
             ..DecoderConfig::default()
         };
@@ -41,7 +41,8 @@ impl Filter for CompressFilter {
         let mut done = 0;
         while done < frames.len() {
             let step = self.frames.next(&mut frames[done..]);
-            let step = step.map_err(|e| StageError(format!("a frame of ours: {e}")))?;
+            let step =
+                step.map_err(|e| StageError(format!("invalid frame in the output queue: {e}")))?;
             match step.item {
                 Some(Item::Message { bytes, text }) if bytes.len() < COMPRESS_BYTES_MIN => {
                     websocket::message(text, None, bytes, out);

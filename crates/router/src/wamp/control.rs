@@ -1,4 +1,4 @@
-//! Frames that are no messages: pings, and the ends of WebSockets.
+//! Control frames: pings, and WebSocket's Close.
 
 use std::ops::ControlFlow;
 
@@ -10,12 +10,12 @@ use crate::wamp::session::Session;
 impl Session {
     /// Answers a ping.
     pub(crate) fn pong(&self, payload: &[u8]) -> ControlFlow<()> {
-        // A ping may be longer than what its sender takes itself; it then stays without answer.
+        // A ping may be longer than its sender's maximum; it then gets no answer.
         let pong_bytes = payload.len() + rawsocket::PREFIX_LENGTH;
         if !rawsocket::fits(pong_bytes, self.peer.wire.message_bytes_max as usize) {
             return ControlFlow::Continue(());
         }
-        // A peer that pings without reading its pongs loses some of them, and nothing else.
+        // A peer that pings without reading loses some pongs, and nothing else.
         self.append(|framing, out| framing.pong(payload, out));
         ControlFlow::Continue(())
     }

@@ -1,4 +1,4 @@
-//! What one connection says, from its first byte: which protocol, its handshake, its messages.
+//! The server's side of one connection, from its first byte: protocol, handshake, messages.
 
 use std::mem;
 use std::ops::Range;
@@ -25,31 +25,31 @@ pub(crate) struct Conversation {
     listening: Arc<Listening>,
     connection: Arc<Connection>,
     watch: WatchKey,
-    /// There are as many connections as may be: this one is told so.
+    /// Set if the connection limit is reached: this connection is refused.
     excess: Option<Excess>,
-    /// What is large is to be handled in another place.
+    /// Large messages shall be handled on another thread.
     is_quick: bool,
     state: State,
 }
 
 enum State {
-    /// Too few bytes yet to tell RawSocket from HTTP, or the handshake is incomplete.
+    /// Too few bytes to tell RawSocket from HTTP, or an incomplete handshake.
     Opening,
     Open(Box<Open>),
-    /// The turn was over before all was done; nothing is read before it is.
+    /// The turn ended before its input was handled; nothing is read before that is done.
     Waiting(Box<Waiting>),
-    /// Everything is said; what still comes is not read.
+    /// Everything is sent; further input is not read.
     Over,
 }
 
-/// What a turn has left for the next one.
+/// The remainder of a turn.
 struct Waiting {
     open: Box<Open>,
     left: Left,
 }
 
-/// An input from this length on is looked at for a message that is all of it, and a message that has
-/// become so long in parts is handled where large ones are.
+/// Minimum length of an input that is checked for being exactly one message, and of a partial message that is completed
+/// where large ones are handled.
 const LARGE_BYTES_MIN: usize = 64 * 1024;
 
 impl Conversation {
@@ -71,8 +71,7 @@ impl Conversation {
         }
     }
 
-    /// Nothing more is read, and the session is over: for what was noted, where it was closed from
-    /// here.
+    /// Stops reading and ends the session, for the noted cause if the router closed the connection.
     fn leave(&mut self, why: EndReason) {
         let open = match mem::replace(&mut self.state, State::Over) {
             State::Open(open) => Some(open),
@@ -86,14 +85,14 @@ impl Conversation {
     }
 
     fn append(&self, bytes: &[u8]) {
-        // A new connection has room; one that is gone already shows so to its reader.
+        // A new connection has room; if it is gone already, its reader sees that.
         let _ = self.connection.append(|out| {
             out.extend_from_slice(bytes);
             Ok::<(), ()>(())
         });
     }
 
-    /// Sends what is queued, and gives the peer a moment to close its side.
+    /// Sends the output queue, and gives the peer the closing timeout to close its side.
     fn finish(&mut self) -> Outcome {
         let closing_max = match &self.state {
             State::Open(open) => open.supervision.closing_max,
@@ -108,7 +107,7 @@ impl Conversation {
         }
     }
 
-    /// Takes what the last turn has left, and counts what has come since.
+    /// Takes the remainder of the last turn, and counts the bytes that have arrived since.
     fn take_left(&mut self, bytes: usize) -> Option<Left> {
         if !matches!(self.state, State::Waiting(_)) {
             counters().count(Counter::Reads);
@@ -125,7 +124,7 @@ impl Conversation {
         Some(left)
     }
 
-    /// Ends the turn: so much of the input is done, and this comes before the rest.
+    /// Ends the turn: `consumed` bytes are handled, and `left` comes before the rest.
     #[cold]
     fn wait(&mut self, mut left: Left, consumed: usize, input: &[u8]) -> Outcome {
         if left.held_bytes != left.batch.len() {
@@ -136,7 +135,7 @@ impl Conversation {
         Outcome::Yield { consumed }
     }
 
-    /// The rest of the input is for another place.
+    /// Leaves the rest of the input to the handler of large messages.
     #[cold]
     fn leave_quick(&mut self, consumed: usize, input: &[u8]) -> Outcome {
         self.keep_left(Left::default(), input.len() - consumed);
@@ -153,8 +152,8 @@ impl Conversation {
         };
     }
 
-    /// Goes on with a handshake that has waited for something elsewhere; what is left comes behind that,
-    /// unless an outcome says that it has to wait again.
+    /// Continues a handshake that has waited for an outcome. The remainder is handled afterwards, unless the handshake
+    /// must wait again.
     #[cold]
     fn handle_elsewhere(&mut self, left: &mut Option<Left>, input: &[u8]) -> Option<Outcome> {
         let State::Open(open) = &mut self.state else {
@@ -169,7 +168,7 @@ impl Conversation {
         self.handle_done(done, &Turn::begin(), 0, input)
     }
 
-    /// Handles what the last turn has left and the messages in `input`, until the turn is over.
+    /// Handles the last turn's remainder and the messages in `input` until the turn is over.
     fn handle_frames(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
         if let State::Open(open) = &self.state
             && open.waits_for_line()
@@ -218,7 +217,7 @@ impl Conversation {
         }
     }
 
-    /// Does what is to be done after a step; the outcome of the turn, if that was its last.
+    /// Applies a step's result. Returns the outcome if this was the turn's last step.
     #[inline]
     fn handle_done(
         &mut self,
@@ -262,7 +261,7 @@ impl Conversation {
         Some(self.wait(done.rest.unwrap_or_default(), consumed, input))
     }
 
-    /// Handles an input that is one message, whose bytes its receivers can have as they are.
+    /// Handles an input that is exactly one message, whose bytes receivers may share.
     fn handle_whole(&mut self, place: Range<usize>, input: &mut Vec<u8>) -> Outcome {
         let consumed = input.len();
         let State::Open(open) = &mut self.state else {
@@ -285,7 +284,7 @@ impl Conversation {
         }
     }
 
-    /// Handles an input of which what the last turn has left was taken before.
+    /// Handles an input after the last turn's remainder was taken.
     fn handle_offered(&mut self, left: Option<Left>, input: &mut [u8]) -> Outcome {
         let mut opening = 0;
         if matches!(self.state, State::Opening) {
@@ -363,7 +362,7 @@ impl Protocol for Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        // Also when the task is dropped with its runtime, or a panic unwinds it.
+        // Also if the task is dropped with its runtime, or unwound by a panic.
         self.leave(EndReason::Lost);
         self.listening.router.watch.remove(self.watch);
         let endpoints = self.listening.websockets.iter();
@@ -382,7 +381,7 @@ mod tests {
 
     #[test]
     fn an_idle_conversation_costs_little() {
-        // With the allocator's word, a multiple of 16.
+        // In the allocator's granularity, a multiple of 16.
         assert!(size_of::<Open>() <= 136, "{}", size_of::<Open>());
         assert!(size_of::<Conversation>() <= 48);
     }

@@ -1,4 +1,4 @@
-//! The open calls of a realm, which a stop waits for.
+//! The open calls of a realm, for a stop that waits for them.
 
 use crosstie_routing::OpenCalls;
 use crosstie_wamp::Payload;
@@ -15,12 +15,12 @@ impl SharedRealm {
         realm.open_calls(|peer| of.is_none_or(|of| of.has(&peer.connection)))
     }
 
-    /// Forgets calls among these that have been answered.
+    /// Removes answered calls from `open`.
     pub(crate) fn forget_answered(&self, open: &mut OpenCalls) {
         self.realm.lock().forget_answered(open);
     }
 
-    /// Ends these calls with an ERROR to the caller, under one lock no more than others may wait for.
+    /// Ends these calls with an ERROR to the caller, holding the lock no longer than a turn.
     pub(crate) fn end_open(&self, mut open: OpenCalls) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);

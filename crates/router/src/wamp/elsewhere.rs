@@ -1,4 +1,4 @@
-//! What a handshake waits for that happens elsewhere: an authenticator, a key, the end of a delay.
+//! Outcomes that a handshake waits for: an authenticator's answer, a key, the end of a delay.
 
 use std::sync::{Arc, Weak};
 
@@ -7,24 +7,24 @@ use crosstie_auth::wamp::{Answer, Key};
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
 
-/// A place for one outcome. The connection is not read from before it is there, and goes on then.
+/// A place for one outcome. Reading from the connection is paused until the outcome arrives.
 pub(crate) struct Slot {
     connection: Weak<Connection>,
     outcome: Mutex<Option<Outcome>>,
 }
 
-/// What has come of it.
+/// The outcome.
 pub(crate) enum Outcome {
     Answer(Answer),
     Key(Key),
-    /// An issuer's.
+    /// Keys of an issuer.
     Keys(Arc<Jwks>),
-    /// So much time has passed.
+    /// The time has elapsed.
     Elapsed,
 }
 
 impl Slot {
-    /// Has the connection wait.
+    /// Pauses reading from the connection.
     pub(crate) fn new(connection: &Arc<Connection>) -> Arc<Self> {
         connection.pause_reading();
         Arc::new(Self {
@@ -33,7 +33,7 @@ impl Slot {
         })
     }
 
-    /// One that no connection waits for.
+    /// A slot without a connection.
     #[cfg(test)]
     pub(crate) fn of_nobody() -> Arc<Self> {
         Arc::new(Self {
@@ -42,7 +42,7 @@ impl Slot {
         })
     }
 
-    /// Puts the outcome there, unless there was one, and has the connection go on.
+    /// Stores the outcome, unless one is present, and resumes reading.
     pub(crate) fn fill(&self, outcome: Outcome) {
         let mut place = self.outcome.lock();
         if place.is_some() {

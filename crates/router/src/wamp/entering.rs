@@ -1,4 +1,4 @@
-//! The end of a handshake: a session enters its realm, and is sent WELCOME.
+//! The end of a handshake: a session enters its realm and gets WELCOME.
 
 use std::mem;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::wamp::session::{Session, State};
 use crate::wamp::welcome::Welcome;
 
 impl Session {
-    /// Lets a session into the realm that it was found to belong to, by those methods.
+    /// Joins the assigned realm, with the methods used for the login.
     pub(super) fn join(
         &mut self,
         mut principal: Principal,
@@ -118,10 +118,10 @@ impl Session {
         sent
     }
 
-    /// A session is in its realm, and WELCOME was sent or could not be.
+    /// The session has joined; WELCOME was queued, or could not be.
     pub(super) fn conclude(&mut self, welcomed: Result<(), Unsent>) -> ControlFlow<()> {
         match welcomed {
-            // The session joined while all clients were told to leave.
+            // The session joined while all clients were being closed.
             Ok(()) if self.listening.is_stopping() => {
                 match self.listening.router.says_goodbye {
                     true => {
@@ -137,7 +137,7 @@ impl Session {
                 error::PAYLOAD_SIZE_EXCEEDED,
                 "WELCOME is longer than you take",
             ),
-            // A session without WELCOME cannot go on.
+            // A session without WELCOME cannot continue.
             Err(_) => {
                 self.leave(EndReason::Closed);
                 ControlFlow::Break(())
@@ -146,7 +146,7 @@ impl Session {
     }
 }
 
-/// The part of a session's `authextra` that other sessions may see: not what only its own client has a use for.
+/// The part of a session's `authextra` for other sessions, without values that only its own client needs.
 fn shown(mut extra: Dict) -> Dict {
     extra.retain(|(key, _)| key != "verifier" && key != "scram_server_signature");
     extra

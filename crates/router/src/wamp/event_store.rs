@@ -1,4 +1,4 @@
-//! The store of a realm's events, and what its thread tells the realm.
+//! The store of a realm's events, and its thread's reports to the realm.
 
 use std::mem;
 use std::path::Path;
@@ -14,28 +14,28 @@ use tokio::runtime::Handle;
 
 use crate::counters::{Counter, counters};
 
-/// A realm's store, on a thread of its own.
+/// A realm's store, with its own thread.
 pub(crate) struct RealmStore {
     pub(crate) keeper: EventKeeper,
     told: Arc<Told>,
-    /// What was retained when it was opened.
+    /// Retained events found when the store was opened.
     retained: Mutex<Vec<RetainedEvent>>,
 }
 
-/// The realm, as the thread knows it.
+/// The realm, as seen by the store's thread.
 pub(crate) trait Answers: Send + Sync {
-    /// Answers publications that the store has kept, or why it has not.
+    /// Acknowledges stored publications, or fails them with the reason.
     fn handle_stored(&self, acknowledgements: Vec<Acknowledgement>, outcome: Result<(), &str>);
 
-    /// Sends the answer of a question that the store was asked.
+    /// Sends the answer to a query of the store.
     fn handle_recalled(&self, recalled: Recalled);
 }
 
-/// What the thread has told.
+/// The receiver of the thread's reports.
 struct Told {
     name: String,
     realm: OnceLock<Weak<dyn Answers>>,
-    /// Where sockets are that are full.
+    /// The runtime that continues to send after a socket is full.
     context: Handle,
     kept: Kept,
     events: AtomicU64,
@@ -44,7 +44,7 @@ struct Told {
     is_failing: AtomicBool,
 }
 
-/// How a store is, for the metrics.
+/// The state of a store, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StoreStatus {
     pub(crate) events: u64,
@@ -54,7 +54,7 @@ pub(crate) struct StoreStatus {
 }
 
 impl RealmStore {
-    /// Opens the store that a realm is configured with, or makes it; the error says what is wrong with which file.
+    /// Opens or creates the realm's configured store. An error names the file and its fault.
     pub(crate) fn open(
         realm: &model::Realm,
         store: &model::EventStore,
@@ -95,18 +95,18 @@ impl RealmStore {
         })
     }
 
-    /// Says whose it is, before anybody is in that realm.
+    /// Sets the realm, before any session joins it.
     pub(crate) fn belongs_to(&self, realm: &Arc<impl Answers + 'static>) {
         let realm = Arc::downgrade(realm);
         let _ = self.told.realm.set(realm);
     }
 
-    /// What was retained when it was opened, once.
+    /// Takes the retained events that were found on opening; empty from the second call on.
     pub(crate) fn take_retained(&self) -> Vec<RetainedEvent> {
         mem::take(&mut *self.retained.lock())
     }
 
-    /// What is in the realm, with what is in its store.
+    /// Adds the store's counts to those of the realm.
     pub(crate) fn counted(&self, counts: RealmCounts) -> RealmCounts {
         let StoreStatus { events, bytes, .. } = self.status();
         RealmCounts {
@@ -127,7 +127,7 @@ impl RealmStore {
 }
 
 impl Told {
-    /// Has the realm do something from the store's thread, and sends what it says.
+    /// Runs a report to the realm on the store's thread, then flushes the sockets.
     fn tell(&self, tell: impl FnOnce(&dyn Answers)) {
         if let Some(realm) = self.realm.get().and_then(Weak::upgrade) {
             let _context = self.context.enter();
@@ -161,9 +161,7 @@ impl EventOwner for Told {
         let name = &self.name;
         match error {
             Some(error) => {
-                tracing::error!(
-                    "realm {name}: cannot store its events, it is tried again: {error}"
-                );
+                tracing::error!("realm {name}: cannot write to the store, retrying: {error}");
             }
             None => tracing::info!("realm {name}: the store can write again"),
         }

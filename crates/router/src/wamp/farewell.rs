@@ -1,4 +1,4 @@
-//! The end of sessions that end by no doing of their own: GOODBYE, or a close that has the client come back.
+//! The end of sessions that the router closes: GOODBYE, or a close that makes clients reconnect.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use crate::wamp::peer::Peer;
 /// RFC 6455, section 7.4.1: "an endpoint is going away". Clients reconnect after it.
 pub(crate) const GOING_AWAY: u16 = 1001;
 
-/// Why the router ends sessions that did nothing wrong.
+/// The reason why the router ends sessions without a fault.
 pub(crate) struct Farewell<'t> {
     pub(super) reason: &'static str,
     pub(super) text: &'t str,
 }
 
 impl<'t> Farewell<'t> {
-    /// An operator ends one session, and says why.
+    /// An operator ends one session with a text.
     pub(crate) fn killed(text: &'t str) -> Self {
         let reason = "wamp.close.killed";
         Self { reason, text }
@@ -43,16 +43,16 @@ impl Farewell<'static> {
     };
 }
 
-/// Queues GOODBYE for a session that ends by no doing of its own.
+/// Queues GOODBYE for a session that the router ends.
 pub(crate) fn say_goodbye(messages: &Messages, peer: &Peer, farewell: &Farewell<'_>) {
     let details = vec![("message".to_owned(), Value::from(farewell.text))];
     let reason = Cow::Borrowed(farewell.reason);
-    // A client that GOODBYE does not reach finds its connection closed.
+    // If GOODBYE cannot be queued, the client finds its connection closed.
     let _ = peer.send_counted(messages, &Message::Goodbye { details, reason });
 }
 
-/// Closes the connection of a session as of one that is to come back: GOODBYE, which is the specification's way, tells
-/// JavaScript clients that they were sent away on purpose. Output that waits for the client is sent before.
+/// Closes the connection so that the client reconnects, after its pending output. GOODBYE, as the specification has it,
+/// makes JavaScript clients stay away.
 pub(crate) fn close_for_return(peer: &Peer) {
     let framing = peer.wire.framing;
     peer.connection

@@ -1,10 +1,10 @@
-//! Where a message ends in what a peer sends, in either framing.
+//! Message boundaries in a peer's input, for either framing.
 
 use std::ops::Range;
 
 use crosstie_wamp::framing::{FramingError, Step, rawsocket, websocket};
 
-/// The ends of messages in the input.
+/// Finds the boundaries of messages in the input.
 pub(crate) enum Frames {
     RawSocket(rawsocket::Decoder),
     WebSocket(websocket::Decoder),
@@ -18,7 +18,7 @@ impl Frames {
         }
     }
 
-    /// The item at the start of `input`, if it is there whole.
+    /// The item at the start of `input`, if it is complete.
     #[inline]
     pub(crate) fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {
         match self {
@@ -27,7 +27,7 @@ impl Frames {
         }
     }
 
-    /// Where in `input` the bytes of a message are, if that is all of the input and there as it was sent.
+    /// The range of a message in `input`, if it fills all of the input unmasked and uncompressed.
     pub(crate) fn whole(&self, input: &[u8]) -> Option<Range<usize>> {
         match self {
             Self::RawSocket(frames) => frames.whole(input),
@@ -35,7 +35,7 @@ impl Frames {
         }
     }
 
-    /// Whether the next item may be much longer than it is in `input`.
+    /// Whether the next item may become much longer than its bytes in `input`.
     #[inline]
     pub(crate) fn may_swell(&self, input: &[u8]) -> bool {
         match self {
@@ -44,7 +44,7 @@ impl Frames {
         }
     }
 
-    /// Bytes of fragments that are kept because more are to come.
+    /// Bytes of fragments that are kept until more arrive.
     #[inline]
     pub(crate) fn kept_bytes(&self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! What a realm says of a message that it was given.
+//! A realm's result for a message.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crosstie_transport::Connection;
 use crate::wamp::outbox::RealmOutbox;
 use crate::wamp::peer::Peer;
 
-/// What has become of a message.
+/// The result of a message.
 pub(crate) struct Handled {
     pub(crate) outcome: Result<(), Violation>,
-    /// How much of a turn it took.
+    /// The share of a turn that it used.
     pub(crate) steps: u32,
-    /// What an authorizer is to be asked first: nothing has been done.
+    /// A question for an authorizer that must be asked before the message is routed.
     pub(crate) asked: Option<Box<Question>>,
-    /// A receiver for whom its sender is to wait.
+    /// A slow receiver for which the sender must wait.
     pub(crate) slow: Option<Arc<Connection>>,
 }
 

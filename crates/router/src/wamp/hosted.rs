@@ -1,5 +1,5 @@
-//! Functions that the node hosts, asked again while they are not there: their host starts beside the listeners, and is
-//! started again where it ended, so that a client may come before it.
+//! Calls to functions that the node hosts, with retries while they are absent. Their host starts beside the listeners
+//! and restarts after a failure, so that a client may come first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::router_state::RouterState;
 use crate::wamp::elsewhere::{Outcome, Slot};
 
-/// The first pause; each is twice as long as the one before, so that many who wait ask little.
+/// The first pause; each further one is twice as long, so that many waiting clients cause few calls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a realm answers in the place of a procedure.
+/// A realm's error for an absent procedure.
 const ABSENT: &str = "wamp.error.no_such_procedure";
 
-/// A call that is under way. Whoever drops it does not wait for it any more.
+/// A call in progress. Dropping it cancels the wait.
 pub(super) struct Asking(JoinHandle<()>);
 
-/// Calls a function that says who others are. What it says, or that it says nothing in time, will be in `slot`.
+/// Calls an authenticator function. `slot` gets its answer, or the timeout.
 pub(super) fn call(state: &Arc<RouterState>, call: Call, slot: &Arc<Slot>) -> Asking {
     let slot = Arc::downgrade(slot);
     let keeper = state.door.keeper().clone();
@@ -34,7 +34,7 @@ pub(super) fn call(state: &Arc<RouterState>, call: Call, slot: &Arc<Slot>) -> As
     }))
 }
 
-/// The last that is said before the time is over.
+/// The last answer within the time limit.
 async fn answer(state: &RouterState, call: &Call) -> Answer {
     let timeout = call.authenticator.timeout;
     let deadline = Instant::now() + timeout;
@@ -56,10 +56,10 @@ async fn answer(state: &RouterState, call: &Call) -> Answer {
 async fn ask(state: &RouterState, call: &Call) -> Answer {
     let (tell, told) = oneshot::channel();
     let then = move |answer| {
-        // Nobody may wait for it any more.
+        // The waiting task may be gone.
         let _ = tell.send(answer);
     };
-    // Dropped with the answer, or with whoever waits for it.
+    // Dropped with the answer, or with the waiting task.
     let _asked = match state.authenticators.call_then(state, call, then) {
         Ok(asked) => asked,
         Err(unanswered) => return Answer::Unanswered(unanswered),

@@ -1,4 +1,4 @@
-//! Lines of the log of which one an hour is enough for each kind.
+//! Log lines that appear at most once an hour for each kind.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// When lines were last written. There are as many kinds as the program has texts for them.
+/// The times of the last lines. The number of kinds is bounded by the program's texts.
 #[derive(Default)]
 pub(crate) struct HourlyLines(Mutex<Vec<(Kind, Instant)>>);
 
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_said_once_an_hour() {
+    fn a_kind_is_logged_once_an_hour() {
         let lines = HourlyLines::default();
         let now = Instant::now();
         let kind = ("NaN", Serializer::Json);

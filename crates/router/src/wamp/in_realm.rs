@@ -1,4 +1,4 @@
-//! A realm as sessions of the router's own know it.
+//! A realm as seen by the router's own sessions.
 
 use std::future::Future;
 use std::pin::Pin;

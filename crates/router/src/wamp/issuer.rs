@@ -1,8 +1,8 @@
-//! Keys of tokens' issuers that are fetched: when the listener starts, again from time to time, and for whoever has
-//! a token with a key that is not known.
+//! Keys of token issuers that are fetched by URL: when the listener starts, again at intervals, and for a token with an
+//! unknown key.
 //!
-//! The issuer's server is asked by one task, never more often than the configuration says, however many
-//! tokens name keys that nobody knows. Whoever brings such a token while there is an answer to come waits for it.
+//! One task queries the issuer's server, never more often than configured, however many tokens name unknown keys. A
+//! handshake with such a token waits for a query in progress.
 
 use std::io;
 use std::path::Path;
@@ -27,15 +27,15 @@ pub(super) struct Issuer {
 
 #[derive(Default)]
 struct Asking {
-    /// Whether there is an answer to come.
+    /// Whether a query is in progress.
     is_under_way: bool,
-    /// When it was last asked.
+    /// The time of the last query.
     last: Option<Instant>,
-    /// Handshakes that wait. Each has its place among those that the router has at most.
+    /// Handshakes that wait, which the router's bound on pending handshakes includes.
     waiting: Vec<Weak<Slot>>,
 }
 
-/// Keys, and for how long its server says that they hold.
+/// Fetched keys, and the time for which the server declares them valid.
 pub(super) struct Fetched {
     pub(super) keys: Jwks,
     pub(super) holds: Option<Duration>,
@@ -46,7 +46,7 @@ impl Issuer {
         let files = source.ca_certificates.iter();
         let files: Vec<_> = files.map(|path| directory.join(path)).collect();
         let asking = Asking {
-            // The first answer is to come, also to those who are here before it.
+            // The first answer is pending, also for handshakes that arrive before the query.
             is_under_way: true,
             ..Asking::default()
         };
@@ -58,7 +58,7 @@ impl Issuer {
         })
     }
 
-    /// Has `slot` filled with the keys of the next answer; whether there is one to be waited for.
+    /// Fills `slot` with the keys of the next answer. Returns whether an answer is to come.
     pub(super) fn want(&self, slot: &Arc<Slot>) -> bool {
         let mut asking = self.asking.lock();
         if !asking.is_under_way {
@@ -73,7 +73,7 @@ impl Issuer {
         true
     }
 
-    /// Asks its server.
+    /// Queries the issuer's server.
     pub(super) async fn fetch(&self) -> Result<Fetched, String> {
         {
             let mut asking = self.asking.lock();
@@ -97,7 +97,7 @@ impl Issuer {
         })
     }
 
-    /// Gives everybody who waits the keys that there are now.
+    /// Gives the current keys to all waiting handshakes.
     pub(super) fn answer(&self, keys: &Arc<Jwks>) {
         let waiting = {
             let mut asking = self.asking.lock();
@@ -109,14 +109,14 @@ impl Issuer {
         }
     }
 
-    /// Waits until its server is to be asked again: after `rest`, or before if somebody wants it.
+    /// Waits until the next query is due: after `rest`, or earlier if a handshake needs one.
     pub(super) async fn rest(&self, rest: Duration) {
         let rest = tokio::time::sleep(rest);
         tokio::pin!(rest);
         loop {
             tokio::select! {
                 () = &mut rest => return,
-                // Who wanted it may have been answered already.
+                // The handshake that needed it may have been answered already.
                 () = self.wanted.notified() => if self.asking.lock().is_under_way {
                     return;
                 },
@@ -125,7 +125,7 @@ impl Issuer {
     }
 }
 
-/// For how long an answer holds (RFC 9111, section 5.2.2); none where it does not say.
+/// The freshness lifetime of a response (RFC 9111, section 5.2.2); `None` if it declares none.
 fn holds(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| {
         let value = headers.get(name)?;
@@ -140,7 +140,7 @@ fn holds(headers: &HeaderMap) -> Option<Duration> {
             _ => None,
         }
     });
-    // So long it was on its way through others' caches.
+    // The response's age in caches on the way.
     let age = text(AGE).and_then(|age| age.trim().parse().ok());
     let seconds: u64 = seconds?;
     Some(Duration::from_secs(
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_an_answer_holds() {
+    fn freshness_follows_the_headers() {
         for (headers, expected) in [
             (&[][..], None),
             (&[("cache-control", "public")], None),

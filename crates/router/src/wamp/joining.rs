@@ -1,4 +1,4 @@
-//! The handshake of a session: HELLO and the proof of credentials, until the session enters its realm or is refused.
+//! The handshake of a session: HELLO and the check of credentials, until the session joins its realm or is refused.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::wamp::rate::Halt;
 use crate::wamp::session::{Session, Stage, State};
 use crate::watch::{Asked, WatchKey};
 
-/// Bytes that a pending handshake holds for itself and the watch, besides up to twice the length of HELLO.
+/// Bytes of a pending handshake and its watch entry, beside up to twice the length of HELLO.
 const HELD_BYTES: usize = 2_048;
 
 impl Session {
@@ -78,14 +78,14 @@ impl Session {
         self.begin_pending(handshake, methods, (features, resumption), step)
     }
 
-    /// What this session's methods may look at of its connection.
+    /// The properties of the connection that this session's methods may use.
     fn channel<'c>(
         &'c self,
         methods: &Methods,
         certificate: Option<&'c Certificate>,
         remembered: Option<&'c Remembered>,
     ) -> Channel<'c> {
-        // Nobody else pays for what it takes to make it.
+        // Computed only for a method that needs it.
         let is_bound = methods.has(Method::Cryptosign);
         Channel {
             is_tls: self.listening.tls.is_some(),
@@ -98,14 +98,14 @@ impl Session {
         }
     }
 
-    /// The certificate that the client has shown, if there is a method that looks at it.
+    /// The client's certificate, if a method needs it.
     fn certificate(&self, methods: &Methods) -> Option<Certificate> {
         let is_looked_at = methods.has(Method::Tls);
         let shown = is_looked_at.then(|| self.peer.connection.peer_certificate());
         certificate::read(&shown.flatten()?)
     }
 
-    /// There is more to come: if there may be one more of which that is so.
+    /// Starts to wait for the client, unless the maximum of pending handshakes is reached.
     fn begin_pending(
         &mut self,
         handshake: Box<Handshake>,
@@ -116,7 +116,7 @@ impl Session {
         let door = &self.listening.router.door;
         let Some(place) = door.enter() else {
             let text = format!(
-                "the router has its {} handshakes that are not done",
+                "the router has reached its maximum of {} pending handshakes",
                 door.pending_max()
             );
             return self.refuse(&Refused {
@@ -140,7 +140,7 @@ impl Session {
             held_bytes,
         });
         match step {
-            // Nothing has been looked at yet.
+            // No credentials have been checked yet.
             Step::Challenge { .. } => self.take_step(pending, step),
             step => self.look(pending, Look::Hello(Box::new(step))),
         }
@@ -154,7 +154,7 @@ impl Session {
     ) -> Option<ControlFlow<()>> {
         let mut pending = self.state.take_pending()?;
         let authid = pending.handshake.authid().unwrap_or_default();
-        // Others sign what is another one each time.
+        // Other methods sign a different challenge each time.
         let secret = (pending.handshake.method() == Method::Ticket).then_some(signature);
         let door = &self.listening.router.door;
         let guess = door.guess(&self.peer.connection, authid, secret);
@@ -178,7 +178,7 @@ impl Session {
         Some(self.take_step(pending, step))
     }
 
-    /// Goes on with what has happened elsewhere. If nothing has, it is the peer that has gone.
+    /// Continues with an outcome. Without one, the peer has gone.
     pub(crate) fn handle_elsewhere(&mut self) -> ControlFlow<()> {
         match self.halt {
             Halt::No => {}
@@ -234,7 +234,7 @@ impl Session {
         self.take_step(pending, step)
     }
 
-    /// Does what the handshake asks for.
+    /// Executes a step of the handshake.
     pub(super) fn take_step(&mut self, mut pending: Box<Pending>, step: Step) -> ControlFlow<()> {
         match step {
             Step::Accept(principal) => {
@@ -308,7 +308,7 @@ impl Session {
         ControlFlow::Continue(())
     }
 
-    /// Does not let somebody in: at once, or, if that was a guess as there were some lately, after a while.
+    /// Refuses a client: at once, or after a delay if it made a wrong guess after others.
     pub(super) fn turn_away(
         &mut self,
         mut pending: Box<Pending>,
@@ -330,7 +330,7 @@ impl Session {
         self.wait(pending)
     }
 
-    /// Counts somebody who is not let in; for how long the answer is to wait.
+    /// Counts a refused client. Returns the delay of its answer.
     pub(super) fn note_refused(
         &self,
         refusal: &Refusal,
@@ -349,7 +349,7 @@ impl Session {
         })
     }
 
-    /// Tells the watch the stage of the handshake of a session that has not joined.
+    /// Tells the watch the stage of a session that has not joined.
     #[cold]
     pub(crate) fn note_stage(&self, key: WatchKey, before: Stage, stage: Stage) {
         let Listening {
@@ -369,7 +369,7 @@ impl Session {
                     .asked(key, Box::new(asked), within, *handshake_timeout);
             }
             (Stage::Asked, ..) => router.watch.going_on(key),
-            // The next session has as long to come as the first one had.
+            // The next session gets the same time limit as the first.
             _ => router.watch.opening(key, *handshake_timeout),
         }
     }

@@ -1,4 +1,4 @@
-//! What is kept of sessions that an authorizer is asked about, beside the sessions: few of them are at a time.
+//! State of sessions that are subject to an authorizer, kept apart from the sessions because few need it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use crate::wamp::elsewhere::Slot;
 
-/// What is kept of a realm's sessions that are judged.
+/// The state of a realm's judged sessions.
 #[derive(Default)]
 pub(crate) struct Judged {
-    /// There has been one.
+    /// Set with the first judged session.
     is_used: AtomicBool,
     judging: Mutex<HashMap<SessionKey, Judging>>,
-    /// The `authextra` of those that may be, as CBOR: beyond WELCOME nobody else needs it.
+    /// `authextra` of sessions that may be judged, as CBOR. After WELCOME no other code needs it.
     extras: Mutex<HashMap<SessionKey, Arc<[u8]>>>,
 }
 
@@ -25,26 +25,26 @@ pub(super) struct Judging {
     pub(super) message: Kept,
     pub(super) question: Question,
     pub(super) slot: Arc<Slot>,
-    /// Its procedure takes no options.
+    /// The authorizer accepts no `options` argument.
     pub(super) is_short: bool,
-    /// Nobody is asked any more when it is dropped.
+    /// Dropping it cancels the question.
     pub(super) asked: Box<dyn Send>,
 }
 
 /// The bytes of a message.
 pub(super) enum Kept {
     Own(Vec<u8>),
-    /// Those that its receivers may keep, too.
+    /// Bytes that receivers may keep as well.
     Shared(Bytes),
 }
 
 impl Judged {
-    /// How many there are.
+    /// Number of waiting messages.
     pub(crate) fn pending(&self) -> usize {
         self.judging.lock().len()
     }
 
-    /// Keeps a message until it is judged.
+    /// Keeps a message until its verdict.
     pub(super) fn insert(&self, session: SessionKey, judging: Judging) {
         self.is_used.store(true, Ordering::Relaxed);
         self.judging.lock().insert(session, judging);
@@ -54,7 +54,7 @@ impl Judged {
         self.judging.lock().remove(&session)
     }
 
-    /// Keeps what a session was told of itself, until it leaves; how many bytes that are.
+    /// Keeps a session's `authextra` until it leaves. Returns the number of bytes.
     pub(crate) fn keep_extra(&self, session: SessionKey, extra: Vec<u8>) -> usize {
         let bytes = extra.len();
         self.is_used.store(true, Ordering::Relaxed);
@@ -62,14 +62,14 @@ impl Judged {
         bytes
     }
 
-    /// The session leaves; how many bytes were kept of it.
+    /// The session leaves. Returns the number of bytes that were kept for it.
     pub(crate) fn forget(&self, session: SessionKey) -> usize {
         if !self.is_used.load(Ordering::Relaxed) {
             return 0;
         }
         let judging = self.judging.lock().remove(&session);
         let extra = self.extras.lock().remove(&session);
-        // It is dropped outside the lock: to be asked no more is a message to the realm.
+        // Dropped outside the lock, because cancelling the question sends a message to the realm.
         let held = judging.map_or(0, |judging| judging.message.held());
         held + extra.map_or(0, |extra| extra.len())
     }
@@ -101,7 +101,7 @@ impl Kept {
         }
     }
 
-    /// Bytes that are held for its sake alone.
+    /// Bytes that only this message keeps in memory.
     pub(super) fn held(&self) -> usize {
         match self {
             Self::Own(bytes) => bytes.len(),

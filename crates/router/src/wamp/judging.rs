@@ -1,4 +1,13 @@
-//! Messages that an authorizer is asked about.
+//! Messages that need an authorizer's verdict.
+//!
+//!  ```text
+//!    message ─► realm: needs a verdict ─► question ─► a call by a session of the router's own
+//!       │                                                │ (reading from the connection is paused)
+//!       └─ the same message with its verdict ◄─ slot ◄───┘
+//!  ```
+//!
+//! While one of a session's messages is judged, the session handles no later one, so that the order is kept. The same
+//! holds while the session waits for [exceeding its rate](super::rate).
 //!
 //! ```text
 //!   message ─► realm: it depends ─► what is asked ─► a call by a session of the router's own
@@ -33,7 +42,7 @@ use crate::wamp::resident::Asked;
 use crate::wamp::session::{Session, State};
 use crate::wamp::unreadable;
 
-/// Puts bytes on the account of a peer.
+/// Charges bytes to a peer's account.
 fn hold(peer: &Peer, bytes: usize) {
     let delta = isize::try_from(bytes).unwrap_or(isize::MAX);
     peer.connection.hold(delta);
@@ -45,7 +54,7 @@ fn release(peer: &Peer, bytes: usize) {
 }
 
 impl Session {
-    /// Has an authorizer asked about a message.
+    /// Asks an authorizer about a message.
     #[cold]
     pub(super) fn ask(
         &mut self,
@@ -109,8 +118,7 @@ impl Session {
         asked.map_err(question::unanswered)
     }
 
-    /// Goes on with a message that was judged. If nothing was said, the session was taken out, or its peer
-    /// has gone.
+    /// Continues with a judged message. Without a verdict, the session was removed or its peer has gone.
     #[cold]
     pub(super) fn handle_verdict(&mut self) -> ControlFlow<()> {
         self.halt = Halt::No;
@@ -161,7 +169,7 @@ impl Session {
         let limits = &self.listening.decoding;
         let decoded = codec::decode_to_pass_on(serializer, kept.bytes(), limits, &mut is_doubtful);
         let Ok(message) = decoded else {
-            // It was a message when it came.
+            // It was decodable when it arrived.
             return ControlFlow::Continue(());
         };
         let converted = match realm.unreadable_values {
@@ -188,7 +196,7 @@ impl Session {
         release(&self.peer, realm.judged.forget(key));
     }
 
-    /// Keeps what else was found out about a session that may be judged.
+    /// Keeps the `authextra` of a session that may be judged.
     pub(super) fn keep_extra(&self, realm: &SharedRealm, key: SessionKey, extra: Dict) {
         let mut bytes = Vec::new();
         let written = codec::encode_value(&Value::Dict(extra), question::SERIALIZER, &mut bytes);
@@ -197,7 +205,7 @@ impl Session {
         }
     }
 
-    /// What becomes of a message that its realm has handled.
+    /// Continues after the realm has handled a message.
     #[inline]
     pub(super) fn handle_routed(
         &mut self,

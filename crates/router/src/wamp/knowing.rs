@@ -1,4 +1,4 @@
-//! Cookies in a session's life: who is known again at HELLO, remembered at WELCOME, forgotten with a logout.
+//! Login cookies: recognized at HELLO, stored at WELCOME, forgotten at logout.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::wamp::pending::Pending;
 use crate::wamp::session::Session;
 
 impl Session {
-    /// The cookies of the endpoint that the session came by, where they say who somebody is.
+    /// The cookie jar of the session's endpoint, if the endpoint accepts cookies as logins.
     pub(super) fn cookies(&self) -> Option<&Jar> {
         let mut endpoints = self.listening.websockets.iter();
         let own = endpoints.find(|endpoint| Arc::ptr_eq(&endpoint.auth, &self.auth))?;
         own.cookies.as_deref().filter(|_| own.options.auth.cookie)
     }
 
-    /// Who has logged in before. A client that does not want to be known by its cookie is not any more, as with
+    /// The principal of an earlier login. A client that does not offer the cookie method is forgotten, as with
     /// Crossbar.io.
     pub(super) fn remembered(&self, hello: Hello<'_>) -> Option<Remembered> {
         let jar = self.cookies()?;
         let connection = &self.peer.connection;
         let who = jar.find(connection)?;
-        // A principal may be gone from the configuration since, or have another secret.
+        // The principal may have been removed from the configuration since, or have another secret.
         if offers_cookie(hello.authmethods) && self.auth.now().vouches_for(&who) {
             return Some(who);
         }
@@ -33,8 +33,8 @@ impl Session {
         None
     }
 
-    /// The principal that a cookie is to stand for, with its stamp by the methods that it has logged in with. Anonymous
-    /// principals, of which there may be any number, and those known by a cookie have none.
+    /// The principal to store with a cookie, stamped by the methods of its login. Anonymous principals, of which any
+    /// number may exist, and those that a cookie has authenticated are not stored.
     pub(super) fn to_remember(
         &self,
         principal: &Principal,
@@ -53,8 +53,8 @@ impl Session {
         })
     }
 
-    /// Whether the entry of a principal was removed from its file, or got another secret, while the principal logged in
-    /// with the former one; only if its sessions are to end then.
+    /// Whether the principal's entry was removed from its file, or its secret changed, during this login; only if that
+    /// ends sessions.
     pub(super) fn revoked_meanwhile(
         &self,
         pending: &Pending,
@@ -70,7 +70,7 @@ impl Session {
         is_changed.then(Refusal::revoked)
     }
 
-    /// The cookie stands for nobody from now on, and who came by it is out.
+    /// Invalidates the cookie, and ends the other sessions that used it.
     pub(super) fn log_out(&self) {
         let Some(jar) = self.cookies() else {
             return;

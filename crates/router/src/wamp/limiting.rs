@@ -1,4 +1,4 @@
-//! What a session may send, and what may wait for it, where its role, its realm or its listener says so.
+//! Limits of a session's input and output, set by its role, its realm or its listener.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Session, State};
 
 impl Session {
-    /// Has the bounds of a session that has joined be kept.
+    /// Applies the limits of a session that has joined.
     pub(super) fn begin_limits(&mut self, realm: &SharedRealm, key: SessionKey) {
         let limits = realm.limit(key, self.listening.session_limits);
-        // Also where there are none: the session before may have had some.
+        // Also without limits, as the connection's previous session may have had some.
         self.peer.connection.bound(bounds(limits));
         self.is_limited = realm.rates.begin(key, limits);
     }
 
-    /// Bytes of the longest message that it may send, where something says so beside its endpoint.
+    /// Maximum bytes of a message from this session, if limited beside its endpoint's maximum.
     pub(super) fn message_bytes_max(&self) -> Option<usize> {
         match &self.state {
             State::Joined { realm, key } if self.is_limited => realm.rates.message_bytes_max(*key),
@@ -30,14 +30,14 @@ impl Session {
         }
     }
 
-    /// Ends the session for a message that is longer than it may be.
+    /// Ends the session because of a message that is too long.
     #[cold]
     pub(super) fn abort_too_long(&mut self, bytes: usize, max: usize) -> ControlFlow<()> {
         let text = format!("a message of {bytes} bytes; message_bytes_max is {max}");
         self.abort(error::PAYLOAD_SIZE_EXCEEDED, &text)
     }
 
-    /// Has a publisher not be read before a receiver has taken most of what waits for it.
+    /// Pauses reading from a publisher until a slow receiver has taken most of its queue.
     #[cold]
     pub(super) fn hold_back(&mut self, slow: Arc<Connection>) {
         let State::Joined { realm, key } = &self.state else {
@@ -56,18 +56,18 @@ impl Session {
         let waiting = Waiting(waiting.abort_handle());
         realm.rates.hold_back(*key, slot, waiting);
         self.halt = Halt::Slowed;
-        // So that its pause is forgotten with it.
+        // Makes the end of the session drop the pause.
         self.is_limited = true;
     }
 
-    /// Charges the session with a message; where it is too fast, it is not read for a while.
+    /// Charges a message to the session's rate; pauses reading if the session is too fast.
     #[cold]
     pub(super) fn charge(&mut self, now: Instant, bytes: usize) {
         let State::Joined { realm, key } = &self.state else {
             return;
         };
         let pause = realm.rates.take(*key, now, bytes);
-        // Whoever waits already is not read anyway, and has its debt with the next message.
+        // A session that waits already is not read; it keeps its debt.
         if pause.is_zero() || self.waits() {
             return;
         }
@@ -79,7 +79,7 @@ impl Session {
         self.halt = Halt::Slowed;
     }
 
-    /// The pause is over, if it is; otherwise its peer has gone.
+    /// Ends the pause; if the pause is not over, the peer has gone.
     pub(super) fn end_pause(&mut self) -> ControlFlow<()> {
         self.halt = Halt::No;
         let State::Joined { realm, key } = &self.state else {
@@ -95,13 +95,13 @@ impl Session {
 }
 
 impl SharedRealm {
-    /// Says what a session may have because of its listener; what it may have, all in all.
+    /// Sets the listener's limits of a session. Returns the effective limits.
     fn limit(&self, session: SessionKey, own: RoleLimits) -> RoleLimits {
         self.realm.lock().limit(session, own)
     }
 }
 
-/// What a session's connection is to be bound by beside what bounds any.
+/// The bounds of a session's connection beside the general ones.
 fn bounds(limits: RoleLimits) -> Option<Bounds> {
     let slow_consumer = limits.slow_consumer.unwrap_or_default();
     if limits.queue_bytes_max.is_none() && slow_consumer == SlowConsumer::DropNew {

@@ -1,8 +1,8 @@
-//! The methods of a listener as they are now: principals may stand in files, which change, and keys at URLs.
+//! The current authentication methods of a listener: principals may come from files that change, and keys from URLs.
 //!
-//! The files are looked at each second rather than watched by the system: a file that is mounted into a
-//! container, or over a network, is exchanged without a word about it. A file is read again when it has been the
-//! same for a second, so that one that is being written is not read halfway.
+//! The files are checked every second instead of watched by the system: a file that is mounted into a container or over
+//! a network is replaced without a notification. A file is read again once it has been unchanged for a second, so that
+//! a partly written file is not used.
 
 use std::fs;
 use std::io;
@@ -22,26 +22,26 @@ use crate::door::Door;
 use crate::wamp::elsewhere::Slot;
 use crate::wamp::issuer::{Fetched, Issuer};
 
-/// A handshake goes on with what there was when it began.
+/// The current methods. A handshake continues with those of its beginning.
 pub(crate) struct LiveMethods {
     now: RwLock<Arc<Methods>>,
-    /// Who is asked for tokens' keys.
+    /// The issuer that provides keys of tokens.
     issuer: Option<Arc<Issuer>>,
-    /// What is done for it from time to time, which ends with it.
+    /// Periodic tasks, which end with this value.
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// What tells one state of a file from another; none where there is no file.
+/// Distinguishes states of a file; `None` if the file does not exist.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A server that fails is left alone for twice as long each time, as often as this.
+/// The interval of a failing server doubles with each failure, up to this number of times.
 const RETRY_DOUBLINGS_MAX: u32 = 10;
 
 impl LiveMethods {
-    /// Reads the principals' files, if there are any, and goes on looking at them, and at URLs with keys. Principals
-    /// that were removed from the files, or changed, are passed to `revoke`.
+    /// Reads the principals' files, if any, and starts to follow the files and the URLs of keys. Principals that are
+    /// removed or changed in the files are passed to `revoke`.
     pub(crate) fn start(
         configured: &Arc<Methods>,
         directory: &Path,
@@ -79,8 +79,8 @@ impl LiveMethods {
         Ok(live)
     }
 
-    /// Has `slot` filled with the issuer's keys once its server has answered; or the keys that there are, if it was
-    /// asked just now.
+    /// Fills `slot` with the issuer's keys once its server has answered, or returns the present keys if a query has
+    /// just taken place.
     pub(super) fn want_keys(&self, slot: &Arc<Slot>) -> Option<Arc<Jwks>> {
         let issuer = self.issuer.as_ref();
         let is_asked = issuer.is_some_and(|issuer| issuer.want(slot));
@@ -95,7 +95,7 @@ impl LiveMethods {
             .unwrap_or_default()
     }
 
-    /// Puts keys that were fetched in the place of those before; whether they are others.
+    /// Replaces the fetched keys. Returns whether they changed.
     fn put_keys(&self, keys: Jwks) -> bool {
         let mut now = self.now.write();
         let mut methods = Methods::clone(&now);
@@ -112,8 +112,8 @@ impl LiveMethods {
         is_new
     }
 
-    /// Replaces the methods by those that were read, but for keys that were fetched. Returns the principals that were
-    /// removed or changed.
+    /// Replaces the methods by those read from files, except for fetched keys. Returns the principals that were removed
+    /// or changed.
     fn put(&self, mut methods: Methods) -> Vec<(Method, String)> {
         let mut now = self.now.write();
         if let (Some(Jwt { keys, .. }), Some(jwt), Some(_)) =
@@ -139,7 +139,7 @@ impl Drop for LiveMethods {
     }
 }
 
-/// Fetches the issuer's keys again and again.
+/// Fetches the issuer's keys at intervals.
 async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
     let (min, max) = issuer.source.refresh.clone().into_inner();
     let mut failed = 0;
@@ -187,7 +187,7 @@ async fn watch(
             let is_new = found != known && found == before;
             (is_new.then(|| looked_at.read()), found)
         };
-        // A file system may take its time, and so may keys that are derived.
+        // Slow file systems and key derivations may block.
         let Ok((outcome, found)) = tokio::task::spawn_blocking(look).await else {
             return;
         };
@@ -204,7 +204,7 @@ async fn watch(
                 let revoked = live.put(methods);
                 tracing::info!(
                     revoked = revoked.len(),
-                    "principals or keys were read again: {files}"
+                    "principals or keys were reloaded: {files}"
                 );
                 if !revoked.is_empty() {
                     revoke(&revocation(&revoked, files.configured.ends_revoked));
@@ -212,14 +212,14 @@ async fn watch(
             }
             Some(Err(why)) => {
                 tracing::warn!(
-                    "principals and keys stay as they were, the new ones have an error: {why}"
+                    "cannot reload principals and keys, the previous ones stay in force: {why}"
                 );
             }
         }
     }
 }
 
-/// The principals that realms are to forget. Cookies are judged when a client comes with one.
+/// The principals that realms shall forget. Cookies are checked when a client presents one.
 fn revocation(revoked: &[(Method, String)], ends_sessions: bool) -> Revocation {
     let mut revocation = Revocation::new(ends_sessions);
     for (method, authid) in revoked {

@@ -1,4 +1,4 @@
-//! When a client's credentials are looked at: now, or when it is their turn among others' wrong ones.
+//! The time at which credentials are checked: at once, or in turn after others' wrong attempts.
 
 use std::mem;
 use std::ops::ControlFlow;
@@ -12,18 +12,18 @@ use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::pending::{Look, Pending, Waits};
 use crate::wamp::session::Session;
 
-/// How often a handshake asks whether it is its turn.
+/// Interval at which a handshake asks for its turn.
 const PLACE_INTERVAL: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
 
 impl Session {
-    /// Looks at a client's credentials if they may be, and otherwise later.
+    /// Checks a client's credentials, now or when it is their turn.
     pub(super) fn look(&mut self, pending: Box<Pending>, look: Look) -> ControlFlow<()> {
         let last = Instant::now() + LONGEST;
         self.look_until(pending, last, look)
     }
 
-    /// It may be the turn of a handshake that has waited.
+    /// Asks for the turn of a waiting handshake.
     pub(super) fn look_again(&mut self, mut pending: Box<Pending>) -> ControlFlow<()> {
         match mem::replace(&mut pending.waits, Waits::Authenticate) {
             Waits::Place { last, look, .. } => self.look_until(pending, last, look),
@@ -31,7 +31,7 @@ impl Session {
         }
     }
 
-    /// Credentials were right.
+    /// The credentials were right.
     pub(super) fn note_right(&self, pending: &Pending) {
         let authid = pending.handshake.authid().unwrap_or_default();
         let door = &self.listening.router.door;

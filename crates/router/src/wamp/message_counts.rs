@@ -1,14 +1,14 @@
-//! Messages, counted by type: for each realm, and for what happens before there is one.
+//! Counts messages by type: for each realm, and for handshakes outside realms.
 //!
-//! A realm counts under its lock, where nobody else writes; each thread has a place of its own all the
-//! same, so that counting moves nothing between the cores' caches that the lock does not move.
+//! A realm counts under its lock, without concurrent writers. Each thread nevertheless has its own counters, so that
+//! counting moves no cache lines between cores beyond those of the lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crosstie_transport::thread_number;
 use crosstie_wamp::MessageType;
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Received,
@@ -18,7 +18,7 @@ pub(crate) enum Direction {
 /// Message types have codes below this.
 const CODES: usize = 71;
 
-/// Places for threads, each of which has the one that its number leads to.
+/// Number of sets of counters; a thread uses the one at its number modulo this.
 const PLACES: usize = 8;
 
 /// The messages that a realm has received and sent.
@@ -42,7 +42,7 @@ impl RealmMessages {
         }
     }
 
-    /// Where this thread counts; only under the realm's lock.
+    /// This thread's counters; only under the realm's lock.
     pub(crate) fn own(&self) -> &Messages {
         &self.places[thread_number() as usize % PLACES]
     }
@@ -61,13 +61,13 @@ impl Messages {
         }
     }
 
-    /// Counts where nobody else does at the same time: a load and a store, without a bus lock.
+    /// Counts without concurrent writers: a load and a store, without a bus lock.
     pub(crate) fn count_alone(&self, direction: Direction, kind: MessageType) {
         let count = &self.of(direction)[kind as usize];
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts where others may do so too.
+    /// Counts with concurrent writers.
     pub(crate) fn count(&self, direction: Direction, kind: MessageType) {
         self.of(direction)[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -84,8 +84,8 @@ impl Messages {
     }
 }
 
-/// Whether messages of a type open and close sessions: they are counted for the router worker, and all
-/// others for the realm that they are said in.
+/// Whether messages of this type open and close sessions: these are counted for the router worker, all others for their
+/// realm.
 pub(crate) fn is_of_sessions(kind: MessageType) -> bool {
     use MessageType::{Abort, Authenticate, Challenge, Goodbye, Hello, Welcome};
     matches!(

@@ -1,10 +1,10 @@
-//! WAMP, as this router speaks it: [`amqp`](crate::amqp) is its mirror.
+//! WAMP in this router; [`amqp`](crate::amqp) is built alike.
 //!
-//! A [`conversation`] is one connection's first bytes, handshake and frames; a [`session`] in it is what
-//! lies between HELLO and GOODBYE, and [`joining`] is how it comes to be; a [`realm`] is the one lock that
-//! its messages are routed under; an [`outbox`] encodes what the realm says into the queues of the [`peer`]s, each payload in the serializers
-//! that these use ([`payload_encodings`]). Where a role is judged by an authorizer, its sessions' messages wait
-//! for that in [`judging`]. A session that outlives its connection comes back in [`resuming`].
+//! A [`conversation`] is one connection's first bytes, handshake and frames. A [`session`] in it spans HELLO to
+//! GOODBYE, and [`joining`] performs its handshake. A [`realm`] is the lock under which its messages are routed. An
+//! [`outbox`] encodes the realm's messages into the queues of the [`peer`]s, each payload once per serializer
+//! ([`payload_encodings`]). If a role has an authorizer, messages of its sessions wait for verdicts in [`judging`]. A
+//! session that outlives its connection continues in [`resuming`].
 
 mod across;
 pub(crate) mod authenticators;

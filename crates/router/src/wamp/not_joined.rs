@@ -1,4 +1,4 @@
-//! Who has proven who he is, and is not let into the realm all the same.
+//! Clients that have authenticated and may not join the realm.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::wamp::realm::{DETACHED, NotJoined};
 use crate::wamp::session::Session;
 
 impl Session {
-    /// Whether the listener lets one more session of that authid join.
+    /// Whether the listener allows one more session of that authid.
     pub(super) fn enter_by_authid(&self, authid: &Arc<str>) -> Result<(), JoinError> {
         match &self.listening.authids {
             Some(authids) if !authids.enter(authid) => Err(JoinError::AuthidSessionsMax {
@@ -23,7 +23,7 @@ impl Session {
         }
     }
 
-    /// Counts out a session that was let join and has not.
+    /// Uncounts a session that was allowed to join and has not.
     pub(super) fn leave_by_authid(&self, authid: &Arc<str>) {
         if let Some(authids) = &self.listening.authids {
             authids.give_back(authid);
@@ -67,7 +67,7 @@ impl Session {
         })
     }
 
-    /// Refuses somebody who asks for a realm that is not there.
+    /// Refuses a client whose realm does not exist.
     pub(super) fn refuse_unknown(&mut self, principal: &Principal) -> ControlFlow<()> {
         let Principal { realm, authid, .. } = principal;
         if self.listening.router.has_stopped_realm(realm) {
@@ -78,14 +78,14 @@ impl Session {
         self.refuse(&told(&refusal, principal))
     }
 
-    /// Turns a client away whose realm has stopped, and may be started again.
+    /// Closes a client whose realm has stopped and may start again.
     fn turn_back_from(&mut self, principal: &Principal) -> ControlFlow<()> {
         let refusal = no_realm(&principal.realm);
         self.turn_back(&told(&refusal, principal))
     }
 }
 
-/// The report of a principal that is not let in.
+/// The report of a refused principal.
 fn told<'r>(refusal: &'r Refusal, principal: &'r Principal) -> Refused<'r> {
     let method = Some(principal.authmethod);
     refused(refusal, &principal.authid, &principal.realm, method)

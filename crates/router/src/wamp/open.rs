@@ -1,4 +1,4 @@
-//! A connection whose handshakes are over: messages come in frames, and are handled in turns.
+//! A connection whose handshakes are complete: reads frames, and handles messages in turns.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -11,56 +11,55 @@ use crate::wamp::frames::Frames;
 use crate::wamp::session::{Session, Stage};
 use crate::wamp::supervision::Supervision;
 
-/// What an open connection has.
+/// The state of an open connection.
 pub(super) struct Open {
     pub(super) frames: Frames,
     pub(super) session: Session,
     batched: bool,
     pub(super) supervision: Arc<Supervision>,
-    /// Until the session has joined, messages are short and the handshake's time limit is on.
+    /// Until the session has joined, messages are short and the handshake's time limit applies.
     pub(super) stage: Stage,
-    /// Its last turn put much into the line of the thread's fan-outs.
+    /// The last turn added many bytes to the thread's line of fan-outs.
     fans_out: bool,
-    /// A part of a message is kept, and on the connection's account.
+    /// Part of a message is kept, and charged to the connection's account.
     keeps: bool,
 }
 
-/// What comes before the rest of the input.
+/// Work that precedes the rest of the input.
 #[derive(Default)]
 pub(super) struct Left {
-    /// A batch of which there is more to handle, unmasked and decompressed: its frame is not to be seen
-    /// twice.
+    /// An unfinished batch, unmasked and decompressed: its frame must not be decoded twice.
     pub(super) batch: Vec<u8>,
-    /// So much of that is done.
+    /// Handled bytes of the batch.
     pub(super) done: usize,
-    /// So much of it is on the connection's account.
+    /// Bytes of the batch on the connection's account.
     pub(super) held_bytes: usize,
-    /// Bytes of the input that were offered already.
+    /// Bytes of the input that were offered before.
     pub(super) offered: usize,
 }
 
 /// One turn of a connection.
 pub(super) struct Turn {
-    /// Reading the clock once for all messages of an input saves 5 % of the time per call.
+    /// One reading of the clock for all messages of an input saves 5 % of the time per call.
     now: Instant,
     budget: Budget,
     appended_before: usize,
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(super) struct Done {
-    /// After a `Break` what is queued is sent, then the connection ends.
+    /// After a `Break`, the output queue is sent and the connection ends.
     pub(super) flow: ControlFlow<()>,
-    /// What the step has left to the next turn.
+    /// Work that the step leaves to the next turn.
     pub(super) rest: Option<Left>,
-    /// The turn is over, if there is more to do.
+    /// The turn is over, if more work remains.
     pub(super) is_over: bool,
 }
 
-/// The longest first message: whoever has not joined yet must not make the router hold much.
+/// Maximum size of a first message: a client that has not joined must not occupy much memory.
 pub(crate) const HELLO_BYTES_MAX: usize = 64 * 1024;
 
-/// Whoever appends so much in one turn waits where the line of fan-outs is long.
+/// A connection that appends this much in one turn waits while the line of fan-outs is long.
 const FAN_OUT_BYTES_MIN: usize = 64 * 1024;
 
 impl Turn {
@@ -116,7 +115,7 @@ impl Open {
         self.frames.set_message_bytes_max(bytes_max.min(hello_max));
     }
 
-    /// Handles more of the batch that a turn has left.
+    /// Handles more of an unfinished batch.
     #[cold]
     pub(super) fn handle_left(&mut self, mut left: Left, turn: &mut Turn) -> Done {
         let batch = &left.batch[left.done..];
@@ -138,7 +137,7 @@ impl Open {
         }
     }
 
-    /// Handles the item at the start of `input`, and says how long it is; or how much of one is wanted.
+    /// Handles the item at the start of `input`. Returns its length, or the length that is needed.
     #[inline]
     pub(super) fn handle_next(
         &mut self,
@@ -173,7 +172,7 @@ impl Open {
             Some(Item::Close(close)) => session.answer_close(close, self.supervision.echo_close),
             None => ControlFlow::Continue(()),
         };
-        // The messages of a batch have been charged one by one.
+        // Messages of a batch are charged one by one.
         let bytes = if self.batched { 0 } else { step.consumed };
         let done = Done {
             flow,
@@ -183,7 +182,7 @@ impl Open {
         Ok((done, step.consumed))
     }
 
-    /// Handles an input that is one message, at `place` of it.
+    /// Handles an input that is exactly one message, at `place`.
     pub(super) fn handle_whole(
         &mut self,
         place: Range<usize>,
@@ -207,13 +206,12 @@ impl Open {
         Done::of(flow)
     }
 
-    /// Whether the thread's fan-outs are to be done before this connection adds to them.
+    /// Whether the thread must finish its fan-outs before this connection adds to them.
     pub(super) fn waits_for_line(&self) -> bool {
         self.fans_out && crosstie_transport::is_line_long()
     }
 
-    /// Remembers how much a turn has appended, and has the connection's debt say what is kept of a message
-    /// until the next one.
+    /// Notes the bytes that a turn has appended, and charges the connection for a partial message.
     #[inline]
     pub(super) fn end_turn(&mut self, turn: &Turn) {
         let appended = crosstie_transport::appended_bytes();
@@ -227,7 +225,7 @@ impl Open {
 }
 
 impl Left {
-    /// The rest of a batch, if there is one.
+    /// The rest of a batch, if any.
     fn of(batch: &[u8]) -> Option<Self> {
         (!batch.is_empty()).then(|| Self {
             batch: batch.to_vec(),

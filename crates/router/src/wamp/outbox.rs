@@ -20,38 +20,38 @@ use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::{Frame, Peer, Wire};
 
-/// The outbox of one call into a realm. It is used under the realm's lock, so it only encodes
-/// heads and copies bytes; the sockets are written when the input has been handled.
+/// The outbox of one call into a realm. Under the realm's lock it only encodes heads and copies bytes; the sockets are
+/// written after the input is handled.
 pub(crate) struct RealmOutbox<'a, 'p> {
     encodings: &'a mut PayloadEncodings<'p>,
     counters: &'a Counters,
     pub(crate) messages: &'a Messages,
-    /// The router's, of all its realms.
+    /// The router's counters, for all its realms.
     session_messages: &'a Messages,
-    /// Who asks is told from which address a session comes.
+    /// Session details include the client's address.
     discloses_address: bool,
-    /// Peers that were closed because they could not be told the truth any more.
+    /// Peers that were closed because a required message could not be queued.
     pub(crate) closed: Vec<Peer>,
-    /// Sessions that are out of the realm, and who they were.
+    /// Sessions that have left the realm.
     pub(crate) left: Vec<Left>,
-    /// The action that the sender of the present message may not do.
+    /// A request that the sender of the present message lacks the permission for.
     pub(crate) denied: Option<Box<Denied>>,
-    /// The way to other nodes.
+    /// The port to other nodes.
     link: Option<&'a Link>,
     kept: &'a Kept,
-    /// Where events are recorded.
+    /// The store of the realm's events.
     store: Option<&'a EventKeeper>,
-    /// What an authorizer is to be asked about the present message.
+    /// The question for an authorizer about the present message.
     pub(crate) asked: Option<Box<Question>>,
-    /// The principals whose logins are forgotten.
+    /// Principals whose cookie logins are forgotten.
     pub(crate) logged_out: Option<Box<Whose>>,
-    /// A receiver of the present message that takes events too slowly, and whose publishers wait for it.
+    /// A receiver of the present message that is slow and applies back-pressure to publishers.
     pub(crate) slow: Option<Arc<Connection>>,
-    /// The first reason for which an event was dropped for receivers of a serializer.
+    /// The first reason why an event was dropped for receivers of a serializer.
     pub(crate) unwritable: Option<(&'static str, Serializer)>,
 }
 
-/// A session that is out of the realm.
+/// A session that has left the realm.
 pub(crate) struct Left {
     pub(crate) peer: Peer,
     pub(crate) id: SessionId,
@@ -60,7 +60,7 @@ pub(crate) struct Left {
     pub(crate) is_killed: bool,
 }
 
-/// A request that a role does not allow.
+/// A request that the role does not allow.
 pub(crate) struct Denied {
     pub(crate) peer: Peer,
     pub(crate) session: SessionId,
@@ -113,7 +113,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
             [const { None }; Wire::COUNT];
         for peer in receivers {
             let frame = encoded[peer.wire.index()].get_or_insert_with(|| {
-                // The length is judged per receiver below: their maxima differ.
+                // The length is checked per receiver below, as their maxima differ.
                 let wire = Wire {
                     message_bytes_max: u32::MAX,
                     ..peer.wire
@@ -239,7 +239,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
             details: message.into_iter().collect(),
             reason: reason.into(),
         };
-        // A client that cannot be told any more finds its connection closed.
+        // If GOODBYE cannot be queued, the client finds its connection closed.
         match session.send(&goodbye, self.encodings) {
             Ok(()) => self.session_messages.count(Direction::Sent, goodbye.kind()),
             Err(_) => self.counters.count(Counter::MessagesRefused),
@@ -265,7 +265,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         self.kept.is_account_full()
     }
 
-    /// In Crossbar.io's words, as far as there is something to say.
+    /// Describes a session in Crossbar.io's terms, as far as known.
     fn describe(&self, session: &Peer, details: &mut Dict) {
         let text = |key: &str, value: &str| (key.to_owned(), Value::from(value));
         let address = origin::address(session.connection.peer());
@@ -283,7 +283,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
         }
         details.push(text("serializer", serializer));
         details.push(("transport".to_owned(), Value::Dict(transport)));
-        // Of Crossbar.io, where no session is resumed either.
+        // Fields about resumption are omitted: Crossbar.io resumes no sessions.
     }
 
     fn ask(&mut self, _: &Peer, question: Question) {
@@ -312,7 +312,7 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
 
     fn claim(&mut self, claim: u64, pattern: Pattern<'_>) {
         if let Some(link) = self.link {
-            // What is too long is refused by whoever is to claim it.
+            // A pattern that is too long is refused when its claim is made.
             let key = link.with(|member, _, _| member.claim(pattern));
             link.wish(Wish::Claim(claim, key.unwrap_or_default()));
         }
@@ -373,14 +373,14 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     }
 }
 
-/// Why a session is aborted that an answer could not be queued for.
+/// Reason of the ABORT for a session whose answer could not be queued.
 const QUEUE_FULL: &str = "crosstie.error.queue_bytes_max";
 
-/// Why one is that has not acknowledged its events.
+/// Reason of the ABORT for a session with too many unacknowledged events.
 const UNACKNOWLEDGED_MAX: &str = "crosstie.error.unacknowledged_max";
 
-/// Ends a session that an event found too slow, where that is what its bounds say. The realm hears of it when the
-/// connection has ended.
+/// Ends a session that was too slow for an event, if its limits demand that. The realm learns of it when the connection
+/// has ended.
 #[cold]
 fn end_if_slow(peer: &Peer) {
     if peer.connection.overflow() == Overflow::Disconnect && !peer.connection.is_closed() {
@@ -390,7 +390,7 @@ fn end_if_slow(peer: &Peer) {
     }
 }
 
-/// Why a session is aborted that takes events too slowly.
+/// Reason of the ABORT for a session that receives events too slowly.
 const SLOW_CONSUMER: &str = "crosstie.error.slow_consumer";
 
 fn dropped(refused: Refused) -> Counter {

@@ -1,4 +1,4 @@
-//! A message's payload in the serializers of its receivers, made once for all of them.
+//! A message's payload in its receivers' serializers, each encoded once.
 
 use std::sync::Arc;
 
@@ -9,21 +9,20 @@ use crosstie_wamp::codec::{self, TranscodeError};
 use crosstie_wamp::framing::APART_BYTES_MIN;
 use crosstie_wamp::{Message, Payload, Serializer};
 
-/// The payload of the message being handled, in each serializer that it was needed in so far.
+/// The payload of the current message, in each serializer needed so far.
 ///
-/// A realm passes an input's payload on as it came; where a receiver's serializer differs it is
-/// transcoded once, however many receivers there are.
+/// A realm forwards a payload as received. For receivers with another serializer, it is transcoded once, however many
+/// they are.
 pub(crate) struct PayloadEncodings<'p> {
     original: Payload<'p>,
     transcoded: [Option<Result<Transcoded, Refused>>; Serializer::ALL.len()],
-    /// A large payload is not copied into queues under the realm's lock: these keep the same bytes.
+    /// Large payloads that queues share instead of copying them under the realm's lock.
     shared: Option<Box<[Option<Shared>; Serializer::ALL.len()]>>,
 }
 
-/// A payload may be as long as this in another serializer than its sender's, or twice as long as it
-/// came if that is more: control characters are six times as long in JSON, and 16 MiB of them
-/// would be 96 for each serializer. A longer one is refused as a message that is too long for
-/// its receiver is.
+/// Maximum size of a transcoded payload, or twice its original size if that is larger. Control characters are six times
+/// as long in JSON, so that 16 MiB of them would become 96 MiB for each serializer. A longer payload is refused like a
+/// message that is too long for its receiver.
 const TRANSCODED_BYTES_MAX: usize = 16 << 20;
 
 struct Transcoded {
@@ -31,16 +30,16 @@ struct Transcoded {
     args_len: usize,
 }
 
-/// Where a payload comes from.
+/// The source of a payload.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'s> {
-    /// The sender's, which is on the account that what is shared is put on.
+    /// The sender's connection, whose account is charged for shared bytes.
     pub(crate) connection: &'s Arc<Connection>,
-    /// The buffer that the message's bytes are in, if others may keep it.
+    /// The buffer of the message's bytes, if others may keep it.
     pub(crate) bytes: Option<&'s Bytes>,
 }
 
-/// A payload that any number of queues may keep.
+/// A payload that any number of queues may share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     serializer: Serializer,
@@ -57,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// Its parts, each with its place in what is written around them.
+    /// Its parts, each with its position in the message around them.
     pub(crate) fn parts(&self, places: [usize; 2]) -> [(usize, &Bytes); 2] {
         [
             (places[0], &self.args),
@@ -67,7 +66,7 @@ impl Shared {
 }
 
 impl<'p> PayloadEncodings<'p> {
-    /// For a message with this payload.
+    /// The encodings of this payload.
     pub(crate) fn new(original: Payload<'p>) -> Self {
         Self {
             original,
@@ -76,8 +75,8 @@ impl<'p> PayloadEncodings<'p> {
         }
     }
 
-    /// The payload of `message` in `serializer`, when it is the one held here and is needed in another
-    /// encoding; `None` when the message can be encoded as it is.
+    /// The payload of `message` in `serializer`, if it is the payload held here and needs another encoding; `None` if
+    /// the message can be encoded as it is.
     pub(crate) fn of(
         &mut self,
         message: &Message<'_>,
@@ -104,14 +103,14 @@ impl<'p> PayloadEncodings<'p> {
         }
     }
 
-    /// The payload of `message` in `serializer`, when it is the one held here and large.
+    /// The payload of `message` in `serializer`, if it is the payload held here and large.
     #[inline]
     pub(crate) fn shared(&self, message: &Message<'_>, serializer: Serializer) -> Option<&Shared> {
         let shared = self.shared.as_ref()?[serializer.index()].as_ref()?;
         self.is_of(message).then_some(shared)
     }
 
-    /// Makes the encoding for `serializer` now, so that it is there when the realm is locked.
+    /// Makes the encoding for `serializer` before the realm is locked.
     pub(crate) fn prepare(&mut self, serializer: Serializer, source: Source<'_>) {
         if serializer == self.original.serializer {
             if self.original.len() >= APART_BYTES_MIN {
@@ -156,7 +155,7 @@ impl<'p> PayloadEncodings<'p> {
     }
 }
 
-/// The payload as it came, for queues to keep: as part of what it came in, if that is not much more.
+/// The original payload as shared bytes: a slice of its buffer, unless that is much larger.
 fn share_original(payload: Payload<'_>, source: Source<'_>) -> Shared {
     let Payload {
         serializer,
@@ -178,7 +177,7 @@ fn share_original(payload: Payload<'_>, source: Source<'_>) -> Shared {
     }
 }
 
-/// The part of `bytes` that `part` is, if it is one.
+/// The slice of `bytes` that `part` points to, if any.
 fn slice_of(bytes: &Bytes, part: &[u8]) -> Option<Bytes> {
     if part.is_empty() {
         return Some(Bytes::new());
@@ -201,7 +200,7 @@ fn transcoded(payload: Payload<'_>, into: Serializer) -> Result<Transcoded, Tran
     Ok(Transcoded { bytes, args_len })
 }
 
-/// The refusal of a payload that has no such encoding.
+/// The refusal of a payload that cannot be encoded.
 pub(crate) fn unwritable(e: TranscodeError) -> Refused {
     match e == TranscodeError::TOO_LONG {
         true => Refused::TooLong,

@@ -1,4 +1,4 @@
-//! The other end of a session, as a realm's handle: where and in which form to send to it.
+//! The peer of a session, as a realm's handle: where and in which form to send.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::counters::{Counter, counters};
 use crate::wamp::message_counts::{Direction, Messages};
 use crate::wamp::payload_encodings::{self, PayloadEncodings, Shared};
 
-/// A connection with the form of its messages. Cheap to clone.
+/// A connection with its message format. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: Arc<Connection>,
     pub(crate) wire: Wire,
 }
 
-/// How a session's messages are written.
+/// The format of a session's messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wire {
     pub(crate) serializer: Serializer,
     pub(crate) framing: Framing,
-    /// Bytes of the longest message that the peer takes.
+    /// Maximum message size that the peer accepts.
     pub(crate) message_bytes_max: u32,
 }
 
-/// Bytes of a message's head, roughly; a good guess saves moving the body behind its prefix.
+/// Approximate size of a message's head; a good guess avoids moving the body behind its prefix.
 const HEAD_BYTES: usize = 40;
-/// The same of WELCOME.
+/// Approximate size of WELCOME.
 const WELCOME_BYTES: usize = 1_000;
 
 impl Peer {
-    /// Queues one message, its payload taken from `encodings` where that has it.
+    /// Queues one message, with its payload from `encodings` if present there.
     pub(crate) fn send(
         &self,
         message: &Message<'_>,
@@ -80,7 +80,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// Queues a message that no realm sends, and counts it.
+    /// Queues a message from outside a realm, and counts it.
     pub(crate) fn send_counted(
         &self,
         messages: &Messages,
@@ -94,8 +94,7 @@ impl Peer {
         sent
     }
 
-    /// Says that the session is aborted, behind whatever waits in the peer's queue: room for a goodbye is
-    /// always left. Nothing can be sent to it after that.
+    /// Queues ABORT behind the peer's output; room for a last message is always left. Nothing can be queued afterwards.
     pub(crate) fn say_last(&self, reason: &str, text: &str) {
         let details = vec![("message".to_owned(), Value::from(text))];
         let abort = Message::Abort {
@@ -103,7 +102,7 @@ impl Peer {
             reason: reason.into(),
         };
         self.connection.append_last(|out| {
-            // A peer that takes only shorter messages is told by the close frame alone.
+            // A peer whose maximum is shorter gets only the close frame.
             let _ = self
                 .wire
                 .write(&abort, &mut PayloadEncodings::new(Payload::EMPTY), out);
@@ -112,11 +111,11 @@ impl Peer {
     }
 }
 
-/// A message as it is sent.
+/// An encoded message.
 pub(crate) enum Frame {
     /// An event, for all its receivers.
     Whole(Bytes),
-    /// The head around a large payload, and the places of its parts in that.
+    /// The head around a large payload, and the positions of its parts.
     Around {
         head: Vec<u8>,
         places: [usize; 2],
@@ -133,7 +132,7 @@ impl Frame {
         }
     }
 
-    /// Queues it.
+    /// Queues the message.
     pub(crate) fn append_to(&self, connection: &Arc<Connection>) -> Result<Queued, Refused> {
         let appended = match self {
             Self::Whole(bytes) => connection.append_shared(bytes),
@@ -151,7 +150,7 @@ impl Frame {
     }
 }
 
-/// RFC 6455, section 7.4.1: none of the other codes says what happened.
+/// RFC 6455, section 7.4.1: no other code describes the cause.
 const POLICY_VIOLATION: u16 = 1008;
 
 impl Wire {
@@ -176,7 +175,7 @@ impl Wire {
         })
     }
 
-    /// Appends what `write` does, framed.
+    /// Appends the output of `write`, framed.
     #[inline]
     fn frame(
         &self,
@@ -195,7 +194,7 @@ impl Wire {
         Ok(())
     }
 
-    /// An event for any number of receivers, of which one has this connection.
+    /// An event for several receivers; `connection` is one of them.
     pub(crate) fn event(
         &self,
         event: &Message<'_>,
@@ -210,7 +209,7 @@ impl Wire {
         Ok(Frame::Whole(connection.share(out)))
     }
 
-    /// Writes all of `message` but its payload, which is this.
+    /// Writes `message` without its payload, which is shared.
     fn write_around(&self, message: &Message<'_>, payload: &Shared) -> Result<Frame, Refused> {
         let mut head = Vec::with_capacity(2 * HEAD_BYTES);
         let mut places = [0; 2];
@@ -233,7 +232,7 @@ impl Wire {
         })
     }
 
-    /// A dense index of the form: peers of the same index are sent the same bytes.
+    /// A dense index of the format: peers with the same index get the same bytes.
     pub(crate) fn index(&self) -> usize {
         let framing = match self.framing {
             Framing::RawSocket | Framing::LongPoll => 0,
@@ -244,7 +243,7 @@ impl Wire {
         framing * Serializer::ALL.len() + self.serializer.index()
     }
 
-    /// How many values [`Wire::index`] has.
+    /// Number of values of [`Wire::index`].
     pub(crate) const COUNT: usize = 4 * Serializer::ALL.len();
 }
 

@@ -1,4 +1,4 @@
-//! A handshake that is not done: what is kept of it meanwhile.
+//! The state of a pending handshake.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,46 +11,46 @@ use crate::door::Place;
 use crate::report::Refused;
 use crate::wamp::elsewhere::Slot;
 
-/// What HELLO says of the session that is to be.
+/// The features and the resumption requested in HELLO.
 pub(super) type Wishes = (ClientFeatures, Option<Resumption>);
 
-/// A handshake that is not done. It is gone with WELCOME.
+/// A pending handshake; it ends with WELCOME.
 pub(super) struct Pending {
     pub(super) handshake: Box<Handshake>,
-    /// With which it began.
+    /// The methods at its beginning.
     pub(super) methods: Arc<Methods>,
     pub(super) wishes: Wishes,
     pub(super) waits: Waits,
-    /// A hash of what it has proven itself by, if that is the same each time.
+    /// A hash of the credentials, for methods with a reusable secret.
     pub(super) credentials: Option<u64>,
-    /// How long its credentials waited to be looked at.
+    /// The time that its credentials waited to be checked.
     pub(super) waited: Duration,
     pub(super) _place: Place,
-    /// Bytes of it on the connection's account.
+    /// Its bytes on the connection's account.
     pub(super) held_bytes: isize,
 }
 
-/// What the handshake waits for.
+/// The event that the handshake waits for.
 pub(super) enum Waits {
     Authenticate,
     Answer {
         slot: Arc<Slot>,
-        /// Nobody is asked any more when it is dropped.
+        /// Dropping it cancels the call.
         _asked: Box<dyn Send>,
     },
     Key {
         slot: Arc<Slot>,
     },
-    /// An issuer's keys.
+    /// Keys of an issuer.
     Keys {
         slot: Arc<Slot>,
     },
-    /// The end of a delay, before this is said.
+    /// The end of a delay, followed by this refusal.
     Refusal {
         slot: Arc<Slot>,
         refusal: Refusal,
     },
-    /// Its turn, until `last`: others' wrong credentials wait for their answers.
+    /// Its turn, until `last`, behind wrong credentials that wait for their answers.
     Place {
         slot: Arc<Slot>,
         last: Instant,
@@ -58,9 +58,9 @@ pub(super) enum Waits {
     },
 }
 
-/// The credentials to be looked at when it is a handshake's turn.
+/// The credentials to check when it is the handshake's turn.
 pub(super) enum Look {
-    /// The step that followed from HELLO.
+    /// The step that followed HELLO.
     Hello(Box<Step>),
     Authenticate {
         signature: String,
@@ -69,14 +69,14 @@ pub(super) enum Look {
 }
 
 impl Pending {
-    /// The report of a refusal that ends it.
+    /// The report of a final refusal.
     pub(super) fn refused<'r>(&'r self, refusal: &'r Refusal) -> Refused<'r> {
         let handshake = &self.handshake;
         let authid = handshake.authid().unwrap_or_default();
         refused(refusal, authid, handshake.realm(), Some(handshake.method()))
     }
 
-    /// Whether nothing is to be read until something has happened elsewhere.
+    /// Whether the connection must not be read until an outcome arrives.
     pub(super) fn waits_elsewhere(&self) -> bool {
         !matches!(self.waits, Waits::Authenticate)
     }
@@ -99,7 +99,7 @@ pub(super) fn refused<'r>(
     }
 }
 
-/// Time and chance of one handshake.
+/// The time and the random bytes of one handshake.
 pub(super) fn given() -> Option<Given> {
     let mut chance = [0; Given::CHANCE_BYTES];
     getrandom::fill(&mut chance).ok()?;

@@ -1,4 +1,4 @@
-//! What an authorizer is asked and says, in WAMP's form: as Crossbar.io does.
+//! An authorizer's question and answer in WAMP, in Crossbar.io's form.
 
 use crosstie_auth::wamp::{Answer, Unanswered};
 use crosstie_routing::{Question, RefusalCause, Verdict};
@@ -7,13 +7,13 @@ use crosstie_wamp::{Dict, Message, Payload, Serializer, Value};
 
 use crate::wamp::peer::Peer;
 
-/// What is passed on of an authorizer's error.
+/// Maximum length of an authorizer's error text that is forwarded.
 const TEXT_CHARACTERS_MAX: usize = 500;
 
-/// `authextra`, as it is kept.
+/// The serializer of the stored `authextra`.
 pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
 
-/// Why an authorizer is not asked.
+/// The reason why an authorizer is not asked.
 pub(super) const WAITS_FOR_ITSELF: &str = "those who serve the authorizer have a role that it is asked about, so that it would wait \
      for itself";
 
@@ -60,7 +60,7 @@ pub(super) fn options(peer: &Peer, bytes: &[u8]) -> Value {
     read().unwrap_or_else(|| Value::Dict(Dict::new()))
 }
 
-/// In CALL, REGISTER, PUBLISH and SUBSCRIBE alike.
+/// The position in CALL, REGISTER, PUBLISH and SUBSCRIBE alike.
 const OPTIONS_PLACE: usize = 2;
 
 fn without_payload(message: Message<'_>) -> Option<Message<'_>> {
@@ -92,7 +92,7 @@ fn without_payload(message: Message<'_>) -> Option<Message<'_>> {
     }
 }
 
-/// What an answer says.
+/// The verdict in an answer.
 pub(super) fn verdict(answer: Answer) -> Verdict {
     match answer {
         Answer::Value(value) => Verdict::read(&value),
@@ -107,7 +107,7 @@ pub(super) fn verdict(answer: Answer) -> Verdict {
     }
 }
 
-/// Errors of the router's own say that nobody was asked.
+/// The router's own errors mean that the authorizer was not asked.
 fn cause(uri: &str) -> RefusalCause {
     let is_own = uri.starts_with("crosstie.error.")
         || uri.starts_with("crossbar.error.")
@@ -144,14 +144,14 @@ pub(super) fn unavailable(text: &str) -> Verdict {
     }
 }
 
-/// Whether an authorizer in Python was written before there were options, as a function or a method: it is
-/// then asked again without, as Crossbar.io does.
+/// Whether a Python authorizer, function or method, takes no `options` argument. It is then called again without it, as
+/// Crossbar.io does.
 pub(super) fn takes_no_options(answer: &Answer) -> bool {
     let Answer::Error { text, .. } = answer else {
         return false;
     };
     [
-        // Python 2, of a method.
+        // From Python 2, for a method.
         "takes exactly 4 arguments",
         "takes 3 positional arguments but 4 were given",
         "takes 4 positional arguments but 5 were given",
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_a_router_and_of_an_authorizer_are_told_apart() {
+    fn errors_of_the_router_and_of_an_authorizer_are_distinguished() {
         for (uri, expected) in [
             (
                 "wamp.error.no_such_procedure",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_options() {
+    fn authorizers_without_options_are_recognized() {
         for (text, expected) in [
             ("authorize() takes exactly 4 arguments (5 given)", true),
             ("f() takes 3 positional arguments but 4 were given", true),

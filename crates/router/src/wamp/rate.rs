@@ -1,9 +1,7 @@
-//! How fast a session may send, and how long its messages may be, where its role, its realm or its listener says so:
-//! it is read no faster.
+//! Rate limits and message size limits of a session, set by its role, its realm or its listener.
 //!
-//! An allowance of a second's messages and bytes is filled as time passes. What a message takes beyond it is a debt,
-//! and nothing of the session is read before that is paid: nothing is lost, and the client's own
-//! queue says to it that it is too fast.
+//! An allowance of one second's messages and bytes refills with time. A message beyond it leaves a debt, and the
+//! session is not read until the debt is paid. Nothing is lost, and the client notices the limit by its own send queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,45 +13,44 @@ use tokio::task::AbortHandle;
 
 use crate::wamp::elsewhere::Slot;
 
-/// Why a session that has joined is not read from.
+/// Why a joined session is not read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Halt {
     No,
-    /// A message of it is judged.
+    /// A message waits for its verdict.
     Judged,
-    /// It has been faster than it may be, or a receiver is too slow for it.
+    /// The session exceeded its rate, or a receiver is too slow.
     Slowed,
 }
 
-/// Those of a realm's sessions that have one; others pay nothing for that.
+/// The limits of a realm's sessions that have any; other sessions have no overhead.
 #[derive(Default)]
 pub(crate) struct Rates(Mutex<HashMap<SessionKey, Rate>>);
 
-/// What is kept of a session that has a rate.
+/// The limits of one session.
 #[derive(Default)]
 struct Rate {
     message_bytes_max: Option<usize>,
     messages: Option<Allowance>,
     bytes: Option<Allowance>,
-    /// What ends its pause.
+    /// The slot that ends its pause.
     slot: Option<Arc<Slot>>,
-    /// What waits for a slow receiver to do so.
+    /// The task that waits for a slow receiver.
     waiting: Option<Waiting>,
 }
 
-/// A task that ends with the session that it is for.
+/// A task that ends with its session.
 pub(super) struct Waiting(pub(super) AbortHandle);
 
-/// So much of something in a second.
+/// A quantity per second.
 pub(crate) struct Allowance {
     per_second: f64,
-    /// What may be taken at once; below 0 it is owed.
+    /// The remaining amount; negative for a debt.
     left: f64,
     filled: Instant,
 }
 
-/// The longest pause: of whoever owes more the rest is forgotten, since a message of many MiB would have an
-/// hour's worth of a small allowance.
+/// Maximum pause; a larger debt is forgiven, since a message of many MiB could cost an hour of a small allowance.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Drop for Waiting {
@@ -63,7 +60,7 @@ impl Drop for Waiting {
 }
 
 impl Rate {
-    /// `None` for sessions that send as they like.
+    /// `None` for sessions without limits.
     fn of(limits: RoleLimits, now: Instant) -> Option<Self> {
         let messages = limits.messages_per_second_max;
         let bytes = limits.bytes_per_second_max;
@@ -81,7 +78,7 @@ impl Rate {
         })
     }
 
-    /// Takes what one message is; how long nothing is to be read then.
+    /// Charges one message. Returns the pause before the next read.
     fn take(&mut self, now: Instant, bytes: usize) -> Duration {
         let messages = self.messages.as_mut().map(|of| of.take(now, 1.0));
         let bytes = self.bytes.as_mut().map(|of| of.take(now, bytes as f64));
@@ -100,7 +97,7 @@ impl Allowance {
         }
     }
 
-    /// Takes one, if it is there.
+    /// Takes one unit if available.
     pub(crate) fn try_take(&mut self, now: Instant) -> bool {
         self.fill(now);
         let is_there = self.left >= 1.0;
@@ -128,7 +125,7 @@ impl Allowance {
 }
 
 impl Rates {
-    /// Keeps the rate of a session that has joined, if it has one.
+    /// Stores the limits of a session that has joined, if any. Returns whether it has some.
     pub(super) fn begin(&self, session: SessionKey, limits: RoleLimits) -> bool {
         let rate = Rate::of(limits, Instant::now());
         let has_rate = rate.is_some();
@@ -142,31 +139,31 @@ impl Rates {
         self.0.lock().remove(&session);
     }
 
-    /// Bytes of the longest message that it may send.
+    /// Maximum bytes of a message from that session.
     pub(super) fn message_bytes_max(&self, session: SessionKey) -> Option<usize> {
         self.0.lock().get(&session)?.message_bytes_max
     }
 
-    /// Takes what one message is; how long nothing is to be read then.
+    /// Charges one message. Returns the pause before the next read.
     pub(super) fn take(&self, session: SessionKey, now: Instant, bytes: usize) -> Duration {
         let mut rates = self.0.lock();
         let rate = rates.get_mut(&session);
         rate.map_or(Duration::ZERO, |rate| rate.take(now, bytes))
     }
 
-    /// Keeps what ends a session's pause.
+    /// Stores the slot that ends a session's pause.
     pub(super) fn pause(&self, session: SessionKey, slot: Arc<Slot>) {
         self.0.lock().entry(session).or_default().slot = Some(slot);
     }
 
-    /// Keeps what ends a session's pause, and what waits for that.
+    /// Stores the slot that ends a session's pause, and the waiting task.
     pub(super) fn hold_back(&self, session: SessionKey, slot: Arc<Slot>, waiting: Waiting) {
         let mut rates = self.0.lock();
         let rate = rates.entry(session).or_default();
         (rate.slot, rate.waiting) = (Some(slot), Some(waiting));
     }
 
-    /// What ends its pause, if there is one.
+    /// Takes the slot of the pause, if any.
     pub(super) fn slot(&self, session: SessionKey) -> Option<Arc<Slot>> {
         self.0.lock().get_mut(&session)?.slot.take()
     }
@@ -179,7 +176,7 @@ mod tests {
     #[test]
     fn pauses() {
         let start = Instant::now();
-        // When a message comes, how long it is, and for how long nothing is read then; all in milliseconds and bytes.
+        // Time of the message, its length, and the pause that follows; in milliseconds and bytes.
         for (messages, bytes, rows) in [
             (
                 Some(2),
@@ -202,7 +199,7 @@ mod tests {
                     (9_999, 900, 0),
                 ],
             ),
-            // The worse of two; and an hour is ten seconds.
+            // The longer of both pauses; an hour is cut to ten seconds.
             (
                 Some(1),
                 Some(10),

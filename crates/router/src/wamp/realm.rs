@@ -35,22 +35,22 @@ use crate::wamp::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
 ///
-/// The receivers' bytes are appended to their queues under the lock: that is what gives WAMP's
-/// ordering guarantees over all threads. System calls and large transcodings happen outside it.
+/// Messages are appended to the receivers' queues under the lock: this gives WAMP's ordering guarantees across threads.
+/// System calls and large transcodings happen outside the lock.
 pub(crate) struct SharedRealm {
     pub(crate) log: RealmLog,
-    /// Later ones have higher numbers.
+    /// Increases with each start of a realm.
     pub(crate) number: u32,
-    /// When it was started.
+    /// The time of its start.
     pub(crate) started: SystemTime,
     pub(crate) lone_surrogates: LoneSurrogates,
     pub(crate) unreadable_values: UnreadableValues,
-    /// WELCOME says which node, worker and process serve the session.
+    /// WELCOME names the node, the worker and the process that serve the session.
     pub(crate) discloses_router: bool,
-    /// Whether it answers the meta procedures and publishes the meta events.
+    /// Whether it offers the meta procedures and publishes the meta events.
     pub(crate) meta_api: bool,
     pub(super) has_history: bool,
-    /// Whether a role gives trust levels.
+    /// Whether any role assigns trust levels.
     pub(super) gives_trustlevels: AtomicBool,
     /// Whether its sessions may outlive their connections.
     pub(super) is_resumable: bool,
@@ -58,47 +58,46 @@ pub(crate) struct SharedRealm {
     pub(super) realm: Mutex<Realm<Peer>>,
     /// Counted under the lock of `realm`.
     pub(crate) messages: RealmMessages,
-    /// The router's, of all its realms.
+    /// The router's counters, for all its realms.
     pub(super) session_messages: Arc<Messages>,
-    /// Nobody joins any more. Written under the lock of `realm`, and read there before a
-    /// session is let in.
+    /// No further session may join. Written and read under the lock of `realm`.
     pub(super) stopped: AtomicBool,
     router: Weak<RouterState>,
-    /// Where it has others of its name on other nodes.
+    /// Set if the realm spans several nodes.
     pub(crate) link: Option<Arc<Link>>,
-    /// What is kept of what authorizers have said. Written under the lock of `realm`.
+    /// Cached verdicts of authorizers. Written under the lock of `realm`.
     pub(super) kept: Kept,
-    /// Where its events are recorded, if not in memory.
+    /// The store of its events, if not in memory.
     pub(crate) store: Option<RealmStore>,
     pub(crate) judged: Judged,
     pub(super) rates: Rates,
-    /// Connections whose sessions others have ended, for the keeper to close if they do not answer.
+    /// Connections of killed sessions, which the keeper closes if they do not answer.
     pub(super) killed: Mutex<Vec<Weak<Connection>>>,
     start: Instant,
     /// In the realm's time.
     pub(super) timer: Timer,
 }
 
-/// Why a session was not let in.
+/// Why a session could not join.
 pub(crate) enum NotJoined {
-    /// The realm was stopped while the session was on its way.
+    /// The realm was stopped during the handshake.
     Stopped,
-    /// Its other nodes cannot be reached, and it is configured to turn sessions away then.
+    /// Its other nodes are unreachable, and it is configured to refuse sessions then.
     Detached,
     Refused(JoinError),
 }
 
-/// What is said of [`NotJoined::Detached`].
+/// The text for [`NotJoined::Detached`].
 pub(crate) const DETACHED: &str = "the realm's other nodes cannot be reached";
 
-/// Places of the table of sessions that are looked at under one lock.
+/// Maximum number of entries of the session table that are visited under one lock.
 const PLACES_MAX: usize = 256;
 
-/// A payload of so many bytes is transcoded before the lock is taken; a shorter one under it,
-/// where that takes less time than unlocking and locking again.
+/// Minimum size of a payload that is transcoded before the lock is taken. A shorter one is transcoded under the lock,
+/// if that takes less time than unlocking and locking again.
 pub(super) const TRANSCODE_OUTSIDE_BYTES_MIN: usize = 512;
 
-/// Receivers that are looked at for that: others' serializers are mostly among theirs.
+/// Maximum number of receivers inspected for their serializers, which usually cover those of the rest.
 pub(super) const RECEIVERS_SEEN_MAX: usize = 1_024;
 
 impl SharedRealm {
@@ -143,7 +142,7 @@ impl SharedRealm {
         }
     }
 
-    /// The router that it is in, while that is there.
+    /// The router, while it exists.
     pub(super) fn router(&self) -> Option<Arc<RouterState>> {
         self.router.upgrade()
     }
@@ -153,9 +152,8 @@ impl SharedRealm {
         &self.log.realm
     }
 
-    /// Lets a session in, under the id that it was told before or any other, of which others may be told
-    /// `authextra`, and has `welcome` queue its
-    /// WELCOME, and say whether it could, before anything else can be queued for it.
+    /// Joins a session, under its previous id or a new one, with the `authextra` for other sessions. `welcome` queues
+    /// WELCOME before anything else can be queued, and returns whether it could.
     pub(crate) fn join(
         &self,
         peer: Peer,
@@ -205,8 +203,8 @@ impl SharedRealm {
         })
     }
 
-    /// The same for a message that has come before, and was judged meanwhile. A function of its own: what was
-    /// judged would be moved for every message otherwise.
+    /// The same for a judged message that arrived earlier. A separate function, as the verdict would otherwise be moved
+    /// for every message.
     #[cold]
     pub(crate) fn handle_judged(
         &self,
@@ -224,7 +222,7 @@ impl SharedRealm {
         })
     }
 
-    /// The encodings of a message's payload, with those that others need where it is long.
+    /// The encodings of a message's payload, prepared for receivers if the message is long.
     #[inline]
     fn encodings<'p>(
         &self,
@@ -240,7 +238,7 @@ impl SharedRealm {
         encodings
     }
 
-    /// Whether a session's authorizer is not to be asked, because it would wait for itself.
+    /// Whether a session's authorizer must not be asked, because it would wait for itself.
     pub(crate) fn waits_for_itself(&self, session: SessionKey) -> bool {
         self.realm.lock().waits_for_itself(session)
     }
@@ -249,7 +247,7 @@ impl SharedRealm {
         self.realm.lock().decisions()
     }
 
-    /// Takes a session out, whatever it left open; whether it had not been taken out before.
+    /// Removes a session with all its state. Returns whether it was still present.
     pub(crate) fn leave(&self, session: SessionKey, why: EndReason) -> bool {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -260,7 +258,7 @@ impl SharedRealm {
         })
     }
 
-    /// Takes the session of that id out with a GOODBYE, if there is one.
+    /// Removes the session of that id with a GOODBYE, if it exists.
     pub(crate) fn end_session(&self, id: SessionId, text: &str) -> Option<Peer> {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -271,7 +269,7 @@ impl SharedRealm {
         })
     }
 
-    /// Forgets what is remembered of principals, whose sessions may end with it.
+    /// Drops the remembered logins of principals, and ends their sessions if the revocation says so.
     pub(crate) fn revoke(&self, revocation: Revocation) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -280,7 +278,7 @@ impl SharedRealm {
         });
     }
 
-    /// At most `limit` sessions, behind those that are to be skipped; how many are left to skip then.
+    /// At most `limit` sessions after skipping `skip`, from which skipped ones are subtracted.
     pub(crate) fn sessions(&self, skip: &mut usize, limit: usize) -> Vec<Seen> {
         let mut seen = Vec::new();
         let mut first = 0;
@@ -311,12 +309,12 @@ impl SharedRealm {
         }
     }
 
-    /// How long ago that was.
+    /// The time elapsed since `time`.
     pub(crate) fn age(&self, time: Time) -> Duration {
         Duration::from_micros(self.now().0.saturating_sub(time.0))
     }
 
-    /// Whether a session has not been taken out.
+    /// Whether a session is present.
     pub(crate) fn has(&self, session: SessionKey) -> bool {
         self.realm.lock().has(session)
     }
@@ -331,8 +329,8 @@ impl SharedRealm {
         self.store.as_ref().map_or(counts, |s| s.counted(counts))
     }
 
-    /// Ends calls whose time is up, and does what is left of sessions that have left, turn by turn,
-    /// until the realm is stopped. One task runs this.
+    /// Ends calls that have timed out, and cleans up after sessions that have left, turn by turn, until the realm is
+    /// stopped. Exactly one task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         loop {
             if self.stopped.load(Ordering::Relaxed) && self.is_over() {
@@ -345,25 +343,25 @@ impl SharedRealm {
             self.handle_timeout();
             self.close_killed();
             crosstie_transport::uncork();
-            // There may be more, and others have something to do, too.
+            // More may remain; other tasks run first.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Ends the thread that records its events, if there is one.
+    /// Ends the thread that stores its events, if any.
     pub(crate) fn stop_store(&self) {
         if let Some(store) = &self.store {
             store.keeper.stop();
         }
     }
 
-    /// Whether nobody is in the realm, and nothing is left of those who were.
+    /// Whether the realm is empty, and all cleaning up is done.
     fn is_over(&self) -> bool {
         let realm = self.realm.lock();
         realm.counts().sessions == 0 && !realm.has_backlog()
     }
 
-    /// Sees to it that connections end whose clients do not answer a GOODBYE.
+    /// Has connections closed whose clients do not answer GOODBYE.
     fn close_killed(&self) {
         let killed = mem::take(&mut *self.killed.lock());
         if !killed.is_empty()
@@ -378,15 +376,15 @@ impl SharedRealm {
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
             realm.handle_timeout(now, outbox);
-            // They are nobody's turn.
+            // No session's turn pays for these steps.
             realm.take_steps();
             let next = next_turn(realm).map_or(Timer::NEVER, |time| time.0);
             self.timer.set(next);
         });
     }
 
-    /// Has the realm do something, then everything about it that needs no lock. Sessions leave it for
-    /// the reason given, unless their queues were full.
+    /// Runs an action on the realm, then everything that follows outside the lock. Sessions that leave have the given
+    /// reason, unless their queues were full.
     pub(super) fn enter<R>(
         &self,
         encodings: &mut PayloadEncodings<'_>,
@@ -396,8 +394,8 @@ impl SharedRealm {
         self.enter_until(encodings, why, drop, act)
     }
 
-    /// The same for whoever comes again at once: a thread that waits has the lock next. It would find it
-    /// taken again otherwise, because to wake takes longer than to lock.
+    /// The same for callers that soon enter again: a waiting thread gets the lock next. Otherwise it would find the
+    /// lock taken again, as waking takes longer than locking.
     pub(super) fn enter_in_turn<R>(
         &self,
         encodings: &mut PayloadEncodings<'_>,
@@ -434,15 +432,15 @@ impl SharedRealm {
         outcome
     }
 
-    /// Sees to it that the timer looks no later than `next`.
+    /// Sets the timer to fire no later than `next`.
     fn arm(&self, next: Option<Time>) {
         if let Some(Time(next)) = next {
             self.timer.arm(next);
         }
     }
 
-    /// Makes the encodings of the payload that the receivers will need, outside the lock. What has
-    /// changed when the message is routed is made up for under it.
+    /// Makes the payload's encodings for its receivers outside the lock. Receivers that appear meanwhile are served
+    /// under the lock.
     fn prepare_encodings(
         &self,
         from: SessionKey,
@@ -464,7 +462,7 @@ impl SharedRealm {
         }
     }
 
-    /// When it was started, by the clock that does not jump.
+    /// The time of its start, by the monotonic clock.
     pub(crate) fn started_at(&self) -> Instant {
         self.start
     }
@@ -479,7 +477,7 @@ impl SharedRealm {
     }
 }
 
-/// When the realm has something to do by itself: at once, where something is left of an input.
+/// The time of the realm's next own work: at once, if an input left some.
 fn next_turn(realm: &Realm<Peer>) -> Option<Time> {
     match realm.has_backlog() {
         true => Some(Time(0)),

@@ -1,4 +1,4 @@
-//! Lines in the log about a realm and its sessions, bounded in number as those of [`crate::report`].
+//! Log lines about a realm and its sessions, bounded in number like those of [`crate::report`].
 
 use crosstie_auth::wamp::Answer;
 use crosstie_routing::Identity;
@@ -14,20 +14,20 @@ use crate::wamp::outbox::Denied;
 use crate::wamp::peer::Peer;
 
 static SESSIONS: Bound = Bound::new();
-/// Lines about what sessions may not do.
+/// Lines about denied requests.
 static DENIALS: Bound = Bound::new();
 
 /// Writes the lines about one realm.
 pub(crate) struct RealmLog {
     /// The realm's URI.
     pub(super) realm: String,
-    /// Sessions' comings are logged at a level that operators do not see unless they ask for it.
+    /// Sessions are logged at debug level.
     is_quiet: bool,
     /// Lines about values that did not reach receivers.
     of_values: HourlyLines,
 }
 
-/// A line about a session, at a level that operators see, or that they have to ask for.
+/// A line about a session, at info level or, for quiet realms, at debug level.
 macro_rules! tell {
     ($log:expr, $peer:expr, $identity:expr, $($rest:tt)*) => {
         match $log.is_quiet {
@@ -65,7 +65,7 @@ impl RealmLog {
         }
     }
 
-    /// A session is out of its realm, however that came. If the router ended it at a bound, the line is a warning.
+    /// A session has left its realm, for any reason. If the router ended it at a bound, the line is a warning.
     pub(super) fn session_left(&self, peer: &Peer, id: SessionId, who: &Identity, why: EndReason) {
         let Facts { by, key, text, .. } = Facts::of_session(&peer.connection, why);
         let by = by.name();
@@ -98,7 +98,7 @@ impl RealmLog {
         }
     }
 
-    /// A session's role does not let it do what it asked for.
+    /// A session's role denies its request.
     pub(super) fn request_denied(&self, denied: &Denied) {
         if DENIALS.may_log() {
             let (action, uri) = (denied.action.name(), Escaped(&denied.uri));
@@ -107,7 +107,7 @@ impl RealmLog {
         }
     }
 
-    /// An authorizer has not decided: an operator will look for the reason why sessions may do nothing.
+    /// An authorizer has not decided: the operator needs the reason why requests are denied.
     pub(super) fn authorizer_failed(&self, procedure: &str, answer: &Answer) {
         if FAULTS.may_log() {
             let text = match answer {
@@ -123,8 +123,7 @@ impl RealmLog {
         }
     }
 
-    /// An event was dropped for the receivers of a serializer that has no form for it: one line for each reason and
-    /// hour.
+    /// An event was dropped for receivers of a serializer that cannot represent it: one line per reason and hour.
     pub(super) fn event_unwritable(&self, reason: &'static str, into: Serializer) {
         if self.of_values.may_say(reason, into) && FAULTS.may_log() {
             tracing::warn!(
@@ -135,7 +134,7 @@ impl RealmLog {
         }
     }
 
-    /// A message was refused for what common libraries cannot decode: one line for each kind of value and hour.
+    /// A message was refused because common libraries cannot decode it: one line per kind of value and hour.
     pub(super) fn unreadable_refused(
         &self,
         peer: &Peer,

@@ -1,5 +1,5 @@
-//! Sessions that outlive their connections: what a client is told of that, how it comes back, and what becomes of a session
-//! whose connection has ended.
+//! Sessions that outlive their connections: the announcement in WELCOME, the return of a client, and the handling of a
+//! session whose connection has ended.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Session, State};
 use crate::wamp::welcome::Welcome;
 
-/// What WELCOME says of it.
+/// The resumption details in WELCOME.
 #[derive(Default)]
 pub(super) struct Told {
     is_resumed: bool,
-    /// By which it may be resumed, if it may.
+    /// The token that resumes the session, if it is resumable.
     pub(super) token: Option<ResumeToken>,
     text: String,
 }
@@ -32,7 +32,7 @@ static YES: Value = Value::Bool(true);
 static NO: Value = Value::Bool(false);
 
 impl Told {
-    /// A new session may be resumed, if the system has randomness.
+    /// A new session is resumable if the system provides random bytes.
     pub(super) fn new_token() -> Self {
         let mut chance = [0; ResumeToken::BYTES];
         match getrandom::fill(&mut chance) {
@@ -64,7 +64,8 @@ impl Told {
 }
 
 impl Session {
-    /// Goes on with a session, which is the `Err`; or what the client of a new one is told, where it has asked for something.
+    /// Resumes a session, which is the `Err`; otherwise returns the details for a new one, if the client requested
+    /// some.
     pub(super) fn resume_or_tell(
         &mut self,
         realm: &Arc<SharedRealm>,
@@ -86,7 +87,7 @@ impl Session {
         }))
     }
 
-    /// A session is this connection's from now on.
+    /// Attaches a session to this connection.
     pub(super) fn begin(
         &mut self,
         (realm, key): (&Arc<SharedRealm>, SessionKey),
@@ -102,8 +103,7 @@ impl Session {
         }
     }
 
-    /// Goes on with a session, if it is the client's; `None` if the client is to have a new one. Which of the reasons there
-    /// are for that is not said.
+    /// Resumes a session if it belongs to the client; `None` for a new session. The reason is not disclosed.
     fn resume(
         &mut self,
         realm: &Arc<SharedRealm>,
@@ -156,13 +156,13 @@ impl SharedRealm {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Lets a session that has just joined be resumed.
+    /// Makes a session that has just joined resumable.
     pub(super) fn keep_resumable(&self, session: SessionKey, token: ResumeToken) {
         self.realm.lock().keep_resumable(session, token.bytes());
     }
 
-    /// Gives a session to another connection, if the token is its own, and has `welcome` queue its WELCOME, and say whether
-    /// it could.
+    /// Moves a session to another connection if the token matches. `welcome` queues WELCOME, and returns whether it
+    /// could.
     fn resume(
         &self,
         peer: Peer,
@@ -186,7 +186,7 @@ impl SharedRealm {
         })
     }
 
-    /// A session's connection has ended, for a reason that is none of the client's: whether the session waits for it.
+    /// A session's connection has ended without the client's GOODBYE. Returns whether the session waits for its return.
     pub(super) fn detach(&self, session: SessionKey, why: EndReason) -> bool {
         let is_cut = matches!(
             why,

@@ -1,4 +1,4 @@
-//! What an operator does to a realm: its roles come and go, and it is stopped.
+//! Operators' actions on a realm: starting and stopping roles, and stopping the realm.
 
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
@@ -13,11 +13,11 @@ use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::started_role::StartedRole;
 
-/// Places whose sessions are taken out under one lock: about a millisecond.
+/// Maximum number of table entries whose sessions are ended under one lock: about a millisecond.
 const ENDED_MAX: usize = 1_024;
 
 impl SharedRealm {
-    /// Refuses new sessions, and ends all others: with a GOODBYE, or closed so that their clients come back.
+    /// Refuses new sessions, and ends all others: with GOODBYE, or closed so that their clients return.
     pub(crate) fn stop(&self, says_goodbye: bool) -> Vec<Peer> {
         let taking_out = {
             let mut realm = self.realm.lock();
@@ -33,7 +33,7 @@ impl SharedRealm {
         ended
     }
 
-    /// Adds a role; whether there was none of that name.
+    /// Adds a role. Returns whether its name is new.
     pub(crate) fn start_role(&self, role: &Role) -> bool {
         let mut roles = self.roles.lock();
         let is_new = self.realm.lock().start_role(role);
@@ -51,11 +51,10 @@ impl SharedRealm {
         is_new
     }
 
-    /// Removes a role, and takes everybody who has it out with a GOODBYE; `None` if there is no
-    /// such role.
+    /// Removes a role, and ends its sessions with GOODBYE; `None` if the role does not exist.
     pub(crate) fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
         let mut roles = self.roles.lock();
-        // The role that every realm has was not started, and is not stopped.
+        // The built-in role of every realm was not started, and is not stopped.
         if roles.iter().all(|started| started.role.name != name) {
             return None;
         }
@@ -66,14 +65,13 @@ impl SharedRealm {
         Some(self.take_out(taking_out, EndReason::RoleStopped, farewell))
     }
 
-    /// What WELCOME announces from now on.
+    /// Updates the feature that WELCOME announces.
     fn note_trustlevels(&self, roles: &[StartedRole]) {
         let given = roles.iter().any(|of| of.role.gives_trustlevels());
         self.gives_trustlevels.store(given, Ordering::Relaxed);
     }
 
-    /// Takes sessions out, with a GOODBYE or closed so that they come back, under one lock no more than others may wait
-    /// for.
+    /// Ends sessions, with GOODBYE or closed so that they return, holding the lock no longer than a turn.
     fn take_out(
         &self,
         mut taking_out: TakingOut,
@@ -96,7 +94,7 @@ impl SharedRealm {
         all
     }
 
-    /// The roles, each with how many sessions have it.
+    /// The roles, each with its number of sessions.
     pub(crate) fn roles(&self) -> Vec<(StartedRole, usize)> {
         let roles = self.roles.lock();
         let realm = self.realm.lock();
@@ -105,7 +103,7 @@ impl SharedRealm {
         counted.collect()
     }
 
-    /// Whether sessions of a role are judged by an authorizer.
+    /// Whether an authorizer judges the sessions of a role.
     pub(crate) fn asks_about(&self, authrole: &str) -> bool {
         let roles = self.roles.lock();
         let mut roles = roles.iter().map(|started| &started.role);

@@ -32,31 +32,29 @@ pub(crate) struct Session {
     pub(super) auth: Arc<LiveMethods>,
     pub(crate) peer: Peer,
     pub(super) state: State,
-    /// HELLOs that were refused since the last session.
+    /// Number of HELLOs refused since the last session.
     pub(super) refusals: u8,
-    /// Lines of the log about topics that nobody publishes to.
+    /// Number of log lines about topics without publishers.
     silent_topics: Cell<u8>,
-    /// Whether nothing more is handled before something has happened.
+    /// Whether the session waits for an event before it handles more.
     pub(super) halt: Halt,
-    /// Something says how fast it may send, or how long its messages may be.
+    /// The session has a rate limit or a message size limit.
     pub(super) is_limited: bool,
-    /// What its messages took of the present turn.
+    /// Steps used by its messages in the present turn.
     steps: u32,
 }
 
-/// Only a router publishes to topics that begin so, and this one has nothing to say there where a realm
-/// has no meta API.
+/// Only routers publish to topics with this prefix; this router publishes none in a realm without the meta API.
 const META: &str = "wamp.";
-/// Bytes that are checked and passed on in the time of a step.
+/// Bytes checked and forwarded in the time of one step.
 const STEP_BYTES: usize = 128;
-/// By which a client wants its cookie forgotten.
+/// The reason with which a client has its cookie forgotten.
 const LOGOUT: &str = "wamp.close.logout";
-/// More of one session are not said.
+/// Maximum number of such lines for one session.
 const SILENT_TOPICS_SAID_MAX: u8 = 16;
 
 pub(super) enum State {
-    /// No session yet, or the one before has said GOODBYE: the next message must be HELLO, or what a
-    /// handshake waits for that has begun.
+    /// No session, or the last one has ended: expects HELLO, or the continuation of a pending handshake.
     Closed(Option<Box<Pending>>),
     Joined {
         realm: Arc<SharedRealm>,
@@ -88,14 +86,13 @@ impl Session {
         }
     }
 
-    /// Handles the bytes of one message, received at `now`. After a `Break` what is queued is sent, then the
-    /// connection ends.
+    /// Handles one message, received at `now`. After a `Break` the output queue is sent, then the connection ends.
     #[inline]
     pub(crate) fn handle_message(&mut self, bytes: &[u8], now: Instant) -> ControlFlow<()> {
         self.handle_bytes(bytes, None, now)
     }
 
-    /// The same for bytes at `place` in others that its receivers may keep.
+    /// The same for a message at `place` in a buffer that receivers may share.
     pub(crate) fn handle_shared(
         &mut self,
         source: &Bytes,
@@ -154,8 +151,8 @@ impl Session {
                     report::peer_aborted(&self.peer.connection, &reason);
                     self.say_close(1000, "")
                 }
-                // A peer whose realm was stopped, and who opens another session instead of an
-                // answer. Its other messages crossed the GOODBYE, and the realm ignores them.
+                // The realm was stopped, and the peer opens another session instead of answering GOODBYE. Its other
+                // messages crossed the GOODBYE, and the realm ignores them.
                 Message::Hello {
                     realm: name,
                     details,
@@ -185,7 +182,7 @@ impl Session {
                 Message::Hello { realm, details } if !self.is_pending() => {
                     self.handle_hello(realm, details)
                 }
-                // The answer to our own GOODBYE may cross a session that left before.
+                // The answer to the router's GOODBYE may cross a session that left before.
                 Message::Goodbye { .. } if self.listening.is_stopping() => {
                     self.say_close(GOING_AWAY, "")
                 }
@@ -195,7 +192,7 @@ impl Session {
         }
     }
 
-    /// A message that may not come before a session is open.
+    /// Rejects a message that is not allowed before a session is open.
     fn unexpected(&mut self, message: &Message<'_>) -> ControlFlow<()> {
         let expected = match self.is_pending() {
             true => "AUTHENTICATE",
@@ -205,7 +202,7 @@ impl Session {
         self.abort(error::PROTOCOL_VIOLATION, &text)
     }
 
-    /// What becomes of the connection once the realm has handled a message.
+    /// Continues after the realm has handled a message.
     pub(super) fn handled(&mut self, handled: Result<(), Violation>) -> ControlFlow<()> {
         match handled {
             Ok(()) => ControlFlow::Continue(()),
@@ -213,8 +210,7 @@ impl Session {
         }
     }
 
-    /// Says that a subscription will stay silent: whoever waits for an event would look for the reason
-    /// in vain.
+    /// Logs that a subscription will receive nothing: its user would look for the reason in vain.
     fn say_silent(&self, topic: &str) {
         let said = self.silent_topics.get();
         if said < SILENT_TOPICS_SAID_MAX {
@@ -223,8 +219,8 @@ impl Session {
         }
     }
 
-    /// Handles the messages of one batch (WAMP "Batched WebSocket Transport") until the turn is over;
-    /// also what is left of it then, which is a batch again.
+    /// Handles the messages of one batch (WAMP "Batched WebSocket Transport") until the turn is over. Also returns the
+    /// rest, which is a batch again.
     pub(crate) fn handle_batch<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -263,15 +259,14 @@ impl Session {
         self.steps = self.steps.saturating_add(steps);
     }
 
-    /// Charges a turn with what was handled, and was read from so many bytes; whether it is over.
+    /// Charges a turn for handled messages of that many bytes. Returns whether the turn is over.
     pub(crate) fn spend(&mut self, budget: &mut Budget, bytes: usize) -> bool {
         let steps = mem::take(&mut self.steps).saturating_add((bytes / STEP_BYTES) as u32);
         // One turn may hold large publications for many subscribers.
         budget.spend(steps) || crosstie_transport::is_line_long()
     }
 
-    /// Bytes that are no frame: the session is aborted, and a WebSocket closed with the code
-    /// for it.
+    /// The input is not a valid frame: aborts the session, and closes a WebSocket with the matching code.
     pub(crate) fn frame_fault(&mut self, e: &FramingError, drop_on_fault: bool) -> ControlFlow<()> {
         let text = e.to_string();
         report::peer_fault(&self.peer.connection, error::PROTOCOL_VIOLATION, &text);
@@ -284,7 +279,7 @@ impl Session {
         self.say_close(e.close_code(), &text)
     }
 
-    /// Bytes that are no message. Text that is not UTF-8 has a close code of its own.
+    /// The input is not a valid message. Text that is not UTF-8 has its own close code.
     pub(super) fn message_fault(&mut self, bytes: &[u8], e: &DecodeError) -> ControlFlow<()> {
         let text = e.to_string();
         let is_text = !self.peer.wire.serializer.is_binary();
@@ -296,8 +291,7 @@ impl Session {
         self.abort(error::PROTOCOL_VIOLATION, &text)
     }
 
-    /// Takes the session out of its realm; to be called once the connection is gone. Whether it
-    /// was in one until now.
+    /// Removes the session from its realm, after its connection has ended. Returns whether it was joined.
     pub(crate) fn leave(&mut self, why: EndReason) -> bool {
         match mem::replace(&mut self.state, State::Closed(None)) {
             State::Joined { realm, key } => {
@@ -320,26 +314,26 @@ impl Session {
         }
     }
 
-    /// Ends the session for a fault of the peer's: ABORT, a counted line in the log, the end.
+    /// Ends the session for a fault of the peer: sends ABORT, and logs it.
     pub(crate) fn abort(&mut self, reason: &str, text: &str) -> ControlFlow<()> {
         report::peer_fault(&self.peer.connection, reason, text);
         self.say_abort(reason, text);
         self.say_close(1000, "")
     }
 
-    /// Whether a handshake is not done.
+    /// Whether a handshake is pending.
     fn is_pending(&self) -> bool {
         matches!(&self.state, State::Closed(Some(_)))
     }
 
-    /// Whether nothing is to be handled before something has happened elsewhere.
+    /// Whether the session waits for an outcome before it handles more.
     #[inline]
     pub(crate) fn waits(&self) -> bool {
         self.halt != Halt::No
             || matches!(&self.state, State::Closed(Some(pending)) if pending.waits_elsewhere())
     }
 
-    /// How far the handshake is.
+    /// The stage of the handshake.
     #[inline]
     pub(crate) fn stage(&self) -> Stage {
         match &self.state {
@@ -359,8 +353,8 @@ impl Session {
             true => EndReason::Shutdown,
             false => EndReason::Goodbye,
         });
-        // The peer has answered ours, or sent its own at the same moment: no answer is due. After the stop of its
-        // realm or its role another session may follow.
+        // The peer has answered the router's GOODBYE, or sent its own at the same moment: no answer is due. After the
+        // stop of its realm or its role another session may follow.
         if was_in && !was_told {
             let reason = Cow::Borrowed(end_reason::answer_to(said));
             self.send(&Message::Goodbye {
@@ -374,8 +368,8 @@ impl Session {
         }
     }
 
-    /// Turns a client away that is to come back: its realm, its transport or the router has stopped. An ABORT would
-    /// have JavaScript clients stay away for good.
+    /// Closes a client that shall return: its realm, its transport or the router has stopped. After ABORT, JavaScript
+    /// clients would stay away.
     pub(super) fn turn_back(&mut self, refused: &report::Refused<'_>) -> ControlFlow<()> {
         if self.listening.router.says_goodbye {
             return self.refuse(refused);
@@ -385,8 +379,8 @@ impl Session {
         self.say_close(GOING_AWAY, "")
     }
 
-    /// Refuses a session: ABORT, and a counted line in the log. The peer may ask for another one on the
-    /// same connection, a few times, for as long as a new connection has to become a session.
+    /// Refuses a session: sends ABORT, and logs it. The peer may retry on the same connection a few times, within the
+    /// time limit of a new connection.
     pub(super) fn refuse(&mut self, refused: &report::Refused<'_>) -> ControlFlow<()> {
         report::session_refused(&self.peer.connection, refused);
         self.say_abort(refused.reason, refused.text);
@@ -406,13 +400,13 @@ impl Session {
         });
     }
 
-    /// Says the last frame of a WebSocket; a RawSocket has none.
+    /// Queues the Close frame of a WebSocket; a RawSocket has none.
     pub(super) fn say_close(&self, code: u16, reason: &str) -> ControlFlow<()> {
         self.append(|framing, out| framing.close(code, reason, out));
         ControlFlow::Break(())
     }
 
-    /// Queues a frame that is no message; a full queue goes without it.
+    /// Queues a control frame, unless the queue is full.
     pub(super) fn append(&self, write: impl FnOnce(Framing, &mut Vec<u8>)) {
         let framing = self.peer.wire.framing;
         let _ = self.peer.connection.append(|out| {
@@ -422,21 +416,21 @@ impl Session {
     }
 
     pub(super) fn send(&self, message: &Message<'_>) {
-        // Whoever cannot be told finds its connection closed.
+        // If the message cannot be queued, the client finds its connection closed.
         let messages = &self.listening.router.session_messages;
         let _ = self.peer.send_counted(messages, message);
     }
 }
 
-/// How far a connection is with its session.
+/// The stage of a connection's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// HELLO is to come, or the router does its part of the handshake.
+    /// Expects HELLO, or the router performs its part of the handshake.
     Opening,
-    /// AUTHENTICATE is to come: a person may have to type a password.
+    /// Expects AUTHENTICATE: a user may have to type a password.
     Asked,
     Joined,
 }
 
-/// HELLOs that are refused on one connection, one after the other, before it ends.
+/// Maximum number of refused HELLOs in a row before the connection ends.
 const REFUSALS_MAX: u8 = 5;

@@ -1,4 +1,4 @@
-//! A role of a realm that runs.
+//! A role of a running realm.
 
 use std::time::SystemTime;
 

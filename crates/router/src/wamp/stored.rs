@@ -1,4 +1,4 @@
-//! What a realm's store tells the realm, from its own thread.
+//! Reports of a realm's store to the realm, on the store's thread.
 
 use crosstie_routing::{Acknowledgement, Recalled, RetainedEvent};
 use crosstie_wamp::Payload;
@@ -9,7 +9,7 @@ use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::realm::SharedRealm;
 
 impl SharedRealm {
-    /// Takes in what the store has kept of what was retained, before anybody finds the realm.
+    /// Restores retained events from the store before the realm is reachable.
     pub(crate) fn restore_retained(&self, events: Vec<RetainedEvent>) {
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
@@ -27,7 +27,7 @@ impl Answers for SharedRealm {
             for acknowledgement in acknowledgements {
                 realm.handle_stored(now, acknowledgement, outcome, outbox);
             }
-            // They are nobody's turn.
+            // No session's turn pays for these steps.
             realm.take_steps();
         });
     }

@@ -1,24 +1,24 @@
-//! How the connections of one endpoint are supervised: pings, the longest message, and how they close.
+//! Supervision of an endpoint's connections: pings, maximum message size, and closing.
 
 use std::time::Duration;
 
 use crosstie_config::{Ping, RawSocket, WebSocketOptions};
 use crosstie_wamp::framing::rawsocket;
 
-/// The time to close for connections that have no option for it: those that were turned away, and RawSockets.
+/// Closing timeout of connections without an option for it: refused ones, and RawSockets.
 pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(2);
 
-/// One for all connections of an endpoint.
+/// One value for all connections of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Supervision {
     pub(super) ping: Ping,
-    /// The longest message that a session may send, in bytes.
+    /// Maximum message size of a session, in bytes.
     pub(super) message_bytes_max: usize,
-    /// The peer has so long to close its side after the last bytes were sent to it.
+    /// Time for the peer to close its side after the last bytes were sent.
     pub(super) closing_max: Duration,
     /// A peer's Close is answered with its own code and reason, not with 1000.
     pub(super) echo_close: bool,
-    /// A peer's fault ends the connection without the last words.
+    /// A peer's fault ends the connection without a last message.
     pub(super) fail_by_drop: bool,
 }
 

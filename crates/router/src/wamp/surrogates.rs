@@ -1,4 +1,4 @@
-//! JSON messages with half of a character in them.
+//! JSON messages with lone surrogates.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -11,9 +11,8 @@ use crate::counters::{Counter, counters};
 use crate::wamp::session::{Session, State};
 
 impl Session {
-    /// Handles a message in which a character was cut in halves, in the text of JSON. That is a slip of
-    /// its sender's program (a browser cuts a text inside an emoji), which is not to cost it the
-    /// session.
+    /// Handles a JSON message with a lone surrogate. Such a message follows from a mistake in the sender's program (a
+    /// browser cuts a text inside an emoji), which shall not end its session.
     #[cold]
     pub(super) fn handle_lone_surrogates(
         &mut self,
@@ -32,7 +31,7 @@ impl Session {
             Ok(message) => message,
             Err(e) => return self.message_fault(bytes, &e),
         };
-        // HELLO, GOODBYE and ABORT are no requests that could be refused.
+        // HELLO, GOODBYE and ABORT are not requests, and cannot be refused.
         if let State::Joined { realm, key } = &self.state
             && realm.lone_surrogates == LoneSurrogates::Refuse
             && !matches!(

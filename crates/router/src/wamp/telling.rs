@@ -11,8 +11,8 @@ use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
 
 impl SharedRealm {
-    /// Logs and counts sessions that have left, denied requests, and events that have no form in a serializer. Nothing
-    /// is sent before cookies are forgotten.
+    /// Logs and counts sessions that have left, denied requests, and events that a serializer cannot represent. Cookies
+    /// are forgotten before anything is sent.
     #[cold]
     pub(super) fn tell(&self, outbox: RealmOutbox<'_, '_>, why: EndReason) {
         if let Some(whose) = &outbox.logged_out
@@ -43,7 +43,7 @@ impl SharedRealm {
                 (false, false) => why,
             };
             counters().left(why);
-            // One that is judged goes on: it has to answer.
+            // A session that waits for a verdict must continue to answer.
             if has_judged {
                 peer.connection.resume_reading();
             }

@@ -1,6 +1,6 @@
 //! Messages with arguments that common WAMP libraries cannot decode: their receivers' sessions would end.
 //!
-//! The decoder marks what may be such a message as doubtful; nothing here is done for others.
+//! The decoder marks possible cases as doubtful; other messages skip this code.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -20,18 +20,18 @@ use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Session, State};
 
-/// A payload in a serializer that can hold it.
+/// A payload in a serializer that can represent it.
 pub(super) struct Converted {
     args: Vec<u8>,
     kwargs: Vec<u8>,
 }
 
-/// The serializer that can hold most.
+/// The serializer that can represent most values.
 const WIDEST: Serializer = Serializer::Cbor;
 
 impl Converted {
     fn of(payload: &Payload<'_>) -> Result<Self, TranscodeError> {
-        // A form in CBOR is at most some bytes for each value longer.
+        // CBOR adds at most a few bytes for each value.
         let length_max = 1024 + 4 * payload.len();
         let convert = |part: &[u8]| {
             let mut out = Vec::new();
@@ -58,7 +58,7 @@ impl Converted {
     }
 }
 
-/// The payload to route in the place of the message's own, if there has to be one.
+/// The payload to route instead of the message's own, if necessary.
 pub(super) fn converted(message: &Message<'_>) -> Result<Option<Converted>, Unreadable> {
     let Some(payload) = message.payload() else {
         return Ok(None);
@@ -66,7 +66,7 @@ pub(super) fn converted(message: &Message<'_>) -> Result<Option<Converted>, Unre
     let Err(unreadable) = codec::check_readable(payload) else {
         return Ok(None);
     };
-    // In its own serializer it is as unreadable as before.
+    // In its own serializer it is just as unreadable.
     match payload.serializer == WIDEST {
         true => Err(unreadable),
         false => Converted::of(payload).map(Some).map_err(|_| unreadable),
@@ -74,7 +74,7 @@ pub(super) fn converted(message: &Message<'_>) -> Result<Option<Converted>, Unre
 }
 
 impl SharedRealm {
-    /// Answers one message of a session, received at `now`, that is not to be routed.
+    /// Answers one message of a session, received at `now`, that shall not be routed.
     pub(crate) fn decline(
         &self,
         now: Instant,
@@ -93,7 +93,7 @@ impl SharedRealm {
 }
 
 impl Session {
-    /// Handles a message in which something may be that common libraries cannot decode.
+    /// Handles a message that common libraries may be unable to decode.
     #[cold]
     pub(super) fn handle_doubtful(
         &mut self,

@@ -1,4 +1,4 @@
-//! Which WebSocket, if any, a request opens: path, origin, subprotocol.
+//! Selects the WebSocket endpoint for a request: path, origin, subprotocol.
 
 use crosstie_config::{Allowed, Deflate as Compression};
 use crosstie_wamp::Serializer;
@@ -8,22 +8,22 @@ use crate::cookies::Given;
 use crate::endpoints::WebSocketEndpoint;
 use crate::origins::{host_may_enter, may_use_cookies, origin_may_connect};
 
-/// An upgrade that was granted.
+/// A granted upgrade.
 pub(crate) struct Upgraded<'a> {
     pub(crate) endpoint: &'a WebSocketEndpoint,
     pub(crate) serializer: Serializer,
     pub(crate) batched: bool,
-    /// What was agreed about compression, if anything.
+    /// The negotiated compression, if any.
     pub(crate) deflate: Option<Deflate>,
-    /// What it is known by, where the endpoint has cookies.
+    /// The client's cookie, if the endpoint has cookies.
     pub(crate) cookie: Option<Given>,
-    /// The bytes that say so.
+    /// The bytes of the response.
     pub(crate) response: Vec<u8>,
 }
 
-/// An upgrade that was not granted.
+/// A refused upgrade.
 pub(crate) struct NotUpgraded {
-    /// The HTTP status to answer with.
+    /// The HTTP status of the response.
     pub(crate) status: u16,
     pub(crate) reason: String,
 }
@@ -43,7 +43,7 @@ pub(crate) fn upgrade<'a>(
     let asked = request
         .upgrade()
         .map_err(|e| refuse(e.status(), e.to_string()))?;
-    // The origin first: a list that has it lets its host in, too.
+    // The origin comes first: a list that contains it also admits its host.
     origin_may_connect(asked.origin, &options.options).map_err(|reason| refuse(403, reason))?;
     host_may_enter(Some(asked.host), allowed_hosts).map_err(|reason| refuse(403, reason))?;
     let chosen = asked.protocols.iter().find_map(|name| {
@@ -97,7 +97,7 @@ pub(crate) fn upgrade<'a>(
     })
 }
 
-/// The cookie of who asks, and what the answer says of it.
+/// The client's cookie, and its part of the response.
 fn cookie(
     request: &Request<'_>,
     endpoint: &WebSocketEndpoint,

@@ -1,8 +1,8 @@
-//! WELCOME: what a session is told of itself, of the router's roles, and of where it is served.
+//! WELCOME: a session's details, the router's roles, and the place that serves the session.
 //!
-//! The roles are two thirds of it and the same for all sessions of realms of a kind, so that they are written once for
-//! each serializer: to make them, write them and drop them for each session took 20,000 of the 56,000 instructions of an
-//! anonymous session's joining and leaving.
+//! The roles make up two thirds of WELCOME, and are equal for all sessions of similar realms, so that they are encoded
+//! once for each serializer. To build, encode and drop them for each session took 20,000 of the 56,000 instructions of
+//! an anonymous session's joining and leaving.
 
 use std::sync::OnceLock;
 
@@ -16,26 +16,26 @@ use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::resuming::Told;
 
-/// What one session is told.
+/// The contents of one WELCOME.
 pub(super) struct Welcome<'w> {
     pub(super) session: SessionId,
     pub(super) realm: &'w SharedRealm,
     pub(super) identity: &'w Identity,
-    /// What its `authextra` has beside where it is served.
+    /// The session's `authextra` without the serving place.
     pub(super) extra: &'w Dict,
-    /// The names of the node and the worker that serve it, where it is told them.
+    /// The names of the serving node and worker, if disclosed.
     pub(super) own: Option<(&'w str, &'w str)>,
-    /// Where it asked for something of that.
+    /// The resumption details, if the client requested them.
     pub(super) resumption: Option<&'w Told>,
 }
 
-/// How much of it a client takes.
+/// The length that a client accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Whole,
-    /// Without where the session is served and without what is no standard's feature.
+    /// Without the serving place, and without features outside standards.
     Short,
-    /// Without any feature: what the router serves, it serves whether or not it is announced.
+    /// Without any feature: the router serves them whether or not it announces them.
     Bare,
 }
 
@@ -50,7 +50,7 @@ impl Length {
         };
         for (_, role) in roles {
             let Value::Dict(role) = role else { continue };
-            // A feature that is announced beside the others, as the specification has it.
+            // A feature that is announced beside the others, as in the specification.
             role.retain(|(name, said)| matches!(said, Value::Dict(_)) || is_kept(name));
             for (_, features) in role {
                 if let Value::Dict(features) = features {
@@ -62,7 +62,7 @@ impl Length {
 }
 
 impl Welcome<'_> {
-    /// Queues it, shorter if the client does not take so much: one that takes a kilobyte can do without.
+    /// Queues WELCOME, shortened if the client accepts only short messages.
     pub(super) fn send(&self, peer: &Peer) -> Result<(), Refused> {
         let mut sent = Err(Refused::TooLong);
         for length in Length::ALL {
@@ -98,7 +98,7 @@ impl Welcome<'_> {
         if let Some(told) = self.resumption {
             details.extend(told.details());
         }
-        // What a client says of itself is not the router's word.
+        // A client's own details must not pass for the router's.
         let is_kept = |key: &str| own.is_none() && !is_short || !origin::is_key(key);
         let extra = self.extra.iter().filter(|(key, _)| is_kept(key));
         let mut extra: Vec<_> = extra
@@ -115,7 +115,7 @@ impl Welcome<'_> {
     }
 }
 
-/// The router's roles, as realms of that kind have them.
+/// The router's roles for realms of that kind.
 fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'static [u8] {
     static WRITTEN: [OnceLock<Vec<u8>>; KINDS * Serializer::ALL.len()] =
         [const { OnceLock::new() }; KINDS * Serializer::ALL.len()];
@@ -146,6 +146,6 @@ fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'stati
 }
 
 const AGENT: &str = concat!("Crosstie-", env!("CARGO_PKG_VERSION"));
-/// With the meta API or not, with event history or not, on several nodes or not, with trust levels or not, of each length.
+/// With or without the meta API, event history, several nodes and trust levels, for each length.
 const KINDS: usize = 16 * Length::ALL.len();
 const DETAILS_MAX: usize = 15;

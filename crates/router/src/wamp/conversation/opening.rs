@@ -1,4 +1,4 @@
-//! The beginning of a connection: which protocol its client speaks, and the handshake of its framing.
+//! The beginning of a connection: detects the protocol, and performs the framing's handshake.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::wamp::supervision::Supervision;
 use crate::wamp::upgrade::{self, Upgraded};
 
 impl Conversation {
-    /// Looks at the first bytes; `None` asks for more.
+    /// Reads the first bytes; `None` asks for more.
     pub(super) fn open(&mut self, input: &[u8]) -> Option<Outcome> {
         let first = input.first()?;
         self.connection.note_spoken();
@@ -118,7 +118,7 @@ impl Conversation {
         let config = DecoderConfig {
             message_bytes_max: options.message_bytes_max,
             frame_bytes_max: options.frame_bytes_max.unwrap_or(options.message_bytes_max),
-            // The JSON decoder checks the text that it reads; a second check is not needed.
+            // The JSON decoder validates its text, so that a second check is unnecessary.
             validate_text: false,
             expect: Some(kind),
             deflate,

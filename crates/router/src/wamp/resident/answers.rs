@@ -1,4 +1,4 @@
-//! What a realm sends to a session of the router's own, taken from its mailbox.
+//! A realm's messages to a session of the router's own, read from its mailbox.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::reply::Reply;
 use super::session::{Resident, send};
 use super::streams::{Event, Invocation};
 
-/// What was taken and is not a whole message yet.
+/// Bytes that were taken and do not form a complete message yet.
 pub(super) struct Unread {
     frames: rawsocket::Decoder,
     bytes: Vec<u8>,
 }
 
-/// Whether as much was taken as is taken at once; or why nothing more is to come.
+/// Whether the maximum was taken at once, or why nothing more will come.
 type Took = Result<bool, &'static str>;
 
-/// Ends the session, also where the thread ends that its answers are read on.
+/// Ends the session, also if the thread ends that reads its answers.
 struct Reader {
     resident: Arc<Resident>,
     why: &'static str,
 }
 
 const CLOSED: &str = "its session was closed";
-/// Taken at once: what is taken has left the queue, and with it the bound of that.
+/// Bytes taken at once: these have left the queue, and with it the queue's bound.
 const TAKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads until the session ends.
@@ -60,10 +60,9 @@ impl Drop for Reader {
 }
 
 impl Resident {
-    /// Handles what is there, on the thread of whoever has just asked: an answer that the realm gives itself needs no
-    /// other.
+    /// Reads present answers on the requesting thread: an answer that the realm itself gives needs no other thread.
     pub(super) fn read_now(self: &Arc<Self>) {
-        // Whoever has it goes on until there is nothing more.
+        // The current holder continues until the mailbox is empty.
         if let Some(mut unread) = self.unread.try_lock()
             && !self.peer.connection.is_reading_paused()
             && let Err(why) = unread.take(self)
@@ -101,7 +100,7 @@ impl Unread {
     fn handle(&mut self, resident: &Arc<Resident>) -> Result<(), &'static str> {
         let mut consumed = 0;
         loop {
-            // Nobody but this router writes there.
+            // Only this router writes there.
             let step = self.frames.next(&mut self.bytes[consumed..]);
             let step = step.map_err(|_| CLOSED)?;
             if step.consumed == 0 {
@@ -113,7 +112,7 @@ impl Unread {
             }
         }
         if consumed == self.bytes.len() {
-            // A session that waits holds no buffer.
+            // An idle session holds no buffer.
             self.bytes = Vec::new();
         } else {
             self.bytes.drain(..consumed);
@@ -122,10 +121,10 @@ impl Unread {
     }
 }
 
-/// Handles what the realm says, or says why nothing more is to come.
+/// Handles a message from the realm, or returns why nothing more will come.
 fn handle_message(resident: &Arc<Resident>, bytes: &[u8]) -> Result<(), &'static str> {
     let serializer = resident.peer.wire.serializer;
-    // As deep as any router's bound lets it be.
+    // As deep as any router's limit allows.
     let limits = Limits { depth_max: 512 };
     let Ok(message) = codec::decode(serializer, bytes, &limits) else {
         return Err(CLOSED);
@@ -167,7 +166,7 @@ fn handle_message(resident: &Arc<Resident>, bytes: &[u8]) -> Result<(), &'static
     Ok(())
 }
 
-/// Handles what is no answer.
+/// Handles a message that is not an answer.
 fn handle_unasked(resident: &Arc<Resident>, message: Message<'_>) {
     match message {
         Message::Event {

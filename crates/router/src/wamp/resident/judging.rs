@@ -1,7 +1,7 @@
-//! What such a session says under a role that has an authorizer.
+//! Messages of the router's own sessions whose role has an authorizer.
 //!
-//! As with any session, what is said behind a message that is being judged waits for it, so that nothing
-//! overtakes it. Here it waits as bytes, and a task says it when its turn comes.
+//! As with any session, messages behind one that is being judged wait, so that the order is kept. Here they wait as
+//! encoded bytes, and a task routes them in turn.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::counters::{Counter, counters};
 use crate::wamp::handled::Handled;
 use crate::wamp::peer::Peer;
 
-/// What waits behind a message that is judged, and that message.
+/// Messages that wait behind the one being judged.
 pub(super) struct Judged {
     queue: Queue,
     bytes: usize,
 }
 
-/// So much may wait.
+/// Maximum number, and maximum bytes, of waiting messages.
 const MESSAGES_MAX: usize = 1_024;
 const BYTES_MAX: usize = 16 << 20;
 
 impl Judged {
-    /// Has a message wait.
+    /// Adds a message to those that wait.
     pub(super) fn push(&mut self, message: &Message<'_>, peer: &Peer) -> Result<(), Untaken> {
         let bytes = encoded(message, peer)?;
         if self.queue.len() >= MESSAGES_MAX || self.bytes + bytes.len() > BYTES_MAX {
@@ -44,13 +44,13 @@ impl Judged {
         Some(bytes)
     }
 
-    /// None of it will be said.
+    /// Drops the messages that wait.
     pub(super) fn release(self, peer: &Peer) {
         hold(peer, -(self.bytes as isize));
     }
 }
 
-/// Has an authorizer asked about a message; what comes behind it waits.
+/// Asks an authorizer about a message; later messages wait.
 pub(super) fn begin(
     resident: &Arc<Resident>,
     message: &Message<'_>,
@@ -65,7 +65,7 @@ pub(super) fn begin(
     })
 }
 
-/// Asks about one message after the other, until nothing waits.
+/// Asks about one message after another until none waits.
 async fn go_on(resident: Arc<Resident>, mut bytes: Vec<u8>, mut question: Question) {
     loop {
         counters().count(Counter::AuthorizersAsked);
@@ -80,7 +80,7 @@ async fn go_on(resident: Arc<Resident>, mut bytes: Vec<u8>, mut question: Questi
                 .room
                 .route_judged(resident.key, message, connection, judged)
         });
-        // What is said next may have to be judged, too.
+        // The next message may need a verdict, too.
         question = loop {
             match handled {
                 Some(Handled {
@@ -108,7 +108,7 @@ async fn go_on(resident: Arc<Resident>, mut bytes: Vec<u8>, mut question: Questi
     }
 }
 
-/// What waits next; from when there is nothing, nothing waits any more.
+/// The next waiting message; without one, the session is no longer judged.
 fn next(resident: &Resident) -> Option<Vec<u8>> {
     let mut line = resident.line.lock();
     let bytes = line.judged.as_mut()?.pop(&resident.peer);
@@ -124,7 +124,7 @@ fn say(
     route: impl FnOnce(&Message<'_>) -> Handled,
 ) -> Option<Handled> {
     let serializer = resident.peer.wire.serializer;
-    // It is the router's own, and was written a moment ago.
+    // The router itself encoded it a moment ago.
     let message = codec::decode(serializer, bytes, &Limits { depth_max: 512 }).ok()?;
     let handled = route(&message);
     send();

@@ -1,4 +1,10 @@
-//! Sessions of the router's own: who calls authenticators, and whom web services speak for.
+//! Sessions of the router's own: callers of authenticators, and the sessions of web services.
+//!
+//!  ```text
+//!    user code ──► Place ─► Resident ─► Room (a realm and its lock) ─► others
+//!         ▲           joins it             │
+//!         └── future ◄── answers.rs ◄─ mailbox ◄┘
+//!  ```
 //!
 //! ```text
 //!   whoever asks ─► Place ─► Resident ─► Room (a realm and its lock) ─► others
@@ -6,9 +12,9 @@
 //!        └── future ◄── answers.rs ◄─ mailbox ◄┘
 //! ```
 //!
-//! A [`Place`] is where such a session belongs: a realm, a role, a name. Whoever asks there finds one that
-//! has joined ([`Resident`]), and another after its realm was stopped and has come again. What its role
-//! allows is judged as anybody's. Events and invocations come as [`streams`].
+//! A [`Place`] describes such a session: a realm, a role, a name. It provides a joined session ([`Resident`]), and
+//! another one after its realm was stopped and started again. Its role's permissions apply as for any session. Events
+//! and invocations arrive as [`streams`].
 
 mod answers;
 mod judging;

@@ -1,4 +1,4 @@
-//! Where a session of the router's own belongs, whether it is there or not.
+//! The place of a session of the router's own, whether the session exists or not.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::reply::Failed;
 use super::room::{NotLetIn, Rooms};
 use super::session::{Manner, Resident, send};
 
-/// A realm, and how a session is there.
+/// A realm, and the properties of a session there.
 pub(crate) struct Place {
     rooms: Arc<dyn Rooms>,
     realm: String,
@@ -17,7 +17,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Nobody is there before somebody asks.
+    /// Creates no session before the first use.
     pub(crate) fn new(rooms: Arc<dyn Rooms>, realm: &str, manner: Manner) -> Self {
         Self {
             rooms,
@@ -35,7 +35,7 @@ impl Place {
         &self.manner.identity.authrole
     }
 
-    /// The session that is there, which joins now if there was none.
+    /// The present session, which joins now if necessary.
     pub(crate) fn resident(&self) -> Result<Arc<Resident>, Failed> {
         let mut resident = self.resident.lock();
         if let Some(there) = &*resident
@@ -48,7 +48,7 @@ impl Place {
         Ok(joined)
     }
 
-    /// The same, once its realm and its role are there.
+    /// The same, after waiting for its realm and its role.
     pub(crate) async fn awaited(&self) -> Arc<Resident> {
         let mut comings = self.rooms.comings();
         loop {
@@ -57,13 +57,13 @@ impl Place {
                 return resident;
             }
             if comings.changed().await.is_err() {
-                // The router has gone, and nobody comes any more.
+                // The router has gone, so that no session can join any more.
                 return std::future::pending().await;
             }
         }
     }
 
-    /// Has the session that is there leave, if one is.
+    /// Ends the present session, if any.
     pub(crate) fn leave(&self, why: &str) {
         let resident = self.resident.lock().take();
         if let Some(resident) = resident {
@@ -85,7 +85,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let resident = self.resident.get_mut().take();
         if let Some(resident) = resident {
-            resident.end("whoever asked has gone");
+            resident.end("the service that used it has gone");
         }
     }
 }

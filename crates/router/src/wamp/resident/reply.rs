@@ -1,4 +1,4 @@
-//! What a session of the router's own is answered.
+//! Answers to a session of the router's own.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crosstie_wamp::{Payload, PublicationId, RegistrationId, Serializer, Subscrip
 
 use super::room::NotLetIn;
 
-/// The answer to a request, as it comes.
+/// The answer to a request, as received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply<'r> {
     Result(Payload<'r>),
@@ -18,14 +18,14 @@ pub(crate) enum Reply<'r> {
         uri: &'r str,
         payload: Payload<'r>,
     },
-    /// There is none, and will be none: why.
+    /// No answer will come, for this reason.
     Lost(&'r str),
 }
 
-/// What is done with it.
+/// Called with the reply.
 pub(crate) type Then = Box<dyn FnOnce(Reply<'_>) + Send>;
 
-/// A payload that somebody keeps.
+/// A payload in memory of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) serializer: Serializer,
@@ -51,19 +51,19 @@ impl Kept {
     }
 }
 
-/// Why a request has not come to what was asked for.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// The realm, or whoever was called, says no.
+    /// An error from the realm or the callee.
     Error { uri: String, payload: Kept },
-    /// There is no such realm or role.
+    /// The realm or the role does not exist.
     NotLetIn(NotLetIn),
-    /// The session ended, or did not take the request.
+    /// The session ended, or did not accept the request.
     Lost(String),
 }
 
 impl Failed {
-    /// Of a reply that is no answer to what was asked.
+    /// The failure that a reply other than the expected one stands for.
     pub(super) fn of(reply: Reply<'_>) -> Self {
         match reply {
             Reply::Error { uri, payload } => Self::Error {
@@ -71,7 +71,7 @@ impl Failed {
                 payload: Kept::of(&payload),
             },
             Reply::Lost(text) => Self::Lost(text.to_owned()),
-            _ => Self::Lost("the answer is one to something else".to_owned()),
+            _ => Self::Lost("the answer does not match the request".to_owned()),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What such a session asks of its realm, as futures. Whoever drops one does not wait any more: a call is
-//! cancelled.
+//! Requests of such a session, as futures. Dropping one cancels the wait; a dropped call is cancelled.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use super::reply::{Failed, Kept, Reply};
 use super::session::{Asked, Resident, Untaken, send, send_soon};
 use super::streams::{Registration, Subscription};
 
-/// Has what is said reach its receivers also where a request is dropped.
+/// Flushes sent messages even if a request is dropped.
 struct Guard(Option<Asked>);
 
 impl Drop for Guard {
@@ -50,7 +49,7 @@ impl Resident {
         self.request(read, message).await
     }
 
-    /// Publishes an event; its id, where the options ask for an acknowledgement.
+    /// Publishes an event. Returns its id, if the options ask for an acknowledgement.
     pub(crate) async fn publish(
         self: &Arc<Self>,
         topic: &str,
@@ -87,7 +86,7 @@ impl Resident {
             let Reply::Subscribed(id) = reply else {
                 return Err(Failed::of(reply));
             };
-            // The first event may be behind the answer already.
+            // The first event may directly follow the answer.
             let (sender, events) = mpsc::unbounded_channel();
             let mut line = resident.line.lock();
             if line.subscriptions.contains_key(&id) {
@@ -143,11 +142,11 @@ impl Resident {
     ) -> Result<R, Failed> {
         let (sender, answer) = oneshot::channel();
         let then = Box::new(move |reply: Reply<'_>| {
-            // Whoever asked may not wait any more.
+            // The requester may be gone.
             let _ = sender.send(read(reply));
         });
         let asked = self.ask(then, message);
-        // What the realm says itself it has said already.
+        // An answer of the realm itself is present already.
         self.read_now();
         send_soon();
         let _guard = Guard(Some(asked?));

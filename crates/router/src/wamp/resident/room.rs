@@ -1,4 +1,4 @@
-//! What a session of the router's own needs to know of a realm: so little that neither needs the other's file.
+//! The interface of a realm for the router's own sessions, so that neither depends on the other's file.
 
 use std::fmt;
 use std::future::Future;
@@ -18,19 +18,19 @@ use crate::wamp::peer::Peer;
 pub(crate) trait Rooms: Send + Sync {
     fn room(&self, realm: &str) -> Option<Arc<dyn Room>>;
 
-    /// Its value changes when realms or roles come.
+    /// Changes whenever a realm or a role starts.
     fn comings(&self) -> watch::Receiver<()>;
 
-    /// The bounds of connections.
+    /// The limits of connections.
     fn limits(&self) -> Arc<ConnectionLimits>;
 }
 
 /// One realm.
 pub(crate) trait Room: Send + Sync {
-    /// No other realm of this router has it or had it.
+    /// Unique among all realms that this router ever had.
     fn number(&self) -> u32;
 
-    /// Lets a session in. One that is not shown is nobody's: the meta API does not speak of it.
+    /// Joins a session. A hidden session does not appear in the meta API.
     fn let_in(
         &self,
         peer: Peer,
@@ -47,7 +47,7 @@ pub(crate) trait Room: Send + Sync {
         connection: &Arc<Connection>,
     ) -> Handled;
 
-    /// The same for one that an authorizer was asked about.
+    /// The same with an authorizer's verdict.
     fn route_judged(
         &self,
         key: SessionKey,
@@ -56,7 +56,7 @@ pub(crate) trait Room: Send + Sync {
         judged: (Question, Verdict),
     ) -> Handled;
 
-    /// Asks an authorizer about a message of these bytes. To be awaited where there are timers.
+    /// Asks an authorizer about an encoded message. Needs a runtime with timers.
     fn judge<'f>(
         &'f self,
         key: SessionKey,
@@ -65,11 +65,11 @@ pub(crate) trait Room: Send + Sync {
         bytes: &'f [u8],
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'f>>;
 
-    /// Takes a session out.
+    /// Removes a session.
     fn let_out(&self, key: SessionKey);
 }
 
-/// Why a session of the router's own is in no realm.
+/// Why a session of the router's own could not join a realm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotLetIn {
     NoSuchRealm { realm: String },

@@ -1,7 +1,7 @@
-//! One session of the router's own, from its joining to its end.
+//! One session of the router's own, from joining to its end.
 //!
-//! To its realm it is as any other: what it is sent is framed into its connection's queue. Behind that is no socket
-//! but a task that takes the answers. What it says goes into the realm directly, from whichever thread says it.
+//! To its realm it is like any other: its messages are framed into its connection's queue. A task reads that queue in
+//! place of a socket. Its own messages enter the realm directly, from the calling thread.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use super::streams::{Event, Invocation};
 use crate::wamp::handled::Handled;
 use crate::wamp::peer::{Peer, Wire};
 
-/// How such a session is.
+/// The properties of such a session.
 #[derive(Clone)]
 pub(crate) struct Manner {
     pub(crate) identity: Identity,
-    /// Others are told of it, as of any session.
+    /// Whether the meta API shows it, like any session.
     pub(crate) is_shown: bool,
-    /// What it says and is told is encoded so.
+    /// The serializer of its messages, in both directions.
     pub(crate) serializer: Serializer,
-    /// The longest answer: beyond, its caller is told so in its place.
+    /// Maximum size of an answer. A longer one becomes an error for the caller.
     pub(crate) message_bytes_max: usize,
-    /// Whether its role's authorizer is asked. Otherwise what that would be asked about is refused.
+    /// Whether its role's authorizer is asked. Otherwise requests that need a verdict are refused.
     pub(crate) is_judged: bool,
-    /// Where its answers are read, and its authorizer is awaited.
+    /// The runtime that reads its answers and waits for its authorizer.
     pub(crate) runtime: Handle,
 }
 
@@ -45,63 +45,63 @@ pub(crate) struct Manner {
 pub(crate) struct Resident {
     pub(super) room: Arc<dyn Room>,
     pub(super) key: SessionKey,
-    /// What the realm sends is in its connection, a mailbox.
+    /// Its connection is a mailbox for the realm's messages.
     pub(super) peer: Peer,
-    /// Whoever has it handles what the realm has sent, in order.
+    /// The holder handles the realm's messages, in order.
     pub(super) unread: Mutex<Unread>,
     pub(super) runtime: Handle,
     is_judged: bool,
     pub(super) line: Mutex<Line>,
-    /// Bytes of events and invocations that nobody has taken yet.
+    /// Bytes of events and invocations that their receivers have not taken yet.
     untaken: AtomicUsize,
     ended: watch::Sender<bool>,
 }
 
-/// What waits, and in which order it was said: the realm wants ids in the order in which they are drawn.
+/// Waiting requests, in the order of their messages: the realm expects ascending request ids.
 #[derive(Default)]
 pub(super) struct Line {
     is_over: bool,
     request_last: u64,
     pub(super) waiting: HashMap<u64, Then>,
-    /// What was said behind a message that is being judged.
+    /// Messages behind one that is being judged.
     pub(super) judged: Option<Judged>,
     pub(super) subscriptions: HashMap<SubscriptionId, mpsc::UnboundedSender<Event>>,
     pub(super) registrations: HashMap<RegistrationId, mpsc::UnboundedSender<Invocation>>,
-    /// Invocations that are not answered: who is told when nobody waits for them any more.
+    /// Unanswered invocations, each with a signal for its cancellation.
     pub(super) invoked: HashMap<RequestId, oneshot::Sender<()>>,
 }
 
-/// A request that somebody waits for. Whoever drops it does so no more.
+/// A pending request. Dropping it cancels the wait.
 pub(crate) struct Asked {
     resident: Arc<Resident>,
     request: u64,
     is_call: bool,
 }
 
-/// Why a request was not taken.
+/// Why a request was not accepted.
 #[derive(Debug)]
 pub(crate) enum Untaken {
     /// The session is over.
     Over,
     /// Its role has an authorizer, which is not asked for such a session.
     Judged,
-    /// Too much waits for an authorizer.
+    /// Too many requests wait for an authorizer.
     Busy,
-    /// It has said what no session may say, and is over.
+    /// It violated the protocol, and is over.
     Violation(String),
 }
 
-/// What may wait to be read of answers: larger than a client's, because many requests share one session.
+/// Minimum size of the answers' queue, larger than a client's, because many requests share one session.
 const QUEUE_BYTES_MIN: usize = 64 << 20;
-/// Events and invocations beyond so many bytes are left where they are until some are taken: what comes
-/// then waits in the session's queue, with the bound and the policy that every session's has.
+/// Maximum bytes of events and invocations that wait for their receivers. Further ones stay in the session's queue,
+/// with the bound and the policy of any session.
 const UNTAKEN_BYTES_MAX: usize = 1 << 20;
 
 impl Untaken {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Over => "its realm was stopped".to_owned(),
-            Self::Judged => "whoever asks has a role with an authorizer".to_owned(),
+            Self::Judged => "the role of this session has an authorizer".to_owned(),
             Self::Busy => "too many requests wait for an authorizer".to_owned(),
             Self::Violation(text) => text.clone(),
         }
@@ -167,17 +167,17 @@ impl Resident {
     /// Waits until it is over.
     pub(crate) async fn over(&self) {
         let mut is_over = self.ended.subscribe();
-        // It lives as long as this session.
+        // The sender lives as long as this session.
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
 
-    /// Says something that is answered; `then` is told the answer.
+    /// Sends a request; `then` gets the answer.
     pub(crate) fn ask<'m>(
         self: &Arc<Self>,
         then: Then,
         message: impl FnOnce(RequestId) -> Message<'m>,
     ) -> Result<Asked, Untaken> {
-        // From one lock to the other: ids are to come in order.
+        // One lock inside the other: request ids must be in order.
         let mut line = self.line.lock();
         let request = line.request_last + 1;
         line.waiting.insert(request, then);
@@ -201,7 +201,7 @@ impl Resident {
         }
     }
 
-    /// Says something that has a number and no answer.
+    /// Sends a message with a request id and without an answer.
     pub(crate) fn tell<'m>(
         self: &Arc<Self>,
         message: impl FnOnce(RequestId) -> Message<'m>,
@@ -216,7 +216,7 @@ impl Resident {
         said.inspect_err(|untaken| self.end_for(untaken))
     }
 
-    /// Says something that has no number of its own.
+    /// Sends a message without a request id of its own.
     pub(crate) fn say(self: &Arc<Self>, message: &Message<'_>) {
         let said = self.say_in(&mut self.line.lock(), message);
         if let Err(untaken) = said {
@@ -255,7 +255,7 @@ impl Resident {
         }
     }
 
-    /// Tells whoever waits for it what the answer is.
+    /// Passes the answer to its request.
     pub(super) fn answer(&self, request: RequestId, reply: Reply<'_>) {
         let then = self.line.lock().waiting.remove(&request.0);
         if let Some(then) = then {
@@ -263,7 +263,7 @@ impl Resident {
         }
     }
 
-    /// Nothing more comes, and nothing is asked any more.
+    /// Ends the session and its pending requests.
     pub(super) fn end(&self, text: &str) {
         let mut line = self.line.lock();
         line.is_over = true;
@@ -284,19 +284,19 @@ impl Resident {
         }
     }
 
-    /// Notes bytes that somebody is to take.
+    /// Counts bytes that a receiver shall take.
     pub(super) fn note_untaken(&self, bytes: usize) {
         let before = self.untaken.fetch_add(bytes, Ordering::Relaxed);
         if before <= UNTAKEN_BYTES_MAX && before + bytes > UNTAKEN_BYTES_MAX {
             self.peer.connection.pause_reading();
-            // Some of it may have been taken meanwhile, by whoever did not find the reader paused.
+            // Some may have been taken meanwhile, by a receiver that did not find the reader paused.
             if self.untaken.load(Ordering::SeqCst) <= UNTAKEN_BYTES_MAX {
                 self.peer.connection.resume_reading();
             }
         }
     }
 
-    /// Notes that somebody has.
+    /// Subtracts bytes that a receiver has taken.
     pub(super) fn note_taken(&self, bytes: usize) {
         let before = self.untaken.fetch_sub(bytes, Ordering::SeqCst);
         if before > UNTAKEN_BYTES_MAX && before - bytes <= UNTAKEN_BYTES_MAX {
@@ -319,20 +319,19 @@ impl Drop for Asked {
     }
 }
 
-/// Has what this thread said reach those whom it was said to. Inside a pump that is done when its input has been
-/// handled.
+/// Flushes this thread's messages to their receivers. Inside a pump, that happens after its input is handled.
 pub(crate) fn send() {
     if Handle::try_current().is_ok() {
         uncork();
     }
 }
 
-/// The same once others have said what they have to say, where many ask at once.
+/// The same after other tasks have sent theirs, for many requests at once.
 pub(super) fn send_soon() {
     if Handle::try_current().is_ok() {
         uncork_soon();
     }
 }
 
-/// Messages that wait, with their bytes.
+/// Waiting messages, as bytes.
 pub(super) type Queue = VecDeque<Vec<u8>>;

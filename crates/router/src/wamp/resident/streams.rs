@@ -1,4 +1,4 @@
-//! What comes to a session of the router's own without its asking for each: events, and invocations.
+//! Events and invocations that a session of the router's own receives.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::reply::Kept;
 use super::session::{Resident, send};
 
-/// What an item costs beside its payload, about.
+/// Approximate overhead of an item beside its payload.
 const ITEM_BYTES: usize = 256;
 
-/// Events of one subscription, until whoever has it drops it. A session has each subscription once.
+/// Events of one subscription; dropping this unsubscribes. A session has each subscription once.
 pub(crate) struct Subscription {
     pub(super) resident: Arc<Resident>,
     pub(super) id: SubscriptionId,
@@ -24,40 +24,40 @@ pub(crate) struct Subscription {
 /// An event.
 pub(crate) struct Event {
     pub(crate) publication: PublicationId,
-    /// Of a subscription by pattern.
+    /// Set for a subscription by pattern.
     pub(crate) topic: Option<String>,
     pub(crate) publisher: Option<Disclosed<'static>>,
-    /// What a realm passes on unread.
+    /// Attributes that a realm forwards unread.
     pub(crate) passthru: Option<Box<Dict>>,
     pub(crate) payload: Kept,
     untaken: Untaken,
 }
 
-/// Invocations of one registration, until whoever has it drops it.
+/// Invocations of one registration; dropping this unregisters.
 pub(crate) struct Registration {
     pub(super) resident: Arc<Resident>,
     pub(super) id: RegistrationId,
     pub(super) invocations: mpsc::UnboundedReceiver<Invocation>,
 }
 
-/// An invocation. Whoever drops it without an answer has it fail.
+/// An invocation. Dropping it unanswered makes it fail.
 pub(crate) struct Invocation {
-    /// Of a registration by pattern.
+    /// Set for a registration by pattern.
     pub(crate) procedure: Option<String>,
     pub(crate) caller: Option<Disclosed<'static>>,
     /// Milliseconds; 0 means none.
     pub(crate) timeout_ms: u64,
-    /// What a realm passes on unread.
+    /// Attributes that a realm forwards unread.
     pub(crate) passthru: Option<Box<Dict>>,
     pub(crate) payload: Kept,
     request: RequestId,
-    /// Until it has said so.
+    /// Signals an interruption; taken once that was reported.
     interrupted: Option<oneshot::Receiver<()>>,
     is_answered: bool,
     untaken: Untaken,
 }
 
-/// Bytes that are noted for a session until somebody has taken them.
+/// Bytes charged to a session until a receiver takes them.
 struct Untaken {
     resident: Arc<Resident>,
     bytes: usize,
@@ -83,7 +83,7 @@ impl Drop for Untaken {
 }
 
 impl Subscription {
-    /// The next event; none when the session or the subscription has ended.
+    /// The next event; `None` once the session or the subscription has ended.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         let mut event = self.events.recv().await?;
         event.untaken.take();
@@ -106,7 +106,7 @@ impl Drop for Subscription {
 }
 
 impl Registration {
-    /// The next invocation; none when the session or the registration has ended.
+    /// The next invocation; `None` once the session or the registration has ended.
     pub(crate) async fn next(&mut self) -> Option<Invocation> {
         let mut invocation = self.invocations.recv().await?;
         invocation.untaken.take();
@@ -184,7 +184,7 @@ impl Invocation {
         self.fail_with(uri, payload);
     }
 
-    /// Waits until nobody waits for the answer any more.
+    /// Waits until the caller no longer waits for the answer.
     pub(crate) async fn interrupted(&mut self) {
         if let Some(interrupted) = &mut self.interrupted {
             let _ = interrupted.await;
@@ -223,7 +223,7 @@ impl Resident {
     pub(super) fn pass_event(&self, subscription: SubscriptionId, event: Event) {
         let events = self.line.lock().subscriptions.get(&subscription).cloned();
         if let Some(events) = events {
-            // Whoever had it may have gone just now.
+            // The receiver may have gone just now.
             let _ = events.send(event);
         }
     }
@@ -238,7 +238,7 @@ impl Resident {
         line.invoked.insert(invocation.request, interrupt);
         let invocations = line.registrations.get(&registration).cloned();
         drop(line);
-        // Where nobody is there, it is dropped, and thereby refused.
+        // Without a receiver it is dropped, and thereby refused.
         if let Some(invocations) = invocations {
             let _ = invocations.send(invocation);
         }
@@ -251,7 +251,7 @@ impl Resident {
         }
     }
 
-    /// Whether there was one.
+    /// Returns whether it existed.
     pub(super) fn forget_subscription(&self, id: SubscriptionId) -> bool {
         self.line.lock().subscriptions.remove(&id).is_some()
     }

@@ -1,4 +1,4 @@
-//! Sessions of a router's own, which speak with each other in a realm of it.
+//! Sessions of a router's own that communicate in one of its realms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn uri(failed: Failed) -> String {
 }
 
 #[test]
-fn a_call_is_answered_by_another_one() {
+fn a_call_is_answered_by_another_session() {
     let rig = Rig::start();
     rig.run(async {
         let (one, other) = (rig.place("anonymous"), rig.place("anonymous"));
@@ -134,14 +134,14 @@ fn a_call_is_answered_by_another_one() {
         let dropped = call(&caller, "com.a").await.expect_err("is dropped");
         assert_eq!(self::uri(dropped), "wamp.error.canceled");
         assert_eq!(serving.await.expect("ends"), r#"[1,2] {"a":3}"#);
-        // With what it was registered by, the registration has gone.
+        // The registration ended with its session.
         let gone = call(&caller, "com.a").await.expect_err("has gone");
         assert_eq!(self::uri(gone), "wamp.error.no_such_procedure");
     });
 }
 
 #[test]
-fn whoever_waits_no_more_cancels_the_call() {
+fn dropping_the_request_cancels_the_call() {
     let rig = Rig::start();
     rig.run(async {
         let (one, other) = (rig.place("anonymous"), rig.place("anonymous"));
@@ -153,7 +153,7 @@ fn whoever_waits_no_more_cancels_the_call() {
         let mut invocation = served.next().await.expect("a call");
         calling.abort();
         invocation.interrupted().await;
-        // And once more, which says so at once.
+        // A second wait returns at once.
         invocation.interrupted().await;
         drop(invocation);
         assert!(calling.await.is_err());
@@ -174,7 +174,7 @@ fn events_come_in_order_and_no_faster_than_they_are_taken() {
         };
         let mut events = subscriber.subscribe("com", options).await.expect("may");
         let publisher = one.resident().expect("joins");
-        // 3 MiB, of which no more than one is taken from the mailbox before somebody wants it.
+        // 3 MiB, of which at most one is read from the mailbox before a receiver takes some.
         let long = "x".repeat(10_000);
         for number in 0..EVENTS {
             let args = format!(r#"[{number},"{long}"]"#);
@@ -193,7 +193,7 @@ fn events_come_in_order_and_no_faster_than_they_are_taken() {
         let twice = subscriber.subscribe("com", options).await.err();
         assert!(matches!(twice, Some(Failed::Lost(_))));
         drop(events);
-        // Behind the UNSUBSCRIBE.
+        // The answer follows the UNSUBSCRIBE.
         let behind = call(&subscriber, "com.none").await.expect_err("is none");
         assert_eq!(uri(behind), "wamp.error.no_such_procedure");
         assert_eq!(rig.router.realms()[0].subscriptions, 0);
@@ -230,7 +230,7 @@ fn a_place_outlives_its_realm() {
         );
         let awaiting = tokio::spawn(async move {
             let again = place.awaited().await;
-            // The place would take it along.
+            // Dropping the place would end the session.
             (place, again)
         });
         tokio::task::yield_now().await;
@@ -242,7 +242,7 @@ fn a_place_outlives_its_realm() {
 }
 
 #[test]
-fn a_role_has_to_be_there_and_to_allow_it() {
+fn a_missing_role_and_a_missing_permission_are_errors() {
     let rig = Rig::start();
     rig.run(async {
         let place = rig.place("staff");
