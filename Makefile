@@ -5,7 +5,7 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CROSSTIE := $(TARGET)/release/crosstie
 
-.PHONY: run build test test-all chaos needs free
+.PHONY: run build book test test-all chaos needs free
 
 # `make run ARGS='bench rpc'` runs that instead of the router.
 run: needs free build
@@ -43,6 +43,14 @@ endif
 
 build:
 	$(CARGO) build --release -p crosstie
+
+# Builds the guide with mdBook, which CONTRIBUTING.md names the version of, and fails if that warns.
+MDBOOK ?= mdbook
+book:
+	@mkdir -p $(TARGET)
+	$(MDBOOK) build docs --dest-dir $(abspath $(TARGET))/book 2>&1 | tee $(TARGET)/book.log
+	@test -f $(TARGET)/book/index.html
+	@! grep -E 'WARN|ERROR' $(TARGET)/book.log
 
 # Installs what the tests need and runs all of them; `make test SUITES='rust conformance'` runs some.
 # Of long suites it runs a sample, which the summary states; `make test-all` runs them whole. `make test RECORD=1`

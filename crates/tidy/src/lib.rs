@@ -3,6 +3,7 @@
 //! The rules are under `tests/`; here is what they share: the files of the workspace.
 
 pub mod imports;
+pub mod pages;
 pub mod sentences;
 
 use std::fs;

@@ -1,21 +1,18 @@
-//! Documents lead somewhere: every relative link of every page names a file that is there, and every point of
-//! STYLE.md that a source file cites is one.
+//! Every relative link of every page leads to a file and an anchor that exist, and every point of STYLE.md that a source
+//! file cites exists.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
+use crosstie_tidy::pages::{Page, pages};
 use crosstie_tidy::{members, root, sources};
 
 #[test]
-fn links_lead_to_files() {
+fn links_lead_to_files_and_anchors() {
     let mut links = 0;
+    let mut broken = Vec::new();
     let folders = [
         ".",
-        "docs",
-        "docs/configuration",
-        "docs/laboratory",
-        "docs/web",
         "examples/rpc_roundtrip",
         "examples/rpc_roundtrip_native",
         "fuzz",
@@ -26,33 +23,37 @@ fn links_lead_to_files() {
         for entry in fs::read_dir(root().join(folder)).expect("a readable folder") {
             let path = entry.expect("a readable folder").path();
             if path.extension().is_some_and(|extension| extension == "md") {
-                links += check(&path);
+                links += check(&Page::read(&path), &mut broken);
             }
         }
     }
+    for page in pages(&root().join("docs")) {
+        links += check(&page, &mut broken);
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert!(links > 0, "no link was found at all");
 }
 
-/// Checks one page; returns how many links it has.
-fn check(page: &Path) -> usize {
-    let text = fs::read_to_string(page).expect("a page is UTF-8");
-    let targets = text
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next());
-    let relative = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
-    let mut links = 0;
-    for target in relative {
-        let file = target.split('#').next().unwrap_or(target);
-        let folder = page.parent().expect("a page is in a folder");
-        assert!(
-            folder.join(file).exists(),
-            "{}: {target} is not there",
-            page.display()
-        );
-        links += 1;
+/// Adds the links of a page that lead nowhere; returns how many links it has.
+fn check(page: &Page, broken: &mut Vec<String>) -> usize {
+    let folder = page.path.parent().expect("a page is in a folder");
+    let links = page.links();
+    for link in &links {
+        let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let target = match file {
+            "" => page.path.clone(),
+            _ => folder.join(file),
+        };
+        let name = page.path.display();
+        if !target.exists() {
+            broken.push(format!("{name}: {link} leads to no file"));
+        } else if !anchor.is_empty() && !Page::read(&target).anchors().contains(anchor) {
+            broken.push(format!(
+                "{name}: {link} names an anchor that the page lacks"
+            ));
+        }
     }
-    links
+    links.len()
 }
 
 #[test]
