@@ -16,69 +16,69 @@ pub(crate) static AUTH: Table = Table {
         key(
             "anonymous",
             Kind::Tagged(&ANONYMOUS),
-            "Sessions that prove nothing.",
+            "Accepts sessions without credentials.",
         )
-        .otherwise("taken with its defaults where no other method is given, else not taken"),
+        .otherwise("enabled if no other method is given, else disabled"),
         key(
             "ticket",
             Kind::Tagged(&TICKET),
-            "Sessions that know a ticket, which they send as it is.",
+            "Accepts sessions that send the ticket of a principal.",
         )
-        .otherwise("not taken"),
+        .otherwise("disabled"),
         key(
             "wampcra",
             Kind::Tagged(&WAMPCRA),
-            "Sessions that know a secret, with which they sign a challenge (WAMP-CRA).",
+            "Accepts sessions that sign a challenge with a shared secret (WAMP-CRA).",
         )
-        .otherwise("not taken"),
+        .otherwise("disabled"),
         key(
             "scram",
             Kind::Tagged(&SCRAM),
-            "Sessions that know a password, of which the router has no more than what it takes to see a proof \
-             (SCRAM; `scram` and `wamp-scram` among a client's methods).",
+            "Accepts sessions that prove knowledge of a password (SCRAM). The router stores only the keys that \
+             verify the proof. A client's method may be named `scram` or `wamp-scram`.",
         )
-        .otherwise("not taken"),
+        .otherwise("disabled"),
         key(
             "cryptosign",
             Kind::Tagged(&CRYPTOSIGN),
-            "Sessions that have a private key, with which they sign a challenge (WAMP-cryptosign).",
+            "Accepts sessions that sign a challenge with an Ed25519 key (WAMP-cryptosign).",
         )
-        .otherwise("not taken"),
+        .otherwise("disabled"),
         key(
             "jwt",
             Kind::Tagged(&JWT),
-            "Sessions that have a JSON Web Token of an issuer.",
+            "Accepts sessions that send a JSON Web Token of an issuer.",
         )
-        .otherwise("not taken")
+        .otherwise("disabled")
         .own(),
         key(
             "tls",
             Kind::Tagged(&TLS_AUTH),
-            "Sessions whose connection has shown a TLS client certificate, which the endpoint's `ca_certificates` ask \
-             for.",
+            "Accepts sessions whose connection has presented a TLS client certificate. The endpoint's \
+             `ca_certificates` request it.",
         )
-        .otherwise("not taken"),
+        .otherwise("disabled"),
         key(
             "cookie",
             Kind::Object(&COOKIE_AUTH),
-            "Sessions whose browser has logged in before, by another method and with the same `cookie`.",
+            "Accepts sessions whose browser has logged in before by another method and sends the same `cookie`.",
         )
-        .otherwise("not taken"),
+        .otherwise("disabled"),
         key(
             "end_revoked_sessions",
             Kind::Boolean,
-            "Whether the sessions of a principal end at once when it is taken out of its file, or has another secret, key \
-             or role there. Otherwise they go on until their clients leave. Its cookies, kept decisions and sessions that \
-             wait to be resumed end in any case.",
+            "Ends the sessions of a principal at once when its file no longer has it, or changes its secret, key or \
+             role. With `false` the sessions continue until their clients leave. Its cookies, cached decisions and \
+             sessions awaiting resumption end in either case.",
         )
         .fallback(NO)
         .own(),
         key(
             "error_texts",
             Kind::OneOf(&ERROR_TEXTS),
-            "What a client is told that is not let in: `neutral` says the same whether there is such a \
-             principal or not; `crossbar` has Crossbar.io's words, by which anybody can find out who there \
-             is, and refuses who is unknown before a challenge.",
+            "Error texts for clients that fail to log in. `neutral` does not reveal whether the principal exists. \
+             `crossbar` uses Crossbar.io's texts, which reveal it, and rejects unknown principals before a \
+             challenge.",
         )
         .fallback(Fallback::Text("neutral"))
         .own(),
@@ -93,9 +93,9 @@ static ERROR_TEXTS: Words = Words {
 pub(super) const DEFAULT_ROLE: Key = key(
     "default-role",
     Kind::Text(Rule::NotEmpty),
-    "The role of those for whom no other is named.",
+    "Role of principals that have no role of their own.",
 )
-.otherwise("they are refused");
+.otherwise("none: they are rejected");
 
 /// What is said of a procedure that says who somebody is.
 pub(super) const DYNAMIC: &[Key] = &[
@@ -103,22 +103,22 @@ pub(super) const DYNAMIC: &[Key] = &[
     key(
         "authenticator",
         Kind::Text(Rule::ExactUri),
-        "The procedure that is asked, with the realm, the authid and a dictionary of what else is known. It \
-         answers with a role, or with a dictionary: `role`, `realm`, `authid`, `extra`; for WAMP-CRA also \
-         `secret`, which is required, `salt`, `iterations`, `keylen`; for SCRAM also what its principals have; \
-         for WAMP-cryptosign also `pubkey`, which is required.",
+        "Authenticator: the procedure that the router calls with the realm, the authid and a dictionary of details. \
+         It returns a role, or a dictionary with `role`, `realm`, `authid` and `extra`. For WAMP-CRA the dictionary \
+         also has `secret`, which is required, `salt`, `iterations` and `keylen`. For SCRAM it has the keys of a \
+         SCRAM principal. For WAMP-cryptosign it has `pubkey`, which is required.",
     )
     .required(),
     key(
         "authenticator-realm",
         Kind::Text(Rule::RealmName),
-        "The realm in which it is registered.",
+        "Realm that the authenticator is registered in.",
     )
-    .otherwise("the one that the client asks for"),
+    .otherwise("the realm that the client asks for"),
     key(
         "authenticator-role",
         Kind::Text(Rule::NotEmpty),
-        "The role of the router's own session that calls it.",
+        "Role of the router's own session that calls the authenticator.",
     )
     .fallback(Fallback::Text("trusted")),
     DEFAULT_ROLE,
@@ -128,8 +128,8 @@ pub(super) const DYNAMIC: &[Key] = &[
 const TIMEOUT: Key = key(
     "authenticator_timeout_ms",
     integer(1, 3_600_000),
-    "How long it may take to answer, in milliseconds, before the client is refused; the whole \
-     handshake has `handshake_timeout_ms`.",
+    "Maximum time for the authenticator to answer, in milliseconds. After it the router rejects the client. \
+     `handshake_timeout_ms` bounds the whole handshake.",
 )
 .fallback(Fallback::Integer(5_000))
 .own();
@@ -140,19 +140,19 @@ pub(super) const FUNCTION: &[Key] = &[
     key(
         "create",
         Kind::Text(Rule::PythonName),
-        "A function in Python, by its full name: `package.module.function`. It is called with `config` and \
-         None, and returns the authenticator: a function of realm, authid and details that answers as a \
-         procedure does. Both run in the process of the worker's components.",
+        "Python function that makes the authenticator, as `package.module.function`. It is called with `config` and \
+         None, and returns a function of realm, authid and details. That function answers as a procedure does. Both \
+         run in the process of the worker's components.",
     )
     .required(),
-    key("config", Kind::Json, "Anything: what `create` is called with.").otherwise("an empty dictionary"),
+    key("config", Kind::Json, "Value of any type, passed to `create`.").otherwise("an empty dictionary"),
     key(
         "expose_controller",
         Kind::Only(
             false,
             "`create` is called with None; an authenticator that is to manage the node connects to its management realm like any client",
         ),
-        "Whether `create` gets the node's controller.",
+        "Passes the node's controller to `create`.",
     )
     .fallback(Fallback::Boolean(false)),
     DEFAULT_ROLE,
@@ -177,21 +177,21 @@ pub(super) static ANONYMOUS_STATIC: Table = Table {
         key(
             "role",
             Kind::Text(Rule::NotEmpty),
-            "The role that such sessions get.",
+            "Role of anonymous sessions.",
         )
         .fallback(Fallback::Text("anonymous")),
         key(
             "realm",
             Kind::Text(Rule::RealmName),
-            "The only realm that they may join.",
+            "Realm that anonymous sessions must join.",
         )
-        .otherwise("the one they ask for"),
+        .otherwise("the realm that they ask for"),
         key(
             "authid",
             Kind::Text(Rule::NotEmpty),
-            "The authid that they all get.",
+            "Authid of all anonymous sessions.",
         )
-        .otherwise("a fresh one for each"),
+        .otherwise("a new one for each session"),
     ],
 };
 
@@ -217,15 +217,15 @@ static TICKET_STATIC: Table = Table {
                 of: &Kind::Object(&TICKET_PRINCIPAL),
                 environment: false,
             },
-            "Who may come in, by authid.",
+            "Principals by authid.",
         )
         .otherwise("read from `principals_file`"),
         key(
             "principals_file",
             Kind::Text(Rule::Path),
-            "In place of `principals`, a file of JSON or YAML with what would stand there. It is read again within three \
-             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
-             node's directory.",
+            "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
+             seconds. While the file has an error, the previous content stays in force. A relative path starts at \
+             the node's directory.",
         )
         .environment()
         .own(),
@@ -240,16 +240,16 @@ static TICKET_PRINCIPAL: Table = Table {
         key(
             "ticket",
             SECRET,
-            "What the principal shows.",
+            "Ticket that the principal sends.",
         )
-        .otherwise("known by `ticket_hash`")
+        .otherwise("none, with `ticket_hash`")
         .environment(),
         key(
             "ticket_hash",
             SECRET,
-            "In place of the ticket, so that it need not be here, a hash of it: `sha256:` and 64 hexadecimal \
-             digits, for a ticket that nobody can guess; `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` or \
-             `$pbkdf2-sha256$i=…$SALT$HASH`, for passwords. `crosstie passwd` makes it.",
+            "Hash in place of the ticket, made by `crosstie passwd`. For a random ticket: `sha256:` and 64 \
+             hexadecimal digits. For a password: `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` or \
+             `$pbkdf2-sha256$i=…$SALT$HASH`.",
         )
         .otherwise("made from the ticket")
         .environment()
@@ -261,7 +261,7 @@ static TICKET_PRINCIPAL: Table = Table {
 pub(super) const ROLE_OF_PRINCIPAL: Key = key(
     "role",
     Kind::Text(Rule::NotEmpty),
-    "The role that its sessions get.",
+    "Role of the principal's sessions.",
 )
 .otherwise("`default-role`");
 
@@ -287,15 +287,15 @@ static WAMPCRA_STATIC: Table = Table {
                 of: &Kind::Object(&WAMPCRA_USER),
                 environment: false,
             },
-            "Who may come in, by authid.",
+            "Principals by authid.",
         )
         .otherwise("read from `users_file`"),
         key(
             "users_file",
             Kind::Text(Rule::Path),
-            "In place of `users`, a file of JSON or YAML with what would stand there. It is read again within three \
-             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
-             node's directory.",
+            "JSON or YAML file that holds the value of `users`. The router reloads a changed file within three \
+             seconds. While the file has an error, the previous content stays in force. A relative path starts at \
+             the node's directory.",
         )
         .environment()
         .own(),
@@ -310,9 +310,8 @@ static WAMPCRA_USER: Table = Table {
         key(
             "secret",
             SECRET,
-            "What the user signs with. Beside a `salt` it is either the password or, so that the password \
-             need not be here, the key that was derived from it (PBKDF2 with SHA-256, in Base64): both are \
-             taken.",
+            "Secret that signs the challenge. With a `salt` it is either the password or the key derived from it \
+             (PBKDF2 with SHA-256, in Base64), so that the file need not hold the password. The router accepts both.",
         )
         .required()
         .environment(),
@@ -320,16 +319,17 @@ static WAMPCRA_USER: Table = Table {
         key(
             "salt",
             Kind::Text(Rule::NotEmpty),
-            "What clients derive their key with from the password.",
+            "Salt of the key derivation in the client (PBKDF2).",
         )
         .otherwise("the secret itself is the key"),
         key(
             "iterations",
             integer(1, 1_000_000),
-            "How often that is done. Whoever has the configuration needs as often for each guess.",
+            "Number of iterations of the key derivation. An attacker with the configuration needs as many for each \
+             guess.",
         )
         .fallback(Fallback::Integer(1_000)),
-        key("keylen", integer(1, 64), "Bytes of the key.").fallback(Fallback::Integer(32)),
+        key("keylen", integer(1, 64), "Length of the derived key, in bytes.").fallback(Fallback::Integer(32)),
     ],
 };
 

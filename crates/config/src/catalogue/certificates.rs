@@ -25,7 +25,7 @@ static TLS_STATIC: Table = Table {
                 of: &Kind::Object(&TLS_PRINCIPAL),
                 environment: false,
             },
-            "Who may come in, by authid. A certificate must be all that is said of it here.",
+            "Principals by authid. A certificate must match every field that is given for the principal.",
         )
         .required(),
         DEFAULT_ROLE.own(),
@@ -39,13 +39,13 @@ static TLS_PRINCIPAL: Table = Table {
         key(
             "certificate-sha1",
             Kind::Text(Rule::NotEmpty),
-            "The certificate's fingerprint: 40 hexadecimal digits, with or without colons. Better is \
-             `certificate-sha256`: two certificates of one SHA-1 can be made.",
+            "SHA-1 fingerprint of the certificate: 40 hexadecimal digits, with or without colons. Prefer \
+             `certificate-sha256`: two certificates with the same SHA-1 can be made.",
         ),
         key(
             "certificate-sha256",
             Kind::Text(Rule::NotEmpty),
-            "The certificate's fingerprint: 64 hexadecimal digits, with or without colons.",
+            "SHA-256 fingerprint of the certificate: 64 hexadecimal digits, with or without colons.",
         )
         .own(),
         key(
@@ -55,14 +55,13 @@ static TLS_PRINCIPAL: Table = Table {
                 of: &Kind::Text(Rule::NotEmpty),
                 environment: false,
             },
-            "Attributes of the certificate's subject by their short names, such as `cn`, `o` and `ou`, each with \
-             its value.",
+            "Attributes of the certificate's subject by short name, such as `cn`, `o` and `ou`, each with its value.",
         )
         .own(),
         key(
             "san",
             Kind::Text(Rule::NotEmpty),
-            "One of its subject's alternative names, with its kind: `DNS:`, `email:`, `URI:` or `IP Address:`.",
+            "Subject alternative name of the certificate, with its kind: `DNS:`, `email:`, `URI:` or `IP Address:`.",
         )
         .own(),
         ROLE_OF_PRINCIPAL,

@@ -19,7 +19,7 @@ const ID: Key = key("id", Kind::Text(Rule::Id), "").inert("a component has one t
 const ENDPOINT_KEY: Key = key(
     "endpoint",
     Kind::Tagged(&CONNECTING_ENDPOINT),
-    "Where it connects to.",
+    "Address to connect to.",
 );
 const DEBUG: Key = key("debug", Kind::Boolean, "").inert("the log level says what is logged");
 
@@ -33,15 +33,15 @@ static CONNECTING_RAWSOCKET: Table = Table {
         key(
             "serializer",
             Kind::OneOf(&SERIALIZERS),
-            "The serializer that it speaks.",
+            "Serializer of the connection.",
         )
         .required(),
         key(
             "options",
             Kind::Object(&CONNECTING_RAWSOCKET_OPTIONS),
-            "How RawSocket is spoken.",
+            "Options of the RawSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key("url", Kind::Text(Rule::Any), "").inert("the endpoint says where it connects to"),
         DEBUG,
     ],
@@ -53,7 +53,7 @@ static CONNECTING_RAWSOCKET_OPTIONS: Table = Table {
     keys: &[key(
         "max_message_size",
         integer(512, 16 << 20),
-        "The largest message that it takes, in bytes.",
+        "Maximum size of a received message, in bytes.",
     )
     .fallback(Fallback::Integer(16 << 20))],
 };
@@ -68,23 +68,22 @@ static CONNECTING_WEBSOCKET: Table = Table {
         key(
             "url",
             Kind::Text(Rule::WebSocketUrl),
-            "The URL that it asks for.",
+            "URL of the WebSocket.",
         )
         .required()
         .environment(),
         key(
             "serializers",
             list_not_empty(&SERIALIZER),
-            "The serializers that it asks for first, in order. A preference, no demand: \
-             the others are asked for after them.",
+            "Preferred serializers, in order. The other serializers are offered after them.",
         )
         .otherwise("all of them"),
         key(
             "options",
             Kind::Object(&WEBSOCKET_CLIENT_OPTIONS),
-            "How WebSocket is spoken.",
+            "Options of the WebSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         DEBUG,
     ],
 };
@@ -98,7 +97,7 @@ pub(super) static CONNECTING_ENDPOINT: Tagged = Tagged {
 const TIMEOUT: Key = key(
     "timeout",
     integer(1, 600),
-    "How long one attempt to connect may take, in seconds.",
+    "Maximum time for one connection attempt, in seconds.",
 )
 .fallback(Fallback::Integer(10));
 
@@ -110,11 +109,11 @@ static CONNECTING_TCP: Table = Table {
         key(
             "host",
             Kind::Text(Rule::Host),
-            "The router's host: a name or an IP address.",
+            "Host of the router: a name or an IP address.",
         )
         .required()
         .environment(),
-        key("port", integer(1, 65_535), "The router's port.")
+        key("port", integer(1, 65_535), "Port of the router.")
             .required()
             .environment(),
         key(
@@ -123,11 +122,16 @@ static CONNECTING_TCP: Table = Table {
                 path: "",
                 numbers: &[4, 6],
             },
-            "The version of IP: 4 or 6.",
+            "IP version: 4 or 6.",
         )
         .otherwise("what the host's name resolves to"),
         TIMEOUT,
-        key("tls", Kind::Object(&CONNECTING_TLS), "TLS to the router.").otherwise("none"),
+        key(
+            "tls",
+            Kind::Object(&CONNECTING_TLS),
+            "TLS for the connection to the router.",
+        )
+        .otherwise("none"),
     ],
 };
 
@@ -139,8 +143,8 @@ static CONNECTING_UNIX: Table = Table {
         key(
             "path",
             Kind::Text(Rule::SocketPath),
-            "The router's socket; a relative path begins at the node's directory. `$NAME` and `${NAME}` are replaced \
-             anywhere in it.",
+            "Path of the router's socket. A relative path starts at the node's directory. `$NAME` and `${NAME}` are \
+             replaced anywhere in it.",
         )
         .required()
         .environment(),
@@ -155,26 +159,26 @@ static CONNECTING_TLS: Table = Table {
         key(
             "hostname",
             Kind::Text(Rule::Host),
-            "The name that the router's certificate must have.",
+            "Host name that the router's certificate must contain.",
         )
         .required(),
         key(
             "ca_certificates",
             list(&Kind::Text(Rule::Path)),
-            "The files of the certificates that are trusted (PEM); relative paths begin \
-             at the node's directory, as for all of these.",
+            "PEM files of trusted certificate authorities. Relative paths of these keys start at the node's \
+             directory.",
         )
         .otherwise("those that the system trusts"),
         key(
             "certificate",
             Kind::Text(Rule::Path),
-            "The file of the component's own certificate (PEM).",
+            "PEM file of the component's client certificate.",
         )
         .otherwise("none"),
         key(
             "key",
             Kind::Text(Rule::Path),
-            "The file of its private key (PEM).",
+            "PEM file of the component's private key.",
         )
         .otherwise("none"),
     ],

@@ -6,44 +6,44 @@ pub(super) static COOKIE: Table = Table {
     path: "websocket.cookie",
     name: "a cookie",
     keys: &[
-        key("name", Kind::Text(Rule::CookieName), "Its name.").fallback(Fallback::Text("cbtid")),
+        key("name", Kind::Text(Rule::CookieName), "Name of the cookie.").fallback(Fallback::Text("cbtid")),
         key(
             "length",
             integer(6, 64),
-            "Its length in characters, each of which is one of 64. Whoever guesses one is who logged in by it: fewer \
-             than 22 are not enough.",
+            "Length of the cookie's value, in characters of 6 bits each. The value is a credential: use at least 22 \
+             characters (128 bits).",
         )
         .fallback(Fallback::Integer(24)),
         key(
             "max_age",
             integer(1, 311_040_000),
-            "How long it is good for, in seconds from when it was given out.",
+            "Lifetime of the cookie from its creation, in seconds.",
         )
         .fallback(Fallback::Integer(604_800)),
         key(
             "secure",
             Kind::Boolean,
-            "Whether browsers send it over TLS only.",
+            "Restricts the cookie to TLS connections (`Secure`).",
         )
         .fallback(NO),
         key(
             "http_strict",
             Kind::Boolean,
-            "Whether pages' scripts do not see it (`HttpOnly`).",
+            "Hides the cookie from scripts (`HttpOnly`).",
         )
         .fallback(NO),
         key(
             "same_site",
             Kind::OneOf(&SAME_SITE),
-            "Whether browsers send it for pages of other sites.",
+            "Policy for sending the cookie from pages of other sites (`SameSite`).",
         )
         .otherwise("the browser decides"),
-        key("store", Kind::Tagged(&STORE), "Where it is kept who logged in.").otherwise("in memory"),
+        key("store", Kind::Tagged(&STORE), "Storage of cookie logins.").otherwise("in memory"),
         key(
             "cookies_max",
             integer(1, 10_000_000),
-            "How many are kept; at one more the oldest goes. Only those by which somebody has logged in are kept, and \
-             of each principal 64.",
+            "Maximum number of stored cookies. Another one evicts the oldest. Only cookies of logged-in sessions are \
+             stored, at most 64 per principal.",
         )
         .fallback(Fallback::Integer(65_536))
         .own(),
@@ -79,8 +79,8 @@ static FILE: Table = Table {
         key(
             "filename",
             Kind::Text(Rule::Path),
-            "The file, which no two transports share; a relative path begins at the node's directory. Its lines are \
-             Crossbar.io's.",
+            "File of cookie logins, in Crossbar.io's line format; no two transports share a file. A relative path \
+             starts at the node's directory.",
         )
         .required(),
         key("purge_on_startup", Kind::Boolean, "")
@@ -96,8 +96,8 @@ static DATABASE: Table = Table {
         key(
             "path",
             Kind::Text(Rule::Path),
-            "The database's directory. Cookies are kept in a file beside it, whose name has `.cookies` behind the \
-             directory's; a relative path begins at the node's directory.",
+            "Directory of the database. Cookies are stored in a file beside it, named after the directory with \
+             `.cookies` appended. A relative path starts at the node's directory.",
         )
         .required(),
         key("purge_on_startup", Kind::Boolean, "")
@@ -107,7 +107,7 @@ static DATABASE: Table = Table {
         key(
             "readonly",
             Kind::Always(false, "who logs in is written down"),
-            "Whether nothing is written.",
+            "Opens the store for reading only.",
         )
         .fallback(NO),
     ],
@@ -122,7 +122,7 @@ pub(super) static COOKIE_AUTH: Table = Table {
             path: "",
             words: &["static"],
         }),
-        "May be left out.",
+        "Type of the object; may be left out.",
     )
     .fallback(Fallback::Text("static"))],
 };

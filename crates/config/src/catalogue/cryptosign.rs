@@ -25,15 +25,15 @@ static CRYPTOSIGN_STATIC: Table = Table {
                 of: &Kind::Object(&CRYPTOSIGN_PRINCIPAL),
                 environment: false,
             },
-            "Who may come in, by authid. A client that says no authid is the principal that has its key.",
+            "Principals by authid. A client that sends no authid is the principal that has its key.",
         )
         .otherwise("read from `principals_file`"),
         key(
             "principals_file",
             Kind::Text(Rule::Path),
-            "In place of `principals`, a file of JSON or YAML with what would stand there. It is read again within three \
-             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
-             node's directory.",
+            "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
+             seconds. While the file has an error, the previous content stays in force. A relative path starts at \
+             the node's directory.",
         )
         .environment()
         .own(),
@@ -48,16 +48,16 @@ static CRYPTOSIGN_PRINCIPAL: Table = Table {
         key(
             "authorized_keys",
             list_not_empty(&Kind::Text(Rule::Hexadecimal64)),
-            "The principal's public keys (Ed25519), each 64 hexadecimal digits.",
+            "Public keys of the principal (Ed25519), each 64 hexadecimal digits.",
         )
         .required(),
         ROLE_OF_PRINCIPAL,
         key(
             "realm",
             Kind::Text(Rule::RealmName),
-            "The realm that its sessions join, whichever they ask for.",
+            "Realm that the principal's sessions join, whichever they ask for.",
         )
-        .otherwise("the one they ask for"),
+        .otherwise("the realm that they ask for"),
     ],
 };
 

@@ -13,16 +13,16 @@ pub(super) static ENDPOINT: Tagged = Tagged {
 const BACKLOG: Key = key(
     "backlog",
     integer(1, 65_535),
-    "How many connections may wait to be accepted.",
+    "Maximum number of connections that wait to be accepted.",
 )
 .fallback(Fallback::Integer(1_024));
 
 const PORT: Key = key(
     "port",
     integer(0, 65_535),
-    "The port; 0 takes any that is free.",
+    "Port to listen on. 0 takes any free port.",
 )
-.otherwise("`portrange` says which")
+.otherwise("a port of `portrange`")
 .environment();
 
 const PORTRANGE: Key = key(
@@ -31,14 +31,14 @@ const PORTRANGE: Key = key(
         of: &integer(1, 65_535),
         least: 1,
     },
-    "In place of `port`: the first and the last of the ports of which the first that is free is taken.",
+    "First and last port of a range, in place of `port`. The listener takes the first free one.",
 )
-.otherwise("`port` says which");
+.otherwise("the port in `port`");
 
 const INTERFACE: Key = key(
     "interface",
     Kind::Text(Rule::Interface),
-    "The address to listen on.",
+    "Address to listen on.",
 )
 .otherwise("all interfaces")
 .environment();
@@ -49,23 +49,22 @@ const VERSION: Key = key(
         path: "",
         numbers: &[4, 6],
     },
-    "The version of IP: 4 or 6.",
+    "IP version: 4 or 6.",
 )
 .otherwise("the interface's, else 4");
 
 const SHARED: Key = key(
     "shared",
     Kind::Boolean,
-    "Whether other processes may listen on the port too (`SO_REUSEPORT`).",
+    "Lets other processes listen on the same port (`SO_REUSEPORT`).",
 )
 .fallback(NO);
 
 const USER_TIMEOUT: Key = key(
     "user_timeout",
     integer(0, 65_535),
-    "How long sent bytes may stay unacknowledged, or a peer that does not read may take nothing, \
-     before the system gives the connection up, in milliseconds (`TCP_USER_TIMEOUT`); 0: the \
-     system decides.",
+    "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer reads \
+     nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.",
 )
 .otherwise("`limits.queue_stall_timeout_ms`");
 
@@ -81,7 +80,7 @@ static TCP_ENDPOINT: Table = Table {
         BACKLOG,
         SHARED,
         USER_TIMEOUT,
-        key("tls", Kind::Object(&TLS), "TLS on the port.").otherwise("none"),
+        key("tls", Kind::Object(&TLS), "TLS of the listener.").otherwise("none"),
     ],
 };
 
@@ -93,7 +92,7 @@ static UNIX_ENDPOINT: Table = Table {
         key(
             "path",
             Kind::Text(Rule::SocketPath),
-            "The socket's file; a relative path begins at the node's directory. `$NAME` and `${NAME}` are replaced \
+            "Path of the socket. A relative path starts at the node's directory. `$NAME` and `${NAME}` are replaced \
              anywhere in it. Maximum 107 bytes, the directory's included.",
         )
         .required()
@@ -105,8 +104,7 @@ static UNIX_ENDPOINT: Table = Table {
 pub(super) const TLS_KEY: Key = key(
     "key",
     Kind::Text(Rule::NotEmpty),
-    "The file of the private key (PEM); a relative path begins at the node's \
-     directory, as for all of these.",
+    "PEM file of the private key. Relative paths of these keys start at the node's directory.",
 )
 .required()
 .environment();
@@ -114,7 +112,7 @@ pub(super) const TLS_KEY: Key = key(
 pub(super) const CERTIFICATE: Key = key(
     "certificate",
     Kind::Text(Rule::NotEmpty),
-    "The file of the certificate (PEM).",
+    "PEM file of the certificate.",
 )
 .required()
 .environment();
@@ -122,7 +120,7 @@ pub(super) const CERTIFICATE: Key = key(
 pub(super) const CHAIN_CERTIFICATES: Key = key(
     "chain_certificates",
     list(&Kind::Text(Rule::NotEmpty)),
-    "The files of the certificates between it and the root (PEM), in order.",
+    "PEM files of the intermediate certificates, in order.",
 )
 .otherwise("none");
 
@@ -144,15 +142,15 @@ static TLS: Table = Table {
         key(
             "ca_certificates",
             list_not_empty(&Kind::Text(Rule::NotEmpty)),
-            "The files of the authorities (PEM) of which one must have signed the certificate \
-             that every client then has to show. Certificates are of X.509 version 3.",
+            "PEM files of the authorities that sign client certificates. Every client must then present a \
+             certificate. Certificates are X.509 version 3.",
         )
-        .otherwise("clients are not asked for certificates"),
+        .otherwise("none: clients are not asked for certificates"),
         key(
             "client_certificate",
             Kind::OneOf(&CLIENT_CERTIFICATE),
-            "Whether a client may do without a certificate where `ca_certificates` are given: `required`, or \
-             `optional`, which leaves it to the client and to the methods of authentication.",
+            "Whether clients need a certificate with `ca_certificates`: `required`, or `optional`, which leaves the \
+             choice to the client and the authentication methods.",
         )
         .fallback(Fallback::Text("required"))
         .own(),

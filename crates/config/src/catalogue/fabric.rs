@@ -9,32 +9,32 @@ pub(super) static FABRIC: Table = Table {
         key(
             "nats",
             Kind::Object(&NATS),
-            "The servers of NATS that the realm's nodes meet on. The realm has a connection of its own to one of them.",
+            "NATS servers that connect the realm's nodes. The realm has its own connection to one of them.",
         )
         .required()
         .own(),
         key(
             "detached",
             Kind::OneOf(&DETACHED),
-            "What the realm does while no server is reached: `serve` goes on with this node's sessions alone; `refuse` \
-             lets nobody in, and refuses what is published with `wamp.error.network_failure`.",
+            "Behaviour without a connection to NATS. `serve` continues with this node's sessions alone. `refuse` \
+             rejects new sessions, and publications with `wamp.error.network_failure`.",
         )
         .fallback(Fallback::Text("serve"))
         .own(),
         key(
             "locality",
             Kind::OneOf(&LOCALITY),
-            "Who serves calls of a procedure that several nodes have callees of: `spread` has the registration's policy \
-             choose among all of them, `prefer` among those of the caller's node, where there are any.",
+            "Choice of the callee for a procedure with callees on several nodes. `spread` applies the registration's \
+             policy to all of them. `prefer` applies it to those of the caller's node, if it has any.",
         )
         .fallback(Fallback::Text("spread"))
         .own(),
         key(
             "single",
             Kind::OneOf(&SINGLE),
-            "Who may have the one callee of a procedure while nodes do not see each other: `fast` lets each part of them have \
-             one, and takes it from one of them when they see each other again; `strict` asks JetStream, which grants it to one \
-             node, and refuses with `wamp.error.network_failure` where that cannot be reached.",
+            "Handling of single-callee procedures while nodes cannot reach each other. `fast` lets each part have a \
+             callee, and revokes all but one when the parts reconnect. With `strict`, JetStream grants the procedure \
+             to one node; if JetStream cannot be reached, REGISTER fails with `wamp.error.network_failure`.",
         )
         .fallback(Fallback::Text("fast"))
         .own(),
@@ -44,15 +44,14 @@ pub(super) static FABRIC: Table = Table {
                 path: "realms[].fabric.single_replicas",
                 numbers: &[1, 3, 5],
             },
-            "How many servers keep what is granted where `single` is `strict`; of a bucket that is there already it is not \
-             changed.",
+            "Number of JetStream replicas of the grants with `single: strict`. An existing bucket keeps its number.",
         )
         .fallback(Fallback::Integer(3))
         .own(),
         key(
             "local_prefixes",
             list(&Kind::Text(Rule::NotEmpty)),
-            "Topics that begin with one of these stay on their node.",
+            "Prefixes of topics whose events stay on their node.",
         )
         .otherwise("none")
         .own(),
@@ -68,8 +67,8 @@ static NATS: Table = Table {
 pub(super) const URLS: Key = key(
     "urls",
     list_not_empty(&Kind::Text(Rule::NatsUrl)),
-    "Where the servers are: `nats://host:port`, or `tls://host:port` where TLS is demanded. One that is \
-     reached is kept until it is lost.",
+    "Addresses of the servers: `nats://host:port`, or `tls://host:port` to require TLS. A connection is kept until \
+     it is lost.",
 )
 .required()
 .own();
@@ -77,16 +76,16 @@ pub(super) const URLS: Key = key(
 pub(super) const CREDENTIALS: Key = key(
     "credentials",
     Kind::Text(Rule::Path),
-    "The file with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path begins \
-     at the node's directory.",
+    "File with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path starts at the \
+     node's directory.",
 )
-.otherwise("none are shown")
+.otherwise("none")
 .own();
 
 pub(super) const CA_CERTIFICATES: Key = key(
     "ca_certificates",
     list(&Kind::Text(Rule::Path)),
-    "The files of the certificates that are trusted (PEM), with TLS; relative paths begin at the node's directory.",
+    "PEM files of trusted certificate authorities for TLS. Relative paths start at the node's directory.",
 )
 .otherwise("those that the system trusts")
 .own();

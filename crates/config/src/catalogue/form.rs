@@ -120,7 +120,7 @@ static SECRET_FILE: Table = Table {
         key(
             "file",
             Kind::Text(Rule::Path),
-            "The file, whose first line is the secret. A relative path begins at the configuration's directory.",
+            "File whose first line is the secret. A relative path starts at the configuration's directory.",
         )
         .required()
         .own(),
@@ -128,7 +128,13 @@ static SECRET_FILE: Table = Table {
 };
 
 pub(super) const YES: Fallback = Fallback::Boolean(true);
-pub(super) const TYPE: Key = key("type", Kind::Text(Rule::Any), "What it is.").required();
+pub(super) const TYPE: Key = key(
+    "type",
+    Kind::Text(Rule::Any),
+    "Type of the object; decides which other keys it \
+                                                                 has.",
+)
+.required();
 pub(super) const NO: Fallback = Fallback::Boolean(false);
 
 pub(super) const fn integer(min: i64, max: i64) -> Kind {
@@ -159,7 +165,7 @@ pub(super) const fn key(name: &'static str, kind: Kind, about: &'static str) -> 
     Key {
         name,
         kind,
-        fallback: Fallback::Words("nothing"),
+        fallback: Fallback::Words("none"),
         about,
         own: false,
         inert: None,

@@ -9,21 +9,21 @@ use super::web_files::SERVICE_ID;
 const REALM: Key = key(
     "realm",
     Kind::Text(Rule::RealmName),
-    "The realm that requests lead to.",
+    "Realm of the requests.",
 )
 .required();
 const ROLE: Key = key(
     "role",
     Kind::Text(Rule::NotEmpty),
-    "The role whose permissions requests have.",
+    "Role whose permissions apply to requests.",
 )
 .required();
 const OPTIONS: Key = key(
     "options",
     Kind::Object(&BRIDGE_OPTIONS),
-    "Which requests are taken.",
+    "Conditions for requests.",
 )
-.otherwise("all of their defaults");
+.otherwise("the defaults");
 
 pub(super) static CALLER: Table = Table {
     path: "web[caller]",
@@ -48,7 +48,7 @@ pub(super) static WEBHOOK: Table = Table {
         key(
             "options",
             Kind::Object(&WEBHOOK_OPTIONS),
-            "What becomes of requests.",
+            "Options of the webhook.",
         )
         .required(),
     ],
@@ -59,8 +59,8 @@ const DEBUG: Key = key("debug", Kind::Boolean, "").inert("the log level says wha
 const POST_BODY_LIMIT: Key = key(
     "post_body_limit",
     integer(0, 1 << 20),
-    "Bytes of a request's body; a longer one is refused (413). 0: as many as a message may have, which is 16,777,216, \
-     or `limits.queue_bytes_max` if that is less.",
+    "Maximum size of a request body, in bytes. A longer one gets status 413. 0 applies the maximum of a message: \
+     16,777,216, or `limits.queue_bytes_max` if that is less.",
 )
 .fallback(Fallback::Integer(0));
 
@@ -71,48 +71,48 @@ static BRIDGE_OPTIONS: Table = Table {
         key(
             "key",
             Kind::Text(Rule::NotEmpty),
-            "The name of `secret`, which signed requests say.",
+            "Name of `secret`, which signed requests contain.",
         )
-        .otherwise("requests need no signature")
+        .otherwise("none: requests need no signature")
         .environment(),
         key(
             "secret",
             SECRET,
-            "What requests must be signed with.",
+            "Secret that signs requests.",
         )
-        .otherwise("requests need no signature")
+        .otherwise("none: requests need no signature")
         .environment(),
         key(
             "require_tls",
             Kind::Boolean,
-            "Whether requests must come over TLS.",
+            "Requires requests over TLS.",
         )
         .fallback(NO),
         key(
             "require_ip",
             list_not_empty(&Kind::Text(Rule::Network)),
-            "The addresses and networks that requests may come from: `192.168.0.0/16`, or with the mask written out.",
+            "Addresses and networks that requests may come from: `192.168.0.0/16`, or with the mask written out.",
         )
         .otherwise("any"),
         POST_BODY_LIMIT,
         key(
             "timestamp_delta_limit",
             integer_or_zero(1, 86_400),
-            "How far the time of a signed request may be from ours, in seconds; 0: any time is taken.",
+            "Tolerated difference between a signed request's time and the router's, in seconds. 0 accepts any time.",
         )
         .fallback(Fallback::Integer(300)),
         key(
             "refuse_replay",
             Kind::Boolean,
-            "Whether a signed request is taken once only; it needs a `timestamp_delta_limit`.",
+            "Accepts a signed request only once. It needs `timestamp_delta_limit`.",
         )
         .fallback(NO)
         .own(),
         key(
             "replays_max",
             integer(1, 1 << 30),
-            "Signed requests that `refuse_replay` remembers, each for two to four times `timestamp_delta_limit`, in some 24 \
-             bytes; while there are so many, none is taken (503).",
+            "Maximum number of signed requests that `refuse_replay` remembers, each for two to four times \
+             `timestamp_delta_limit`, in about 24 bytes. At the limit a request gets status 503.",
         )
         .fallback(Fallback::Integer(1_000_000))
         .own(),
@@ -127,27 +127,27 @@ static WEBHOOK_OPTIONS: Table = Table {
         key(
             "topic",
             Kind::Text(Rule::ExactUri),
-            "The topic that requests are published to.",
+            "Topic that requests are published to.",
         )
         .required(),
         key(
             "success_response",
             Kind::Text(Rule::Any),
-            "The body of the answer to what was published (202).",
+            "Body of the answer to a published request (202).",
         )
         .fallback(Fallback::Text("OK")),
         key(
             "error_response",
             Kind::Text(Rule::Any),
-            "The body of the answer to what could not be published (500).",
+            "Body of the answer to a request that could not be published (500).",
         )
         .fallback(Fallback::Text("NOT OK")),
         key(
             "github_secret",
             SECRET,
-            "What GitHub signs its requests with.",
+            "Secret that signs GitHub's requests.",
         )
-        .otherwise("requests need no signature")
+        .otherwise("none: requests need no signature")
         .environment(),
         POST_BODY_LIMIT,
         DEBUG,

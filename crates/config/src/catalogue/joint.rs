@@ -19,135 +19,135 @@ pub(crate) static JOINT: Tagged = Tagged {
 const JOINT_ID: Key = key(
     "id",
     Kind::Text(Rule::Id),
-    "The joint's id; no two joints of a worker share one.",
+    "Id of the joint, unique within the worker.",
 )
-.otherwise("`joint1`, `joint2`, …, by its place");
-const REALM: Key = key(
-    "realm",
-    Kind::Text(Rule::RealmName),
-    "The realm that it is in.",
-)
-.required();
+.otherwise("`joint1`, `joint2`, … by position");
+const REALM: Key = key("realm", Kind::Text(Rule::RealmName), "Realm of the joint.").required();
 const ROLE: Key = key(
     "role",
     Kind::Text(Rule::NotEmpty),
-    "The role that it has there; what that may do it may do.",
+    "Role of the joint in the realm; its permissions apply to the joint.",
 )
 .required();
-const VHOST: Key = key(
-    "vhost",
-    Kind::Text(Rule::ShortText),
-    "The vhost that it is in.",
-)
-.fallback(Fallback::Text("/"));
+const VHOST: Key =
+    key("vhost", Kind::Text(Rule::ShortText), "Vhost of the joint.").fallback(Fallback::Text("/"));
 const USER: Key = key(
     "user",
     Kind::Text(Rule::ShortText),
-    "The AMQP user whose permissions it has there.",
+    "AMQP user whose permissions apply to the joint.",
 )
 .required();
 const BODY_BYTES_MAX: Key = key(
     "body_bytes_max",
     integer(1_024, 64 << 20),
-    "Bytes of a message's body. A longer one is not passed on: a call is an error, a message of AMQP is \
-     rejected without being requeued.",
+    "Maximum size of a message body, in bytes. A longer call fails; a longer AMQP message is rejected without \
+     requeueing.",
 )
 .fallback(Fallback::Integer(1 << 20));
 const HOPS_MAX: Key = key(
     "hops_max",
     integer(1, 64),
-    "Joints that a message may come through, this one counted; beyond, it is not passed on.",
+    "Maximum number of joints that a message may pass, this one included. A message beyond it is not forwarded, \
+     which stops loops.",
 )
 .fallback(Fallback::Integer(8));
 const TARGET_EXCHANGE: Key = key(
     "exchange",
     Kind::Text(Rule::ShortText),
-    "The target's exchange (oslo.messaging's `control_exchange`).",
+    "Exchange of the target (oslo.messaging's `control_exchange`).",
 )
 .fallback(Fallback::Text("openstack"));
 const TARGET_TOPIC: Key =
-    key("topic", Kind::Text(Rule::ShortText), "The target's topic.").required();
+    key("topic", Kind::Text(Rule::ShortText), "Topic of the target.").required();
 const NAMESPACE: Key = key(
     "namespace",
     Kind::Text(Rule::NotEmpty),
-    "The target's namespace.",
+    "Namespace of the target.",
 )
 .otherwise("none");
 const VERSION: Key = key(
     "version",
     Kind::Text(Rule::NotEmpty),
-    "The target's version.",
+    "Version of the target.",
 )
-.otherwise("none, which is 1.0");
+.otherwise("none, which means 1.0");
 const TARGET_DURABLE: Key = key(
     "durable",
     Kind::Boolean,
-    "Whether its exchange and queues are durable, as with oslo.messaging's `amqp_durable_queues`.",
+    "Declares the exchange and queues as durable, as oslo.messaging's `amqp_durable_queues` does.",
 )
 .fallback(NO);
 const TIMEOUT: Key = key(
     "timeout_ms",
     integer(1, 86_400_000),
-    "How long an answer is waited for, in milliseconds.",
+    "Maximum time to wait for an answer, in milliseconds.",
 )
 .fallback(Fallback::Integer(60_000));
 const PENDING_MAX: Key = key(
     "pending_max",
     integer(1, 1_000_000),
-    "Calls that wait for their answer.",
+    "Maximum number of pending calls.",
 )
 .fallback(Fallback::Integer(1_000));
 const PREFETCH: Key = key(
     "prefetch",
     integer(1, 65_535),
-    "Deliveries that it takes ahead of those that it has done with.",
+    "Maximum number of unacknowledged deliveries.",
 )
 .fallback(Fallback::Integer(100));
 const ERRORS: Key = key(
     "errors",
     list(&ONE_ERROR),
-    "Errors that have a name on both sides.",
+    "Pairs of WAMP error URIs and Python exceptions.",
 )
-.otherwise("those that every joint knows");
+.otherwise("the built-in pairs");
 const IMPERSONATE: Key = key(
     "impersonate",
     Kind::Boolean,
-    "Whether the authid of a disclosed sender is the message's `user-id`. The AMQP user must have the tag \
-     `impersonator`.",
+    "Sends the authid of a disclosed sender as the message's `user-id`. The AMQP user needs the tag `impersonator`.",
 )
 .fallback(NO);
 const PROPERTIES_ARGUMENT: Key = key(
     "properties_argument",
     Kind::Text(Rule::NotEmpty),
-    "A keyword argument that has the message's properties, with the `user_id` that the broker has checked.",
+    "Name of a keyword argument that carries the message's properties, with the `user_id` that the broker has \
+     checked.",
 )
-.otherwise("they are not passed on");
-const MATCH: Key =
-    key("match", Kind::OneOf(&MATCHES), "How URIs are compared.").fallback(Fallback::Text("exact"));
+.otherwise("none");
+const MATCH: Key = key(
+    "match",
+    Kind::OneOf(&MATCHES),
+    "Matching policy of the URI.",
+)
+.fallback(Fallback::Text("exact"));
 const EXCHANGE: Key = key(
     "exchange",
     Kind::Text(Rule::ShortText),
-    "The exchange's name.",
+    "Name of the exchange.",
 )
 .required();
 const EXCHANGE_TYPE: Key = key(
     "exchange_type",
     Kind::OneOf(&EXCHANGE_TYPES),
-    "The exchange's type.",
+    "Type of the exchange.",
 )
 .fallback(Fallback::Text("topic"));
-const DURABLE: Key =
-    key("durable", Kind::Boolean, "Whether the exchange is durable.").fallback(YES);
+const DURABLE: Key = key(
+    "durable",
+    Kind::Boolean,
+    "Declares the exchange as durable.",
+)
+.fallback(YES);
 const DECLARE: Key = key(
     "declare",
     Kind::Boolean,
-    "Whether the exchange is declared; otherwise it has to be there.",
+    "Declares the exchange. With `false` it must exist.",
 )
 .fallback(YES);
 const BODY: Key = key(
     "body",
     Kind::OneOf(&BODIES),
-    "What an event's arguments are as a body.",
+    "Encoding of an event's arguments in a message body.",
 )
 .fallback(Fallback::Text("json"));
 
@@ -184,7 +184,7 @@ static PROCEDURE_TO_TARGET: Table = Table {
         key(
             "procedure",
             Kind::Text(Rule::Uri),
-            "The procedure that it registers.",
+            "Procedure that the joint registers.",
         )
         .required(),
         MATCH,
@@ -195,7 +195,7 @@ static PROCEDURE_TO_TARGET: Table = Table {
         key(
             "server",
             Kind::Text(Rule::NotEmpty),
-            "One server of the topic's, by its name.",
+            "Name of one server of the topic.",
         )
         .otherwise("any of them"),
         NAMESPACE,
@@ -204,28 +204,28 @@ static PROCEDURE_TO_TARGET: Table = Table {
         key(
             "method",
             Kind::Text(Rule::NotEmpty),
-            "The method: `{procedure}` stands for the URI, `{rest}` for what is behind a prefix, `{last}` for \
+            "Method to call. `{procedure}` stands for the URI, `{rest}` for the part behind the prefix, `{last}` for \
              the last component.",
         )
-        .otherwise("`{rest}` where `match` is `prefix`, else `{last}`"),
+        .otherwise("`{rest}` if `match` is `prefix`, else `{last}`"),
         key(
             "mode",
             Kind::OneOf(&MODES),
-            "Whether the method's result is waited for, or only that the broker has the message.",
+            "Kind of request: a call awaits the method's result, a cast only the broker's confirm.",
         )
         .fallback(Fallback::Text("call")),
         key(
             "fanout",
             Kind::Boolean,
-            "Whether a cast is for every server of the topic.",
+            "Sends a cast to every server of the topic.",
         )
         .fallback(NO),
         key(
             "arguments",
             list_not_empty(&Kind::Text(Rule::NotEmpty)),
-            "Names for positional arguments, which methods of oslo.messaging do not have.",
+            "Names for positional arguments, which oslo.messaging's methods do not have.",
         )
-        .otherwise("a call with positional arguments is an error"),
+        .otherwise("none: a call with positional arguments fails"),
         key(
             "context",
             Kind::Map {
@@ -233,18 +233,18 @@ static PROCEDURE_TO_TARGET: Table = Table {
                 of: &Kind::Json,
                 environment: false,
             },
-            "Fields of the context that each call has.",
+            "Fields added to the context of each call.",
         )
-        .otherwise("none beside the caller's, where that is disclosed"),
+        .otherwise("only the caller's, if disclosed"),
         TIMEOUT,
-        PENDING_MAX.about("Calls that wait for their answer; one more is an error."),
+        PENDING_MAX.about("Maximum number of pending calls. Another one fails."),
         BODY_BYTES_MAX,
         HOPS_MAX,
         ERRORS,
         key(
             "tracebacks",
             Kind::Boolean,
-            "Whether an error has the traceback of the server's exception.",
+            "Includes the server's traceback in errors.",
         )
         .fallback(NO),
         IMPERSONATE,
@@ -262,7 +262,7 @@ static TARGET_TO_PROCEDURE: Table = Table {
         key(
             "procedure",
             Kind::Text(Rule::ExactUri),
-            "The procedure that is called: `{method}` and `{namespace}` stand for those of the request.",
+            "Procedure to call. `{method}` and `{namespace}` stand for those of the request.",
         )
         .required(),
         VHOST,
@@ -272,23 +272,24 @@ static TARGET_TO_PROCEDURE: Table = Table {
         key(
             "server",
             Kind::Text(Rule::NotEmpty),
-            "Its own name among the topic's servers.",
+            "Name of the joint among the topic's servers.",
         )
         .required(),
         NAMESPACE,
         VERSION,
         TARGET_DURABLE,
         TIMEOUT,
-        PENDING_MAX.about("Calls that wait for their answer; further requests wait in their queues."),
+        PENDING_MAX
+            .about("Maximum number of pending calls. Further requests wait in their queues."),
         PREFETCH,
         BODY_BYTES_MAX,
         HOPS_MAX,
         key(
             "context_argument",
             Kind::Text(Rule::NotEmpty),
-            "A keyword argument that has the caller's context.",
+            "Name of a keyword argument that carries the caller's context.",
         )
-        .otherwise("it is not passed on"),
+        .otherwise("none"),
         PROPERTIES_ARGUMENT,
         ERRORS,
     ],
@@ -305,7 +306,7 @@ static TOPIC_TO_EXCHANGE: Table = Table {
         key(
             "topic",
             Kind::Text(Rule::Uri),
-            "The topic that it subscribes to.",
+            "Topic that the joint subscribes to.",
         )
         .required(),
         MATCH,
@@ -318,14 +319,15 @@ static TOPIC_TO_EXCHANGE: Table = Table {
         key(
             "routing_key",
             Kind::Text(Rule::Any),
-            "The routing key: `{topic}` stands for the event's topic, `{rest}` for what is behind a prefix.",
+            "Routing key of the messages. `{topic}` stands for the event's topic, `{rest}` for the part behind the \
+             prefix.",
         )
         .fallback(Fallback::Text("{topic}")),
         BODY,
         key(
             "persistent",
             Kind::Boolean,
-            "Whether messages survive in durable queues.",
+            "Publishes persistent messages, which survive a restart in durable queues.",
         )
         .fallback(YES),
         BODY_BYTES_MAX,
@@ -345,7 +347,7 @@ static EXCHANGE_TO_TOPIC: Table = Table {
         key(
             "topic",
             Kind::Text(Rule::ExactUri),
-            "The topic: `{routing_key}` and `{exchange}` stand for those of the message.",
+            "Topic of the events. `{routing_key}` and `{exchange}` stand for those of the message.",
         )
         .required(),
         VHOST,
@@ -357,13 +359,13 @@ static EXCHANGE_TO_TOPIC: Table = Table {
         key(
             "queue",
             Kind::Text(Rule::ShortText),
-            "A durable queue of that name, which keeps messages while the joint is not there.",
+            "Name of a durable queue that keeps messages while the joint is not connected.",
         )
-        .otherwise("a queue that goes with the joint"),
+        .otherwise("a queue that is deleted with the joint"),
         key(
             "binding_keys",
             list_not_empty(&Kind::Text(Rule::Any)),
-            "What the queue is bound by.",
+            "Binding keys of the queue.",
         )
         .otherwise("`#`"),
         BODY,
@@ -378,16 +380,11 @@ static ERROR: Table = Table {
     path: "joints[].errors[]",
     name: "an error of a joint",
     keys: &[
-        key(
-            "uri",
-            Kind::Text(Rule::ExactUri),
-            "The error's URI in WAMP.",
-        )
-        .required(),
+        key("uri", Kind::Text(Rule::ExactUri), "WAMP URI of the error.").required(),
         key(
             "exception",
             Kind::Text(Rule::PythonName),
-            "The exception's full name in Python: `package.module.Class`.",
+            "Python exception, as `package.module.Class`.",
         )
         .required(),
     ],

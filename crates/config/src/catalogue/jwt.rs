@@ -17,83 +17,84 @@ static JWT_STATIC: Table = Table {
         key(
             "jwks_file",
             Kind::Text(Rule::Path),
-            "The issuer's public keys, a JSON Web Key Set. It is read again within three seconds of a change; while it \
-             has an error the keys that were read before hold. A relative path begins at the node's directory. Either \
-             this or `jwks_url` is given.",
+            "File with the issuer's public keys, a JSON Web Key Set. The router reloads a changed file within three \
+             seconds. While the file has an error, the previous keys stay in force. A relative path starts at the \
+             node's directory. Give either this key or `jwks_url`.",
         )
         .environment(),
         key(
             "jwks_url",
             Kind::Text(Rule::HttpUrl),
-            "Where the issuer publishes its keys, `https://…` or `http://…`. They are fetched when the node starts and \
-             again after the time that the server says (`max-age`); while they cannot be had, those that were fetched \
-             before hold. Redirections are not followed.",
+            "URL of the issuer's key set, `https://…` or `http://…`. The router fetches it at start, and again after \
+             the server's `max-age`. If a fetch fails, the previous keys stay in force. Redirections are not \
+             followed.",
         )
         .environment(),
         key(
             "jwks_ca_certificates",
             list_not_empty(&Kind::Text(Rule::Path)),
-            "PEM files with those who may sign the certificate of the keys' server, beside those that the system trusts.",
+            "PEM files of certificate authorities trusted for the key server, beside those of the system.",
         ),
         key(
             "jwks_refresh_s_min",
             integer(1, 86_400),
-            "For so long fetched keys are not fetched again, whatever the server says and whatever keys tokens name.",
+            "Minimum time between two fetches of the key set, in seconds. It applies whatever the server's `max-age` \
+             or a token's key id says.",
         )
         .fallback(Fallback::Integer(30)),
         key(
             "jwks_refresh_s_max",
             integer(1, 604_800),
-            "After so long they are fetched again, whatever the server says; also if it says nothing.",
+            "Maximum age of the fetched key set, in seconds, also if the server sends no `max-age`.",
         )
         .fallback(Fallback::Integer(3_600)),
         key(
             "jwks_timeout_ms",
             integer(1, 60_000),
-            "So long the keys' server has for its whole answer.",
+            "Maximum time for the key server's whole answer, in milliseconds.",
         )
         .fallback(Fallback::Integer(5_000)),
         key(
             "jwks_bytes_max",
             integer(1, 16 << 20),
-            "The longest answer of the keys' server: beyond, it is an error.",
+            "Maximum size of the key server's answer, in bytes. A longer one is an error.",
         )
         .fallback(Fallback::Integer(262_144)),
         key(
             "algorithms",
             list_not_empty(&Kind::OneOf(&ALGORITHMS)),
-            "The algorithms of signatures that are taken.",
+            "Accepted signature algorithms.",
         )
         .otherwise("`RS256`, `ES256`, `EdDSA`"),
         key(
             "issuer",
             Kind::Text(Rule::NotEmpty),
-            "What a token has to have as `iss`.",
+            "Required value of the claim `iss`.",
         )
         .otherwise("any"),
         key(
             "audience",
             Kind::Text(Rule::NotEmpty),
-            "What a token has to have as `aud`, or among several.",
+            "Required value of the claim `aud`, or of one of its items.",
         )
         .otherwise("any, or none"),
         key(
             "authid_claim",
             Kind::Text(Rule::NotEmpty),
-            "The claim that is the authid.",
+            "Claim that holds the authid.",
         )
         .fallback(Fallback::Text("sub")),
         key(
             "role_claim",
             Kind::Text(Rule::NotEmpty),
-            "The claim that is the role, which must not be `trusted`.",
+            "Claim that holds the role, which must not be `trusted`.",
         )
         .fallback(Fallback::Text("role")),
         DEFAULT_ROLE,
         key(
             "clock_skew",
             integer(0, 600),
-            "By how many seconds the issuer's clock may be another.",
+            "Tolerated difference between the issuer's clock and the router's, in seconds.",
         )
         .fallback(Fallback::Integer(60)),
     ],

@@ -11,8 +11,8 @@ pub(super) static RAWSOCKET_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(512, 16 << 20),
-            "The largest message that is taken, in bytes; clients are told the next \
-             lower power of two.",
+            "Maximum size of a received message, in bytes. Clients receive the next lower power of two in the \
+             handshake.",
         )
         .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
         // Off, because Autobahn|Python takes a RawSocket ping for a fault and closes: TCP's own
@@ -29,39 +29,36 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "allowed_origins",
             list_not_empty(&Kind::Text(Rule::NotEmpty)),
-            "The web origins whose pages may connect: scheme, host and port, of which the scheme's own may be left out; \
-             `*` stands for anything. Clients that are no browser send no origin and are always let in.",
+            "Web origins whose pages may connect: scheme, host and port, of which the scheme's default port may be \
+             left out. `*` matches anything. Clients other than browsers send no origin and are always accepted.",
         )
         .otherwise(
-            "pages of this machine (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`, any port) at a loopback \
-             address; else every origin",
+            "pages of this machine (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`, any port) at a loopback address; \
+             else every origin",
         ),
         key(
             "allow_null_origin",
             Kind::Boolean,
-            "Whether pages without an origin of their own (files, sandboxed frames) may \
-             connect.",
+            "Accepts pages without an origin of their own (files, sandboxed frames).",
         )
-        .otherwise("yes, except where only pages of this machine may connect"),
+        .otherwise("`true`, unless only pages of this machine may connect"),
         key(
             "max_message_size",
             integer(1, 64 << 20),
-            "The largest message that is taken, in bytes, decompressed.",
+            "Maximum size of a received message after decompression, in bytes.",
         )
         .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
         MAX_FRAME_SIZE,
         key(
             "open_handshake_timeout",
             MILLISECONDS,
-            "How long a client may take to its first message, in milliseconds; 0: \
-             `limits.handshake_timeout_ms` counts.",
+            "Maximum time until a client's first message, in milliseconds. 0 applies `limits.handshake_timeout_ms`.",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "close_handshake_timeout",
             MILLISECONDS,
-            "How long a client may take to answer a close, in milliseconds; 0: it is \
-             not waited for.",
+            "Maximum time for a client to answer a close frame, in milliseconds. 0 does not wait.",
         )
         .fallback(Fallback::Integer(1_000)),
         ping_interval(30_000),
@@ -69,13 +66,13 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "auto_ping_size",
             integer(1, 125),
-            "The size of a ping's payload, in bytes; fewer than 12 count as 12, with a warning.",
+            "Size of a ping's payload, in bytes. Fewer than 12 count as 12, with a warning.",
         )
         .fallback(Fallback::Integer(12)),
         key(
             "auto_ping_restart_on_any_traffic",
             Kind::Boolean,
-            "Whether anything that the client sends counts as an answer to a ping.",
+            "Accepts any data from the client as the answer to a ping.",
         )
         .fallback(YES),
         COMPRESSION_KEY,
@@ -83,8 +80,7 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "require_websocket_subprotocol",
             Kind::Boolean,
-            "Whether a client that names no WAMP subprotocol is refused. Otherwise it \
-             is taken to speak JSON.",
+            "Rejects clients that offer no WAMP subprotocol. With `false` they are taken to speak JSON.",
         )
         .fallback(YES),
         SHOW_SERVER_VERSION,
@@ -102,8 +98,8 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
         key(
             "enable_webstatus",
             Kind::Boolean,
-            "Whether a GET of its path that asks for no upgrade is answered with 200 and a line of text, as probes of \
-             load balancers expect. Otherwise the answer is 426.",
+            "Answers a GET of the path without an upgrade with status 200 and a line of text, as probes of load \
+             balancers expect. With `false` the answer is 426.",
         )
         .fallback(YES),
         EXTERNAL_PORT,
@@ -113,42 +109,42 @@ pub(super) static WEBSOCKET_OPTIONS: Table = Table {
 pub(super) const MAX_FRAME_SIZE: Key = key(
     "max_frame_size",
     integer_or_zero(1, 64 << 20),
-    "The largest frame that is taken, in bytes; 0: only the message's size counts.",
+    "Maximum size of a received frame, in bytes. 0 bounds only the message.",
 )
 .fallback(Fallback::Integer(0));
 
 pub(super) const COMPRESSION_KEY: Key = key(
     "compression",
     Kind::Object(&COMPRESSION),
-    "The compressions that are offered.",
+    "Compression offered to clients.",
 )
 .otherwise("none");
 
 pub(super) const TCP_NODELAY: Key = key(
     "tcp_nodelay",
     Kind::Boolean,
-    "Whether small writes leave at once (`TCP_NODELAY`).",
+    "Sends small writes at once (`TCP_NODELAY`).",
 )
 .fallback(YES);
 
 pub(super) const SHOW_SERVER_VERSION: Key = key(
     "show_server_version",
     Kind::Boolean,
-    "Whether answers carry Crosstie's version.",
+    "Sends Crosstie's version in HTTP answers.",
 )
 .fallback(YES);
 
 pub(super) const ECHO_CLOSE_CODEREASON: Key = key(
     "echo_close_codereason",
     Kind::Boolean,
-    "Whether a client's close is answered with its own code and reason.",
+    "Answers a client's close frame with the same code and reason.",
 )
 .fallback(NO);
 
 pub(super) const FAIL_BY_DROP: Key = key(
     "fail_by_drop",
     Kind::Boolean,
-    "Whether a client that breaks the protocol is dropped without a close frame.",
+    "Drops a client that violates the protocol, without a close frame.",
 )
 .fallback(NO);
 
@@ -158,42 +154,42 @@ pub(super) const AUTO_FRAGMENT_SIZE: Key =
 pub(super) const VALIDATE_UTF8: Key = key(
     "validate_utf8",
     Kind::Always(true, "text that is not UTF-8 is never passed on"),
-    "Whether text messages must be UTF-8.",
+    "Requires text messages to be UTF-8.",
 )
 .fallback(YES);
 
 pub(super) const MASK_SERVER_FRAMES: Key = key(
     "mask_server_frames",
     Kind::Always(false, "RFC 6455 section 5.1 forbids it"),
-    "Whether the router masks its frames.",
+    "Masks the frames that the router sends.",
 )
 .fallback(NO);
 
 pub(super) const REQUIRE_MASKED_CLIENT_FRAMES: Key = key(
     "require_masked_client_frames",
     Kind::Always(true, "RFC 6455 section 5.1 demands it"),
-    "Whether clients must mask theirs.",
+    "Requires clients to mask their frames.",
 )
 .fallback(YES);
 
 pub(super) const APPLY_MASK: Key = key(
     "apply_mask",
     Kind::Always(true, "RFC 6455 section 5.3 demands it"),
-    "Whether masks are applied.",
+    "Applies the masks of received frames.",
 )
 .fallback(YES);
 
 pub(super) const ENABLE_RFC6455: Key = key(
     "enable_rfc6455",
     Kind::Always(true, "it is the only version there is"),
-    "Whether the standard's version is spoken.",
+    "Accepts the protocol version of RFC 6455.",
 )
 .fallback(YES);
 
 pub(super) const ENABLE_FLASH_POLICY: Key = key(
     "enable_flash_policy",
     Kind::Always(false, "browsers have no Flash any more"),
-    "Whether Flash asks for a policy on the port.",
+    "Serves Flash's policy requests on the port.",
 )
 .fallback(NO);
 
@@ -212,8 +208,7 @@ pub(super) const fn ping_interval(default_ms: i64) -> Key {
     key(
         "auto_ping_interval",
         MILLISECONDS,
-        "How long a connection may be silent before it is pinged, in milliseconds; \
-             0: no pings.",
+        "Silence after which a connection is pinged, in milliseconds. 0 disables pings.",
     )
     .fallback(Fallback::Integer(default_ms))
 }
@@ -222,8 +217,7 @@ const fn ping_timeout() -> Key {
     key(
         "auto_ping_timeout",
         MILLISECONDS,
-        "How long the answer to a ping may take, in milliseconds, before the \
-             connection is closed; 0: for ever.",
+        "Maximum time for the answer to a ping, in milliseconds. After it the connection is closed. 0 waits forever.",
     )
     .fallback(Fallback::Integer(10_000))
 }
@@ -248,34 +242,33 @@ pub(super) static DEFLATE: Table = Table {
         key(
             "request_no_context_takeover",
             Kind::Boolean,
-            "The client is asked to compress each message for itself.",
+            "Asks the client to compress each message on its own.",
         )
         .fallback(NO),
         key(
             "request_max_window_bits",
             WINDOW_BITS,
-            "The client is asked for a window of at most 2^n bytes; 0: of any size.",
+            "Maximum window requested from the client, as a power of two in bytes. 0 sets no bound.",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "no_context_takeover",
             Kind::Boolean,
-            "The router compresses each message for itself, and keeps no window between \
-             messages. Where it keeps one, each session holds some 330 KiB for it, and 46 for \
-             the client's, for as long as it lives; both count for `queue_bytes_total_max`.",
+            "Compresses each message on its own, without a window between messages. Otherwise each session holds \
+             about 330 KiB for the router's window and 46 KiB for the client's, for its whole life. Both count \
+             towards `queue_bytes_total_max`.",
         )
         .fallback(NO),
         key(
             "max_window_bits",
             WINDOW_BITS,
-            "The router's window is at most 2^n bytes; 0: of any size.",
+            "Maximum window of the router's compressor, as a power of two in bytes. 0 sets no bound.",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "memory_level",
             integer_or_zero(1, 9),
-            "How much memory the router's compressor takes, from 1 to 9; 0: the \
-             compressor's own choice.",
+            "Memory level of the router's compressor, from 1 to 9. 0 is the compressor's default.",
         )
         .fallback(Fallback::Integer(0)),
     ],

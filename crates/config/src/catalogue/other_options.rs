@@ -16,7 +16,7 @@ pub(super) static WEBSOCKET_TESTEE_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(1, 64 << 20),
-            "The largest message that is taken, in bytes, decompressed.",
+            "Maximum size of a received message after decompression, in bytes.",
         )
         .fallback(Fallback::Integer(16 << 20)),
         MAX_FRAME_SIZE,
@@ -54,53 +54,53 @@ pub(super) static WEBSOCKET_CLIENT_OPTIONS: Table = Table {
         key(
             "max_message_size",
             integer(1, 64 << 20),
-            "The largest message that it takes, in bytes, decompressed.",
+            "Maximum size of a received message after decompression, in bytes.",
         )
         .otherwise("Autobahn's own"),
         MAX_FRAME_SIZE,
         key(
             "auto_fragment_size",
             integer(0, i64::MAX),
-            "Longer messages are sent in frames of so many bytes; 0: each in one frame.",
+            "Size of the frames that a longer message is split into, in bytes. 0 sends each message in one frame.",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "open_handshake_timeout",
             MILLISECONDS,
-            "How long the router may take to answer the handshake, in milliseconds; 0: for ever.",
+            "Maximum time for the router to answer the handshake, in milliseconds. 0 waits forever.",
         )
         .fallback(Fallback::Integer(10_000)),
         key(
             "close_handshake_timeout",
             MILLISECONDS,
-            "How long the router may take to answer a close, in milliseconds; 0: for ever.",
+            "Maximum time for the router to answer a close frame, in milliseconds. 0 waits forever.",
         )
         .fallback(Fallback::Integer(10_000)),
         ping_interval(0),
         key(
             "auto_ping_timeout",
             MILLISECONDS,
-            "How long the answer to a ping may take, in milliseconds, before the \
-             connection is closed; 0: for ever.",
+            "Maximum time for the answer to a ping, in milliseconds. After it the connection is closed. 0 waits \
+             forever.",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "auto_ping_size",
             integer(12, 125),
-            "The size of a ping's payload, in bytes.",
+            "Size of a ping's payload, in bytes.",
         )
         .fallback(Fallback::Integer(12)),
         key(
             "auto_ping_restart_on_any_traffic",
             Kind::Boolean,
-            "Whether anything that the router sends counts as an answer to a ping.",
+            "Accepts any data from the router as the answer to a ping.",
         )
         .fallback(YES),
         TCP_NODELAY,
         ECHO_CLOSE_CODEREASON
-            .about("Whether the router's close is answered with its own code and reason."),
+            .about("Answers the router's close frame with the same code and reason."),
         FAIL_BY_DROP
-            .about("Whether a router that breaks the protocol is dropped without a close frame."),
+            .about("Drops a router that violates the protocol, without a close frame."),
         VALIDATE_UTF8,
         MASK_SERVER_FRAMES,
         REQUIRE_MASKED_CLIENT_FRAMES,
@@ -108,7 +108,7 @@ pub(super) static WEBSOCKET_CLIENT_OPTIONS: Table = Table {
         ENABLE_RFC6455,
         ENABLE_FLASH_POLICY,
         ENABLE_HYBI10,
-        COMPRESSION_KEY.about("The compressions that it asks for."),
+        COMPRESSION_KEY.about("Compression offered to the router."),
         EXTERNAL_PORT.inert(FOR_ROUTERS),
         SHOW_SERVER_VERSION.inert(FOR_ROUTERS),
         key("allowed_origins", list(&Kind::Text(Rule::NotEmpty)), "").inert(FOR_ROUTERS),

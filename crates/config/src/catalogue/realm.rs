@@ -15,55 +15,53 @@ pub(crate) static REALM: Table = Table {
         key(
             "name",
             Kind::Text(Rule::RealmName),
-            "The name that clients join it by; no two realms of a worker share one.",
+            "Name of the realm, unique within the worker.",
         )
         .required(),
         key("id", Kind::Text(Rule::Any), "").inert("realms are known by their names"),
         key(
             "options",
             Kind::Object(&REALM_OPTIONS),
-            "How the realm routes.",
+            "Routing options of the realm.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key(
             "roles",
             list(&Kind::Object(&ROLE)),
-            "Who may do what. A session whose role is not here cannot join.",
+            "Roles of the realm with their permissions. A session with another role cannot join.",
         )
         .otherwise("none"),
         key(
             "fabric",
             Kind::Object(&FABRIC),
-            "The realm is one with those of its name on [other nodes](fabric.md): events go to all of them.",
+            "Connects the realm with those of the same name on [other nodes](fabric.md).",
         )
-        .otherwise("the realm is this node's alone")
+        .otherwise("the realm exists on this node only")
         .own(),
         key(
             "limits",
             Kind::Object(&REALM_LIMITS),
-            "What the realm's [sessions](authorization.md#limits) may have, where that is less than the node's `limits` let \
-             everybody have.",
+            "Limits of the realm's [sessions](authorization.md#limits). The node's `limits` apply if they are lower.",
         )
         .otherwise("the node's `limits` alone")
         .own(),
         key(
             "resumption",
             Kind::Object(&RESUMPTION),
-            "Sessions may outlive their connections, and go on over [another one](events.md#resumption).",
+            "Lets sessions outlive their connections and continue over [another one](events.md#resumption).",
         )
         .otherwise("a session ends with its connection")
         .own(),
         key(
             "store",
             Kind::Tagged(&REALM_STORE),
-            "What is kept of what passes.",
+            "Store for events and waiting calls.",
         )
-        .otherwise("nothing"),
+        .otherwise("none"),
         key(
             "rlinks",
             list(&Kind::Object(&RLINK)),
-            "[Links](rlinks.md) to realms of other routers: what is published and registered in one can be had in the \
-             other.",
+            "[Links](rlinks.md) that forward events and calls to and from realms of other routers.",
         )
         .otherwise("none"),
     ],
@@ -76,14 +74,14 @@ static RESUMPTION: Table = Table {
         key(
             "window_ms",
             integer(1, 86_400_000),
-            "For how long a session waits for its client, in milliseconds.",
+            "Time that a session waits for its client to return, in milliseconds.",
         )
         .required()
         .own(),
         key(
             "sessions_max",
             integer(1, 1_000_000),
-            "Sessions that wait at a time; at one more the one that has waited longest is given up.",
+            "Maximum number of waiting sessions. Another one evicts the session that has waited longest.",
         )
         .fallback(Fallback::Integer(1_000))
         .own(),
@@ -97,84 +95,81 @@ static REALM_OPTIONS: Table = Table {
         key(
             "uri_check",
             Kind::OneOf(&URI_CHECK),
-            "How much of WAMP's URI grammar is demanded.",
+            "Strictness of the URI check.",
         )
         .fallback(Fallback::Text("loose")),
         key(
             "request_id_check",
             Kind::OneOf(&REQUEST_ID_CHECK),
-            "Whether request ids must count up from 1 as the specification says. Loose \
-             takes any id that is not the id of an open call.",
+            "Check of request ids. `strict` requires that they count up from 1, as specified. `loose` accepts any id \
+             that no open call has.",
         )
         .fallback(Fallback::Text("loose"))
         .own(),
         key(
             "disclose_me",
             Kind::OneOf(&DISCLOSE_ME),
-            "Whether callers and publishers may disclose themselves with `disclose_me`.",
+            "Permission for callers and publishers to disclose themselves with `disclose_me`.",
         )
         .fallback(Fallback::Text("allow"))
         .own(),
         key(
             "call_timeout_unit",
             Kind::OneOf(&CALL_TIMEOUT_UNIT),
-            "What the number in a call's `timeout` counts: the specification says \
-             milliseconds, Crossbar.io counts seconds.",
+            "Unit of a call's `timeout`. The specification has milliseconds, Crossbar.io seconds.",
         )
         .fallback(Fallback::Text("milliseconds"))
         .own(),
         key(
             "lone_surrogates",
             Kind::OneOf(&LONE_SURROGATES),
-            "What becomes of a JSON message with half of a character in it, as `\\ud83d` without \
-             its other half: each half is replaced by U+FFFD, or the message is refused with \
-             `wamp.error.invalid_argument` (a publication without acknowledgement is dropped).",
+            "Handling of a lone surrogate in a JSON message, such as `\\ud83d` without its other half. `replace` \
+             puts U+FFFD in its place. `refuse` rejects the message with `wamp.error.invalid_argument`; a \
+             publication without acknowledgement is dropped.",
         )
         .fallback(Fallback::Text("replace"))
         .own(),
         key(
             "unreadable_values",
             Kind::OneOf(&UNREADABLE_VALUES),
-            "Treatment of a message with arguments that common WAMP libraries cannot decode, and that \
-             would end the receivers' sessions ([values](values.md#what-is-refused)). `refuse`: the sender \
-             gets ERROR `wamp.error.invalid_argument`; a publication without acknowledgement is dropped. \
-             `convert`: receivers get what their serializer can hold, and the event is dropped for the \
-             others. `pass`: receivers with the sender's serializer get the arguments unread.",
+            "Handling of arguments that common WAMP libraries cannot decode and that would end the receivers' \
+             sessions ([values](values.md#what-is-refused)). `refuse`: the sender gets ERROR \
+             `wamp.error.invalid_argument`; a publication without acknowledgement is dropped. `convert`: receivers \
+             get what their serializer can hold, and the event is dropped for the others. `pass`: receivers with the \
+             sender's serializer get the arguments unread.",
         )
         .fallback(Fallback::Text("refuse"))
         .own(),
         key(
             "empty_eligible",
             Kind::OneOf(&EMPTY_ELIGIBLE),
-            "Whom an event with an empty whitelist (`eligible: []`) reaches: a list on which \
-             nobody is, or, as on Crossbar.io, as good as none.",
+            "Receivers of an event with an empty whitelist (`eligible: []`): none, or all, as in Crossbar.io.",
         )
         .fallback(Fallback::Text("nobody"))
         .own(),
         key(
             "cancel_answers",
             Kind::OneOf(&CANCEL_ANSWERS),
-            "Whether a caller that sends CANCEL gets the ERROR that the specification asks for. With the mode `kill` it \
-             always does. `by_client`: every client but Autobahn|JS, whose session ends with 3002 when a call is answered \
-             that it has cancelled; it is recognized by its HELLO. `kill_only`: no client.",
+            "Answer to CANCEL with the ERROR that the specification requires. With the mode `kill` it is always \
+             sent. `by_client` sends it to every client but Autobahn|JS, whose session would end with 3002. HELLO \
+             identifies that client. `kill_only` sends it to no client in the other modes.",
         )
         .fallback(Fallback::Text("by_client"))
         .own(),
         key(
             "on_leave",
             Kind::OneOf(&ON_LEAVE),
-            "What `wamp.session.on_leave` says of a session that has left: its id alone, as on Crossbar.io, or, as the \
-             specification has it, its id, its authid and its authrole. Handlers in Python that were written for the \
-             one fail with the other.",
+            "Arguments of `wamp.session.on_leave`: the session id alone, as in Crossbar.io, or the id, authid and \
+             authrole, as specified. Python handlers written for one fail with the other.",
         )
         .fallback(Fallback::Text("crossbar"))
         .own(),
         key(
             "disclose_router",
             Kind::Boolean,
-            "Whether WELCOME says which node, worker and process serve the session, and from which \
-             address it comes (`x_cb_node`, `x_cb_worker`, `x_cb_pid`, `x_cb_peer`, at the top and in \
-             `authextra`), as Crossbar.io's does. The node's id is its host's name unless configured.",
+            "Sends the node, worker, process and peer address of the session in WELCOME (`x_cb_node`, `x_cb_worker`, \
+             `x_cb_pid`, `x_cb_peer`, at the top and in `authextra`), as Crossbar.io does. The node's default id \
+             contains its host name.",
         )
         .fallback(YES)
         .own(),
@@ -183,14 +178,14 @@ static REALM_OPTIONS: Table = Table {
         key(
             "enable_meta_api",
             Kind::Boolean,
-            "Whether the realm has the [meta API](meta-api.md): procedures and events about its sessions, \
-             registrations and subscriptions. Who may call and subscribe is for the permissions.",
+            "Provides the [meta API](meta-api.md): procedures and events about sessions, registrations and \
+             subscriptions. Permissions decide on their use.",
         )
         .fallback(YES),
         key(
             "bridge_meta_api",
             Kind::Boolean,
-            "Whether the meta API is seen from the [management realm](management.md#the-meta-api-of-a-realm), too.",
+            "Provides the meta API in the [management realm](management.md#the-meta-api-of-a-realm), too.",
         )
         .fallback(NO),
     ],
@@ -248,97 +243,95 @@ pub(crate) static ROLE: Table = Table {
         key(
             "name",
             Kind::Text(Rule::NotEmpty),
-            "The role's name; no two roles of a realm share one.",
+            "Name of the role, unique within the realm.",
         )
         .required(),
         key("id", Kind::Text(Rule::Any), "").inert("roles are known by their names"),
         key(
             "permissions",
             list(&Kind::Object(&PERMISSION)),
-            "What sessions with the role may do. Of the permissions that match a URI \
-             the most specific counts; without any, nothing is allowed.",
+            "Permissions of sessions with the role. Of the permissions that match a URI the most specific counts. \
+             Without a match nothing is allowed.",
         )
         .otherwise("none"),
         key(
             "authorizer",
             Kind::Text(Rule::ExactUri),
-            "The procedure of the realm that [decides](authorization.md#authorizers) what sessions with the \
-             role may do, in place of `permissions`. It is called with the session, the URI, the action \
-             and the message's options.",
+            "Authorizer: the procedure of the realm that [decides](authorization.md#authorizers) in place of \
+             `permissions`. The router calls it with the session, the URI, the action and the message's options.",
         )
-        .otherwise("permissions decide"),
+        .otherwise("none"),
         key(
             "authorizer_timeout_ms",
             integer(1, 3_600_000),
-            "How long it may take to answer, in milliseconds; what it is asked about fails then.",
+            "Maximum time for the authorizer to answer, in milliseconds. After it the request fails.",
         )
         .fallback(Fallback::Integer(5_000))
         .own(),
         key(
             "authorizer_cache",
             Kind::OneOf(&AUTHORIZER_CACHE),
-            "For whom a decision counts that it lets be kept: for all sessions with the role, as on \
-             Crossbar.io, for those with the same authid, for that session alone, or (`uri`) for all \
-             sessions of all roles with the same authorizer of which the same is said.",
+            "Scope of a cached decision: all sessions with the role, as in Crossbar.io; sessions with the same \
+             authid; or the same session. `uri` shares it with sessions of all roles that have the same authorizer \
+             and the same settings.",
         )
         .fallback(Fallback::Text("role"))
         .own(),
         key(
             "authorizer_cache_ms",
             integer_or_zero(1, 31_536_000_000),
-            "For how long a decision is kept, in milliseconds; 0 is until it is taken out, or the role ends.",
+            "Lifetime of a cached decision, in milliseconds. 0 keeps it until it is evicted or the role ends.",
         )
         .fallback(Fallback::Integer(0))
         .own(),
         key(
             "authorizer_cache_entries_max",
             integer_or_zero(1, 100_000),
-            "How many decisions are kept; for one more the one goes that has not been used for the longest \
-             time. 0 keeps none.",
+            "Maximum number of cached decisions. Another one evicts the least recently used. 0 caches none.",
         )
         .fallback(Fallback::Integer(10_000))
         .own(),
         key(
             "authorizer_cache_bytes_max",
             integer(4_096, 1_073_741_824),
-            "The same of their bytes, roughly; they count for `queue_bytes_total_max`.",
+            "Maximum size of cached decisions, in bytes, approximately. They count towards `queue_bytes_total_max`.",
         )
         .fallback(Fallback::Integer(4_194_304))
         .own(),
         key(
             "allow-by-default",
             Kind::Boolean,
-            "Whether a role without `permissions` and `authorizer` may do everything.",
+            "Allows everything to a role without `permissions` and `authorizer`.",
         )
         .fallback(NO),
         key(
             "role_match",
             Kind::OneOf(&ROLE_MATCH),
-            "Which of several permissions that match a URI counts: the [most specific](authorization.md), \
-             or the one that Crossbar.io finds.",
+            "Choice among several permissions that match a URI: the [most specific](authorization.md), or the one \
+             that Crossbar.io finds.",
         )
         .fallback(Fallback::Text("specific"))
         .own(),
         key(
             "trustlevel",
             integer_or_zero(0, 65_535),
-            "How far what its sessions publish and call is to be trusted: the \
-             [trust level](authorization.md#trust-levels) that events and invocations have then. 0 is the lowest.",
+            "[Trust level](authorization.md#trust-levels) of the role's publications and calls, sent in EVENT and \
+             INVOCATION. 0 is the lowest.",
         )
-        .otherwise("they have none, unless the permission says one")
+        .otherwise("none, unless the permission has one")
         .own(),
         key(
             "forward_for",
             Kind::Boolean,
-            "Whether its sessions may say for whom they publish and call, as [links](rlinks.md#forward_for) of other routers do. \
-             Those of a role that may not get an error.",
+            "Allows the option `forward_for`, which [links](rlinks.md#forward_for) of other routers send. A session \
+             without the right gets an error.",
         )
         .fallback(YES)
         .own(),
         key(
             "limits",
             Kind::Object(&ROLE_LIMITS),
-            "What sessions with the role may have, where that is less than the node's `limits` let everybody have.",
+            "Limits of sessions with the role. The node's `limits` apply if they are lower.",
         )
         .otherwise("the node's `limits` alone")
         .own(),
@@ -362,40 +355,40 @@ static PERMISSION: Table = Table {
         key(
             "uri",
             Kind::Text(Rule::Uri),
-            "The URI or pattern. Without `match`, a star at the end makes it a prefix \
-             (`com.*`), stars elsewhere a wildcard (`com.*.on_change`).",
+            "URI or pattern. Without `match`, a star at the end makes it a prefix (`com.*`), and stars elsewhere a \
+             wildcard (`com.*.on_change`).",
         )
         .required(),
         key(
             "match",
             Kind::OneOf(&MATCH),
-            "How `uri` is compared. A star in `uri` then means itself.",
+            "Matching policy of `uri`. With this key a star in `uri` is an ordinary character.",
         )
-        .otherwise("told from the stars in `uri`; `exact` without any"),
+        .otherwise("derived from the stars in `uri`; `exact` without any"),
         key(
             "allow",
             Kind::Object(&ALLOW),
-            "The actions that are allowed.",
+            "Allowed actions.",
         )
-        .otherwise("nothing"),
+        .otherwise("none"),
         key(
             "disclose",
             Kind::Object(&DISCLOSE),
-            "Who is disclosed without asking for it.",
+            "Sessions that are disclosed without asking for it.",
         )
-        .otherwise("those who ask for it"),
+        .otherwise("sessions that ask for it"),
         key(
             "cache",
             Kind::Boolean,
-            "Whether the decision may be kept; that of a static permission always is.",
+            "Allows the decision to be cached. Decisions of static permissions always are.",
         )
         .fallback(NO),
         key(
             "trustlevel",
             integer_or_zero(0, 65_535),
-            "The [trust level](authorization.md#trust-levels) of what is published and called there.",
+            "[Trust level](authorization.md#trust-levels) of publications and calls under this permission.",
         )
-        .otherwise("that of the role")
+        .otherwise("the role's")
         .own(),
     ],
 };
@@ -409,10 +402,10 @@ static ALLOW: Table = Table {
     path: "permissions[].allow",
     name: "a permission's allow",
     keys: &[
-        key("call", Kind::Boolean, "CALL.").fallback(NO),
-        key("register", Kind::Boolean, "REGISTER.").fallback(NO),
-        key("publish", Kind::Boolean, "PUBLISH.").fallback(NO),
-        key("subscribe", Kind::Boolean, "SUBSCRIBE.").fallback(NO),
+        key("call", Kind::Boolean, "Allows CALL.").fallback(NO),
+        key("register", Kind::Boolean, "Allows REGISTER.").fallback(NO),
+        key("publish", Kind::Boolean, "Allows PUBLISH.").fallback(NO),
+        key("subscribe", Kind::Boolean, "Allows SUBSCRIBE.").fallback(NO),
     ],
 };
 
@@ -423,20 +416,20 @@ static DISCLOSE: Table = Table {
         key(
             "caller",
             Kind::Boolean,
-            "Callees are told who calls, whether the caller asks for it or not.",
+            "Discloses the caller to callees, whether the caller asks for it or not.",
         )
         .fallback(NO),
         key(
             "publisher",
             Kind::Boolean,
-            "Subscribers are told who publishes, whether the publisher asks for it or not.",
+            "Discloses the publisher to subscribers, whether the publisher asks for it or not.",
         )
         .fallback(NO),
         key(
             "callee",
             Kind::Boolean,
-            "Callers are told who answers what was registered under this permission; \
-             Crossbar.io always tells.",
+            "Discloses the callee of procedures registered under this permission to callers. Crossbar.io always \
+             does.",
         )
         .fallback(NO)
         .own(),

@@ -30,7 +30,7 @@ pub struct Refused {
 }
 
 const NO_FLASH: &str = "browsers have no Flash any more";
-const NO_MANHOLE: &str = "whoever knew its password could run any code there; `crosstie` and the management realm look into a node";
+const NO_MANHOLE: &str = "its password would allow any code to run there; `crosstie` and the management realm look into a node";
 const NO_CONNECTIONS: &str = "components connect to databases themselves";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
@@ -127,13 +127,6 @@ pub static KEYS: &[Place] = &[
                 "the page /metrics counts messages; `wamp.session.on_stats` is not published",
             ),
         ],
-    ),
-    within(
-        "realms[].fabric",
-        &[later(
-            "single",
-            "of nodes that do not see each other each may have a callee",
-        )],
     ),
     within(
         "realms[].roles[].permissions[]",

@@ -11,7 +11,7 @@ pub(super) static REPLICATED: Table = Table {
         key(
             "nats",
             Kind::Object(&NATS),
-            "The servers of NATS, with JetStream, that keep the vhost's journal.",
+            "NATS servers with JetStream that keep the vhost's journal.",
         )
         .required()
         .own(),
@@ -21,65 +21,67 @@ pub(super) static REPLICATED: Table = Table {
                 path: "workers[router].amqp.vhosts[].replicated.replicas",
                 numbers: &[1, 3],
             },
-            "How many of the servers have the journal, from when it is made. With 1 the vhost survives its node and not that server.",
+            "Number of JetStream replicas of the journal, set when the journal is created. With 1 the vhost survives \
+             the loss of its node, but not of that server.",
         )
         .fallback(Fallback::Integer(3))
         .own(),
         key(
             "standby",
             Kind::OneOf(&STANDBY),
-            "What the node does while another one owns the vhost: `warm` reads along, and takes the vhost over first; `cold` \
-             reads when it takes the vhost over, and needs no memory before.",
+            "Role of the node while another node owns the vhost. `warm` follows the journal and takes over first. \
+             `cold` reads the journal only at takeover, and needs no memory before.",
         )
         .fallback(Fallback::Text("warm"))
         .own(),
         key(
             "address",
             Kind::Text(Rule::NotEmpty),
-            "Where other nodes reach this one while it owns the vhost, as `host:port`; they are told.",
+            "Address, as `host:port`, at which other nodes reach this node while it owns the vhost. The owner \
+             announces it.",
         )
-        .otherwise("they are told none")
+        .otherwise("none")
         .own(),
         key(
             "elsewhere",
             Kind::OneOf(&ELSEWHERE),
-            "What becomes of a client that opens the vhost here while another node owns it: `refuse` closes its connection \
-             with 320 (`connection-forced`), upon which clients try the next of their hosts; `splice` has the owner serve it, \
-             to whose `address` its octets are passed on. A node with `splice` listens there.",
+            "Handling of clients that open the vhost here while another node owns it. `refuse` closes the connection \
+             with 320 (`connection-forced`), so that clients try their next host. `splice` forwards the connection \
+             to the owner's `address`; a node with `splice` listens at its own.",
         )
         .fallback(Fallback::Text("refuse"))
         .own(),
         key(
             "tls",
             Kind::Object(&NODES_TLS),
-            "How nodes speak to each other at their `address`: both show a certificate, the one that listens one that names \
-             the host of its address.",
+            "TLS between nodes at their `address`. Both sides present a certificate; the listener's must name the \
+             host of its address.",
         )
-        .otherwise("plainly, which takes a loopback address or `plain`")
+        .otherwise("none, which requires a loopback address or `plain`")
         .own(),
         key(
             "plain",
             Kind::Boolean,
-            "Whether clients may be passed on without TLS to and from other machines: where nobody else is on the network. \
-             Nodes know each other by a key all the same.",
+            "Allows connections to be forwarded without TLS to and from other machines. Use it only on a private \
+             network. Nodes still authenticate each other by key.",
         )
         .fallback(NO)
         .own(),
         key(
             "keep_local",
             Kind::Boolean,
-            "Whether the node, while it owns the vhost, also keeps what is in it in a file of its own, beside the store. Nobody waits \
-             for that; it is there for the day on which all servers have lost the journal.",
+            "Writes a local copy of the vhost beside the store while this node owns it. No client waits for the \
+             copy. It serves recovery after all servers have lost the journal.",
         )
         .fallback(YES)
         .own(),
         key(
             "monitor",
             list(&Kind::Text(Rule::HttpUrl)),
-            "The monitoring addresses of the servers (`http://host:8222`). Each is asked whether it writes what it acknowledges to the \
-             disk at once (`sync_interval: always`); where one does not, the node does not take the vhost over.",
+            "Monitoring addresses of the servers (`http://host:8222`). The node checks that each syncs acknowledged \
+             data at once (`sync_interval: always`). If one does not, the node does not take over the vhost.",
         )
-        .otherwise("that is not checked, which a warning says")
+        .otherwise("none: the node logs a warning and does not check")
         .own(),
     ],
 };
@@ -100,7 +102,7 @@ static NODES_TLS: Table = Table {
         key(
             "ca_certificates",
             list_not_empty(&Kind::Text(Rule::NotEmpty)),
-            "The files of the authorities (PEM) of which one must have signed the other node's certificate.",
+            "PEM files of the authorities that sign the other nodes' certificates.",
         )
         .required(),
     ],

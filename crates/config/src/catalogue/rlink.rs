@@ -14,112 +14,108 @@ pub(crate) static RLINK: Table = Table {
         key(
             "id",
             Kind::Text(Rule::Name),
-            "The link's id; no two links of a worker share one.",
+            "Id of the link, unique within the worker.",
         )
-        .otherwise("`rlink1`, `rlink2`, …, by its place"),
+        .otherwise("`rlink1`, `rlink2`, … by position"),
         key(
             "realm",
             Kind::Text(Rule::RealmName),
-            "The realm of the other router that it joins.",
+            "Realm of the remote router that the link joins.",
         )
         .required(),
         key(
             "transport",
             Kind::Tagged(&RLINK_TRANSPORT),
-            "How it connects to the other router. It tries until it succeeds, and again when the connection is lost.",
+            "Transport to the remote router. The link retries until it connects, and again after a lost connection.",
         )
         .required(),
         key(
             "authid",
             Kind::Text(Rule::NotEmpty),
-            "Who it says that it is, to the other router, and is in its own realm.",
+            "Authid of the link, sent to the remote router and used in its own realm.",
         )
-        .otherwise("the other router knows it by its key; in its own realm, the link's id"),
+        .otherwise("given by the remote router for the link's key; in its own realm, the link's id"),
         key(
             "auth",
             Kind::Object(&RLINK_AUTH),
-            "How it proves that: one method.",
+            "Authentication method of the link at the remote router. Give exactly one.",
         )
         .otherwise("cryptosign, with the node's key")
         .own(),
         key(
             "role",
             Kind::Text(Rule::NotEmpty),
-            "The role that it has in its own realm.",
+            "Role of the link in its own realm.",
         )
         .fallback(Fallback::Text("trusted"))
         .own(),
         key(
             "exclude_authid",
             list(&Kind::Text(Rule::NotEmpty)),
-            "Who, in the other router's realm, is sent none of the events that the link brings there.",
+            "Authids in the remote realm that do not receive events from the link.",
         )
-        .otherwise("nobody"),
+        .otherwise("none"),
         key(
             "forward_local_events",
             Kind::Boolean,
-            "Whether topics that are subscribed to here are subscribed to there, so that events of the other \
-             router come here.",
+            "Subscribes at the remote router to topics subscribed to here, so that remote events reach this realm.",
         )
         .fallback(YES),
         key(
             "forward_remote_events",
             Kind::Boolean,
-            "Whether topics that are subscribed to there are subscribed to here, so that events of this router \
-             go there.",
+            "Subscribes here to topics subscribed to at the remote router, so that local events reach the remote \
+             realm.",
         )
         .fallback(YES),
         key(
             "forward_local_invocations",
             Kind::Boolean,
-            "Whether procedures that are registered here are registered there, so that they can be called from \
-             there.",
+            "Registers local procedures at the remote router, so that remote callers reach them.",
         )
         .fallback(YES),
         key(
             "forward_remote_invocations",
             Kind::Boolean,
-            "Whether procedures that are registered there are registered here, so that they can be called from \
-             here.",
+            "Registers remote procedures here, so that local callers reach them.",
         )
         .fallback(YES),
         key(
             "mirrors_max",
             integer(1, 10_000_000),
-            "Subscriptions, and registrations likewise, that it keeps account of on either side; what is beyond is \
-             not forwarded.",
+            "Maximum number of mirrored subscriptions per side, and likewise of registrations. Further ones are not \
+             forwarded.",
         )
         .fallback(Fallback::Integer(100_000))
         .own(),
         key(
             "calls_max",
             integer(1, 1_000_000),
-            "Calls in one direction that are not answered, together with publications there that are not \
-             acknowledged; a further call is an error, a further event is dropped.",
+            "Maximum number of pending calls and unacknowledged publications per direction. A further call fails; a \
+             further event is dropped.",
         )
         .fallback(Fallback::Integer(4_096))
         .own(),
         key(
             "queue_bytes_max",
             integer(65_536, 1 << 40),
-            "Bytes that wait to be sent to the other router. Beyond them the link takes nothing from its own realm, \
-             where it is then treated as any client that does not read: `limits.queue_bytes_max`.",
+            "Maximum data queued for the remote router, in bytes. At the limit the link stops reading from its own \
+             realm. The realm then treats it as any slow client: see `limits.queue_bytes_max`.",
         )
         .fallback(Fallback::Integer(16 << 20))
         .own(),
         key(
             "forward_for_max",
             integer(2, 1_024),
-            "Those who stand in `forward_for` of an event or a call that it forwards: each link adds two. With more it \
-             is not forwarded.",
+            "Maximum number of entries in `forward_for` of a forwarded event or call. Each link adds two. A message \
+             with more is not forwarded, which stops loops.",
         )
         .fallback(Fallback::Integer(16))
         .own(),
         key(
             "reconnect_delay_ms_max",
             integer(100, 3_600_000),
-            "How long it waits at most before it tries again, in milliseconds: the first time 250, then longer and \
-             longer.",
+            "Maximum delay between connection attempts, in milliseconds. The delay starts at 250 ms and grows.",
         )
         .fallback(Fallback::Integer(30_000))
         .own(),
@@ -139,7 +135,7 @@ const ID: Key = key("id", Kind::Text(Rule::Id), "").inert("a link has one transp
 const ENDPOINT: Key = key(
     "endpoint",
     Kind::Tagged(&CONNECTING_ENDPOINT),
-    "Where it connects to.",
+    "Address to connect to.",
 );
 
 static RLINK_RAWSOCKET: Table = Table {
@@ -153,15 +149,15 @@ static RLINK_RAWSOCKET: Table = Table {
         key(
             "serializer",
             Kind::OneOf(&SERIALIZERS),
-            "The serializer that it speaks.",
+            "Serializer of the connection.",
         )
         .fallback(Fallback::Text("cbor")),
         key(
             "options",
             Kind::Object(&RLINK_RAWSOCKET_OPTIONS),
-            "How RawSocket is spoken.",
+            "Options of the RawSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -174,7 +170,7 @@ static RLINK_RAWSOCKET_OPTIONS: Table = Table {
 const MESSAGE_BYTES: Key = key(
     "max_message_size",
     integer(512, 16 << 20),
-    "The largest message that it takes, in bytes.",
+    "Maximum size of a received message, in bytes.",
 )
 .fallback(Fallback::Integer(16 << 20));
 
@@ -188,22 +184,22 @@ static RLINK_WEBSOCKET: Table = Table {
         key(
             "url",
             Kind::Text(Rule::WebSocketUrl),
-            "The URL that it asks for.",
+            "URL of the WebSocket.",
         )
         .required()
         .environment(),
         key(
             "serializers",
             list_not_empty(&SERIALIZER),
-            "The serializers that it offers, in order.",
+            "Offered serializers, in order.",
         )
         .otherwise("CBOR, MessagePack, JSON"),
         key(
             "options",
             Kind::Object(&RLINK_WEBSOCKET_OPTIONS),
-            "How WebSocket is spoken.",
+            "Options of the WebSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -227,11 +223,19 @@ static RLINK_AUTH: Table = Table {
     path: "realms[].rlinks[].auth",
     name: "a link's auth",
     keys: &[
-        method("anonymous", &RLINK_ANONYMOUS, "It proves nothing."),
-        method("ticket", &RLINK_TICKET, "It knows a ticket."),
-        method("wampcra", &RLINK_WAMPCRA, "It knows a secret (WAMP-CRA)."),
-        method("scram", &RLINK_SCRAM, "It knows a password (SCRAM)."),
-        method("cryptosign", &RLINK_CRYPTOSIGN, "It has a private key."),
+        method("anonymous", &RLINK_ANONYMOUS, "Joins without credentials."),
+        method("ticket", &RLINK_TICKET, "Authenticates by ticket."),
+        method(
+            "wampcra",
+            &RLINK_WAMPCRA,
+            "Authenticates by a shared secret (WAMP-CRA).",
+        ),
+        method("scram", &RLINK_SCRAM, "Authenticates by password (SCRAM)."),
+        method(
+            "cryptosign",
+            &RLINK_CRYPTOSIGN,
+            "Authenticates by private key (WAMP-cryptosign).",
+        ),
     ],
 };
 
@@ -257,23 +261,23 @@ static RLINK_ANONYMOUS: Table = Table {
 static RLINK_TICKET: Table = Table {
     path: "realms[].rlinks[].auth.ticket",
     name: "a link's ticket",
-    keys: &[secret("ticket", Rule::NotEmpty, "What it shows.")],
+    keys: &[secret("ticket", Rule::NotEmpty, "Ticket to send.")],
 };
 
 static RLINK_WAMPCRA: Table = Table {
     path: "realms[].rlinks[].auth.wampcra",
     name: "a link's WAMP-CRA",
-    keys: &[secret("secret", Rule::NotEmpty, "What it signs with.")],
+    keys: &[secret(
+        "secret",
+        Rule::NotEmpty,
+        "Secret that signs the challenge.",
+    )],
 };
 
 static RLINK_SCRAM: Table = Table {
     path: "realms[].rlinks[].auth.scram",
     name: "a link's SCRAM",
-    keys: &[secret(
-        "password",
-        Rule::NotEmpty,
-        "What it proves that it knows.",
-    )],
+    keys: &[secret("password", Rule::NotEmpty, "SCRAM password.")],
 };
 
 static RLINK_CRYPTOSIGN: Table = Table {
@@ -282,6 +286,6 @@ static RLINK_CRYPTOSIGN: Table = Table {
     keys: &[secret(
         "privkey",
         Rule::Hexadecimal64,
-        "Its private key: 64 hexadecimal digits.",
+        "Private key: 64 hexadecimal digits.",
     )],
 };

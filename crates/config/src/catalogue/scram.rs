@@ -25,15 +25,15 @@ static SCRAM_STATIC: Table = Table {
                 of: &Kind::Object(&SCRAM_PRINCIPAL),
                 environment: false,
             },
-            "Who may come in, by authid.",
+            "Principals by authid.",
         )
         .otherwise("read from `principals_file`"),
         key(
             "principals_file",
             Kind::Text(Rule::Path),
-            "In place of `principals`, a file of JSON or YAML with what would stand there. It is read again within three \
-             seconds of a change; while it has an error what was read before holds. A relative path begins at the \
-             node's directory.",
+            "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
+             seconds. While the file has an error, the previous content stays in force. A relative path starts at \
+             the node's directory.",
         )
         .environment()
         .own(),
@@ -48,41 +48,39 @@ static SCRAM_PRINCIPAL: Table = Table {
         key(
             "kdf",
             Kind::OneOf(&FUNCTIONS),
-            "How clients make of the password what keys are made of. `argon2id13` is the specification's name \
-             for `argon2id-13`, and an addition.",
+            "Key derivation function of the client. `argon2id13`, the specification's name for `argon2id-13`, is \
+             accepted too.",
         )
         .required(),
         key(
             "iterations",
             integer(1, 10_000_000),
-            "How often that is done.",
+            "Number of iterations of the key derivation.",
         )
         .required(),
         key(
             "memory",
             integer(0, 4 << 20),
-            "KiB that Argon2id takes for it, at least 8. Without meaning for PBKDF2, for which Crossbar.io \
-             wants it nevertheless.",
+            "Memory of Argon2id, in KiB, at least 8. PBKDF2 ignores it, though Crossbar.io requires the key.",
         )
         .otherwise("required by Argon2id"),
         key(
             "salt",
             Kind::Text(Rule::NotEmpty),
-            "Random bytes of the principal's own, in hexadecimal digits; every client that logs in is sent \
-             them.",
+            "Random salt of the principal, in hexadecimal digits. Every client that logs in receives it.",
         )
         .required(),
         key(
             "stored-key",
             Kind::Text(Rule::NotEmpty),
-            "What a client's proof is seen by: 64 hexadecimal digits.",
+            "Key that verifies the client's proof: 64 hexadecimal digits.",
         )
         .required()
         .environment(),
         key(
             "server-key",
             Kind::Text(Rule::NotEmpty),
-            "What the router proves itself with: 64 hexadecimal digits.",
+            "Key that signs the router's own proof: 64 hexadecimal digits.",
         )
         .required()
         .environment(),

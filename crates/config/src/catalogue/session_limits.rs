@@ -9,9 +9,10 @@ pub(super) static ROLE_LIMITS: Table = Table {
         key(
             "sessions_max",
             integer(1, 100_000_000),
-            "Sessions with the role. One more is sent ABORT with `crosstie.error.role_sessions_max`.",
+            "Maximum number of sessions with the role. Another one is sent ABORT with \
+             `crosstie.error.role_sessions_max`.",
         )
-        .otherwise("no such bound")
+        .otherwise("unlimited")
         .own(),
         AUTHID_SESSIONS_MAX,
         SUBSCRIPTIONS_MAX,
@@ -32,7 +33,7 @@ pub(super) static REALM_LIMITS: Table = Table {
         key(
             "sessions_max",
             integer(1, 100_000_000),
-            "Sessions in the realm. One more is sent ABORT with `crosstie.error.sessions_max`.",
+            "Maximum number of sessions in the realm. Another one is sent ABORT with `crosstie.error.sessions_max`.",
         )
         .otherwise("the node's")
         .own(),
@@ -42,15 +43,17 @@ pub(super) static REALM_LIMITS: Table = Table {
         CALLS_PENDING_MAX,
         all_of_them(
             "realm_subscriptions_max",
-            "Subscriptions of all sessions together; one more is refused with `crosstie.error.realm_subscriptions_max`.",
+            "Maximum number of subscriptions of all sessions. Another one fails with \
+             `crosstie.error.realm_subscriptions_max`.",
         ),
         all_of_them(
             "realm_registrations_max",
-            "Registrations of all sessions together; one more is refused with `crosstie.error.realm_registrations_max`.",
+            "Maximum number of registrations of all sessions. Another one fails with \
+             `crosstie.error.realm_registrations_max`.",
         ),
         all_of_them(
             "realm_calls_pending_max",
-            "Calls of all sessions together that wait for their answer; one more is refused with \
+            "Maximum number of pending calls of all sessions. Another one fails with \
              `crosstie.error.realm_calls_max`.",
         ),
         MESSAGES_PER_SECOND_MAX,
@@ -68,17 +71,18 @@ static LISTENER_LIMITS: Table = Table {
         key(
             "connections_per_second_max",
             integer(1, 1_000_000),
-            "Connections in a second. A second's worth may come at once; one more is told so and closed.",
+            "Maximum rate of new connections, per second, with a burst of one second's worth. Another connection is \
+             told so and closed.",
         )
-        .otherwise("no such bound")
+        .otherwise("unlimited")
         .own(),
         key(
             "authid_sessions_max",
             integer(1, 100_000_000),
-            "Sessions that come by it with the same authid, in whichever realm. One more is sent ABORT with \
+            "Maximum number of sessions of this transport per authid, in all realms. Another one is sent ABORT with \
              `crosstie.error.authid_sessions_max`.",
         )
-        .otherwise("no such bound")
+        .otherwise("unlimited")
         .own(),
         SUBSCRIPTIONS_MAX,
         REGISTRATIONS_MAX,
@@ -94,8 +98,8 @@ static LISTENER_LIMITS: Table = Table {
 pub(super) const LISTENER_LIMITS_KEY: Key = key(
     "limits",
     Kind::Object(&LISTENER_LIMITS),
-    "What [sessions](authorization.md#limits) that come by it may have, where that is less than the node's `limits` let \
-     everybody have; `max_connections` bounds the connections.",
+    "Limits of [sessions](authorization.md#limits) of this transport. The node's `limits` apply if they are lower; \
+     `max_connections` bounds the connections.",
 )
 .otherwise("the node's `limits` alone")
 .own();
@@ -103,16 +107,16 @@ pub(super) const LISTENER_LIMITS_KEY: Key = key(
 const AUTHID_SESSIONS_MAX: Key = key(
     "authid_sessions_max",
     integer(1, 100_000_000),
-    "Sessions among them that have the same authid. One more is sent ABORT with \
+    "Maximum number of these sessions per authid. Another one is sent ABORT with \
      `crosstie.error.authid_sessions_max`.",
 )
-.otherwise("no such bound")
+.otherwise("unlimited")
 .own();
 
 const SUBSCRIPTIONS_MAX: Key = key(
     "subscriptions_max",
     integer_or_zero(1, 100_000_000),
-    "Subscriptions of one session; one more is refused with `crosstie.error.subscriptions_max`.",
+    "Maximum number of subscriptions per session. Another one fails with `crosstie.error.subscriptions_max`.",
 )
 .otherwise("the node's")
 .own();
@@ -120,7 +124,7 @@ const SUBSCRIPTIONS_MAX: Key = key(
 const REGISTRATIONS_MAX: Key = key(
     "registrations_max",
     integer_or_zero(1, 100_000_000),
-    "Registrations of one session; one more is refused with `crosstie.error.registrations_max`.",
+    "Maximum number of registrations per session. Another one fails with `crosstie.error.registrations_max`.",
 )
 .otherwise("the node's")
 .own();
@@ -128,7 +132,7 @@ const REGISTRATIONS_MAX: Key = key(
 const CALLS_PENDING_MAX: Key = key(
     "calls_pending_max",
     integer_or_zero(1, 100_000_000),
-    "Calls of one session that wait for their answer; one more is refused with `crosstie.error.calls_max`.",
+    "Maximum number of pending calls per session. Another one fails with `crosstie.error.calls_max`.",
 )
 .otherwise("the node's")
 .own();
@@ -136,25 +140,25 @@ const CALLS_PENDING_MAX: Key = key(
 const MESSAGES_PER_SECOND_MAX: Key = key(
     "messages_per_second_max",
     integer(1, 1_000_000_000),
-    "Messages that one session may send in a second. A second's worth may come at once; then the session is \
-     read no faster, and loses nothing.",
+    "Maximum rate of messages of a session, per second, with a burst of one second's worth. Above it the router \
+     reads the session more slowly; no message is lost.",
 )
-.otherwise("no such bound")
+.otherwise("unlimited")
 .own();
 
 const BYTES_PER_SECOND_MAX: Key = key(
     "bytes_per_second_max",
     integer(1, 1_000_000_000),
-    "Likewise the bytes of its messages. No message holds a session up for more than 10 seconds.",
+    "Maximum rate of bytes of a session, per second, likewise. One message delays a session by at most 10 seconds.",
 )
-.otherwise("no such bound")
+.otherwise("unlimited")
 .own();
 
 const MESSAGE_BYTES_MAX: Key = key(
     "message_bytes_max",
     integer(1_024, 1 << 30),
-    "Bytes of one message that a session sends, once it has joined; a longer one ends it as one that is longer than its \
-     transport takes.",
+    "Maximum size of a message from a joined session, in bytes. A longer one ends the session as if it exceeded the \
+     transport's maximum.",
 )
 .otherwise("the transport's")
 .own();
@@ -162,7 +166,7 @@ const MESSAGE_BYTES_MAX: Key = key(
 const QUEUE_BYTES_MAX: Key = key(
     "queue_bytes_max",
     integer(4_096, 1 << 40),
-    "Bytes that wait for one session, where that is less than the node's `queue_bytes_max`.",
+    "Maximum data queued for a session, in bytes. The node's `queue_bytes_max` applies if it is lower.",
 )
 .otherwise("the node's")
 .own();
@@ -170,9 +174,9 @@ const QUEUE_BYTES_MAX: Key = key(
 const SLOW_CONSUMER: Key = key(
     "slow_consumer",
     Kind::OneOf(&SLOW_CONSUMERS),
-    "What becomes of events for a session that does not take them as fast as they come, at `queue_bytes_max`: the new one \
-     is dropped; the oldest that wait are; the session is ended with `crosstie.error.slow_consumer`; or, from half of \
-     the bound on, those who publish are not read until a quarter is left.",
+    "Handling of events for a slow session at `queue_bytes_max`. `drop-new` drops the new event, `drop-oldest` the \
+     oldest queued ones. `disconnect` ends the session with `crosstie.error.slow_consumer`. `back-pressure` stops \
+     reading the publishers from half of the limit until a quarter is left.",
 )
 .otherwise("`drop-new`")
 .own();

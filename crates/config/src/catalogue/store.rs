@@ -13,28 +13,29 @@ pub(super) static REALM_STORE: Tagged = Tagged {
 const LIMIT: super::form::Key = key(
     "limit",
     integer(1, 100_000),
-    "How many events a history has, and how many calls wait in a queue, that has no `limit` of its own.",
+    "Default for histories and queues without a `limit` of their own: maximum number of events per history, and of \
+     waiting calls per queue.",
 )
 .fallback(Fallback::Integer(100));
 
 const EVENT_HISTORY: super::form::Key = key(
     "event-history",
     list(&ONE_HISTORY),
-    "What is recorded of what is published: [event history](event-history.md).",
+    "Topics whose events are recorded: [event history](event-history.md).",
 )
-.otherwise("nothing");
+.otherwise("none");
 
 const CALL_QUEUE: super::form::Key = key(
     "call-queue",
     list(&ONE_QUEUE),
-    "For which procedures calls wait that find no callee free: [calls that wait](calls.md#calls-that-wait).",
+    "Procedures whose calls wait if no callee is free: [calls that wait](calls.md#calls-that-wait).",
 )
 .otherwise("none");
 
 const RETAINED: super::form::Key = key(
     "retained",
     list(&ONE_RETENTION),
-    "For how long retained events are kept: [those that end](event-history.md#retained-events-that-end).",
+    "Lifetimes of retained events: [those that end](event-history.md#retained-events-that-end).",
 )
 .otherwise("until they make room for others")
 .own();
@@ -48,17 +49,17 @@ static RETENTION: Table = Table {
         key(
             "uri",
             Kind::Text(Rule::Uri),
-            "The topic, or a pattern of topics; of several entries that match the shortest age counts.",
+            "Topic or pattern of topics. Of several entries that match, the shortest age counts.",
         )
         .required()
         .own(),
-        key("match", Kind::OneOf(&MATCH), "How `uri` is compared.")
+        key("match", Kind::OneOf(&MATCH), "Matching policy of `uri`.")
             .fallback(Fallback::Text("exact"))
             .own(),
         key(
             "age_ms_max",
             integer(1, 31_536_000_000_000),
-            "For how long an event is retained, in milliseconds, where its publisher does not say a shorter time.",
+            "Maximum age of a retained event, in milliseconds. A shorter time from the publisher takes precedence.",
         )
         .required()
         .own(),
@@ -84,8 +85,8 @@ static SQLITE: Table = Table {
         key(
             "path",
             Kind::Text(Rule::Path),
-            "The file of the events, which is made where there is none. A relative path begins at the node's directory; \
-             no two realms share one.",
+            "File of the events, created if it does not exist. A relative path starts at the node's directory; no \
+             two realms share a file.",
         )
         .required()
         .environment()
@@ -94,39 +95,39 @@ static SQLITE: Table = Table {
         key(
             "event-history",
             list(&ONE_STORED_HISTORY),
-            "What is recorded of what is published: [event history](event-history.md#on-disk).",
+            "Topics whose events are recorded: [event history](event-history.md#on-disk).",
         )
-        .otherwise("nothing"),
+        .otherwise("none"),
         CALL_QUEUE,
         RETAINED,
         key(
             "keep_retained",
             Kind::Boolean,
-            "Whether retained events are in the file, too, and survive a restart: \
-             [retained events that end](event-history.md#retained-events-that-end).",
+            "Stores retained events in the file, so that they survive a restart: [retained events that \
+             end](event-history.md#retained-events-that-end).",
         )
         .fallback(NO)
         .own(),
         key(
             "bytes_max",
             integer(65_536, i64::MAX),
-            "Bytes of all recorded events in the file; beyond, the oldest go, of whatever history. The file itself is \
-             larger by its tables and its log, and does not shrink.",
+            "Maximum size of all recorded events in the file, in bytes. Beyond it the oldest events of any history \
+             are deleted. The file itself is larger by its tables and log, and does not shrink.",
         )
         .fallback(Fallback::Integer(1 << 30))
         .own(),
         key(
             "buffer_bytes_max",
             integer(65_536, i64::MAX),
-            "Bytes of events that wait to be written. One more is not recorded, which is counted, and told to a \
-             publisher that asked for `acknowledge`.",
+            "Maximum size of events that wait to be written, in bytes. A further event is not recorded, which is \
+             counted and reported to a publisher that asked for `acknowledge`.",
         )
         .fallback(Fallback::Integer(16 << 20))
         .own(),
         key(
             "sync",
             Kind::Boolean,
-            "Whether a commit waits for the disk. Without, what was acknowledged survives the end of the process, and \
+            "Waits for the disk at each commit. Without it, acknowledged events survive the end of the process, but \
              not always that of the machine.",
         )
         .fallback(YES)
@@ -168,7 +169,7 @@ static HISTORY: Table = Table {
         key(
             "limit",
             integer(1, 100_000),
-            "How many events: for one more the oldest goes.",
+            "Maximum number of events in the history. Another one evicts the oldest.",
         )
         .otherwise("the store's `limit`"),
         HISTORY_AGE,
@@ -186,27 +187,24 @@ static STORED_HISTORY: Table = Table {
         key(
             "limit",
             integer(1, 1_000_000_000),
-            "How many events: for more the oldest go. In a file there may be as many as there is room for.",
+            "Maximum number of events in the history. Beyond it the oldest are deleted. `bytes_max` bounds the file.",
         )
         .otherwise("the store's `limit`"),
         HISTORY_AGE,
     ],
 };
 
-const HISTORY_URI: super::form::Key = key(
-    "uri",
-    Kind::Text(Rule::Uri),
-    "The topic, or a pattern of topics.",
-)
-.required();
+const HISTORY_URI: super::form::Key =
+    key("uri", Kind::Text(Rule::Uri), "Topic or pattern of topics.").required();
 
 const HISTORY_MATCH: super::form::Key =
-    key("match", Kind::OneOf(&MATCH), "How `uri` is compared.").fallback(Fallback::Text("exact"));
+    key("match", Kind::OneOf(&MATCH), "Matching policy of `uri`.")
+        .fallback(Fallback::Text("exact"));
 
 const HISTORY_AGE: super::form::Key = key(
     "age_ms_max",
     integer_or_zero(1, 31_536_000_000_000),
-    "For how long an event is kept, in milliseconds; 0 is until it makes room for another.",
+    "Maximum age of an event, in milliseconds. 0 keeps events until others replace them.",
 )
 .fallback(Fallback::Integer(0))
 .own();
@@ -218,15 +216,15 @@ static QUEUE: Table = Table {
         key(
             "uri",
             Kind::Text(Rule::Uri),
-            "What the procedure or pattern of a registration is compared with; of several entries the best match counts.",
+            "Procedure or pattern that a registration's is compared with. Of several entries the best match counts.",
         )
         .required(),
-        key("match", Kind::OneOf(&QUEUE_MATCH), "How `uri` is compared.")
+        key("match", Kind::OneOf(&QUEUE_MATCH), "Matching policy of `uri`.")
             .fallback(Fallback::Text("exact")),
         key(
             "limit",
             integer(0, 100_000),
-            "How many calls may wait for the callees of one registration; one more is an error.",
+            "Maximum number of calls that wait for the callees of one registration. Another one fails.",
         )
         .otherwise("the store's `limit`"),
     ],

@@ -29,14 +29,19 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
 pub(super) const TRANSPORT_ID: Key = key(
     "id",
     Kind::Text(Rule::Id),
-    "The transport's id; no two transports of a worker share one.",
+    "Id of the transport, unique within the worker.",
 )
-.otherwise("`transport1`, `transport2`, …, by its place");
-const ENDPOINT_KEY: Key = key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required();
+.otherwise("`transport1`, `transport2`, … by position");
+const ENDPOINT_KEY: Key = key(
+    "endpoint",
+    Kind::Tagged(&ENDPOINT),
+    "Address that the listener binds.",
+)
+.required();
 pub(super) const MAX_CONNECTIONS: Key = key(
     "max_connections",
     integer(1, u32::MAX as i64),
-    "How many connections it holds at a time; one more is closed at once.",
+    "Maximum number of open connections of the listener. Another connection is closed at once.",
 )
 .otherwise("bounded by `limits.sessions_max`");
 pub(super) const ADMITS: Key = key(
@@ -46,49 +51,49 @@ pub(super) const ADMITS: Key = key(
         of: &list(&Kind::Text(Rule::NotEmpty)),
         environment: false,
     },
-    "The realms, each with the roles, that sessions may join by it. A session of another role is sent ABORT with \
-     `wamp.error.no_such_role`, of another realm with `wamp.error.no_such_realm`. A proxy's `routes` become this key.",
+    "Realms, each with the roles, that sessions of this transport may join. A session of another role is sent ABORT \
+     with `wamp.error.no_such_role`, of another realm with `wamp.error.no_such_realm`. A proxy's `routes` become \
+     this key.",
 )
 .otherwise("all of them")
 .own();
 pub(super) const PAGES_KEY: Key = key(
     "pages",
     list(&PAGE),
-    "The pages that plain HTTP requests on its port can see: `health` at \
-             `/health`, `metrics` at `/metrics`, `status` at `/`.",
+    "Pages served to plain HTTP requests on the port: `health` at `/health`, `metrics` at `/metrics`, `status` at \
+     `/`.",
 )
 .otherwise("none")
 .own();
 pub(super) const ALLOWED_HOSTS: Key = key(
     "allowed_hosts",
     list_not_empty(&Kind::Text(Rule::NotEmpty)),
-    "The names by which HTTP requests may reach it (their `Host`); `*` stands for anything, and a name without a port \
-             is for any port. A page that has its own name led here is kept out by it.",
+    "Host names accepted in the `Host` header of HTTP requests. `*` matches anything; a name without a port matches \
+     any port. The check rejects pages of other sites whose name resolves to this machine.",
 )
 .otherwise(
-    "loopback names alone (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`), at a loopback address where no \
-             `allowed_origins` is given; else any",
+    "loopback names (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`) at a loopback address without \
+     `allowed_origins`; else any",
 )
 .own();
 pub(super) const SERIALIZERS_KEY: Key = key(
     "serializers",
     list_not_empty(&SERIALIZER),
-    "The serializers that clients may choose; over WebSocket each also in its \
-             batched form.",
+    "Serializers that clients may choose; over WebSocket each also in its batched form.",
 )
 .otherwise("all of them");
 pub(super) const AUTH_KEY: Key = key(
     "auth",
     Kind::Object(&AUTH),
-    "How sessions say who they are. An empty object counts as none.",
+    "Authentication methods of the transport. An empty object counts as none.",
 )
-.otherwise("everybody is anonymous, with role `anonymous`");
+.otherwise("`anonymous`, with the role `anonymous`");
 pub(super) const COOKIE_KEY: Key = key(
     "cookie",
     Kind::Object(&COOKIE),
-    "The cookie that browsers are given, by which they are known again (`auth.cookie`).",
+    "Cookie that identifies returning browsers (`auth.cookie`).",
 )
-.otherwise("none is given");
+.otherwise("none");
 pub(super) const DEBUG: Key =
     key("debug", Kind::Boolean, "").inert("the log level says what is logged");
 
@@ -107,9 +112,9 @@ pub(super) static RAWSOCKET_TRANSPORT: Table = Table {
         key(
             "options",
             Kind::Object(&RAWSOCKET_OPTIONS),
-            "How RawSocket is spoken.",
+            "Options of the RawSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         DEBUG,
     ],
 };
@@ -131,9 +136,9 @@ pub(super) static WEBSOCKET_TRANSPORT: Table = Table {
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
-            "How WebSocket is spoken.",
+            "Options of the WebSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         PAGES_KEY,
         ALLOWED_HOSTS,
         DEBUG,
@@ -167,24 +172,23 @@ pub(super) const TESTEE_TRANSPORT_KEYS: &[Key] = &[
     key(
         "options",
         Kind::Object(&WEBSOCKET_TESTEE_OPTIONS),
-        "How WebSocket is spoken.",
+        "Options of the WebSocket protocol.",
     )
-    .otherwise("all of their defaults"),
+    .otherwise("the defaults"),
     TESTEE_DEBUG,
 ];
 
 const TESTEE_DEBUG: Key = key(
     "debug",
     Kind::Boolean,
-    "Whether the log names each connection, when it begins and why it ends.",
+    "Logs the start and the end of each connection, with the reason.",
 )
 .fallback(NO);
 
 pub(super) const URL: Key = key(
     "url",
     Kind::Text(Rule::WebSocketUrl),
-    "The address that people are told, where it is not the endpoint's own \
-             (behind a proxy).",
+    "Public address, if it is not the endpoint's own (behind a proxy).",
 )
 .otherwise("made from the endpoint");
 
@@ -203,7 +207,7 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
             Kind::Object(&UNIVERSAL_RAWSOCKET),
             "RawSocket on the port.",
         )
-        .otherwise("not spoken"),
+        .otherwise("disabled"),
         key(
             "websocket",
             Kind::Map {
@@ -213,11 +217,11 @@ pub(super) static UNIVERSAL_TRANSPORT: Table = Table {
             },
             "WebSocket on the port, by path: `ws` stands for `/ws`.",
         )
-        .otherwise("not spoken"),
+        .otherwise("disabled"),
         key(
             "web",
             Kind::Object(&UNIVERSAL_WEB),
-            "Web services on the port, at paths where no WebSocket is.",
+            "Web services on the port, at paths without a WebSocket.",
         )
         .otherwise("none"),
         PAGES_KEY,
@@ -235,7 +239,7 @@ pub(super) static UNIVERSAL_RAWSOCKET: Table = Table {
                 path: "",
                 words: &["rawsocket"],
             }),
-            "May be left out.",
+            "Type of the object; may be left out.",
         )
         .fallback(Fallback::Text("rawsocket")),
         SERIALIZERS_KEY,
@@ -243,9 +247,9 @@ pub(super) static UNIVERSAL_RAWSOCKET: Table = Table {
         key(
             "options",
             Kind::Object(&RAWSOCKET_OPTIONS),
-            "How RawSocket is spoken.",
+            "Options of the RawSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         DEBUG,
     ],
 };
@@ -260,7 +264,7 @@ pub(super) static UNIVERSAL_WEBSOCKET: Table = Table {
                 path: "",
                 words: &["websocket"],
             }),
-            "May be left out.",
+            "Type of the object; may be left out.",
         )
         .fallback(Fallback::Text("websocket")),
         URL,
@@ -270,9 +274,9 @@ pub(super) static UNIVERSAL_WEBSOCKET: Table = Table {
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
-            "How WebSocket is spoken.",
+            "Options of the WebSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         DEBUG,
     ],
 };

@@ -18,13 +18,17 @@ pub(super) static WEB_TRANSPORT: Table = Table {
     keys: &[
         TYPE,
         TRANSPORT_ID,
-        key("endpoint", Kind::Tagged(&ENDPOINT), "Where it listens.").required(),
+        key(
+            "endpoint",
+            Kind::Tagged(&ENDPOINT),
+            "Address that the listener binds.",
+        )
+        .required(),
         MAX_CONNECTIONS.own(),
         LISTENER_LIMITS_KEY,
         ADMITS,
         key("paths", paths(), PATHS_ABOUT).required(),
-        key("options", Kind::Object(&WEB_OPTIONS), "How HTTP is spoken.")
-            .otherwise("all of their defaults"),
+        key("options", Kind::Object(&WEB_OPTIONS), "Options of HTTP.").otherwise("the defaults"),
         PAGES_KEY,
         ALLOWED_HOSTS,
     ],
@@ -40,21 +44,21 @@ pub(super) static UNIVERSAL_WEB: Table = Table {
                 path: "",
                 words: &["web"],
             }),
-            "May be left out.",
+            "Type of the object; may be left out.",
         )
         .fallback(Fallback::Text("web")),
         key("paths", paths(), PATHS_ABOUT).required(),
         key(
             "options",
             Kind::Object(&WEB_OPTIONS),
-            "How HTTP is spoken. (Crossbar.io looks at them in a web transport alone.)",
+            "Options of HTTP. (Crossbar.io reads them in a web transport only.)",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
-const PATHS_ABOUT: &str = "What is found, by the next component of a request's path: `files` stands for `/files` and \
-     what is below it; `/` has what no other has. Deeper paths are those of a service of type `path`.";
+const PATHS_ABOUT: &str = "Services by the next component of a request's path: `files` stands for `/files` and \
+                           everything below. `/` serves all other paths. A service of type `path` has deeper paths.";
 
 static WEB_OPTIONS: Table = Table {
     path: "transports[web].options",
@@ -63,32 +67,32 @@ static WEB_OPTIONS: Table = Table {
         key(
             "access_log",
             Kind::Boolean,
-            "Whether each request is a line of the log.",
+            "Logs each request.",
         )
         .fallback(NO),
         key(
             "hsts",
             Kind::Boolean,
-            "Whether browsers are told to come by TLS alone (`Strict-Transport-Security`, RFC 6797).",
+            "Tells browsers to use only TLS (`Strict-Transport-Security`, RFC 6797).",
         )
         .fallback(NO),
         key(
             "hsts_max_age",
             integer(0, 1 << 32),
-            "How long they are to keep to that, in seconds.",
+            "Time that browsers keep to `hsts`, in seconds.",
         )
         .fallback(Fallback::Integer(31_536_000)),
         key(
             "client_timeout",
             Kind::OrNull(&integer_or_zero(1, 86_400)),
-            "How long a connection may ask for nothing, in seconds, before it is closed; 0 or `null`: 75.",
+            "Maximum idle time of a connection, in seconds. After it the connection is closed. 0 and `null` are 75.",
         )
         .fallback(Fallback::Integer(60)),
         key(
             "unsent_bytes_max",
             integer(4096, 1 << 30),
-            "Bytes of an answer that wait here for a client that does not read, and about as many again in the \
-             system. What comes behind them is not made before there is room.",
+            "Maximum unsent data per connection for a slow client, in bytes; the system holds about as much again. \
+             At the limit the rest of the answer waits.",
         )
         .fallback(Fallback::Integer(65_536))
         .own(),
@@ -141,7 +145,7 @@ static WEB_PATH: Table = Table {
         key(
             "paths",
             paths(),
-            "What is found below it, as in the transport.",
+            "Services below the path, as in the transport.",
         )
         .required(),
     ],

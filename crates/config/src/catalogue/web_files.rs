@@ -12,14 +12,14 @@ const MIME_TYPES: Key = key(
         of: &Kind::Text(Rule::MediaType),
         environment: false,
     },
-    "Media types by the end of a file's name (`.svg`), beside those that are known.",
+    "Media types by file name ending (`.svg`), beside the built-in ones.",
 )
 .otherwise("none");
 
 const DEFAULT_FILE: Key = key(
     "default_file",
     Kind::Text(Rule::Path),
-    "What is served, with status 200, in the place of what is not there: for pages that find their way by scripts.",
+    "File served with status 200 in place of a missing one, for single-page applications.",
 )
 .otherwise("404");
 
@@ -32,28 +32,29 @@ pub(super) static STATIC: Table = Table {
         key(
             "directory",
             Kind::Text(Rule::Path),
-            "The files' directory; a relative path begins at the node's directory. It, or `package` with `resource`.",
+            "Directory of the files; a relative path starts at the node's directory. Give it, or `package` with \
+             `resource`.",
         )
-        .otherwise("`package` says it")
+        .otherwise("the folder in `package`")
         .environment(),
         key(
             "package",
             Kind::Text(Rule::NotEmpty),
-            "The Python package that the files are part of.",
+            "Python package that contains the files.",
         )
-        .otherwise("`directory` says it"),
+        .otherwise("the one in `directory`"),
         key(
             "resource",
             Kind::Text(Rule::Path),
-            "The folder in that package.",
+            "Folder in that package.",
         )
-        .otherwise("`directory` says it"),
+        .otherwise("the one in `directory`"),
         key(
             "options",
             Kind::Object(&STATIC_OPTIONS),
-            "How files are served.",
+            "Options of the file service.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -64,22 +65,22 @@ static STATIC_OPTIONS: Table = Table {
         key(
             "enable_directory_listing",
             Kind::Boolean,
-            "Whether a directory without `index.html` is listed.",
+            "Lists a directory that has no `index.html`.",
         )
         .fallback(NO),
         MIME_TYPES,
         key(
             "cache_timeout",
             Kind::OrNull(&integer(0, 1 << 32)),
-            "How long browsers may keep a file without asking again, in seconds; `null`: they are told nothing.",
+            "Time that browsers may cache a file, in seconds. `null` sends no cache header.",
         )
         .fallback(Fallback::Integer(43_200)),
         DEFAULT_FILE,
         key(
             "compress",
             Kind::Boolean,
-            "Whether texts of 1 KiB to 1 MiB are sent compressed (gzip) to those who take that. Up to 16 MiB of them are \
-             kept in memory.",
+            "Compresses texts of 1 KiB to 1 MiB (gzip) for clients that accept it. Up to 16 MiB of compressed texts \
+             are kept in memory.",
         )
         .fallback(NO)
         .own(),
@@ -95,71 +96,71 @@ pub(super) static ARCHIVE: Table = Table {
         key(
             "archive",
             Kind::Text(Rule::Path),
-            "The zip file; a relative path begins at the node's directory.",
+            "Zip file; a relative path starts at the node's directory.",
         )
         .required()
         .environment(),
         key(
             "origin",
             Kind::Text(Rule::HttpUrl),
-            "Where the file is fetched from when it is not there and `download` is set.",
+            "URL of the file, fetched with `download` if the file does not exist.",
         )
-        .otherwise("nowhere"),
+        .otherwise("none"),
         key(
             "download",
             Kind::Boolean,
-            "Whether the file is fetched at the start when it is not there.",
+            "Fetches the file at start if it does not exist.",
         )
         .fallback(NO),
         key(
             "cache",
             Kind::Boolean,
-            "Whether members that were asked for are kept in memory.",
+            "Caches requested members in memory.",
         )
         .fallback(NO),
         key(
             "default_object",
             Kind::Text(Rule::Path),
-            "The member that is served for a path that ends in a slash.",
+            "Member served for a path that ends in a slash.",
         )
         .otherwise("none"),
         key(
             "object_prefix",
             Kind::Text(Rule::Path),
-            "The folder in the file that paths begin at.",
+            "Folder in the file that paths start at.",
         )
-        .otherwise("its root"),
+        .otherwise("the root of the file"),
         MIME_TYPES,
         key(
             "hashes",
             list(&Kind::Text(Rule::Hexadecimal64)),
-            "SHA-256 digests, in hexadecimal; the file must have one of them.",
+            "SHA-256 digests in hexadecimal, of which the file must have one.",
         )
-        .otherwise("the file is not checked"),
+        .otherwise("none: the file is not checked"),
         key(
             "options",
             Kind::Object(&ARCHIVE_OPTIONS),
-            "How members are served.",
+            "Options of the member service.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key(
             "archive_bytes_max",
             integer(22, 1 << 32),
-            "The longest file that is fetched, in bytes.",
+            "Maximum size of a fetched file, in bytes.",
         )
         .fallback(Fallback::Integer(64 << 20))
         .own(),
         key(
             "member_bytes_max",
             integer(1, 1 << 40),
-            "A longer member is not served, in bytes, however short it is in the file.",
+            "Maximum size of an extracted member, in bytes. A longer one is not served.",
         )
         .fallback(Fallback::Integer(256 << 20))
         .own(),
         key(
             "cache_bytes_max",
             integer(1, 1 << 40),
-            "How much of members `cache` keeps, in bytes.",
+            "Maximum size of cached members, in bytes.",
         )
         .fallback(Fallback::Integer(64 << 20))
         .own(),
@@ -181,7 +182,7 @@ pub(super) static REDIRECT: Table = Table {
         key(
             "url",
             Kind::Text(Rule::Location),
-            "Where browsers are sent (302): a URL or a path.",
+            "Target of the redirection (302): a URL or a path.",
         )
         .required(),
     ],
@@ -193,13 +194,13 @@ pub(super) static JSON: Table = Table {
     keys: &[
         TYPE,
         SERVICE_ID,
-        key("value", Kind::Json, "What is answered.").required(),
+        key("value", Kind::Json, "Value of the answer.").required(),
         key(
             "options",
             Kind::Object(&JSON_OPTIONS),
-            "How it is answered. (On Crossbar.io they are without effect.)",
+            "Options of the answer. (In Crossbar.io they have no effect.)",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -210,19 +211,19 @@ static JSON_OPTIONS: Table = Table {
         key(
             "prettify",
             Kind::Boolean,
-            "Whether it is indented, with its keys in order.",
+            "Indents the value and sorts its keys.",
         )
         .fallback(NO),
         key(
             "allow_cross_origin",
             Kind::Boolean,
-            "Whether pages of other origins may read it.",
+            "Lets pages of other origins read the value.",
         )
         .fallback(YES),
         key(
             "discourage_caching",
             Kind::Boolean,
-            "Whether browsers are told to ask each time.",
+            "Tells browsers not to cache the value.",
         )
         .fallback(NO),
     ],
@@ -249,37 +250,37 @@ pub(super) static CGI: Table = Table {
         key(
             "directory",
             Kind::Text(Rule::Path),
-            "The programs' directory; a relative path begins at the node's directory.",
+            "Directory of the programs; a relative path starts at the node's directory.",
         )
         .required()
         .environment(),
         key(
             "processor",
             Kind::Text(Rule::Path),
-            "The program that is started with a program's file (RFC 3875): `/usr/bin/python3`.",
+            "Interpreter that runs the programs (RFC 3875): `/usr/bin/python3`.",
         )
         .required()
         .environment(),
         key(
             "processes_max",
             integer(1, 10_000),
-            "Programs that run at a time. As many more requests wait for `timeout`; beyond, clients are told to \
-             come again (503).",
+            "Maximum number of running programs. As many more requests wait for `timeout`; further ones get status \
+             503.",
         )
         .fallback(Fallback::Integer(16))
         .own(),
         key(
             "timeout",
             integer(1, 86_400),
-            "How long a program may take to answer, and may be silent before its answer's end, in seconds (504). \
-             Then it is ended, with all that it has started.",
+            "Maximum time for a program to answer, and between the parts of its answer, in seconds. After it the \
+             client gets status 504, and the program ends with all its children.",
         )
         .fallback(Fallback::Integer(60))
         .own(),
         key(
             "run_timeout",
             integer(1, 604_800),
-            "How long a program may run in all, in seconds, however much it says.",
+            "Maximum total run time of a program, in seconds.",
         )
         .fallback(Fallback::Integer(600))
         .own(),

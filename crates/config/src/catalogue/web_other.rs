@@ -21,9 +21,9 @@ pub(super) static WEB_WEBSOCKET: Table = Table {
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
-            "How WebSocket is spoken.",
+            "Options of the WebSocket protocol.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         DEBUG,
     ],
 };
@@ -39,9 +39,9 @@ pub(super) static LONG_POLL: Table = Table {
         key(
             "options",
             Kind::Object(&LONG_POLL_OPTIONS),
-            "How sessions live in requests.",
+            "Options of long-poll sessions.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -52,55 +52,54 @@ static LONG_POLL_OPTIONS: Table = Table {
         key(
             "session_timeout",
             integer_or_zero(1, 86_400),
-            "How long a session lives of which no request comes, in seconds; 0: a day.",
+            "Lifetime of a session without requests, in seconds. 0 is a day.",
         )
         .fallback(Fallback::Integer(30)),
         key(
             "request_timeout",
             integer(0, 3_600),
-            "How long a request for messages waits for the first, in seconds, before its answer is empty; 0: for \
-             ever. (On Crossbar.io it is without effect; Autobahn|JS gives up after 12.)",
+            "Maximum time that a request waits for the first message, in seconds. After it the answer is empty. 0 \
+             waits forever. (In Crossbar.io it has no effect; Autobahn|JS gives up after 12.)",
         )
         .fallback(Fallback::Integer(10)),
         key(
             "queue_limit_bytes",
             integer(0, 1 << 30),
-            "Bytes that wait for a session between its requests, as on a stream behind a full socket; 0: as many as \
-             `limits.queue_bytes_max`. (Crossbar.io says 131,072, without effect.)",
+            "Maximum data queued for a session between requests, in bytes. 0 applies `limits.queue_bytes_max`. \
+             (Crossbar.io has 131,072, without effect.)",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "queue_limit_messages",
             integer(0, 1_000_000),
-            "Messages that wait for a session between its requests; 0: any number. (Crossbar.io says 100, without \
-             effect.)",
+            "Maximum number of messages queued for a session between requests. 0 sets no bound. (Crossbar.io has \
+             100, without effect.)",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "max_message_size",
             integer(512, 16 << 20),
-            "The largest message that is taken, in bytes.",
+            "Maximum size of a received message, in bytes.",
         )
         .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less")
         .own(),
         key("debug", Kind::Boolean, "").inert("the log level says what is logged"),
         key("debug_transport_id", Kind::Text(Rule::Any), "")
-            .inert("whoever guessed a session's id would have the session"),
+            .inert("a guessed session id would give access to the session"),
     ],
 };
 
 const REQUESTS_MAX: Key = key(
     "requests_max",
     integer(1, 100_000),
-    "Requests that are passed on at a time. As many more wait for `timeout`; beyond, clients are told to come \
-     again (503).",
+    "Maximum number of concurrent forwarded requests. As many more wait for `timeout`; further ones get status 503.",
 )
 .own();
 
 const TIMEOUT: Key = key(
     "timeout",
     integer(1, 86_400),
-    "How long an answer may take to begin, and may be silent before its end, in seconds (504).",
+    "Maximum time for an answer to begin, and between its parts, in seconds. After it the client gets status 504.",
 )
 .fallback(Fallback::Integer(60))
 .own();
@@ -114,23 +113,23 @@ pub(super) static REVERSE_PROXY: Table = Table {
         key(
             "host",
             Kind::Text(Rule::Host),
-            "The host that requests are passed to.",
+            "Host that requests are forwarded to.",
         )
         .required()
         .environment(),
-        key("port", integer(1, 65_535), "Its port.")
+        key("port", integer(1, 65_535), "Port of that host.")
             .required()
             .environment(),
         key(
             "path",
             Kind::Text(Rule::UrlPath),
-            "What takes the place of the service's own path.",
+            "Path that replaces the service's own path.",
         )
         .fallback(Fallback::Text("")),
         key(
             "forwarded_port",
             integer(1, 65_535),
-            "What the server is told of the port that the client asked (`X-Forwarded-Port`).",
+            "Value of `X-Forwarded-Port`: the port that the client asked.",
         )
         .fallback(Fallback::Integer(80)),
         key(
@@ -139,14 +138,14 @@ pub(super) static REVERSE_PROXY: Table = Table {
                 path: "",
                 words: &["http", "https"],
             }),
-            "What the server is told of how the client asked (`X-Forwarded-Proto`).",
+            "Value of `X-Forwarded-Proto`: the protocol that the client used.",
         )
         .fallback(Fallback::Text("http")),
         key(
             "rewrite_answers",
             Kind::Boolean,
-            "Whether what an answer says of the server's own address and path (`Location`, `Domain` and `Path` of \
-             `Set-Cookie`) becomes what its clients know it by.",
+            "Rewrites the server's own address and path in answers (`Location`, and `Domain` and `Path` of \
+             `Set-Cookie`) to those that clients use.",
         )
         .fallback(NO)
         .own(),
@@ -165,27 +164,28 @@ pub(super) static WEBSOCKET_REVERSE_PROXY: Table = Table {
         key(
             "options",
             Kind::Object(&WEBSOCKET_OPTIONS),
-            "The origins whose pages may connect (`allowed_origins`, `allow_null_origin`), and the answer to probes \
-             (`enable_webstatus`). Client and server agree on everything else.",
+            "Origins whose pages may connect (`allowed_origins`, `allow_null_origin`), and the answer to probes \
+             (`enable_webstatus`). Client and server agree on all other options.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key(
             "backend",
             Kind::Object(&BACKEND),
-            "The server that connections are passed to.",
+            "Server that connections are forwarded to.",
         )
         .required(),
         key(
             "connections_max",
             integer(1, 1_000_000),
-            "Connections that are passed on at a time; beyond, clients are told to come again (503).",
+            "Maximum number of forwarded connections. Another one gets status 503.",
         )
         .fallback(Fallback::Integer(1_000))
         .own(),
         key(
             "timeout",
             integer(1, 86_400),
-            "How long the server may take to answer the opening handshake, in seconds (504).",
+            "Maximum time for the server to answer the opening handshake, in seconds. After it the client gets \
+             status 504.",
         )
         .fallback(Fallback::Integer(30))
         .own(),
@@ -202,21 +202,21 @@ static BACKEND: Table = Table {
                 path: "",
                 words: &["websocket"],
             }),
-            "What it speaks.",
+            "Protocol of the server.",
         )
         .required(),
         SERVICE_ID,
         key(
             "url",
             Kind::Text(Rule::WebSocketUrl),
-            "The URL that is asked for, over TLS if it begins with `wss`.",
+            "URL of the server's WebSocket, over TLS if it begins with `wss`.",
         )
         .required()
         .environment(),
         key(
             "endpoint",
             Kind::Tagged(&CONNECTING_ENDPOINT),
-            "Where the URL leads; it must be the URL's own host and port, and only `localhost` has other names.",
+            "Address of the server. It must be the URL's own host and port; only `localhost` has other names.",
         )
         .otherwise("made from the URL"),
         key("serializers", Kind::Json, "").inert("what the client asks for is passed on"),
@@ -228,7 +228,7 @@ static BACKEND: Table = Table {
 const BODY_BYTES_MAX: Key = key(
     "body_bytes_max",
     integer(0, 1 << 40),
-    "The longest body of a request that is taken, in bytes (413). What is longer than 100,000 bytes lies in a \
+    "Maximum size of a request body, in bytes. A longer one gets status 413. A body above 100,000 bytes is kept in a \
      temporary file until the program has read it.",
 )
 .fallback(Fallback::Integer(16 << 20))
@@ -243,25 +243,25 @@ pub(super) static WSGI: Table = Table {
         key(
             "module",
             Kind::Text(Rule::NotEmpty),
-            "The Python module that has it.",
+            "Python module of the application.",
         )
         .required(),
         key(
             "object",
             Kind::Text(Rule::NotEmpty),
-            "Its name in the module.",
+            "Name of the application in the module.",
         )
         .required(),
         key(
             "minthreads",
             integer(0, 1_024),
-            "Threads that wait for requests.",
+            "Minimum number of threads.",
         )
         .fallback(Fallback::Integer(0)),
         key(
             "maxthreads",
             integer(1, 1_024),
-            "Threads at most: requests that are served at a time.",
+            "Maximum number of threads, and so of concurrent requests.",
         )
         .fallback(Fallback::Integer(20)),
         REQUESTS_MAX.fallback(Fallback::Integer(64)),
@@ -279,10 +279,15 @@ pub(super) static RESOURCE: Table = Table {
         key(
             "classname",
             Kind::Text(Rule::PythonName),
-            "The class, with its module.",
+            "Class of the resource, with its module.",
         )
         .required(),
-        key("extra", Kind::Json, "What it is made with.").otherwise("nothing"),
+        key(
+            "extra",
+            Kind::Json,
+            "Value of any type, passed to the class.",
+        )
+        .otherwise("none"),
         REQUESTS_MAX.fallback(Fallback::Integer(256)),
         TIMEOUT,
         BODY_BYTES_MAX,

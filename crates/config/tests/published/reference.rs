@@ -224,7 +224,7 @@ fn value(kind: &Kind, page: &Page) -> String {
         &Kind::Integer { min, max, or_zero } => {
             let or_zero = if or_zero && min > 0 { "0 or " } else { "" };
             if max == i64::MAX {
-                format!("{or_zero}{min} and more")
+                format!("{or_zero}{} and more", grouped(min))
             } else {
                 format!("{or_zero}{} to {}", grouped(min), grouped(max))
             }
@@ -276,7 +276,7 @@ fn link(table: &Table, page: &Page) -> String {
 
 fn fallback(key: &Key) -> String {
     match key.fallback {
-        Fallback::Required => "**must be given**".into(),
+        Fallback::Required => "**required**".into(),
         Fallback::Boolean(value) => format!("`{value}`"),
         Fallback::Integer(value) => grouped(value),
         Fallback::Text(value) => format!("`{value}`"),

@@ -22,53 +22,50 @@ pub(crate) static ROUTER_COMPONENT: Tagged = Tagged {
 const COMPONENT_ID: Key = key(
     "id",
     Kind::Text(Rule::Name),
-    "The component's id; no two components of a worker share one.",
+    "Id of the component, unique within the worker.",
 )
-.otherwise("`component1`, `component2`, …, by its place");
+.otherwise("`component1`, `component2`, … by position");
 const COMPONENT_REALM: Key = key(
     "realm",
     Kind::Text(Rule::RealmName),
-    "The realm that it joins.",
+    "Realm that the component joins.",
 )
 .required();
 const CLASSNAME: Key = key(
     "classname",
     Kind::Text(Rule::PythonName),
-    "The class of its sessions, by its full name: `package.module.Class`. It is a \
-     subclass of Autobahn's `ApplicationSession`.",
+    "Session class, as `package.module.Class`: a subclass of Autobahn's `ApplicationSession`.",
 )
 .required();
 const CALLBACKS: Key = key(
     "callbacks",
     Kind::Object(&CALLBACKS_OF_FUNCTION),
-    "The functions that are called, each by its full name: `package.module.function`.",
+    "Functions that the component calls on events, each as `package.module.function`.",
 )
 .otherwise("none");
 const COMPONENT_EXTRA: Key = key(
     "extra",
     Kind::Json,
-    "Anything: the component finds it in its `config.extra`.",
+    "Value of any type, passed to the component as `config.extra`.",
 )
 .otherwise("null");
 const REFERENCES: Key = key(
     "references",
     list(&Kind::Text(Rule::NotEmpty)),
-    "Components of the worker that must be ready (their `onJoin` has returned) before this one is \
-     started: `component:ID` each, of those that stand before it. Crossbar.io's `connection:ID` is left \
-     out, with a warning.",
+    "Components of the worker, each as `component:ID`, whose `onJoin` must have returned before this component \
+     starts. They must precede it in the file. Crossbar.io's `connection:ID` is ignored with a warning.",
 )
-.otherwise("none: it is started at once");
+.otherwise("none");
 const TRANSPORT: Key = key(
     "transport",
     Kind::Tagged(&CONNECTING_TRANSPORT),
-    "How it connects to a router. It tries until it succeeds, and again when the \
-     connection is lost.",
+    "Transport to the router. The component retries until it connects, and again after a lost connection.",
 )
 .required();
 const ROLE: Key = key(
     "role",
     Kind::Text(Rule::NotEmpty),
-    "The role that it has in the realm.",
+    "Role of the component in the realm.",
 )
 .fallback(Fallback::Text("anonymous"));
 
@@ -98,9 +95,9 @@ static CONTAINER_FUNCTION: Table = Table {
         key(
             "auth",
             Kind::Object(&COMPONENT_AUTH),
-            "How it says who it is.",
+            "Authentication methods of the component.",
         )
-        .otherwise("it is anonymous"),
+        .otherwise("`anonymous`"),
         REFERENCES.own(),
         COMPONENT_EXTRA,
     ],
@@ -142,11 +139,27 @@ static CALLBACKS_OF_FUNCTION: Table = Table {
     path: "components[function].callbacks",
     name: "a component's callbacks",
     keys: &[
-        callback("connect", "Called when it has a connection."),
-        callback("join", "Called when its session has joined the realm."),
-        callback("ready", "Called when all that waited for the join is done.").own(),
-        callback("leave", "Called when its session has left the realm."),
-        callback("disconnect", "Called when its connection is gone."),
+        callback(
+            "connect",
+            "Function called when the component has connected.",
+        ),
+        callback(
+            "join",
+            "Function called when the session has joined the realm.",
+        ),
+        callback(
+            "ready",
+            "Function called when all `join` handlers have finished.",
+        )
+        .own(),
+        callback(
+            "leave",
+            "Function called when the session has left the realm.",
+        ),
+        callback(
+            "disconnect",
+            "Function called when the connection is closed.",
+        ),
     ],
 };
 
@@ -154,15 +167,27 @@ static COMPONENT_AUTH: Table = Table {
     path: "components[function].auth",
     name: "a component's auth",
     keys: &[
-        method("anonymous", &COMPONENT_ANONYMOUS, "It proves nothing."),
-        method("ticket", &COMPONENT_TICKET, "It knows a ticket."),
+        method(
+            "anonymous",
+            &COMPONENT_ANONYMOUS,
+            "Joins without credentials.",
+        ),
+        method("ticket", &COMPONENT_TICKET, "Authenticates by ticket."),
         method(
             "wampcra",
             &COMPONENT_WAMPCRA,
-            "It knows a secret (WAMP-CRA).",
+            "Authenticates by a shared secret (WAMP-CRA).",
         ),
-        method("scram", &COMPONENT_SCRAM, "It knows a password (SCRAM)."),
-        method("cryptosign", &COMPONENT_CRYPTOSIGN, "It has a private key."),
+        method(
+            "scram",
+            &COMPONENT_SCRAM,
+            "Authenticates by password (SCRAM).",
+        ),
+        method(
+            "cryptosign",
+            &COMPONENT_CRYPTOSIGN,
+            "Authenticates by private key (WAMP-cryptosign).",
+        ),
     ],
 };
 
@@ -174,18 +199,18 @@ const fn method(name: &'static str, of: &'static Table, about: &'static str) -> 
 const AUTHID: Key = key(
     "authid",
     Kind::Text(Rule::NotEmpty),
-    "Who it says that it is.",
+    "Authid sent in HELLO.",
 );
 const AUTHROLE: Key = key(
     "authrole",
     Kind::Text(Rule::NotEmpty),
-    "The role that it asks for.",
+    "Role requested in HELLO.",
 )
-.otherwise("the router says which it gets");
+.otherwise("assigned by the router");
 const AUTHEXTRA: Key = key(
     "authextra",
     Kind::Json,
-    "A dictionary of what else the router is told in HELLO.",
+    "Dictionary sent in HELLO as `authextra`.",
 )
 .otherwise("none");
 
@@ -199,7 +224,7 @@ static COMPONENT_ANONYMOUS: Table = Table {
     path: "components[function].auth.anonymous",
     name: "a component's anonymous auth",
     keys: &[
-        AUTHID.otherwise("the router makes one"),
+        AUTHID.otherwise("generated by the router"),
         AUTHROLE,
         AUTHEXTRA,
     ],
@@ -212,7 +237,7 @@ static COMPONENT_TICKET: Table = Table {
         AUTHID.required(),
         AUTHROLE,
         AUTHEXTRA,
-        secret("ticket", "What it shows."),
+        secret("ticket", "Ticket to send."),
     ],
 };
 
@@ -223,7 +248,7 @@ static COMPONENT_WAMPCRA: Table = Table {
         AUTHID.required(),
         AUTHROLE,
         AUTHEXTRA,
-        secret("secret", "What it signs with."),
+        secret("secret", "Secret that signs the challenge."),
     ],
 };
 
@@ -234,7 +259,7 @@ static COMPONENT_SCRAM: Table = Table {
         AUTHID.required(),
         AUTHROLE,
         AUTHEXTRA,
-        secret("password", "What it proves that it knows."),
+        secret("password", "SCRAM password."),
     ],
 };
 
@@ -242,9 +267,9 @@ static COMPONENT_CRYPTOSIGN: Table = Table {
     path: "components[function].auth.cryptosign",
     name: "a component's cryptosign",
     keys: &[
-        AUTHID.otherwise("the router knows it by its key"),
+        AUTHID.otherwise("given by the router for the key"),
         AUTHROLE,
         AUTHEXTRA,
-        secret("privkey", "Its private key: 64 hexadecimal digits."),
+        secret("privkey", "Private key: 64 hexadecimal digits."),
     ],
 };

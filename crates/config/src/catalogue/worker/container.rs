@@ -16,13 +16,13 @@ pub(super) static CONTAINER: Table = Table {
         key(
             "options",
             Kind::Object(&CONTAINER_OPTIONS),
-            "How the worker runs.",
+            "Options of the worker.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key(
             "components",
             list(&Kind::Tagged(&CONTAINER_COMPONENT)),
-            "The components that it hosts, all in one process.",
+            "Components that the worker hosts in one process.",
         )
         .otherwise("none"),
     ],
@@ -41,7 +41,7 @@ static CONTAINER_OPTIONS: Table = Table {
         key(
             "shutdown",
             Kind::OneOf(&CONTAINER_SHUTDOWN),
-            "When the worker ends by itself.",
+            "Event of a component that ends the worker.",
         )
         .fallback(Fallback::Text("shutdown-manual")),
         RESTART,

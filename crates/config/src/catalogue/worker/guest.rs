@@ -14,22 +14,21 @@ pub(super) static GUEST: Table = Table {
         key(
             "executable",
             Kind::Text(Rule::Path),
-            "The program: a name to be looked for on `PATH`, or a path, which begins at \
-             `workdir` where it is relative.",
+            "Program: a name to look up on `PATH`, or a path. A relative path starts at `workdir`.",
         )
         .required(),
         key(
             "arguments",
             list(&Kind::Text(Rule::NoNul)),
-            "Its arguments.",
+            "Arguments of the program.",
         )
         .otherwise("none"),
         key(
             "options",
             Kind::Object(&GUEST_OPTIONS),
-            "How the worker runs.",
+            "Options of the worker.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -41,7 +40,7 @@ static GUEST_OPTIONS: Table = Table {
         key(
             "workdir",
             Kind::Text(Rule::Path),
-            "The directory that it runs in; a relative path begins at the node's directory.",
+            "Working directory; a relative path starts at the node's directory.",
         )
         .otherwise("the node's directory"),
         key(
@@ -50,25 +49,25 @@ static GUEST_OPTIONS: Table = Table {
                 &Kind::OneOf(&GUEST_STDIN_WORDS),
                 &Kind::Tagged(&GUEST_STDIN),
             ),
-            "What it finds at its standard input: nothing, or a value.",
+            "Standard input: closed, or a value.",
         )
         .fallback(Fallback::Text("close")),
         key(
             "stdout",
             Kind::OneOf(&GUEST_OUTPUT),
-            "Where its standard output goes: nowhere, into the node's log, or away.",
+            "Destination of standard output: closed, the node's log, or discarded.",
         )
         .fallback(Fallback::Text("log")),
         key(
             "stderr",
             Kind::OneOf(&GUEST_OUTPUT),
-            "Where its standard error goes, likewise.",
+            "Destination of standard error, likewise.",
         )
         .fallback(Fallback::Text("log")),
         key(
             "watch",
             Kind::Object(&WATCH),
-            "Directories whose changes restart it.",
+            "Directories whose changes restart the guest.",
         )
         .otherwise("none"),
         RESTART.own(),
@@ -96,10 +95,10 @@ static GUEST_STDIN_JSON: Table = Table {
         key(
             "value",
             Kind::Json,
-            "Anything: it is written to the guest's standard input, in JSON.",
+            "Value of any type, written to standard input as JSON.",
         )
         .required(),
-        key("close", Kind::Boolean, "Whether the input ends after it.").fallback(YES),
+        key("close", Kind::Boolean, "Closes the input after the value.").fallback(YES),
     ],
 };
 
@@ -115,13 +114,13 @@ static WATCH: Table = Table {
         key(
             "directories",
             list_not_empty(&PATH),
-            "The directories; relative ones begin at the node's directory.",
+            "Directories to watch; relative ones start at the node's directory.",
         )
         .required(),
         key(
             "action",
             Kind::OneOf(&WATCH_ACTION),
-            "What is done when a file there changes.",
+            "Action when a file in the directories changes.",
         )
         .fallback(Fallback::Text("restart")),
         key("timeout", integer(0, 3_600), "")

@@ -33,16 +33,15 @@ const fn worker_id(rule: Rule) -> Key {
     key(
         "id",
         Kind::Text(rule),
-        "The worker's id; no two workers share one.",
+        "Id of the worker, unique within the node.",
     )
-    .otherwise("`worker1`, `worker2`, …, by its place")
+    .otherwise("`worker1`, `worker2`, … by position")
 }
 
 const DISABLED: Key = key(
     "disabled",
     Kind::Boolean,
-    "The worker is checked but not started. From the environment, any value \
-     that is not empty counts as true.",
+    "Checks the worker but does not start it. From the environment, any value that is not empty counts as true.",
 )
 .fallback(NO)
 .environment();
@@ -50,7 +49,7 @@ const DISABLED: Key = key(
 const CPU_AFFINITY: Key = key(
     "cpu_affinity",
     list(&CPU),
-    "The cores that it may run on, counted from 0.",
+    "Cores that the worker may run on, counted from 0.",
 )
 .otherwise("all of them");
 
@@ -60,22 +59,21 @@ static CPU: Kind = integer(0, 1_023);
 const TITLE: Key = key(
     "title",
     Kind::Text(Rule::NotEmpty),
-    "The name that process lists show for its process.",
+    "Name of the process in process lists.",
 )
 .otherwise("made from the worker's id");
 
 const PYTHON: Key = key(
     "python",
     Kind::Text(Rule::Path),
-    "The Python interpreter: a name to be looked for on `PATH`, or a path.",
+    "Python interpreter: a name to look up on `PATH`, or a path.",
 )
 .otherwise("`python3` beside the node's own program, else on `PATH`");
 
 const PYTHONPATH: Key = key(
     "pythonpath",
     list(&PATH),
-    "Directories that modules are imported from, before all others; relative ones \
-     begin at the node's directory.",
+    "Directories prepended to Python's module path. Relative ones start at the node's directory.",
 )
 .otherwise("none");
 
@@ -84,9 +82,9 @@ static PATH: Kind = Kind::Text(Rule::Path);
 const ENV: Key = key(
     "env",
     Kind::Object(&ENVIRONMENT),
-    "The environment variables of its process.",
+    "Environment of the process.",
 )
-.otherwise("the node's own, but those that secrets of this file come from");
+.otherwise("the node's, without variables that supply secrets of this file");
 
 static ENVIRONMENT: Table = Table {
     path: "workers[].options.env",
@@ -95,12 +93,11 @@ static ENVIRONMENT: Table = Table {
         key(
             "inherit",
             Kind::Either(&Kind::Boolean, &list(&Kind::Text(Rule::VariableName))),
-            "The node's own variables that the process inherits: all (`true`), none (`false`), or those \
-             listed.",
+            "Variables inherited from the node: all (`true`), none (`false`), or those listed.",
         )
         .otherwise(
-            "all but those that secrets of this file come from, as in `\"ticket\": \"$TICKET\"`; a CGI \
-             program inherits those that programs need to run, such as `PATH`, `HOME`, `LANG` and `TZ`",
+            "all but those that supply secrets of this file, as in `\"ticket\": \"$TICKET\"`; a CGI program inherits \
+             what programs need to run, such as `PATH`, `HOME`, `LANG` and `TZ`",
         ),
         key(
             "vars",
@@ -109,7 +106,7 @@ static ENVIRONMENT: Table = Table {
                 of: &Kind::Text(Rule::NoNul),
                 environment: true,
             },
-            "Variables that are set, or set anew.",
+            "Variables to set or replace.",
         )
         .otherwise("none"),
     ],
@@ -118,9 +115,8 @@ static ENVIRONMENT: Table = Table {
 const NEEDS_COMPONENTS: Key = key(
     "needs_components",
     Kind::Boolean,
-    "Whether the node ends, with exit code 1, if a component of this file cannot be loaded when the \
-     node starts, or its first attempt to join its realm fails. Otherwise the failure is logged, and a \
-     component that could be loaded tries again.",
+    "Ends the node with exit code 1 if a component of this file cannot be loaded at start, or its first attempt to \
+     join fails. With `false` the failure is logged, and a loaded component retries.",
 )
 .fallback(YES)
 .own();
@@ -128,7 +124,7 @@ const NEEDS_COMPONENTS: Key = key(
 const EXTRA: Key = key(
     "extra",
     Kind::Json,
-    "Anything: what the worker gives to those that ask it.",
+    "Value of any type, which the worker returns on request.",
 )
 .otherwise("null");
 
@@ -138,23 +134,23 @@ const EXPOSE_CONTROLLER: Key = key(
         false,
         "`config.controller` is None; a component that is to manage the node connects to its management realm like any client",
     ),
-    "Whether components get a session with the node's controller.",
+    "Gives components a session with the node's controller.",
 )
 .fallback(NO);
 
 const EXPOSE_SHARED: Key = key(
     "expose_shared",
     Kind::Boolean,
-    "Whether the components of a worker get one dictionary between them, as their `config.shared`; \
-     it begins with `reactor`, Twisted's. Otherwise that is None.",
+    "Gives the components of a worker one shared dictionary as `config.shared`, in which `reactor` is Twisted's. \
+     With `false` it is None.",
 )
 .fallback(NO);
 
 const RESTART: Key = key(
     "restart",
     Kind::OneOf(&RESTARTS),
-    "Whether its process is started again when it has ended: 200 ms later at first, \
-     then twice as long each time up to 30 s.",
+    "Policy for restarting an ended process. The first restart follows after 200 ms, each further one after twice as \
+             long, up to 30 s.",
 )
 .fallback(Fallback::Text("restart-never"));
 

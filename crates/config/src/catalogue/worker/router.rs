@@ -20,39 +20,39 @@ pub(super) static ROUTER: Table = Table {
         key(
             "options",
             Kind::Object(&ROUTER_OPTIONS),
-            "How the worker runs.",
+            "Options of the worker.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key(
             "realms",
             list(&Kind::Object(&REALM)),
-            "The realms it routes.",
+            "Realms that the worker routes.",
         )
         .otherwise("none"),
         key(
             "transports",
             list(&Kind::Tagged(&TRANSPORT)),
-            "The listeners that lead to them.",
+            "Listeners of the worker.",
         )
         .otherwise("none"),
         key(
             "amqp",
             Kind::Object(&AMQP),
-            "What its AMQP transports lead to: a broker of AMQP 0-9-1.",
+            "AMQP 0-9-1 broker behind the worker's AMQP transports.",
         )
-        .otherwise("all of its defaults, where a transport has the type `amqp`")
+        .otherwise("the defaults, if a transport has the type `amqp`")
         .own(),
         key(
             "joints",
             list(&Kind::Tagged(&JOINT)),
-            "What of WAMP is something of AMQP: [procedures and targets, topics and exchanges](joints.md).",
+            "Joints between WAMP and AMQP: [procedures and targets, topics and exchanges](joints.md).",
         )
         .otherwise("none")
         .own(),
         key(
             "components",
             list(&Kind::Tagged(&ROUTER_COMPONENT)),
-            "Components in its realms. One process beside the router hosts them all.",
+            "Components in the worker's realms. One process beside the router hosts them all.",
         )
         .otherwise("none"),
     ],
@@ -66,34 +66,34 @@ static ROUTER_OPTIONS: Table = Table {
         key(
             "threads",
             integer(1, 1024),
-            "How many threads route. Every thread serves every realm of the worker.",
+            "Number of routing threads. Every thread serves every realm of the worker.",
         )
         .otherwise("one per core")
         .own(),
         key(
             "busy_poll",
             Kind::Boolean,
-            "One thread asks its sockets again and again instead of sleeping: the \
-             lowest latency, for one core's whole time.",
+            "Polls the sockets on one thread instead of sleeping. It gives the lowest latency and occupies a whole \
+             core.",
         )
         .fallback(NO)
         .own(),
         key(
             "goodbye",
             Kind::Boolean,
-            "Whether WAMP clients get the specification's GOODBYE when the router, one of its transports or one of its \
-             realms stops. JavaScript clients then stay away for good. Otherwise the connection is closed, with code 1001 \
-             over WebSocket, and [clients come back](coming-back.md).",
+            "Sends GOODBYE to WAMP clients when the router, a transport or a realm stops, as specified. JavaScript \
+             clients then do not reconnect. With `false` the connection is closed, with code 1001 over WebSocket, \
+             and [clients come back](coming-back.md).",
         )
         .fallback(NO)
         .own(),
         NEEDS_COMPONENTS,
         CPU_AFFINITY,
         DISABLED,
-        TITLE.about("The name that process lists show for the process of its components."),
+        TITLE.about("Name of the components' process in process lists."),
         PYTHON,
         PYTHONPATH,
-        ENV.about("The environment variables of the process of its components."),
+        ENV.about("Environment of the components' process."),
         EXTRA,
         EXPOSE_CONTROLLER,
         EXPOSE_SHARED,

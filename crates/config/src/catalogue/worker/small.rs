@@ -16,13 +16,13 @@ pub(super) static WEBSOCKET_TESTEE: Table = Table {
         key(
             "options",
             Kind::Object(&TESTEE_OPTIONS),
-            "How the worker runs.",
+            "Options of the worker.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
         key(
             "transport",
             Kind::Tagged(&TESTEE_TRANSPORT),
-            "Its listener.",
+            "Listener of the worker.",
         )
         .required(),
     ],
@@ -71,9 +71,9 @@ pub(super) static HOST_MONITOR: Table = Table {
         key(
             "options",
             Kind::Object(&HOST_MONITOR_OPTIONS),
-            "How the worker runs.",
+            "Options of the worker.",
         )
-        .otherwise("all of their defaults"),
+        .otherwise("the defaults"),
     ],
 };
 
@@ -84,7 +84,7 @@ static HOST_MONITOR_OPTIONS: Table = Table {
         key(
             "interval",
             integer(100, 3_600_000),
-            "How often it reads and publishes, in milliseconds.",
+            "Interval between measurements, in milliseconds.",
         )
         .fallback(Fallback::Integer(500)),
         DISABLED,
