@@ -19,9 +19,9 @@ impl<H> Realm<H> {
             recorded_bytes: self.broker.recorded().1,
             calls_across: self.sessions.neighbours.calls(),
             registrations_elsewhere: self.sessions.neighbours.offers(),
-            questions: self.gatherings.len(),
-            sessions_known: self.known.sessions(),
-            testaments_entrusted: self.entrusted.len(),
+            questions: self.queries.len(),
+            sessions_known: self.remote_index.sessions(),
+            testaments_entrusted: self.held_testaments.len(),
         }
     }
 }

@@ -25,5 +25,5 @@ pub(crate) struct SessionIndex(pub(crate) u32);
 
 impl SessionIndex {
     /// No session.
-    pub(crate) const NOBODY: Self = Self(u32::MAX);
+    pub(crate) const NONE: Self = Self(u32::MAX);
 }

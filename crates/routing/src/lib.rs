@@ -40,30 +40,31 @@
 //! seed given to [`Realm::new`]. The same inputs give the same outputs, byte for byte.
 
 mod across;
+mod administration;
 mod authz;
 mod broker;
 mod companions;
 mod config;
 mod context;
 mod counts;
+mod custody;
 mod dealer;
 mod decline;
 mod deliveries;
 mod detached;
 mod dispatch;
-mod entrusted;
 mod events;
 mod fault;
 mod features;
 mod forgetful;
-mod forwarding;
-mod handed;
+mod forward_for;
+mod handover;
 mod identity;
 mod join_error;
 mod keys;
 mod lent;
-mod limiting;
 mod limits;
+mod listener_limits;
 mod meta;
 mod neighbours;
 mod nodes;
@@ -79,11 +80,10 @@ mod recall;
 mod receivers;
 mod recorded;
 mod reflection;
-mod resuming;
-mod revoking;
+mod rendezvous;
+mod resumption;
+mod revocation;
 mod session;
-mod sharding;
-mod taking_out;
 mod testaments;
 mod time;
 mod trustlevels;
@@ -94,6 +94,7 @@ pub use across::{
     Called, Crossing, EndTold, Journey, LISTED_MAX, Listed, Locality, NeighbourKey, Offer, Pattern,
     Position, Publication, Resource, RetainedAs, Stretch, Uncrossed,
 };
+pub use administration::SessionRemoval;
 pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, SlowConsumer, Verdict,
@@ -116,7 +117,6 @@ pub use outbox::{
 pub use realm::{Realm, SessionView};
 pub use recall::{Recall, Recalled};
 pub use recorded::{Recorded, RetainedEvent};
-pub use revoking::Revocation;
-pub use taking_out::TakingOut;
+pub use revocation::Revocation;
 pub use time::Time;
 pub use wildcard::WILDCARD_COMPONENTS_MAX;

@@ -4,7 +4,7 @@ use crosstie_wamp::{MatchPolicy, SubscriptionId};
 
 use crate::across::Crossing;
 use crate::fault::error;
-use crate::sharding::hash;
+use crate::rendezvous::hash;
 use crate::{Locality, NeighbourKey, Outbox, Pattern, Position, Publication, Realm, Time};
 
 /// The message to a session that has lost a registration and does not understand UNREGISTERED.
@@ -72,7 +72,7 @@ impl<H> Realm<H> {
     pub fn leave_neighbour(&mut self, now: Time, key: NeighbourKey, out: &mut dyn Outbox<H>) {
         let (_, dealer, mut context) = self.split(now, out);
         dealer.leave_neighbour(&mut context, key);
-        self.leave_gatherings(now, key, out);
+        self.leave_queries(now, key, out);
         self.leave_known(key);
         self.work(now, self.steps_at_once_max, out);
     }

@@ -37,7 +37,7 @@ pub trait Outbox<H> {
     fn goodbye(&mut self, _session: &H, _reason: &str, _message: Option<&str>) {}
 
     /// Sessions were ended for a logout. The owner forgets their logins before it sends GOODBYE.
-    fn logged_out(&mut self, _whose: LoggedOut<'_>) {}
+    fn logged_out(&mut self, _principals: LoggedOut<'_>) {}
 
     /// A session was resumed on another connection. The owner closes the one before, if it is open, and moves the
     /// session's held bytes to the new one.

@@ -10,12 +10,12 @@ use crate::across::NeighbourKey;
 use crate::authz::{RoleIndex, Roles};
 use crate::broker::Broker;
 use crate::context::Context;
+use crate::custody::{Custody, HeldTestaments};
 use crate::dealer::{Dealer, calls_bytes};
 use crate::detached::Detached;
-use crate::entrusted::{Entrusted, Entrusting};
 use crate::events::MetaEvents;
 use crate::identity::SessionIndex;
-use crate::meta::{Gatherings, Killing, Known};
+use crate::meta::{ClusterQueries, Kill, RemoteIndex};
 use crate::random::Random;
 use crate::reflection::Reflection;
 use crate::session::Sessions;
@@ -34,14 +34,14 @@ pub struct Realm<H> {
     pub(crate) dealer: Dealer,
     pub(crate) random: Random,
     pub(crate) events: MetaEvents,
-    pub(crate) killings: VecDeque<Killing>,
+    pub(crate) kills: VecDeque<Kill>,
     /// Sessions' definitions of procedures, topics and errors.
     pub(crate) reflection: Reflection,
-    pub(crate) gatherings: Gatherings,
+    pub(crate) queries: ClusterQueries,
     /// The index of other nodes' entries, for meta events about their ends.
-    pub(crate) known: Known,
-    pub(crate) entrusted: Entrusted,
-    pub(crate) entrusting: Entrusting,
+    pub(crate) remote_index: RemoteIndex,
+    pub(crate) held_testaments: HeldTestaments,
+    pub(crate) custody: Custody,
     /// Nodes that are being sent all retained events, and the topic after which the next part begins.
     pub(crate) sharing: VecDeque<(NeighbourKey, Option<String>)>,
     pub(crate) steps: u32,
@@ -71,11 +71,11 @@ impl<H> Realm<H> {
             dealer,
             random,
             events,
-            killings: VecDeque::new(),
-            gatherings: Gatherings::default(),
-            known: Known::default(),
-            entrusted: Entrusted::default(),
-            entrusting: Entrusting::default(),
+            kills: VecDeque::new(),
+            queries: ClusterQueries::default(),
+            remote_index: RemoteIndex::default(),
+            held_testaments: HeldTestaments::default(),
+            custody: Custody::default(),
             sharing: VecDeque::new(),
             reflection: Reflection::default(),
             steps: 0,
@@ -222,7 +222,7 @@ impl<H> Realm<H> {
         !(self.leaving.is_empty()
             && self.without_calls.is_empty()
             && self.events.is_empty()
-            && self.killings.is_empty()
+            && self.kills.is_empty()
             && !self.has_backlog_of_nodes()
             && !self.dealer.has_stirred())
             || self.broker.may_enter()
@@ -246,14 +246,14 @@ impl<H> Realm<H> {
             self.leave_closed(out);
             self.end_evicted(out);
             self.give_up_detached(now, out);
-            self.end_gatherings(now, out);
+            self.end_queries(now, out);
             self.turn_known(out);
             self.publish_events(now, steps_max, out);
             if self.steps >= steps_max {
                 return;
             }
             let left = self.steps_between_events(steps_max - self.steps);
-            let (leaving, may_start) = (self.leaving.front().copied(), self.killings.is_empty());
+            let (leaving, may_start) = (self.leaving.front().copied(), self.kills.is_empty());
             let (broker, dealer, mut context) = self.split(now, out);
             if dealer.handle_timeout(&mut context, left)
                 || broker.enter_waiting(&mut context, left)
@@ -353,7 +353,7 @@ impl<H> Realm<H> {
             self.dealer.next_timeout(),
             ended,
             self.detached.next_timeout(),
-            self.gatherings.next_end(),
+            self.queries.next_end(),
         ];
         times.into_iter().flatten().min()
     }
@@ -384,7 +384,7 @@ impl<H> Realm<H> {
         } = self.counts();
         let held = sessions + subscriptions + registrations + calls;
         held == 0
-            && self.gatherings.is_empty()
+            && self.queries.is_empty()
             && self.dealer.next_timeout().is_none()
             && !self.has_backlog()
     }
@@ -398,8 +398,8 @@ impl<H> Realm<H> {
         self.broker.check_invariants(&self.sessions);
         self.dealer.check_invariants(&self.sessions);
         self.reflection.check_invariants();
-        self.known.check_invariants();
-        self.entrusted.check_invariants();
+        self.remote_index.check_invariants();
+        self.held_testaments.check_invariants();
     }
 
     /// The role of that name. The role `trusted` is created for its first session.

@@ -9,7 +9,7 @@ mod recorder;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use crosstie_routing::{Identity, Question, Realm, SessionKey, TakingOut, Time, Verdict};
+use crosstie_routing::{Identity, Question, Realm, SessionKey, SessionRemoval, Time, Verdict};
 use crosstie_wamp::SubscribeOptions;
 
 use self::recorder::Recorder;
@@ -209,8 +209,8 @@ impl Simulation {
             Operation::Pass { milliseconds } => self.pass(*milliseconds),
             Operation::StopRole { authrole } => self.stop_role(authrole)?,
             Operation::End => {
-                let taking_out = self.realm.end();
-                self.take_out(taking_out)?;
+                let removal = self.realm.end();
+                self.take_out(removal)?;
             }
         }
         while self.realm.has_backlog() {
@@ -255,11 +255,11 @@ impl Simulation {
     }
 
     /// All in one part: those who go together are told nothing of one another.
-    fn take_out(&mut self, mut taking_out: TakingOut) -> Result<(), String> {
+    fn take_out(&mut self, mut removal: SessionRemoval) -> Result<(), String> {
         let places_max = usize::MAX;
         while let Some(ended) =
             self.realm
-                .take_out(self.now, &mut taking_out, places_max, &mut self.out)
+                .take_out(self.now, &mut removal, places_max, &mut self.out)
         {
             self.ended(ended)?;
         }

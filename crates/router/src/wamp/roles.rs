@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
-use crosstie_routing::{Role, TakingOut};
+use crosstie_routing::{Role, SessionRemoval};
 use crosstie_wamp::Payload;
 
 use crate::end_reason::EndReason;
@@ -19,13 +19,13 @@ const ENDED_MAX: usize = 1_024;
 impl SharedRealm {
     /// Refuses new sessions, and ends all others: with GOODBYE, or closed so that their clients return.
     pub(crate) fn stop(&self, says_goodbye: bool) -> Vec<Peer> {
-        let taking_out = {
+        let removal = {
             let mut realm = self.realm.lock();
             self.stopped.store(true, Ordering::Relaxed);
             realm.end()
         };
         let farewell = says_goodbye.then_some(&Farewell::CLOSE_REALM);
-        let ended = self.take_out(taking_out, EndReason::RealmStopped, farewell);
+        let ended = self.take_out(removal, EndReason::RealmStopped, farewell);
         self.timer.wake();
         if let Some(link) = &self.link {
             link.stop();
@@ -60,9 +60,9 @@ impl SharedRealm {
         }
         roles.retain(|started| started.role.name != name);
         self.note_trustlevels(&roles);
-        let taking_out = self.realm.lock().stop_role(name)?;
+        let removal = self.realm.lock().stop_role(name)?;
         let farewell = Some(&Farewell::STOP_ROLE);
-        Some(self.take_out(taking_out, EndReason::RoleStopped, farewell))
+        Some(self.take_out(removal, EndReason::RoleStopped, farewell))
     }
 
     /// Updates the feature that WELCOME announces.
@@ -74,7 +74,7 @@ impl SharedRealm {
     /// Ends sessions, with GOODBYE or closed so that they return, holding the lock no longer than a turn.
     fn take_out(
         &self,
-        mut taking_out: TakingOut,
+        mut removal: SessionRemoval,
         why: EndReason,
         farewell: Option<&Farewell<'_>>,
     ) -> Vec<Peer> {
@@ -82,7 +82,7 @@ impl SharedRealm {
         let mut all = Vec::new();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         while let Some(ended) = self.enter_in_turn(&mut encodings, why, |realm, outbox| {
-            let ended = realm.take_out(now, &mut taking_out, ENDED_MAX, outbox)?;
+            let ended = realm.take_out(now, &mut removal, ENDED_MAX, outbox)?;
             ended.iter().for_each(|peer| match farewell {
                 Some(farewell) => say_goodbye(&self.session_messages, peer, farewell),
                 None => close_for_return(peer),

@@ -33,7 +33,7 @@ pub(super) struct Cache {
 #[derive(Debug)]
 struct Entry {
     hash: u64,
-    whose: Whose<Arc<str>>,
+    scope: Scope<Arc<str>>,
     action: Action,
     match_policy: MatchPolicy,
     uri: Box<str>,
@@ -45,7 +45,7 @@ struct Entry {
 
 /// The scope of a cached decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Whose<T> {
+enum Scope<T> {
     /// All sessions that this cache serves.
     All,
     Authid(T),
@@ -81,10 +81,10 @@ impl Cache {
         if self.entries.is_empty() {
             return None;
         }
-        let whose = self.whose(asker);
-        let place = *self.by_hash.get(&self.hash(&whose, subject))?;
+        let scope = self.scope_for(asker);
+        let place = *self.by_hash.get(&self.hash(&scope, subject))?;
         let entry = &self.entries[place as usize];
-        if !entry.is_about(&whose, subject) {
+        if !entry.is_about(&scope, subject) {
             return None;
         }
         if entry.expires <= now {
@@ -106,10 +106,10 @@ impl Cache {
         asker: &Asker<'_>,
         subject: &Subject<'_>,
     ) -> Option<Decision> {
-        let whose = self.whose(asker);
-        let place = self.by_hash.get(&self.hash(&whose, subject))?;
+        let scope = self.scope_for(asker);
+        let place = self.by_hash.get(&self.hash(&scope, subject))?;
         let entry = &self.entries[*place as usize];
-        let is_it = entry.is_about(&whose, subject) && entry.expires > now;
+        let is_it = entry.is_about(&scope, subject) && entry.expires > now;
         is_it.then_some(entry.decision)
     }
 
@@ -121,8 +121,8 @@ impl Cache {
         subject: &Subject<'_>,
         decision: Decision,
     ) {
-        let whose = self.whose(asker);
-        let hash = self.hash(&whose, subject);
+        let scope = self.scope_for(asker);
+        let hash = self.hash(&scope, subject);
         if let Some(place) = self.by_hash.get(&hash) {
             self.remove(*place);
         }
@@ -135,14 +135,14 @@ impl Cache {
         {
             self.remove(self.oldest);
         }
-        let whose = match whose {
-            Whose::All => Whose::All,
-            Whose::Authid(_) => Whose::Authid(Arc::clone(&asker.identity.authid)),
-            Whose::Session(key) => Whose::Session(key),
+        let scope = match scope {
+            Scope::All => Scope::All,
+            Scope::Authid(_) => Scope::Authid(Arc::clone(&asker.identity.authid)),
+            Scope::Session(key) => Scope::Session(key),
         };
         let place = self.entries.insert(Entry {
             hash,
-            whose,
+            scope,
             action: subject.action,
             match_policy: subject.match_policy,
             uri: subject.uri.into(),
@@ -161,10 +161,10 @@ impl Cache {
     pub(super) fn forget(&mut self, uri: Option<&str>, authid: Option<&str>) -> usize {
         self.epoch += 1;
         let is_meant = |entry: &Entry| {
-            let of_authid = match (&entry.whose, authid) {
-                (Whose::Authid(known), Some(authid)) => &**known == authid,
+            let of_authid = match (&entry.scope, authid) {
+                (Scope::Authid(known), Some(authid)) => &**known == authid,
                 // Their authid is not known any more.
-                (Whose::All | Whose::Session(_), Some(_)) | (_, None) => true,
+                (Scope::All | Scope::Session(_), Some(_)) | (_, None) => true,
             };
             of_authid && uri.is_none_or(|uri| &*entry.uri == uri)
         };
@@ -208,16 +208,16 @@ impl Cache {
         assert_eq!(bytes, self.bytes);
     }
 
-    fn whose<'a>(&self, asker: &Asker<'a>) -> Whose<&'a str> {
+    fn scope_for<'a>(&self, asker: &Asker<'a>) -> Scope<&'a str> {
         match self.options.scope {
-            CacheScope::Uri | CacheScope::Role => Whose::All,
-            CacheScope::Authid => Whose::Authid(&asker.identity.authid),
-            CacheScope::Session => Whose::Session(asker.key),
+            CacheScope::Uri | CacheScope::Role => Scope::All,
+            CacheScope::Authid => Scope::Authid(&asker.identity.authid),
+            CacheScope::Session => Scope::Session(asker.key),
         }
     }
 
-    fn hash(&self, whose: &Whose<&str>, subject: &Subject<'_>) -> u64 {
-        self.keys.hash_one((whose, subject))
+    fn hash(&self, scope: &Scope<&str>, subject: &Subject<'_>) -> u64 {
+        self.keys.hash_one((scope, subject))
     }
 
     fn remove(&mut self, place: u32) {
@@ -253,11 +253,11 @@ impl Cache {
 }
 
 impl Entry {
-    fn is_about(&self, whose: &Whose<&str>, subject: &Subject<'_>) -> bool {
-        let same = match (&self.whose, whose) {
-            (Whose::Authid(known), Whose::Authid(authid)) => **known == **authid,
-            (Whose::Session(known), Whose::Session(key)) => known == key,
-            (Whose::All, Whose::All) => true,
+    fn is_about(&self, scope: &Scope<&str>, subject: &Subject<'_>) -> bool {
+        let same = match (&self.scope, scope) {
+            (Scope::Authid(known), Scope::Authid(authid)) => **known == **authid,
+            (Scope::Session(known), Scope::Session(key)) => known == key,
+            (Scope::All, Scope::All) => true,
             _ => false,
         };
         same && self.action == subject.action

@@ -8,9 +8,9 @@ use crosstie_wamp::{
     Disclosed, EventDetails, MatchPolicy, Message, MessageType, RequestId, SubscriptionId,
 };
 
+use super::pending::{REQUEST_BYTES, Request, Waiting};
 use super::receivers::Filter;
 use super::retained::{self, Retained};
-use super::waiting::{REQUEST_BYTES, Request, Waiting};
 use super::{Across, Broker, Subscription, SubscriptionKey};
 use crate::Outbox;
 use crate::across::{Pattern, Position, Publication, Uncrossed};
@@ -18,7 +18,7 @@ use crate::context::{Context, is_reserved};
 use crate::events::{SUBSCRIPTION, is_meta_topic};
 use crate::fault::{Fault, error};
 use crate::identity::{Identity, SessionIndex};
-use crate::sharding::shared_id;
+use crate::rendezvous::shared_id;
 
 /// Cost of completing one waiting request.
 const STEPS_PER_REQUEST: u32 = 10;

@@ -1,18 +1,18 @@
 //! The broker: subscriptions, and the delivery of events (WAMP basic profile, "Publish and Subscribe", with the
 //! advanced profile's patterns, black- and whitelists, and identification).
 
+mod acknowledged;
 mod across;
-mod delivering;
 mod entries;
 mod forwarded;
 mod history;
 mod own;
+mod pending;
 mod receivers;
-mod recording;
+mod recorder;
 mod retained;
 mod shards;
-mod subscribing;
-mod waiting;
+mod subscribers;
 
 pub(crate) use self::history::{History, LogIndex};
 
@@ -29,11 +29,11 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHasher};
 use slab::Slab;
 
-use self::delivering::Acknowledging;
+use self::acknowledged::Acknowledging;
+use self::pending::{Across, Waiting};
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
 use self::shards::Shards;
-use self::waiting::{Across, Waiting};
 use crate::Time;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved, reserved_uri};

@@ -14,7 +14,7 @@ use crate::authz::Action;
 use crate::context::{Context, is_reserved};
 use crate::events::MetaEvent;
 use crate::fault::{Fault, error};
-use crate::handed::Handed;
+use crate::handover::Handed;
 use crate::identity::SessionIndex;
 use crate::testaments::Testament;
 
@@ -88,7 +88,7 @@ impl Broker {
             let _ = self.publish_across(context, &publication);
         }
         for key in exact.iter().chain(&self.matched) {
-            self.send_event(context, SessionIndex::NOBODY, *key, &publication, None);
+            self.send_event(context, SessionIndex::NONE, *key, &publication, None);
         }
     }
 

@@ -12,8 +12,8 @@ use super::{Broker, Subscription, SubscriptionKey};
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::rendezvous::{check_key, hash, rank};
 use crate::session::Sessions;
-use crate::sharding::{check_key, hash, rank};
 
 /// Hashes of the node keys that subscribers have.
 pub(super) type Shards = BTreeMap<SessionIndex, u64>;

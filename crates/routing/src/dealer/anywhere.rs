@@ -3,10 +3,10 @@
 use crosstie_wamp::{InvocationPolicy, RegistrationId};
 
 use super::Dealer;
-use super::choosing::Chosen;
 use super::course::Course;
 use super::new_call::{NewCall, Placed, too_long, unrepresentable};
-use super::rerouting::none_available;
+use super::node_choice::Chosen;
+use super::reroute::none_available;
 use super::strict::unclaimed;
 use crate::Refused;
 use crate::across::{Journey, Locality, Stretch};
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
-use crate::sharding::partition;
+use crate::rendezvous::partition;
 
 impl Dealer {
     /// Offers a call to the callees of this node and of others, except those that were tried.

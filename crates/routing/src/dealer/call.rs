@@ -7,15 +7,15 @@ use crosstie_wamp::{
 };
 
 use super::Dealer;
-use super::crossing::continue_across;
 use super::new_call::{NewCall, Placed, disclosed, too_long, unrepresentable};
+use super::remote_calls::continue_across;
 use crate::authz::Action;
 use crate::context::{Context, deliver, is_own_procedure, none_left};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::{CallKey, RegistrationKey};
+use crate::rendezvous::check_unsharded;
 use crate::session::Session;
-use crate::sharding::check_unsharded;
 use crate::weight::dict_bytes;
 use crate::{ClientFeature, Refused, RoleLimit, Violation};
 

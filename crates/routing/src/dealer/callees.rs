@@ -9,7 +9,7 @@ use crosstie_wamp::{InvocationPolicy, RegistrationId};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::random::Random;
-use crate::sharding::rank;
+use crate::rendezvous::rank;
 
 /// One session's part in a registration.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +247,7 @@ impl Callees {
             return Fault::new(error::MAX_CONCURRENCY_REACHED, text);
         }
         let concurrency = self.list[(self.turn + len - 1) % len].concurrency;
-        let whose = match self.policy {
+        let callees = match self.policy {
             InvocationPolicy::Single => "callee/endpoint reached (on non-shared/single",
             InvocationPolicy::First => "all callee/endpoints reached (on first",
             InvocationPolicy::Last => "all callee/endpoints reached (on last",
@@ -258,7 +258,7 @@ impl Callees {
         };
         Fault::new(
             error::MAX_CONCURRENCY_REACHED,
-            format!("maximum concurrency {concurrency} of {whose} registration)"),
+            format!("maximum concurrency {concurrency} of {callees} registration)"),
         )
     }
 
@@ -295,7 +295,7 @@ impl ops::Index<usize> for Callees {
     }
 }
 
-/// Whether another callee may share a registration whose callees have the policy `has`.
+/// Whether another callee may share a registration callees callees have the policy `has`.
 pub(super) fn may_share(
     has: InvocationPolicy,
     requested: InvocationPolicy,

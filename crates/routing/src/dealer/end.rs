@@ -6,7 +6,7 @@ use crosstie_wamp::{CancelMode, InterruptOptions, Message, MessageType, RequestI
 use super::Dealer;
 use super::call::expect_continuations;
 use super::calls::Call;
-use super::crossing::cancel_across;
+use super::remote_calls::cancel_across;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;

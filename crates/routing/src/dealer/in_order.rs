@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
-use crate::sharding::{partition, rank};
+use crate::rendezvous::{partition, rank};
 
 /// Callees that are examined per step.
 const CALLEES_PER_STEP: usize = 16;
@@ -25,7 +25,7 @@ const CALLEES_PER_STEP: usize = 16;
 type Place = (u64, u64);
 
 /// The node of a callee; `None` is this node.
-type Whose = Option<NeighbourIndex>;
+type Owner = Option<NeighbourIndex>;
 
 impl Dealer {
     /// Offers a call to the callees that are next in order; `None` if none takes it.
@@ -49,16 +49,16 @@ impl Dealer {
         let is_own_done = resource.is_none() && self.prefers_own();
         while course.may_go_on() {
             let all = self.in_order(context, key, resource, is_own_done);
-            let (place, whose) = next(&all, is_last, after)?;
+            let (place, owner) = next(&all, is_last, after)?;
             // Up to the next callee of another node.
-            let others: Vec<_> = all.into_iter().filter(|(_, of)| *of != whose).collect();
+            let others: Vec<_> = all.into_iter().filter(|(_, of)| *of != owner).collect();
             let end = next(&others, is_last, Some(place)).map(|(place, _)| place);
             let stretch = stretch(place, end, is_last, resource);
-            let incarnation = match whose {
+            let incarnation = match owner {
                 None => own,
                 Some(node) => context.sessions.neighbours[node].key.incarnation,
             };
-            let placed = match whose {
+            let placed = match owner {
                 None => match self.place_in_stretch(context, key, &course.new, &stretch) {
                     Placed::Busy => {
                         course.journey.is_busy = true;
@@ -80,7 +80,7 @@ impl Dealer {
         None
     }
 
-    /// Offers a call to the shard of its resource. A shard whose callees have gone does not own resources any more.
+    /// Offers a call to the shard of its resource. A shard owner callees have gone does not own resources any more.
     pub(super) fn place_in_shards<H>(
         &mut self,
         context: &mut Context<'_, H>,
@@ -209,7 +209,7 @@ impl Dealer {
         key: RegistrationKey,
         resource: Option<Resource>,
         is_own_done: bool,
-    ) -> Vec<(Place, Whose)> {
+    ) -> Vec<(Place, Owner)> {
         let own = self.registrations.own;
         let registration = &self.registrations[key];
         let (policy, claim) = (registration.policy(), registration.claim);
@@ -221,7 +221,7 @@ impl Dealer {
         let here = here.iter().filter(|callee| {
             !is_own_done && !sessions[callee.session].closing && is_in(callees.shard_of(callee))
         });
-        let mut all: Vec<(Place, Whose)> = here.map(|c| ((c.number, own), None)).collect();
+        let mut all: Vec<(Place, Owner)> = here.map(|c| ((c.number, own), None)).collect();
         for part in registration.elsewhere() {
             let yields = is_own && is_conflict(policy, part.policy);
             let wins = (part.claim, part.incarnation) < (claim, own);
@@ -241,7 +241,7 @@ impl Dealer {
 }
 
 /// The callee after a place.
-fn next(all: &[(Place, Whose)], is_last: bool, after: Option<Place>) -> Option<(Place, Whose)> {
+fn next(all: &[(Place, Owner)], is_last: bool, after: Option<Place>) -> Option<(Place, Owner)> {
     let is_behind = |place: Place| match (after, is_last) {
         (None, _) => true,
         (Some(after), false) => place > after,

@@ -1,14 +1,14 @@
 //! The dealer: registrations, and calls from CALL to final answer (WAMP basic profile, "Remote Procedure Calls").
 //!
 //! ```text
-//!   CALL ──► call.rs ──► INVOCATION          registrations.rs   who serves what (callees.rs: in turn)
-//!                │      ▲                    picking.rs         … or by what they serve, and served
-//!                │      │                    calls.rs           what is open between whom
-//!                └─► waiting.rs              kept.rs            CALLs that are kept whole
-//!                                            rerouting.rs       … for the next callee
-//!                                            anywhere.rs        on other nodes: in turn, or in_order.rs
-//!                                            bouncing.rs        … and calls that come back
-//!   CANCEL, time, someone left ──► end.rs          open_calls.rs      what a stop waits for, and ends
+//!   CALL ──► call.rs ──► INVOCATION          registrations.rs   procedures and their callees (callees.rs)
+//!                │      ▲                    callee_choice.rs   the least busy or the sticky callee
+//!                │      │                    calls.rs           the open calls
+//!                └─► call_queue.rs           kept.rs            CALLs that are kept whole
+//!                                            reroute.rs         calls for the next callee
+//!                                            anywhere.rs        callees of all nodes, in_order.rs in order
+//!                                            bounce.rs          calls that another node returns
+//!   CANCEL, timeout, leave ──► end.rs        open_calls.rs      calls that a stop waits for
 //!                │
 //!  RESULT ◄── answer.rs ◄── YIELD, ERROR
 //! ```
@@ -18,29 +18,29 @@
 mod across;
 mod answer;
 mod anywhere;
-mod bouncing;
+mod bounce;
 mod call;
+mod call_queue;
+mod callee_choice;
 mod callees;
 mod calls;
-mod choosing;
 mod course;
-mod crossing;
 mod directory;
 mod end;
 mod entries;
 mod in_order;
 mod kept;
 mod new_call;
+mod node_choice;
 mod open_calls;
 mod partition;
 mod parts;
-mod picking;
-mod placing;
+mod placement;
+mod queue_drain;
 mod registrations;
-mod rerouting;
-mod starting;
+mod remote_calls;
+mod reroute;
 mod strict;
-mod waiting;
 
 pub(crate) use self::call::Uncalled;
 pub(crate) use self::calls::calls_bytes;
@@ -50,11 +50,11 @@ pub use self::open_calls::OpenCalls;
 use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};
 
 use self::across::Across;
+use self::call_queue::Waiting;
 use self::callees::Callee;
 use self::calls::Calls;
 use self::kept::Keeping;
 use self::registrations::{Entered, Registrations};
-use self::waiting::Waiting;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;

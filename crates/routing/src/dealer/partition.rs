@@ -10,11 +10,11 @@ use crosstie_wamp::{InvocationPolicy, Runmode, Sharding};
 use super::Dealer;
 use super::callees::Callee;
 use super::new_call::{NewCall, Placed};
-use super::placing::no_room;
+use super::placement::no_room;
 use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;
-use crate::sharding::{check_key, partition};
+use crate::rendezvous::{check_key, partition};
 
 /// Callees that are examined per step.
 const CALLEES_PER_STEP: usize = 16;

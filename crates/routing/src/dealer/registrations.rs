@@ -1,10 +1,10 @@
 //! The table of registrations (WAMP advanced profile, "Pattern-based Registrations" and "Shared Registration").
 
 mod own_part;
-mod removing;
-mod revoking;
+mod removal;
+mod revocation;
 
-pub(super) use revoking::tell_revoked;
+pub(super) use revocation::tell_revoked;
 
 use std::mem;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
 use crate::pattern::PatternMap;
 use crate::random::Random;
+use crate::rendezvous::hash;
 use crate::session::Sessions;
-use crate::sharding::hash;
 use crate::{CallQueue, ClientFeature, RoleLimit, Time};
 
 /// One (procedure, matching policy), and the callees that share it.

@@ -4,7 +4,7 @@ use crosstie_wamp::{
     Message, MessageType, Payload, RequestId, ResultDetails, Serializer, Value, codec,
 };
 
-use super::gathered::{Asked, Asker};
+use super::open_queries::{Asked, Asker};
 use crate::across::{Crossing, NeighbourKey};
 use crate::dealer::{too_long, unrepresentable};
 use crate::fault::Fault;
@@ -22,7 +22,7 @@ impl<H> Realm<H> {
         match asked.by {
             Asker::Session(_) => self.answer_session(now, asked, answer, out),
             Asker::Node(node) => self.answer_node(now, (node, asked.request), (answer, 0), out),
-            Asker::Gathering(number) => self.gathered_here(now, number, answer, out),
+            Asker::ClusterQuery(number) => self.answered_here(now, number, answer, out),
         }
     }
 

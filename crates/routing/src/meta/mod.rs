@@ -2,10 +2,10 @@
 //! profile, "Session Meta API", "Registration Meta API", "Subscription Meta API"; Crossbar.io's additions beside them).
 //!
 //! ```text
-//!   CALL wamp.… ──► dealer: nobody serves it ──► mod.rs: which procedure ──► sessions.rs  entries.rs
+//!   CALL wamp.… ──► dealer: no callee ──► mod.rs: procedures ──► sessions.rs  entries.rs
 //!                                                    (arguments.rs)          testaments.rs
-//!                                                                            killing.rs, in turns
-//!                                    where there are other nodes: gathering.rs, merging.rs
+//!                                                                            kill.rs, in turns
+//!                                    with other nodes: cluster_query.rs, merge.rs
 //!   SUBSCRIBE, REGISTER, a session that joins or leaves ──► crate::events ──► broker ──► EVENT
 //! ```
 //!
@@ -13,33 +13,33 @@
 
 mod arguments;
 mod asked;
+mod cluster_query;
 mod entries;
-mod entrusting;
-mod gathered;
-mod gathering;
+mod event_queue;
 mod history;
-mod killing;
-mod knowing;
-mod known;
-mod merging;
-mod publishing;
+mod kill;
+mod merge;
+mod open_queries;
 mod reflection;
+mod remote_index;
+mod remote_sessions;
+mod retained_sync;
 mod sessions;
-mod sharing;
+mod testament_custody;
 mod testaments;
 
 pub(crate) use self::entries::Entries;
-pub(crate) use self::gathered::Gatherings;
-pub(crate) use self::killing::Killing;
-pub(crate) use self::known::Known;
+pub(crate) use self::kill::Kill;
+pub(crate) use self::open_queries::ClusterQueries;
+pub(crate) use self::remote_index::RemoteIndex;
 
 use crosstie_wamp::{Payload, RequestId, Value};
 
 use self::arguments::Arguments;
 use self::entries::{Question, remove_member};
-use self::gathered::{Asked, Asker};
-use self::killing::Whom;
-use self::merging::Merge;
+use self::kill::Target;
+use self::merge::Merge;
+use self::open_queries::{Asked, Asker};
 use self::reflection::Reflected;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
@@ -56,7 +56,7 @@ enum Procedure {
     Kill,
     AddTestament,
     FlushTestaments,
-    KillMany(fn(&Arguments) -> Result<Whom, Fault>),
+    KillMany(fn(&Arguments) -> Result<Target, Fault>),
     Registrations(Question),
     Subscriptions(Question),
     RemoveCallee,
@@ -99,17 +99,19 @@ static PROCEDURES: &[Row] = &[
     (
         "wamp.session.kill_by_authid",
         &["authid", "reason", "message"],
-        Procedure::KillMany(|arguments| Ok(Whom::Authid(arguments.text("authid")?.to_owned()))),
+        Procedure::KillMany(|arguments| Ok(Target::Authid(arguments.text("authid")?.to_owned()))),
     ),
     (
         "wamp.session.kill_by_authrole",
         &["authrole", "reason", "message"],
-        Procedure::KillMany(|arguments| Ok(Whom::Authrole(arguments.text("authrole")?.to_owned()))),
+        Procedure::KillMany(|arguments| {
+            Ok(Target::Authrole(arguments.text("authrole")?.to_owned()))
+        }),
     ),
     (
         "wamp.session.kill_all",
         &["reason", "message"],
-        Procedure::KillMany(|_| Ok(Whom::All)),
+        Procedure::KillMany(|_| Ok(Target::All)),
     ),
     (
         "wamp.session.add_testament",
@@ -280,18 +282,18 @@ impl Procedure {
             | Self::KillMany(_)
             | Self::ForgetDecisions => Merge::Together,
             Self::GetSession | Self::Kill | Self::RemoveCallee | Self::RemoveSubscriber => {
-                Merge::Whoever
+                Merge::First
             }
             Self::Registrations(Question::List | Question::Lookup | Question::Match)
                 if !of_session =>
             {
                 return None;
             }
-            Self::Registrations(Question::List) => Merge::Whoever,
+            Self::Registrations(Question::List) => Merge::First,
             Self::Registrations(question) | Self::Subscriptions(question) => match question {
-                Question::List if of_session => Merge::Whoever,
+                Question::List if of_session => Merge::First,
                 Question::List => Merge::ByPolicy,
-                Question::Lookup => Merge::Found,
+                Question::Lookup => Merge::FirstFound,
                 Question::Match => Merge::Distinct,
                 Question::Get => Merge::Earliest,
                 Question::Members | Question::CountMembers => Merge::Together,

@@ -57,7 +57,7 @@ impl<H> Realm<H> {
         let rare = session.rare.get_or_insert_default();
         rare.testaments.add(scope, testament);
         context.hold(from, held as isize);
-        if !self.entrusting.holders.is_empty() {
+        if !self.custody.holders.is_empty() {
             self.entrust(now, from, scope, out);
         }
         Ok(Value::from(id.0))

@@ -10,7 +10,8 @@ use crosstie_routing::{
     Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, CancelAnswers, ClientFeatures,
     CloseReason, Decision, Disclose, DiscloseMe, EmptyEligible, Identity, Note, OnLeave, OpenCalls,
     Outbox, Permission, Question, Realm, RealmConfig, Recording, RefusalCause, Refused,
-    RequestIdCheck, Retention, Role, RoleMatch, SessionKey, TakingOut, Time, Verdict, Violation,
+    RequestIdCheck, Retention, Role, RoleMatch, SessionKey, SessionRemoval, Time, Verdict,
+    Violation,
 };
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
@@ -64,7 +65,7 @@ struct Player {
     labels: HashMap<String, u64>,
     now: Time,
     steps_at_once_max: Option<u32>,
-    taking_out: Option<TakingOut>,
+    removal: Option<SessionRemoval>,
     open_calls: OpenCalls,
     violations: Vec<(char, String)>,
     /// Messages that an authorizer is to be asked about.
@@ -171,7 +172,7 @@ impl Player {
             labels: HashMap::new(),
             now: Time(1_000_000),
             steps_at_once_max: None,
-            taking_out: None,
+            removal: None,
             open_calls: OpenCalls::default(),
             violations: Vec::new(),
             judged: HashMap::new(),
@@ -218,7 +219,7 @@ impl Player {
             ("start", _) => self.start_role(rest),
             ("stop", _) => self.stop_role(rest),
             ("end", _) => {
-                self.taking_out = Some(self.realm().end());
+                self.removal = Some(self.realm().end());
                 self.take_out(rest)
             }
             ("on", _) => self.take_out(rest),
@@ -631,24 +632,27 @@ impl Player {
     fn stop_role(&mut self, rest: &str) -> Result<(), String> {
         let (name, places) = rest.split_once(' ').unwrap_or((rest, ""));
         let stopped = self.realm().stop_role(name);
-        self.taking_out = Some(stopped.ok_or_else(|| format!("there is no role {name}"))?);
+        self.removal = Some(stopped.ok_or_else(|| format!("there is no role {name}"))?);
         self.take_out(places)
     }
 
     /// Takes out those at so many places of the table, or all.
     fn take_out(&mut self, places: &str) -> Result<(), String> {
-        let mut taking_out = self.taking_out.take().ok_or("nobody is to be taken out")?;
+        let mut removal = self
+            .taking_out
+            .take()
+            .ok_or("no session is to be taken out")?;
         let (now, is_part) = (self.now, !places.is_empty());
         let places_max = match is_part {
             true => places.parse().map_err(|_| "places are a number")?,
             false => usize::MAX,
         };
         while let Some(ended) =
-            self.with_realm(|realm, out| realm.take_out(now, &mut taking_out, places_max, out))
+            self.with_realm(|realm, out| realm.take_out(now, &mut removal, places_max, out))
         {
             self.ended(ended);
             if is_part {
-                self.taking_out = Some(taking_out);
+                self.removal = Some(taking_out);
                 break;
             }
         }

@@ -16,7 +16,7 @@ use super::{Event, Publication, Retained, effective, end};
 use crate::across::{self, Crossing, RetainedAs};
 use crate::authz::Action;
 use crate::context::{Context, is_reserved};
-use crate::handed::{self, Handed, RETAINED};
+use crate::handover::{self, Handed, RETAINED};
 use crate::identity::Identity;
 use crate::recorded::weight;
 use crate::{Note, Time};
@@ -144,7 +144,7 @@ impl Retained {
             },
             retained: None,
         };
-        let mut said = handed::write(&publication);
+        let mut said = handover::write(&publication);
         said.push(("number".to_owned(), Value::from(event.number)));
         if let Some(Time(end)) = event.end {
             let ends_us = epoch_us.saturating_add(end);
@@ -202,8 +202,8 @@ impl Retained {
 
     /// Sends an event to all other nodes.
     pub(super) fn share<H>(context: &mut Context<'_, H>, said: Value) {
-        let said = handed::said(vec![("event".to_owned(), said)]);
-        let question = handed::unanswered(RETAINED, &said);
+        let said = handover::said(vec![("event".to_owned(), said)]);
+        let question = handover::unanswered(RETAINED, &said);
         let there: Vec<_> = context.sessions.neighbours.there().collect();
         for node in there {
             // A loss ends the connection between both, and all events are exchanged again.
@@ -239,7 +239,7 @@ impl Retained {
     fn read(said: &Value) -> Option<(Handed, RetainedAs)> {
         let number = said.get("number")?.as_u64()?;
         let ends_us = said.get("ends").and_then(Value::as_u64);
-        Some((handed::read(said)?, RetainedAs { number, ends_us }))
+        Some((handover::read(said)?, RetainedAs { number, ends_us }))
     }
 
     /// A number that is equal on two nodes with the same events.

@@ -10,7 +10,7 @@ use crate::events::REGISTRATION;
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::keys::RegistrationKey;
-use crate::sharding::{check_key, shared_id};
+use crate::rendezvous::{check_key, shared_id};
 
 impl Registrations {
     /// Lets a callee in: it may be called from now on.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crosstie_wamp::{MatchPolicy, RequestId, SubscribeOptions, SubscriptionId};
 use indexmap::IndexSet;
 
-use super::delivering::forget;
-use super::waiting::Waiting;
+use super::acknowledged::forget;
+use super::pending::Waiting;
 use super::{Broker, Reach, SUBSCRIBER_BYTES, Subscription, SubscriptionKey};
 use crate::authz::Action;
 use crate::context::{Context, none_left};

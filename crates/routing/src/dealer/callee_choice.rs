@@ -8,8 +8,8 @@ use super::new_call::NewCall;
 use super::registrations::Registrations;
 use crate::context::Context;
 use crate::keys::RegistrationKey;
+use crate::rendezvous::{rank, rkey};
 use crate::session::{Session, Sessions};
-use crate::sharding::{rank, rkey};
 
 /// Maximum number of callees that are compared for one call. If there are more, those next in turn are.
 const COMPARED_MAX: usize = 256;

@@ -52,7 +52,7 @@ impl Broker {
         publication: &Publication<'_>,
     ) -> bool {
         // The realm's own events are not recorded.
-        if from != SessionIndex::NOBODY {
+        if from != SessionIndex::NONE {
             let publisher = publication.publisher.map(|index| {
                 let session = &context.sessions[index];
                 (session.id, session.identity.clone())

@@ -25,7 +25,7 @@ const NAME_BYTES_MAX: usize = 1_024;
 const GONE_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct RemoteIndex {
     /// Which ends local sessions subscribe to, in the order of [`Ending::ALL`].
     pub(super) wanted: [bool; 3],
     nodes: BTreeMap<u64, Node>,
@@ -41,7 +41,7 @@ pub(crate) struct Known {
 /// The indexed entries of one node.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    pub(super) sessions: BTreeMap<u64, Who>,
+    pub(super) sessions: BTreeMap<u64, RemoteSession>,
     /// By kind, its id, and the session.
     pub(super) parts: BTreeMap<(Ending, u64, u64), Round>,
     bytes: usize,
@@ -54,13 +54,13 @@ pub(super) struct Node {
 type Round = u32;
 
 #[derive(Debug)]
-pub(super) struct Who {
+pub(super) struct RemoteSession {
     pub(super) authid: Box<str>,
     pub(super) authrole: Box<str>,
     round: Round,
 }
 
-impl Who {
+impl RemoteSession {
     fn bytes(&self) -> usize {
         ENTRY_BYTES + self.authid.len() + self.authrole.len()
     }
@@ -75,7 +75,7 @@ pub(super) enum Noted {
     NoRoom,
 }
 
-impl Known {
+impl RemoteIndex {
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.contains(&true)
     }
@@ -145,7 +145,7 @@ impl Known {
         if missing.sessions.is_empty() && missing.parts.is_empty() {
             return;
         }
-        let sessions: usize = missing.sessions.values().map(Who::bytes).sum();
+        let sessions: usize = missing.sessions.values().map(RemoteSession::bytes).sum();
         missing.bytes = sessions + missing.parts.len() * ENTRY_BYTES;
         if let Some(node) = self.nodes.get_mut(&incarnation) {
             node.bytes -= missing.bytes;
@@ -186,7 +186,7 @@ impl Known {
             return Noted::NoRoom;
         }
         let [authid, authrole] = names.map(Into::into);
-        let who = Who {
+        let who = RemoteSession {
             authid,
             authrole,
             round: of.round,
@@ -240,7 +240,7 @@ impl Known {
             match ending {
                 Ending::Session => {
                     let sessions = mem::take(&mut node.sessions);
-                    node.bytes -= sessions.values().map(Who::bytes).sum::<usize>();
+                    node.bytes -= sessions.values().map(RemoteSession::bytes).sum::<usize>();
                 }
                 ending => {
                     let parts = node.parts.extract_if(.., |(of, ..), _| *of == ending);
@@ -277,7 +277,7 @@ impl Known {
     }
 
     /// The next ended session. To be called when no parts are left; the node is done with its last session.
-    pub(super) fn next_session(&mut self) -> Option<(u64, Who)> {
+    pub(super) fn next_session(&mut self) -> Option<(u64, RemoteSession)> {
         let (_, node) = self.ended.front_mut()?;
         let Some((id, who)) = node.sessions.pop_first() else {
             self.ended.pop_front();
@@ -299,7 +299,7 @@ impl Known {
         let all = self.nodes.values().chain(ended);
         let mut sum = 0;
         for node in all {
-            let sessions: usize = node.sessions.values().map(Who::bytes).sum();
+            let sessions: usize = node.sessions.values().map(RemoteSession::bytes).sum();
             assert_eq!(node.bytes, sessions + node.parts.len() * ENTRY_BYTES);
             sum += node.bytes;
         }
@@ -314,9 +314,9 @@ mod tests {
 
     #[test]
     fn the_index_is_bounded() {
-        let mut known = Known {
+        let mut known = RemoteIndex {
             wanted: [true; 3],
-            ..Known::default()
+            ..RemoteIndex::default()
         };
         for node in 0..6 {
             let mut id = 0;
@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn an_entry_missing_from_the_next_list_has_ended() {
-        let mut known = Known {
+        let mut known = RemoteIndex {
             wanted: [true; 3],
-            ..Known::default()
+            ..RemoteIndex::default()
         };
         known.begin_round(7, true);
         for id in 1..=3 {

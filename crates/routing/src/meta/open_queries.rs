@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crosstie_wamp::{RequestId, Serializer, Value};
 
 use super::arguments::Arguments;
-use super::merging::{Merge, count};
+use super::merge::{Merge, count};
 use crate::Time;
 use crate::across::NeighbourKey;
 use crate::fault::{Fault, error};
@@ -25,7 +25,7 @@ pub(crate) enum Asker {
     /// Another node, on behalf of one of its sessions.
     Node(NeighbourKey),
     /// This node, for its own part of a question to all.
-    Gathering(u64),
+    ClusterQuery(u64),
 }
 
 /// Maximum number of open questions, over all sessions and as a share of it per session. Questions whose answers may
@@ -40,13 +40,13 @@ pub(super) const ID_BYTES: isize = 32;
 
 /// All open questions.
 #[derive(Debug, Default)]
-pub(crate) struct Gatherings {
-    pub(super) open: BTreeMap<u64, Gathering>,
+pub(crate) struct ClusterQueries {
+    pub(super) open: BTreeMap<u64, ClusterQuery>,
     pub(super) ends: BTreeSet<(Time, u64)>,
     pub(super) last: u64,
 }
 
-pub(super) struct Gathering {
+pub(super) struct ClusterQuery {
     pub(super) asked: Asked,
     pub(super) merge: Merge,
     pub(super) is_list: bool,
@@ -73,13 +73,13 @@ pub(super) struct Part {
     pub(super) limit: Option<usize>,
 }
 
-impl std::fmt::Debug for Gathering {
+impl std::fmt::Debug for ClusterQuery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Gathering {{ awaited: {:?} }}", self.awaited)
+        write!(f, "ClusterQuery {{ awaited: {:?} }}", self.awaited)
     }
 }
 
-impl Gatherings {
+impl ClusterQueries {
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -115,7 +115,7 @@ impl Gatherings {
     }
 }
 
-impl Gathering {
+impl ClusterQuery {
     pub(super) fn new(asked: Asked, merge: Merge, is_list: bool, end: Time) -> Self {
         Self {
             asked,
@@ -157,7 +157,7 @@ impl Gathering {
     }
 
     pub(super) fn is_answered(&self) -> bool {
-        matches!(self.merge, Merge::Whoever | Merge::Found) && self.value.is_some()
+        matches!(self.merge, Merge::First | Merge::FirstFound) && self.value.is_some()
     }
 
     /// For a part of a list: the next node to be asked.
@@ -170,7 +170,10 @@ impl Gathering {
     }
 
     pub(super) fn into_answer(self) -> Result<Value, Fault> {
-        let is_ones = matches!(self.merge, Merge::Whoever | Merge::Found | Merge::Earliest);
+        let is_ones = matches!(
+            self.merge,
+            Merge::First | Merge::FirstFound | Merge::Earliest
+        );
         match (self.value, self.fault) {
             (Some(value), _) => Ok(value),
             (None, _) if self.is_partial && is_ones => {

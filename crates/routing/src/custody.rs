@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::handed::Handed;
+use crate::handover::Handed;
 use crate::testaments::Scope;
 
 /// Maximum bytes of the testaments of one node, and of all.
@@ -17,7 +17,7 @@ const PUBLISHED_MAX: usize = 1 << 16;
 const HOLDERS_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-pub(crate) struct Entrusted {
+pub(crate) struct HeldTestaments {
     nodes: BTreeMap<u64, Node>,
     /// Testaments of dead nodes, to be published.
     due: VecDeque<(u64, u64, Handed)>,
@@ -54,7 +54,7 @@ struct Held {
     handed: Handed,
 }
 
-impl Entrusted {
+impl HeldTestaments {
     /// A node announces its holders; `is_anew` drops the testaments held so far.
     pub(crate) fn begin(&mut self, node: u64, holders: Vec<u64>, is_anew: bool) {
         if is_anew {
@@ -194,7 +194,7 @@ impl Entrusted {
 
 /// The holders of this node's testaments, and whether they may have published them.
 #[derive(Debug, Default)]
-pub(crate) struct Entrusting {
+pub(crate) struct Custody {
     /// Nodes that are present, or have not been silent for long.
     pub(crate) present: BTreeSet<u64>,
     /// The holders among them, in the order in which they publish.
@@ -213,7 +213,7 @@ pub(crate) struct Entrusting {
 pub(crate) const COPIES: usize = 2;
 pub(crate) const REMEMBERED_MAX: usize = 1_024;
 
-impl Entrusting {
+impl Custody {
     /// Whether another node may have published this node's testaments.
     pub(crate) fn is_doubtful(&mut self, now: crate::Time) -> bool {
         if self.doubtful_until.take_if(|until| *until <= now).is_some() {

@@ -3,16 +3,16 @@
 use crosstie_wamp::{CallOptions, Disclosed, InvocationDetails, MatchPolicy, Message, RequestId};
 
 use super::Dealer;
+use super::callee_choice::pick;
 use super::callees::{Callee, Callees, Slot, Turns};
 use super::calls::{Call, Progressive, Rare, calls_bytes};
 use super::new_call::{CALLEES_TRIED_MAX, NewCall, Placed, disclosed, too_long, unrepresentable};
-use super::picking::pick;
 use crate::context::{Context, deliver};
 use crate::fault::{Fault, error};
 use crate::features::is_passthru;
 use crate::keys::RegistrationKey;
 use crate::lent;
-use crate::sharding::partition;
+use crate::rendezvous::partition;
 use crate::{ClientFeature, ClientFeatures, Refused};
 
 impl Dealer {

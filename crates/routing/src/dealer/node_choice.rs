@@ -3,8 +3,8 @@
 use crosstie_wamp::InvocationPolicy;
 
 use super::Dealer;
+use super::callee_choice::pending;
 use super::parts::{Elsewhere, is_conflict};
-use super::picking::pending;
 use crate::context::Context;
 use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;

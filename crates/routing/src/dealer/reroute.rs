@@ -11,7 +11,7 @@ use super::Dealer;
 use super::callees::Callee;
 use super::kept::Rerouting;
 use super::new_call::{CALLEES_TRIED_MAX, NewCall, Placed};
-use super::placing::bounded;
+use super::placement::bounded;
 use crate::ClientFeature;
 use crate::context::Context;
 use crate::fault::{Fault, error};

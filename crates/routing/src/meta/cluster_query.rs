@@ -12,14 +12,14 @@ use crosstie_wamp::{Message, Payload, Serializer, Value};
 
 use super::arguments::Arguments;
 use super::asked::SKIPPED;
-use super::entrusting::TESTAMENTS;
-use super::gathered::{Asked, Asker, Gathering, ID_BYTES, Part};
-use super::knowing::LIST;
-use super::merging::{Merge, count};
+use super::merge::{Merge, count};
+use super::open_queries::{Asked, Asker, ClusterQuery, ID_BYTES, Part};
+use super::remote_sessions::LIST;
+use super::testament_custody::TESTAMENTS;
 use super::{Answer, Procedure, find, is_always_there};
 use crate::across::{Crossing, NeighbourKey};
 use crate::fault::{Fault, error};
-use crate::handed::{self, RETAINED, UNANSWERED};
+use crate::handover::{self, RETAINED, UNANSWERED};
 use crate::identity::SessionIndex;
 use crate::{Note, Outbox, Realm, Time};
 
@@ -44,11 +44,11 @@ impl<H> Realm<H> {
         let Some(merge) = what.merge(&arguments) else {
             return self.ask(now, (Some(from), asked), what, &arguments, out);
         };
-        self.gatherings.check_room(&asked, what.is_list())?;
-        self.gatherings.last += 1;
-        let number = self.gatherings.last;
+        self.queries.check_room(&asked, what.is_list())?;
+        self.queries.last += 1;
+        let number = self.queries.last;
         let own = Asked {
-            by: Asker::Gathering(number),
+            by: Asker::ClusterQuery(number),
             ..asked
         };
         let takes_ms = match what {
@@ -56,7 +56,7 @@ impl<H> Realm<H> {
             _ => ANSWER_MS,
         };
         let end = now.after_ms(takes_ms);
-        let mut gathering = Gathering::new(asked, merge, what.is_list(), end);
+        let mut gathering = ClusterQuery::new(asked, merge, what.is_list(), end);
         let page = arguments.page()?;
         let (offset, limit) = (page.offset, page.limit);
         let is_part =
@@ -95,8 +95,8 @@ impl<H> Realm<H> {
         let held = gathering.value.as_ref().map_or(0, count) as isize * ID_BYTES;
         gathering.bytes += held;
         out.hold_across(gathering.bytes);
-        self.gatherings.ends.insert((gathering.end, number));
-        self.gatherings.open.insert(number, gathering);
+        self.queries.ends.insert((gathering.end, number));
+        self.queries.open.insert(number, gathering);
         self.go_on(now, number, out);
         Ok(Answer::Later)
     }
@@ -178,26 +178,26 @@ impl<H> Realm<H> {
             // This question is answered only by a node that does not know it.
             return self.give_up_holder(from.incarnation, out);
         }
-        if self.known.asked.get(&request.0) == Some(&from) {
-            self.known.asked.remove(&request.0);
+        if self.remote_index.asked.get(&request.0) == Some(&from) {
+            self.remote_index.asked.remove(&request.0);
             let page = answer.map(|(page, _)| page);
             return self.take_listed(now, from, page, out);
         }
-        let open = self.gatherings.open.get_mut(&request.0);
+        let open = self.queries.open.get_mut(&request.0);
         if open.is_some_and(|open| open.awaited.remove(&from)) {
             self.gathered(now, request.0, answer, out);
         }
     }
 
     /// Takes this node's own part of the answer.
-    pub(super) fn gathered_here(
+    pub(super) fn answered_here(
         &mut self,
         now: Time,
         number: u64,
         answer: Result<Value, Fault>,
         out: &mut dyn Outbox<H>,
     ) {
-        if let Some(open) = self.gatherings.open.get_mut(&number) {
+        if let Some(open) = self.queries.open.get_mut(&number) {
             open.awaits_own = false;
             let answer = answer.map(|value| (value, 0));
             self.gathered(now, number, answer, out);
@@ -205,13 +205,8 @@ impl<H> Realm<H> {
     }
 
     /// Handles a node that has gone: it will not answer.
-    pub(crate) fn leave_gatherings(
-        &mut self,
-        now: Time,
-        node: NeighbourKey,
-        out: &mut dyn Outbox<H>,
-    ) {
-        let open = self.gatherings.open.iter_mut();
+    pub(crate) fn leave_queries(&mut self, now: Time, node: NeighbourKey, out: &mut dyn Outbox<H>) {
+        let open = self.queries.open.iter_mut();
         let awaiting: Vec<_> = open
             .filter_map(|(number, open)| {
                 let is_awaited = open.awaited.remove(&node);
@@ -225,10 +220,10 @@ impl<H> Realm<H> {
     }
 
     /// Answers the questions whose time is over.
-    pub(crate) fn end_gatherings(&mut self, now: Time, out: &mut dyn Outbox<H>) {
-        while let Some((_, number)) = self.gatherings.ends.first().filter(|(end, _)| *end <= now) {
+    pub(crate) fn end_queries(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        while let Some((_, number)) = self.queries.ends.first().filter(|(end, _)| *end <= now) {
             let number = *number;
-            if let Some(open) = self.gatherings.open.get_mut(&number) {
+            if let Some(open) = self.queries.open.get_mut(&number) {
                 open.is_partial = true;
             }
             self.end_gathering(now, number, None, out);
@@ -242,7 +237,7 @@ impl<H> Realm<H> {
         answer: Result<(Value, usize), Fault>,
         out: &mut dyn Outbox<H>,
     ) {
-        let Some(open) = self.gatherings.open.get_mut(&number) else {
+        let Some(open) = self.queries.open.get_mut(&number) else {
             return;
         };
         let more = answer.as_ref().map_or(0, |(value, _)| count(value));
@@ -260,7 +255,7 @@ impl<H> Realm<H> {
     /// Asks the next node; answers if no node is waited for.
     fn go_on(&mut self, now: Time, number: u64, out: &mut dyn Outbox<H>) {
         loop {
-            let Some(open) = self.gatherings.open.get_mut(&number) else {
+            let Some(open) = self.queries.open.get_mut(&number) else {
                 return;
             };
             if !open.is_answered() && (open.awaits_own || !open.awaited.is_empty()) {
@@ -275,7 +270,7 @@ impl<H> Realm<H> {
             let named = part.arguments.write(Some((part.offset, part.limit)));
             let procedure = part.procedure;
             let is_asked = self.send_question(node, number, (procedure, &named), out);
-            if let Some(open) = self.gatherings.open.get_mut(&number) {
+            if let Some(open) = self.queries.open.get_mut(&number) {
                 match is_asked {
                     true => open.awaited.insert(node),
                     false => mem::replace(&mut open.is_partial, true),
@@ -292,7 +287,7 @@ impl<H> Realm<H> {
         out: &mut dyn Outbox<H>,
     ) -> bool {
         self.steps = self.steps.saturating_add(STEPS_PER_QUESTION);
-        let question = handed::question(number, procedure, named);
+        let question = handover::question(number, procedure, named);
         out.cross(node, &Crossing::Question(&question)).is_ok()
     }
 
@@ -303,10 +298,10 @@ impl<H> Realm<H> {
         fault: Option<Fault>,
         out: &mut dyn Outbox<H>,
     ) {
-        let Some(ended) = self.gatherings.open.remove(&number) else {
+        let Some(ended) = self.queries.open.remove(&number) else {
             return;
         };
-        self.gatherings.ends.remove(&(ended.end, number));
+        self.queries.ends.remove(&(ended.end, number));
         out.hold_across(-ended.bytes);
         if ended.is_partial {
             out.note(Note::AnswerPartial, 1);

@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::{LoggedOut, Outbox, Realm, Revocation, SessionKey, Time};
 
 /// Maximum number of kills under way in a realm: each has yet to walk all sessions.
-const KILLINGS_MAX: usize = 64;
+const KILLS_MAX: usize = 64;
 
 /// Places of the table examined per step, and the cost to end one session.
 const PLACES_PER_STEP: usize = 8;
@@ -29,7 +29,7 @@ const LOGOUT: &str = "wamp.close.logout";
 const REVOKED: &str = "the principal is gone, or has other credentials";
 
 /// The sessions to be killed.
-pub(super) enum Whom {
+pub(super) enum Target {
     Authid(String),
     Authrole(String),
     All,
@@ -38,8 +38,8 @@ pub(super) enum Whom {
 }
 
 /// The progress of killing many sessions.
-pub(crate) struct Killing {
-    whom: Whom,
+pub(crate) struct Kill {
+    target: Target,
     reason: String,
     message: Option<String>,
     /// `None`: no caller waits for the answer.
@@ -52,13 +52,13 @@ pub(crate) struct Killing {
     killed: Vec<u64>,
 }
 
-impl std::fmt::Debug for Killing {
+impl std::fmt::Debug for Kill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Killing {{ place_next: {} }}", self.place_next)
+        write!(f, "Kill {{ place_next: {} }}", self.place_next)
     }
 }
 
-impl Whom {
+impl Target {
     fn is<H>(&self, session: &Session<H>) -> bool {
         match self {
             Self::Authid(authid) => *session.identity.authid == **authid,
@@ -68,7 +68,7 @@ impl Whom {
         }
     }
 
-    /// The principals whose logins are to be forgotten, if the reason is a logout.
+    /// The principals principals logins are to be forgotten, if the reason is a logout.
     fn logged_out(&self) -> Option<LoggedOut<'_>> {
         match self {
             Self::Authid(authid) => Some(LoggedOut::Authid(authid)),
@@ -79,10 +79,10 @@ impl Whom {
     }
 }
 
-impl Killing {
+impl Kill {
     pub(crate) fn of_revoked(revocation: Revocation) -> Self {
         Self {
-            whom: Whom::Revoked(Box::new(revocation)),
+            target: Target::Revoked(Box::new(revocation)),
             reason: LOGOUT.to_owned(),
             message: Some(REVOKED.to_owned()),
             asked: None,
@@ -120,23 +120,23 @@ impl<H> Realm<H> {
     pub(super) fn kill_many(
         &mut self,
         (from, asked): (Option<SessionIndex>, Asked),
-        whom: Whom,
+        target: Target,
         arguments: &Arguments,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let reason = arguments.optional_reason()?.unwrap_or(KILLED).to_owned();
         let message = arguments.optional_text("message")?.map(str::to_owned);
-        if self.killings.len() >= KILLINGS_MAX {
-            let text = format!("{KILLINGS_MAX} calls that kill many sessions are under way");
+        if self.kills.len() >= KILLS_MAX {
+            let text = format!("{KILLS_MAX} calls that kill many sessions are under way");
             return Err(Fault::new(error::REALM_CALLS_MAX, text));
         }
         if reason == LOGOUT
-            && let Some(whose) = whom.logged_out()
+            && let Some(principals) = target.logged_out()
         {
-            self.log_out(whose, out);
+            self.log_out(principals, out);
         }
-        self.killings.push_back(Killing {
-            whom,
+        self.kills.push_back(Kill {
+            target,
             reason,
             message,
             asked: Some(asked),
@@ -150,7 +150,7 @@ impl<H> Realm<H> {
 
     /// Ends some of the sessions to be killed, for that many steps; returns whether there were any.
     pub(crate) fn kill_some(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
-        let Some(mut killing) = self.killings.pop_front() else {
+        let Some(mut killing) = self.kills.pop_front() else {
             return false;
         };
         let mut looked_at = 0;
@@ -163,20 +163,20 @@ impl<H> Realm<H> {
             let Some((index, session)) = found else {
                 continue;
             };
-            let is_meant = !session.closing && session.is_welcomed && killing.whom.is(session);
+            let is_meant = !session.closing && session.is_welcomed && killing.target.is(session);
             let id = session.id.0;
             let is_caller = Some(self.sessions.key(index)) == killing.spared;
             if is_caller || !is_meant {
                 continue;
             }
-            if let Whom::Revoked(revocation) = &killing.whom
+            if let Target::Revoked(revocation) = &killing.target
                 && !revocation.ends_sessions
                 && !self.forget_resumable(index)
             {
                 continue;
             }
             killing.count += 1;
-            if matches!(killing.whom, Whom::Authid(_)) {
+            if matches!(killing.target, Target::Authid(_)) {
                 killing.killed.push(id);
             }
             self.end_with_goodbye(index, &killing.reason, killing.message.as_deref(), out);
@@ -184,21 +184,21 @@ impl<H> Realm<H> {
         }
         self.steps = self.steps.saturating_add(steps.max(1));
         if killing.place_next < self.sessions.places() {
-            self.killings.push_front(killing);
+            self.kills.push_front(killing);
         } else {
             self.answer_killing(now, killing, out);
         }
         true
     }
 
-    fn answer_killing(&mut self, now: Time, mut killing: Killing, out: &mut dyn Outbox<H>) {
+    fn answer_killing(&mut self, now: Time, mut killing: Kill, out: &mut dyn Outbox<H>) {
         let Some(asked) = killing.asked else {
             return;
         };
         let killed = mem::take(&mut killing.killed);
-        let value = match killing.whom {
-            Whom::Authid(_) => ids(killed),
-            Whom::Authrole(_) | Whom::All | Whom::Revoked(_) => Value::from(killing.count),
+        let value = match killing.target {
+            Target::Authid(_) => ids(killed),
+            Target::Authrole(_) | Target::All | Target::Revoked(_) => Value::from(killing.count),
         };
         self.answer_meta(now, asked, Ok(value), out);
     }

@@ -11,7 +11,7 @@ use super::calls::{Call, Progressive, Rare, calls_bytes};
 use super::course::Course;
 use super::end::interrupt;
 use super::new_call::disclosed;
-use super::placing::bounded;
+use super::placement::bounded;
 use crate::Refused;
 use crate::across::{Called, Crossing, Journey};
 use crate::context::Context;

@@ -8,7 +8,7 @@ use crate::{Outbox, Realm, Role, Time};
 
 /// The progress of taking sessions out ([`Realm::take_out`]).
 #[derive(Debug)]
-pub struct TakingOut {
+pub struct SessionRemoval {
     /// The sessions with this role; `None` means all.
     role: Option<RoleIndex>,
     place_next: usize,
@@ -26,18 +26,18 @@ impl<H> Realm<H> {
 
     /// Stops a role: no session joins with it any more. [`Realm::take_out`] takes its sessions out. `None` if there is
     /// no such role.
-    pub fn stop_role(&mut self, name: &str) -> Option<TakingOut> {
+    pub fn stop_role(&mut self, name: &str) -> Option<SessionRemoval> {
         let role = self.roles.find(name)?;
         self.roles.stop(role);
-        Some(TakingOut {
+        Some(SessionRemoval {
             role: Some(role),
             place_next: 0,
         })
     }
 
     /// Begins to take every session out by [`Realm::take_out`]; a session that joins in the meantime may stay.
-    pub fn end(&mut self) -> TakingOut {
-        TakingOut {
+    pub fn end(&mut self) -> SessionRemoval {
+        SessionRemoval {
             role: None,
             place_next: 0,
         }
@@ -50,25 +50,25 @@ impl<H> Realm<H> {
     pub fn take_out(
         &mut self,
         now: Time,
-        taking_out: &mut TakingOut,
+        removal: &mut SessionRemoval,
         places_max: usize,
         out: &mut dyn Outbox<H>,
     ) -> Option<Vec<H>>
     where
         H: Clone,
     {
-        let first = taking_out.place_next;
+        let first = removal.place_next;
         if first >= self.sessions.places() {
-            taking_out.place_next = usize::MAX;
-            if let Some(role) = taking_out.role.take() {
+            removal.place_next = usize::MAX;
+            if let Some(role) = removal.role.take() {
                 self.roles.remove(role);
                 out.keep(self.roles.decision_bytes());
             }
             return None;
         }
-        taking_out.place_next = first.saturating_add(places_max);
-        let is_meant = |s: &Session<H>| taking_out.role.is_none_or(|role| s.role == role);
-        let places = first..taking_out.place_next.min(self.sessions.places());
+        removal.place_next = first.saturating_add(places_max);
+        let is_meant = |s: &Session<H>| removal.role.is_none_or(|role| s.role == role);
+        let places = first..removal.place_next.min(self.sessions.places());
         let meant = places.filter_map(|place| {
             let (index, session) = self.sessions.at(place)?;
             is_meant(session).then(|| (index, session.handle.clone()))

@@ -4,7 +4,7 @@ use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Payload, Value};
 
 use crate::across::NeighbourKey;
-use crate::handed::{self, RETAINED, UNANSWERED};
+use crate::handover::{self, RETAINED, UNANSWERED};
 use crate::{Outbox, Realm, Time};
 
 /// Maximum number of nodes that are being sent all events.
@@ -71,7 +71,7 @@ impl<H> Realm<H> {
     }
 
     fn say_retained(&mut self, node: NeighbourKey, said: Dict, out: &mut dyn Outbox<H>) -> bool {
-        let said = handed::said(said);
+        let said = handover::said(said);
         self.send_question(node, UNANSWERED, (RETAINED, &said), out)
     }
 }

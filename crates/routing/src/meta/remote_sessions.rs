@@ -9,7 +9,7 @@
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{MatchPolicy, Payload, Serializer, Value};
 
-use super::known::Noted;
+use super::remote_index::Noted;
 use super::sessions::describe;
 use crate::across::{NeighbourKey, Pattern, Publication};
 use crate::events::{Ending, ON_JOIN, ON_LEAVE};
@@ -34,7 +34,7 @@ impl<H> Realm<H> {
         let Some(wanted) = self.events.take_turned() else {
             return;
         };
-        let before = std::mem::replace(&mut self.known.wanted, wanted);
+        let before = std::mem::replace(&mut self.remote_index.wanted, wanted);
         let mut is_new = false;
         for ending in Ending::ALL {
             let place = ending as usize;
@@ -51,18 +51,18 @@ impl<H> Realm<H> {
                 out.interest(pattern, wanted[place]);
             }
             if !wanted[place] {
-                let held = self.known.bytes();
-                self.known.forget_all(ending);
+                let held = self.remote_index.bytes();
+                self.remote_index.forget_all(ending);
                 self.hold_known(held, out);
             }
         }
-        if !self.known.is_wanted() {
-            self.known.forget_nodes();
+        if !self.remote_index.is_wanted() {
+            self.remote_index.forget_nodes();
         } else if is_new {
             let neighbours = &self.sessions.neighbours;
             let there: Vec<_> = neighbours.there().map(|n| neighbours[n].key).collect();
             for node in there {
-                self.known.begin_round(node.incarnation, true);
+                self.remote_index.begin_round(node.incarnation, true);
                 self.ask_known(node, 0, out);
             }
         }
@@ -70,9 +70,9 @@ impl<H> Realm<H> {
 
     /// Handles a node that has joined, or whose connection lost a message.
     pub(crate) fn meet_known(&mut self, node: NeighbourKey, out: &mut dyn Outbox<H>) {
-        if self.known.is_wanted() {
-            let held = self.known.bytes();
-            self.known.begin_round(node.incarnation, false);
+        if self.remote_index.is_wanted() {
+            let held = self.remote_index.bytes();
+            self.remote_index.begin_round(node.incarnation, false);
             self.hold_known(held, out);
             self.ask_known(node, 0, out);
         }
@@ -80,7 +80,7 @@ impl<H> Realm<H> {
 
     /// Drops open questions to a node: they will not be answered.
     pub(crate) fn leave_known(&mut self, node: NeighbourKey) {
-        self.known.asked.retain(|_, asked| *asked != node);
+        self.remote_index.asked.retain(|_, asked| *asked != node);
     }
 
     /// Handles another node that has stopped in good order, or is silent: publishes the ends of its entries, now or in
@@ -92,8 +92,8 @@ impl<H> Realm<H> {
         out: &mut dyn Outbox<H>,
     ) {
         self.lose_holder(incarnation, has_ended, out);
-        if self.known.is_wanted() {
-            self.known.give_up(incarnation);
+        if self.remote_index.is_wanted() {
+            self.remote_index.give_up(incarnation);
         }
         if self.has_backlog() {
             self.work(now, self.steps_at_once_max, out);
@@ -107,19 +107,19 @@ impl<H> Realm<H> {
         publication: &Publication<'_>,
         out: &mut dyn Outbox<H>,
     ) -> bool {
-        if !self.known.is_wanted() {
+        if !self.remote_index.is_wanted() {
             return false;
         }
         let Some((ending, begins)) = Ending::of(publication.topic) else {
             return false;
         };
-        if !self.known.wants(ending) {
+        if !self.remote_index.wants(ending) {
             return false;
         }
-        if self.known.is_gone(from) {
+        if self.remote_index.is_gone(from) {
             return true;
         }
-        let held = self.known.bytes();
+        let held = self.remote_index.bytes();
         let read = codec::decode_value(
             publication.payload.serializer,
             publication.payload.args,
@@ -137,7 +137,7 @@ impl<H> Realm<H> {
             }
             (Ending::Session, _) => {
                 if let Some(id) = number(0) {
-                    self.known.forget_session(from, id);
+                    self.remote_index.forget_session(from, id);
                 }
             }
             (ending, begins) => {
@@ -145,10 +145,10 @@ impl<H> Realm<H> {
                     let part = (ending, id, session);
                     match begins {
                         true => {
-                            let noted = self.known.note_part(from, part);
+                            let noted = self.remote_index.note_part(from, part);
                             note_room(noted, out);
                         }
-                        false => self.known.forget_part(from, part),
+                        false => self.remote_index.forget_part(from, part),
                     }
                 }
             }
@@ -159,13 +159,13 @@ impl<H> Realm<H> {
 
     /// Publishes ends, for that many steps; returns whether there were any.
     pub(crate) fn tell_ended(&mut self, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
-        if !self.known.has_ended() {
+        if !self.remote_index.has_ended() {
             return false;
         }
-        let held = self.known.bytes();
+        let held = self.remote_index.bytes();
         for _ in 0..steps_max.max(1) {
             self.steps = self.steps.saturating_add(1);
-            if let Some(((ending, id, session), is_last)) = self.known.next_part() {
+            if let Some(((ending, id, session), is_last)) = self.remote_index.next_part() {
                 let arguments = || vec![Value::from(session), Value::from(id)];
                 let [_, on_exit, on_delete] = ending.topics();
                 self.events.add_local(on_exit, arguments());
@@ -177,7 +177,7 @@ impl<H> Realm<H> {
                 if is_gone {
                     self.events.add_local(on_delete, arguments());
                 }
-            } else if let Some((id, who)) = self.known.next_session() {
+            } else if let Some((id, who)) = self.remote_index.next_session() {
                 let mut arguments = vec![Value::from(id)];
                 if self.config.on_leave == OnLeave::Specified {
                     arguments.extend([Value::from(&*who.authid), Value::from(&*who.authrole)]);
@@ -274,15 +274,15 @@ impl<H> Realm<H> {
         let Ok(page) = answer else {
             return;
         };
-        let held = self.known.bytes();
+        let held = self.remote_index.bytes();
         let node = from.incarnation;
-        let is_news = !self.known.is_silent(node);
+        let is_news = !self.remote_index.is_silent(node);
         let list = |name: &str| match page.get(name) {
             Some(Value::List(list)) => list.as_slice(),
             _ => &[],
         };
         for session in list("sessions") {
-            if !self.known.wants(Ending::Session) {
+            if !self.remote_index.wants(Ending::Session) {
                 break;
             }
             if let Some(names) = names(session)
@@ -299,10 +299,10 @@ impl<H> Realm<H> {
             let (Some(ending), Some(id), Some(session)) = (ending, number(1), number(2)) else {
                 continue;
             };
-            if *ending == Ending::Session || !self.known.wants(*ending) {
+            if *ending == Ending::Session || !self.remote_index.wants(*ending) {
                 continue;
             }
-            let noted = self.known.note_part(node, (*ending, id, session));
+            let noted = self.remote_index.note_part(node, (*ending, id, session));
             note_room(noted, out);
             if noted == Noted::New && is_news {
                 let arguments = vec![Value::from(session), Value::from(id)];
@@ -314,11 +314,11 @@ impl<H> Realm<H> {
         self.steps = self.steps.saturating_add(steps as u32);
         match page.get("next").and_then(Value::as_u64) {
             Some(next) => self.ask_known(from, next, out),
-            None => self.known.end_round(node),
+            None => self.remote_index.end_round(node),
         }
         self.hold_known(held, out);
         self.settle(now, out);
-        if self.known.has_ended() {
+        if self.remote_index.has_ended() {
             self.work(now, self.steps_at_once_max, out);
         }
     }
@@ -326,9 +326,9 @@ impl<H> Realm<H> {
     fn ask_known(&mut self, node: NeighbourKey, from: u64, out: &mut dyn Outbox<H>) {
         let ends = Ending::ALL
             .into_iter()
-            .filter(|ending| self.known.wants(*ending))
+            .filter(|ending| self.remote_index.wants(*ending))
             .fold(0_u64, |sum, ending| sum | 1 << ending as u64);
-        let is_full = !self.known.is_silent(node.incarnation);
+        let is_full = !self.remote_index.is_silent(node.incarnation);
         let named = Value::Dict(vec![
             ("from".to_owned(), Value::from(from)),
             ("ends".to_owned(), Value::from(ends)),
@@ -338,10 +338,10 @@ impl<H> Realm<H> {
         if codec::encode_value(&named, Serializer::Cbor, &mut bytes).is_err() {
             return;
         }
-        self.gatherings.last += 1;
-        let number = self.gatherings.last;
+        self.queries.last += 1;
+        let number = self.queries.last;
         if self.send_question(node, number, (LIST, &bytes), out) {
-            self.known.asked.insert(number, node);
+            self.remote_index.asked.insert(number, node);
         }
     }
 
@@ -351,13 +351,13 @@ impl<H> Realm<H> {
         (id, names): (u64, [&str; 2]),
         out: &mut dyn Outbox<H>,
     ) -> Noted {
-        let noted = self.known.note_session(node, id, names);
+        let noted = self.remote_index.note_session(node, id, names);
         note_room(noted, out);
         noted
     }
 
     fn hold_known(&self, before: usize, out: &mut dyn Outbox<H>) {
-        let delta = self.known.bytes() as isize - before as isize;
+        let delta = self.remote_index.bytes() as isize - before as isize;
         if delta != 0 {
             out.hold_across(delta);
         }

@@ -3,11 +3,11 @@
 use crosstie_wamp::{MessageType, RegistrationId, RequestId};
 
 use super::Dealer;
+use super::call_queue::{WaitingCall, WaitingKey};
 use super::end::STEPS_PER_CALL;
 use super::kept::{Kept, weight};
 use super::new_call::{NewCall, Placed};
-use super::placing::bounded;
-use super::waiting::{WaitingCall, WaitingKey};
+use super::placement::bounded;
 use crate::context::{Context, none_left};
 use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;

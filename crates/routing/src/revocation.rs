@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::meta::Killing;
+use crate::meta::Kill;
 use crate::outbox::LoggedOut;
 use crate::session::Session;
 use crate::{Outbox, Realm, Time};
 
-/// Principals that a configuration has removed, or whose credentials it has changed.
+/// Principals that a configuration has removed, or principals credentials it has changed.
 #[derive(Clone, Debug, Default)]
 pub struct Revocation {
     /// Authentication methods by authid.
@@ -54,18 +54,18 @@ impl<H> Realm<H> {
                 }
             }
         }
-        self.killings.push_back(Killing::of_revoked(revocation));
+        self.kills.push_back(Kill::of_revoked(revocation));
         self.work(now, self.steps_at_once_max, out);
     }
 
     /// Logs sessions out for a caller, and forgets their principals.
-    pub(crate) fn log_out(&mut self, whose: LoggedOut<'_>, out: &mut dyn Outbox<H>) {
-        match whose {
+    pub(crate) fn log_out(&mut self, principals: LoggedOut<'_>, out: &mut dyn Outbox<H>) {
+        match principals {
             LoggedOut::Authid(authid) => self.forget_decisions_of(None, Some(authid), out),
             LoggedOut::Authrole(role) => self.forget_decisions_of(Some(role), None, out),
             LoggedOut::All => self.forget_decisions_of(None, None, out),
         }
-        out.logged_out(whose);
+        out.logged_out(principals);
     }
 
     fn forget_decisions_of(

@@ -11,8 +11,8 @@ use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Message, Payload, Value};
 
 use crate::across::{NeighbourKey, Publication};
-use crate::entrusted::{COPIES, REMEMBERED_MAX};
-use crate::handed::{self, UNANSWERED};
+use crate::custody::{COPIES, REMEMBERED_MAX};
+use crate::handover::{self, UNANSWERED};
 use crate::identity::SessionIndex;
 use crate::testaments::{Scope, Testament};
 use crate::{Note, Outbox, Realm, Time};
@@ -34,16 +34,16 @@ impl<H> Realm<H> {
     pub(crate) fn meet_holder(&mut self, now: Time, node: NeighbourKey, out: &mut dyn Outbox<H>) {
         let incarnation = node.incarnation;
         self.tell_published(node, out);
-        let entrusting = &mut self.entrusting;
+        let entrusting = &mut self.custody;
         if entrusting.present.is_empty() && !entrusting.doubtful.is_empty() {
             entrusting.doubtful_until = Some(now.after_ms(DOUBTFUL_MS));
         }
         entrusting.present.insert(incarnation);
         if entrusting.holders.contains(&incarnation) {
-            return self.begin_handing(incarnation, out);
+            return self.begin_handover(incarnation, out);
         }
         self.find_holders(out);
-        if !self.entrusting.holders.contains(&incarnation) {
+        if !self.custody.holders.contains(&incarnation) {
             // It may have been a holder before it was lost.
             self.say_holders(incarnation, true, out);
         }
@@ -51,7 +51,7 @@ impl<H> Realm<H> {
 
     /// Handles a node that is silent, or has stopped in good order.
     pub(crate) fn lose_holder(&mut self, node: u64, has_ended: bool, out: &mut dyn Outbox<H>) {
-        let entrusting = &mut self.entrusting;
+        let entrusting = &mut self.custody;
         entrusting.present.remove(&node);
         if entrusting.present.is_empty() {
             // That node may not have reported yet; the wait begins anew at the next meeting.
@@ -61,7 +61,7 @@ impl<H> Realm<H> {
             // It publishes nothing any more.
             self.take_over(node, out);
         }
-        let entrusting = &mut self.entrusting;
+        let entrusting = &mut self.custody;
         entrusting.unable.remove(&node);
         entrusting.handing.retain(|(to, _)| *to != node);
         let before = entrusting.holders.len();
@@ -82,7 +82,7 @@ impl<H> Realm<H> {
     /// Continues in [`Realm::work`].
     pub fn handle_death(&mut self, now: Time, node: u64, out: &mut dyn Outbox<H>) {
         self.take_over(node, out);
-        if self.entrusted.is_any_due() {
+        if self.held_testaments.is_any_due() {
             self.work(now, self.steps_at_once_max, out);
         }
     }
@@ -95,7 +95,7 @@ impl<H> Realm<H> {
         steps_max: u32,
         out: &mut dyn Outbox<H>,
     ) -> bool {
-        let is_doubtful = self.entrusting.is_doubtful(now);
+        let is_doubtful = self.custody.is_doubtful(now);
         let session = &mut self.sessions[index];
         let (id, rare) = (session.id.0, session.rare.as_mut());
         // Released before they are published: if this node dies in between, no holder publishes them a second time.
@@ -108,9 +108,9 @@ impl<H> Realm<H> {
     /// Whether work for other nodes is due.
     #[inline]
     pub(crate) fn has_backlog_of_nodes(&self) -> bool {
-        self.known.has_ended()
-            || self.entrusted.is_any_due()
-            || !self.entrusting.handing.is_empty()
+        self.remote_index.has_ended()
+            || self.held_testaments.is_any_due()
+            || !self.custody.handing.is_empty()
             || !self.sharing.is_empty()
     }
 
@@ -134,13 +134,13 @@ impl<H> Realm<H> {
         steps_max: u32,
         out: &mut dyn Outbox<H>,
     ) -> bool {
-        if !self.entrusted.is_any_due() {
+        if !self.held_testaments.is_any_due() {
             return false;
         }
-        let held = self.entrusted.bytes();
+        let held = self.held_testaments.bytes();
         let end = self.steps.saturating_add(steps_max.max(1));
         while self.steps < end
-            && let Some(handed) = self.entrusted.next_due()
+            && let Some(handed) = self.held_testaments.next_due()
         {
             self.steps = self.steps.saturating_add(STEPS_PER_TESTAMENT);
             let (broker, _, mut context) = self.split(now, out);
@@ -152,7 +152,7 @@ impl<H> Realm<H> {
 
     /// Hands testaments to new holders, for that many steps; returns whether there was one.
     pub(crate) fn hand_some(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) -> bool {
-        let Some((to, from)) = self.entrusting.handing.pop_front() else {
+        let Some((to, from)) = self.custody.handing.pop_front() else {
             return false;
         };
         let places = self.sessions.places();
@@ -174,7 +174,7 @@ impl<H> Realm<H> {
             (place - from) / PLACES_PER_STEP + handed as usize * STEPS_PER_TESTAMENT as usize;
         self.steps = self.steps.saturating_add(steps as u32 + 1);
         if place < places {
-            self.entrusting.handing.push_back((to, place));
+            self.custody.handing.push_back((to, place));
         }
         true
     }
@@ -191,7 +191,7 @@ impl<H> Realm<H> {
         let Some(nth) = rare.and_then(|rare| rare.testaments.last_of(scope)) else {
             return;
         };
-        for to in self.entrusting.holders.clone() {
+        for to in self.custody.holders.clone() {
             self.hand(now, to, from, nth, out);
         }
     }
@@ -206,18 +206,18 @@ impl<H> Realm<H> {
             ("session".to_owned(), Value::from(session)),
             ("release".to_owned(), Value::List(ids.collect())),
         ];
-        for to in self.entrusting.holders.clone() {
+        for to in self.custody.holders.clone() {
             self.say_to(to, said.clone(), out);
         }
     }
 
     /// Makes the testaments of a node due, unless another holder is to publish them.
     fn take_over(&mut self, node: u64, out: &mut dyn Outbox<H>) {
-        let held = self.entrusted.bytes();
-        let present = &self.entrusting.present;
+        let held = self.held_testaments.bytes();
+        let present = &self.custody.present;
         let lives = |node: u64| present.contains(&node);
         let own = self.dealer.own_number();
-        self.entrusted.handle_death(node, own, lives);
+        self.held_testaments.handle_death(node, own, lives);
         self.hold_entrusted(held, out);
     }
 
@@ -238,26 +238,26 @@ impl<H> Realm<H> {
             Some(Value::List(list)) => Some(list.iter().filter_map(Value::as_u64)),
             _ => None,
         };
-        let held = self.entrusted.bytes();
+        let held = self.held_testaments.bytes();
         self.steps = self.steps.saturating_add(STEPS_PER_TESTAMENT);
         if let Some(holders) = numbers("holders") {
             let is_anew = number("anew") == Some(1);
-            self.entrusted.begin(node, holders.collect(), is_anew);
+            self.held_testaments.begin(node, holders.collect(), is_anew);
         }
         if let (Some(session), Some(scope)) = (number("session"), number("scope"))
-            && let Some(handed) = handed::read(&said)
+            && let Some(handed) = handover::read(&said)
         {
             let scope = match scope {
                 0 => Scope::Detached,
                 _ => Scope::Destroyed,
             };
-            if !self.entrusted.keep(node, session, scope, handed) {
+            if !self.held_testaments.keep(node, session, scope, handed) {
                 out.note(Note::TestamentRefused, 1);
             }
         }
         if let (Some(session), Some(released)) = (number("session"), numbers("release")) {
             for publication in released {
-                self.entrusted.release(node, session, publication);
+                self.held_testaments.release(node, session, publication);
             }
         }
         self.hold_entrusted(held, out);
@@ -265,14 +265,14 @@ impl<H> Realm<H> {
             let published: Vec<_> = published.collect();
             self.forget_published(&published, out);
             if number("more").is_none() {
-                self.entrusting.doubtful.remove(&node);
+                self.custody.doubtful.remove(&node);
             }
         }
     }
 
     /// Handles the error of a node without testament custody.
     pub(super) fn give_up_holder(&mut self, node: u64, out: &mut dyn Outbox<H>) {
-        let entrusting = &mut self.entrusting;
+        let entrusting = &mut self.custody;
         if !entrusting.present.contains(&node) || !entrusting.unable.insert(node) {
             return;
         }
@@ -283,7 +283,7 @@ impl<H> Realm<H> {
 
     /// Chooses two holders among the present nodes, and announces them to each other.
     fn find_holders(&mut self, out: &mut dyn Outbox<H>) {
-        let entrusting = &mut self.entrusting;
+        let entrusting = &mut self.custody;
         let before = entrusting.holders.len();
         let able = entrusting.present.difference(&entrusting.unable).copied();
         let others: Vec<_> = able
@@ -291,22 +291,22 @@ impl<H> Realm<H> {
             .take(COPIES.saturating_sub(before))
             .collect();
         entrusting.holders.extend(&others);
-        for holder in self.entrusting.holders.clone() {
+        for holder in self.custody.holders.clone() {
             match others.contains(&holder) {
-                true => self.begin_handing(holder, out),
+                true => self.begin_handover(holder, out),
                 false => self.say_holders(holder, false, out),
             }
         }
     }
 
-    fn begin_handing(&mut self, node: u64, out: &mut dyn Outbox<H>) {
+    fn begin_handover(&mut self, node: u64, out: &mut dyn Outbox<H>) {
         self.say_holders(node, true, out);
-        self.entrusting.handing.retain(|(to, _)| *to != node);
-        self.entrusting.handing.push_back((node, 0));
+        self.custody.handing.retain(|(to, _)| *to != node);
+        self.custody.handing.push_back((node, 0));
     }
 
     fn say_holders(&mut self, to: u64, is_anew: bool, out: &mut dyn Outbox<H>) {
-        let holders = self.entrusting.holders.iter().copied().map(Value::from);
+        let holders = self.custody.holders.iter().copied().map(Value::from);
         let said = vec![
             ("holders".to_owned(), Value::List(holders.collect())),
             ("anew".to_owned(), Value::from(u64::from(is_anew))),
@@ -354,7 +354,7 @@ impl<H> Realm<H> {
             payload,
             retained: None,
         };
-        let mut said = handed::write(&publication);
+        let mut said = handover::write(&publication);
         let rare = self.sessions[from].rare.as_mut();
         if let Some((_, testament)) = rare.and_then(|rare| rare.testaments.nth(nth)) {
             testament.is_entrusted = true;
@@ -368,7 +368,7 @@ impl<H> Realm<H> {
     /// Tells a node that has returned which testaments were published for it, even if there were none: it waits for
     /// that.
     fn tell_published(&mut self, node: NeighbourKey, out: &mut dyn Outbox<H>) {
-        let published = self.entrusted.published(node.incarnation);
+        let published = self.held_testaments.published(node.incarnation);
         let pairs: Vec<_> = published.map(|p| [p.session, p.publication]).collect();
         let mut parts: Vec<_> = pairs.chunks(NAMED_MAX).collect();
         if parts.is_empty() {
@@ -419,12 +419,12 @@ impl<H> Realm<H> {
 
     fn say_node(&mut self, node: NeighbourKey, said: Dict, out: &mut dyn Outbox<H>) {
         // A lost message ends the connection between both, and everything is handed over again.
-        let said = handed::said(said);
+        let said = handover::said(said);
         self.send_question(node, UNANSWERED, (TESTAMENTS, &said), out);
     }
 
     fn hold_entrusted(&self, before: usize, out: &mut dyn Outbox<H>) {
-        let delta = self.entrusted.bytes() as isize - before as isize;
+        let delta = self.held_testaments.bytes() as isize - before as isize;
         if delta != 0 {
             out.hold_across(delta);
         }

@@ -11,9 +11,9 @@ use crate::fault::Fault;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
     /// One node can know or do it: the first answer counts.
-    Whoever,
+    First,
     /// The same, but null does not count as an answer.
-    Found,
+    FirstFound,
     /// Adds numbers, and concatenates lists.
     Together,
     /// Merges lists of ids, and removes duplicates.
@@ -28,7 +28,7 @@ impl Merge {
     /// Adds another node's answer. Malformed parts are left out.
     pub(super) fn add(self, all: &mut Option<Value>, more: Value) -> Result<(), Fault> {
         let Some(all) = all else {
-            let is_none = more == Value::Null && self != Self::Whoever;
+            let is_none = more == Value::Null && self != Self::First;
             *all = (!is_none).then_some(more);
             return Ok(());
         };
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn answers_become_one() {
-        use Merge::{ByPolicy, Distinct, Earliest, Found, Together, Whoever};
+        use Merge::{ByPolicy, Distinct, Earliest, First, FirstFound, Together};
         let by = |list| Value::Dict(vec![("exact".to_owned(), list)]);
         let number = |number: u64| Value::from(number);
         for (merge, parts, expected) in [
@@ -125,8 +125,8 @@ mod tests {
                 vec![created("2026-02"), created("2026-01")],
                 created("2026-01"),
             ),
-            (Found, vec![Value::Null, number(4)], number(4)),
-            (Whoever, vec![Value::Null, number(4)], Value::Null),
+            (FirstFound, vec![Value::Null, number(4)], number(4)),
+            (First, vec![Value::Null, number(4)], Value::Null),
         ] {
             let mut all = None;
             for part in parts.clone() {
