@@ -43,6 +43,15 @@ pub(super) fn length(bytes: &[u8], offset: usize) -> Result<(usize, bool)> {
     Ok((at, integer))
 }
 
+/// The length of an integer of few digits and without a sign: most numbers of a payload. `None` says nothing.
+#[inline(always)]
+pub(super) fn short_length(bytes: &[u8]) -> Option<usize> {
+    let length = digits(bytes);
+    let is_integer = !matches!(bytes.get(length), Some(b'.' | b'e' | b'E'));
+    let is_well_formed = length == 1 || (length > 1 && bytes[0] != b'0');
+    (is_integer && is_well_formed && length < LONG_BYTES_MIN).then_some(length)
+}
+
 fn digits(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -95,4 +104,22 @@ pub(super) fn write_unsigned(mut number: u64, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&digits[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_length_is_the_length_of_an_integer() {
+        let digits = "1".repeat(LONG_BYTES_MIN);
+        for text in ["0", "7", "10", "1,", "0]", "12 ", &digits[1..]] {
+            let whole = length(text.as_bytes(), 0).expect("an integer");
+            assert_eq!(short_length(text.as_bytes()), Some(whole.0), "{text}");
+            assert!(whole.1, "{text}");
+        }
+        for text in ["", "-1", "00", "01", "1.5", "1e3", "1E3", "x", &digits] {
+            assert_eq!(short_length(text.as_bytes()), None, "{text}");
+        }
+    }
 }

@@ -101,6 +101,10 @@ impl<'a> JsonReader<'a> {
 
     /// A number, or what is none but may be passed over.
     fn skip_number(&mut self) -> Result<()> {
+        if let Some(length) = number::short_length(&self.text.as_bytes()[self.at..]) {
+            self.at += length;
+            return Ok(());
+        }
         match self.number() {
             Ok(_) => Ok(()),
             Err(error) => self.not_a_number().map(drop).ok_or(error),
