@@ -1,4 +1,4 @@
-//! Answers that need no thought: a text, a page, a value.
+//! Simple answers: a text, a page, a value.
 
 use std::io;
 
@@ -8,17 +8,17 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// What an answer consists of: bytes that are there, or that come.
+/// The body of an answer: bytes in memory, or a stream.
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// Bytes that are there.
+/// A body of bytes in memory.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
-/// An answer of that type.
+/// An answer of that media type.
 pub(crate) fn typed(
     status: StatusCode,
     kind: &'static str,
@@ -31,7 +31,7 @@ pub(crate) fn typed(
     response
 }
 
-/// An answer that says nothing more.
+/// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = status;
@@ -44,7 +44,7 @@ pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body
     typed(status, "text/plain; charset=utf-8", line)
 }
 
-/// A page that says so, for a browser.
+/// A page with a title and a text, for browsers.
 pub(crate) fn page(status: StatusCode, title: &str, text: &str) -> Response<Body> {
     let (title, text) = (escaped(title), escaped(text));
     let page = format!(
@@ -54,13 +54,13 @@ pub(crate) fn page(status: StatusCode, title: &str, text: &str) -> Response<Body
     typed(status, "text/html; charset=utf-8", page)
 }
 
-/// What no service has.
+/// The answer for paths without a service.
 pub(crate) fn not_found() -> Response<Body> {
     let text = "Nothing is served at this address.";
     page(StatusCode::NOT_FOUND, "404 Not Found", text)
 }
 
-/// Text as HTML has it, in an attribute too.
+/// Escapes text for HTML, including attributes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

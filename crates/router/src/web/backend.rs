@@ -1,7 +1,7 @@
-//! Another HTTP server that requests are passed on to, over TCP or a Unix socket.
+//! Another HTTP server to which requests are forwarded, over TCP or a Unix socket.
 //!
-//! Bodies stream both ways: a side that does not read keeps the other from being read. The framing of both
-//! messages is made anew, so that what two servers could read differently is said once.
+//! Bodies stream in both directions: a side that does not read pauses reading from the other. Both messages are framed
+//! anew, so that the two servers cannot read a message differently.
 
 use std::future::Future;
 use std::io;
@@ -30,28 +30,28 @@ use super::passing::{Passing, Progress, Sent};
 use super::places::Places;
 use crate::request_counts::{Counted, Outcome, RequestCounts};
 
-/// Where the server is.
+/// The server's address.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     Tcp { host: String, port: u16 },
     Unix(PathBuf),
 }
 
-/// What requests to one server may take.
+/// The limits of requests to one server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// At a time; as many more wait.
+    /// Maximum number of concurrent requests; as many more wait.
     pub(crate) requests_max: usize,
-    /// How long the server may say nothing, and the client in its body.
+    /// Maximum silence of the server, and of the client in its body.
     pub(crate) timeout: Duration,
-    /// A request's body may have.
+    /// Maximum size of a request's body.
     pub(crate) body_bytes_max: u64,
 }
 
-/// Connections that wait for another request, and how long: shorter than most servers keep them.
+/// Maximum number of idle connections, and how long one is kept: shorter than most servers keep theirs.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 const IDLE_MAX: Duration = Duration::from_secs(15);
-/// The longest header of an answer that is taken.
+/// Maximum size of an answer's header.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// The server.
@@ -61,12 +61,12 @@ pub(crate) struct Backend {
     bounds: Bounds,
     places: Places,
     counts: Arc<RequestCounts>,
-    /// The last request found nobody: said once, and again when somebody is there.
+    /// The last request could not connect; logged once, and again when the server is back.
     is_gone: AtomicBool,
 }
 
 impl Backend {
-    /// `name` is what it is called in the log.
+    /// `name` identifies the server in the log.
     pub(crate) fn new(
         address: Address,
         name: String,
@@ -83,7 +83,7 @@ impl Backend {
             .pool_idle_timeout(IDLE_MAX)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .http1_max_buf_size(HEAD_BYTES_MAX)
-            // It says which host it is asked as, whoever answers.
+            // The request's own Host header is kept.
             .set_host(false)
             .build(connector);
         Self {
@@ -96,8 +96,8 @@ impl Backend {
         }
     }
 
-    /// Has the server answer at `target`, its path and query. The request's header is as the server is to see it.
-    /// It came by `connection`.
+    /// Forwards a request to `target`, a path and a query. The request's header is the one for the server; `connection`
+    /// is that of the client.
     pub(crate) async fn ask(
         &self,
         request: Request<Incoming>,
@@ -107,7 +107,7 @@ impl Backend {
         let counted = self.counts.begin();
         if request.body().size_hint().lower() > self.bounds.body_bytes_max {
             counted.end(Outcome::Refused);
-            let text = "The body of this request is longer than it may be.";
+            let text = "The body of this request exceeds the maximum size.";
             let status = StatusCode::PAYLOAD_TOO_LARGE;
             return answer::page(status, "413 Content Too Large", text);
         }
@@ -121,7 +121,7 @@ impl Backend {
         let progress = Progress::new();
         let Some(request) = self.outgoing(request, target, &progress) else {
             counted.end(Outcome::Refused);
-            let text = "This address cannot be asked for there.";
+            let text = "This address cannot be forwarded to the server behind this one.";
             return answer::page(StatusCode::BAD_REQUEST, "400 Bad Request", text);
         };
         let answered = tokio::select! {
@@ -129,7 +129,7 @@ impl Backend {
             () = progress.until_silent(self.bounds.timeout) => return self.silent(counted),
         };
         match answered {
-            // Nobody asked it to speak anything else.
+            // No upgrade was requested.
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 self.bad("it speaks another protocol", counted)
             }
@@ -196,7 +196,7 @@ impl Backend {
     }
 }
 
-/// Over HTTP/2 a browser may say its cookies one by one; before, they are one line (RFC 9113 section 8.2.3).
+/// Over HTTP/2 a browser may send each cookie in its own header; HTTP/1.1 has one line (RFC 9113 section 8.2.3).
 fn join_cookies(headers: &mut hyper::HeaderMap) {
     let all: Vec<_> = headers.get_all(COOKIE).iter().collect();
     if all.len() < 2 {
@@ -212,7 +212,7 @@ fn join_cookies(headers: &mut hyper::HeaderMap) {
     }
 }
 
-/// Leads every request to one server, whatever its URL says.
+/// Connects every request to one server, whatever its URL says.
 #[derive(Clone)]
 struct Connector {
     address: Address,
@@ -288,7 +288,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Sockets hold nothing back.
+        // Sockets buffer nothing here.
         Poll::Ready(Ok(()))
     }
 

@@ -1,4 +1,4 @@
-//! The body of a request, within its bounds of bytes and time.
+//! The body of a request, within limits of size and time.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 
-/// A body that was not taken.
+/// A body that was not accepted.
 #[derive(Debug)]
 pub(crate) enum NoBody {
-    /// It is longer than that; so much was said or came.
+    /// The body is too long; `bytes` were announced or received.
     TooLong { bytes: u64 },
-    /// It did not come in time.
+    /// The body did not arrive in time.
     TooSlow,
     /// The connection ended, or its framing is broken.
     Broken(hyper::Error),
@@ -39,7 +39,7 @@ impl fmt::Display for NoBody {
     }
 }
 
-/// All of a body. What was said to be too long is not read.
+/// Reads a whole body. A body whose announced length is too long is not read.
 pub(crate) async fn collect(
     mut body: Incoming,
     bytes_max: usize,
@@ -63,7 +63,7 @@ pub(crate) async fn collect(
                     bytes: bytes as u64,
                 });
             }
-            // Most bodies come in one piece, which nobody needs to copy.
+            // Most bodies arrive in one piece, which needs no copy.
             match (first.is_empty(), all.is_empty()) {
                 (true, true) => first = data,
                 (false, true) => {

@@ -1,4 +1,4 @@
-//! One connection that speaks HTTP: its requests, one after the other, or beside each other over HTTP/2.
+//! One HTTP connection: serves its requests in turn or, over HTTP/2, concurrently.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,24 +20,24 @@ use super::{Site, http1};
 use crate::listen::Listening;
 use crate::report;
 
-/// A connection that asks for nothing is closed after so long, where its listener says nothing else.
+/// Timeout of an idle connection, unless its listener configures another.
 const IDLE_MAX: Duration = Duration::from_secs(75);
-/// Header lines of a request.
+/// Maximum number of header lines in a request.
 pub(super) const HEADERS_MAX: usize = 100;
-/// Requests that a connection has open beside each other (RFC 9113 section 5.1.2).
+/// Maximum number of concurrent requests on a connection (RFC 9113 section 5.1.2).
 const STREAMS_MAX: u32 = 100;
-/// Streams that a client has given up before they were answered, at once: beyond, it is after our work
-/// alone (CVE-2023-44487).
+/// Maximum number of streams that a client may have reset before their answers; more indicate an attack
+/// (CVE-2023-44487).
 const RESETS_MAX: usize = 20;
-/// The time that a client may take to read an answer.
+/// A client's time to read an answer.
 const REST_MAX: Duration = Duration::from_secs(2);
 
-/// How long requests of before their listener stopped are still answered: an answer may wait for a call.
+/// Maximum time for open requests after their listener has stopped: an answer may wait for a call.
 pub(super) fn stopping_max(listening: &Listening) -> Duration {
     listening.router.shutdown_timeout + REST_MAX
 }
 
-/// Answers the requests of one connection until it ends.
+/// Serves the requests of one connection until it ends.
 pub(super) fn serve(
     site: Arc<Site>,
     listening: Arc<Listening>,
@@ -51,7 +51,7 @@ pub(super) fn serve(
             Ok(stream) => stream.with_unsent_bytes_max(site.options.unsent_bytes_max),
             Err(e) => return report::peer_fault(&connection, "http", &e.to_string()),
         };
-        // Each boxed, so that neither has room for the other.
+        // Each is boxed, so that neither reserves memory for the other.
         match is_http2 {
             true => Box::pin(serve_http2(site, listening, connection, stream, idle_max)).await,
             false => Box::pin(http1::serve(site, listening, connection, stream, idle_max)).await,
@@ -75,7 +75,7 @@ async fn serve_http2(
             let open = Open::of(&activity);
             async move {
                 let response = respond(site, listening, connection, Box::new(request), None).await;
-                // A body may still be on its way when everything else is silent.
+                // A body may still be in transit when everything else is idle.
                 Ok::<_, Infallible>(response.map(|body| Passing::body(body, open, None)))
             }
         })
@@ -86,7 +86,7 @@ async fn serve_http2(
     let served = tokio::select! {
         served = serving.as_mut() => served,
         () = until_over(&listening, &activity, idle_max) => {
-            // Whoever asked before is answered, and nothing else is taken.
+            // Open requests are answered, and no further ones accepted.
             serving.as_mut().graceful_shutdown();
             let rest = tokio::time::timeout(stopping_max(&listening), serving);
             rest.await.unwrap_or(Ok(()))
@@ -116,14 +116,14 @@ fn http2_builder(idle_max: Duration, head_bytes_max: usize) -> h2::Builder<Tokio
     builder
 }
 
-/// Which requests are open, and when the last one was.
+/// The number of open requests, and the time of the last one.
 #[derive(Default)]
 struct Activity {
     open: AtomicU32,
     last_s: AtomicU32,
 }
 
-/// A request that is not answered yet.
+/// A request without a complete answer.
 struct Open(Arc<Activity>);
 
 impl Open {
@@ -141,7 +141,7 @@ impl Drop for Open {
 }
 
 impl Activity {
-    /// Ends when nothing was asked for so long.
+    /// Returns after that time without requests.
     async fn until_idle(&self, idle_max: Duration) {
         let idle_max_s = u32::try_from(idle_max.as_secs().max(1)).unwrap_or(u32::MAX);
         self.last_s.store(now_s(), Ordering::Relaxed);

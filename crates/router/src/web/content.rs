@@ -1,4 +1,4 @@
-//! The bytes of a file or a member, read as their client takes them.
+//! The bytes of a file or a member, read at the speed of the client.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,12 +15,12 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use super::answer::{self, Body};
 use super::held::Held;
 
-/// What is read at a time, and of something short at once.
+/// Bytes read at a time. Shorter contents are read at once.
 const PIECE_BYTES: u64 = 64 * 1024;
 /// A piece that is sent, and the next.
 const HELD_BYTES: isize = 2 * PIECE_BYTES as isize;
 
-/// So many bytes as an answer's body. Few are read at once.
+/// An answer's body of that length. Short ones are read at once.
 pub(super) fn body(
     connection: &Arc<Connection>,
     bytes: impl Read + Send + 'static,
@@ -37,10 +37,10 @@ pub(super) fn body(
     Ok(content.boxed_unsync())
 }
 
-/// So many bytes, all of them.
+/// Exactly that many bytes.
 pub(super) fn whole(bytes: impl Read, length: u64) -> io::Result<Bytes> {
-    // With room for all of it a file is read at once; without, in pieces that double, from 32 bytes on. What says that
-    // it is long may be short.
+    // With room reserved, a file is read at once; otherwise in pieces that double, from 32 bytes on. The announced
+    // length may be wrong.
     let mut whole = Vec::with_capacity(length.min(PIECE_BYTES) as usize);
     bytes.take(length).read_to_end(&mut whole)?;
     match whole.len() as u64 == length {
@@ -49,7 +49,7 @@ pub(super) fn whole(bytes: impl Read, length: u64) -> io::Result<Bytes> {
     }
 }
 
-/// A body on its way.
+/// A body in transit.
 struct Content {
     bytes: Box<dyn Read + Send>,
     left: u64,
@@ -59,7 +59,7 @@ struct Content {
 impl Content {
     fn piece(&mut self) -> io::Result<Bytes> {
         let mut piece = vec![0; self.left.min(PIECE_BYTES) as usize];
-        // A file that has become shorter meanwhile has not what its answer began with.
+        // If the file has become shorter meanwhile, its answer cannot be completed.
         self.bytes.read_exact(&mut piece)?;
         self.left -= piece.len() as u64;
         Ok(piece.into())
@@ -93,7 +93,7 @@ impl HttpBody for Content {
     }
 }
 
-/// A part of a file that several read at once.
+/// A part of a file that several readers share.
 #[derive(Clone)]
 pub(super) struct Part {
     file: Arc<File>,

@@ -1,5 +1,5 @@
-//! What happens on a connection of HTTP/1.1, known to both sides of hyper: to the service that it asks, and to whoever
-//! has the connection when hyper has not.
+//! The state of an HTTP/1.1 connection, shared by both sides of hyper: the service that answers, and the task that
+//! holds the connection while hyper does not.
 
 use std::convert::Infallible;
 use std::future;
@@ -25,44 +25,44 @@ use super::held::Held;
 pub(super) struct Exchange {
     doing: Mutex<Doing>,
     successor: Arc<Mutex<Option<Successor>>>,
-    /// Counts what happens.
+    /// Counts events.
     beats: AtomicU32,
-    /// Hyper has written what is not sent yet, or would write more.
+    /// Hyper has written bytes that are not sent yet, or wants to write more.
     is_writing: AtomicBool,
-    /// What may wait of an answer behind a full socket.
+    /// Maximum unsent bytes of an answer.
     unsent_bytes_max: AtomicUsize,
-    /// Read since the last request was there as a whole.
+    /// Bytes read since the last request was complete.
     unparsed_bytes: AtomicUsize,
-    /// It stays with hyper until another request has come.
+    /// The connection stays with hyper until another request has arrived.
     stays: AtomicBool,
     idle_since: Mutex<Instant>,
 }
 
 #[derive(Default)]
 enum Doing {
-    /// The next request is waited for.
+    /// Waits for the next request.
     #[default]
     Nothing,
     Answering(Answer),
-    /// The answer is there; hyper has not taken it.
+    /// The answer is complete; hyper has not taken it.
     Answered(Response<Body>),
     /// Hyper has it.
     Sending,
 }
 
-/// An answer on its way.
+/// An answer in progress.
 pub(super) struct Answer {
     pub(super) coming: Pin<Box<dyn Future<Output = Response<Body>> + Send>>,
-    /// It is the same to any request that has nothing to say of it.
+    /// The answer is equal for any request without distinguishing headers.
     pub(super) may_wait: bool,
 }
 
-/// Goes on with a connection in another protocol.
+/// Continues a connection in another protocol.
 pub(super) type Successor =
     Box<dyn FnOnce(ConnectionStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// Whom a connection is left to, once what was asked there is answered. Not the exchange: that has the answer that
-/// has this.
+/// The handle for a connection's successor, which continues after the pending answer. It does not own the exchange, as
+/// the exchange owns the answer that holds this handle.
 pub(crate) struct Takeover(Arc<Mutex<Option<Successor>>>);
 
 impl Takeover {
@@ -88,7 +88,7 @@ impl Exchange {
         }
     }
 
-    /// Answers a request: with `answer`, or with what was being answered when the connection was taken from hyper.
+    /// Answers a request: with `answer`, or with the pending answer from before the connection was taken from hyper.
     pub(super) fn answer(self: &Arc<Self>, answer: impl FnOnce() -> Answer) -> InFlight {
         self.beat();
         self.unparsed_bytes.store(0, Ordering::Relaxed);
@@ -99,18 +99,18 @@ impl Exchange {
         InFlight(Arc::clone(self))
     }
 
-    /// Bounds what waits of an answer.
+    /// Limits the unsent bytes of an answer.
     pub(super) fn set_unsent_bytes_max(&self, bytes_max: usize) {
         self.unsent_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Waits for the answer to what was asked.
+    /// Waits for the answer to the pending request.
     pub(super) async fn answered(&self) {
         future::poll_fn(|cx| self.poll_answered(cx)).await;
     }
 
     fn poll_answered(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // Not polled under the lock: what is answered may be anything.
+        // Not polled under the lock, since the future may do anything.
         let doing = mem::take(&mut *self.doing.lock());
         let (doing, polled) = match doing {
             Doing::Answering(mut answer) => match answer.coming.as_mut().poll(cx) {
@@ -123,7 +123,7 @@ impl Exchange {
         polled
     }
 
-    /// Has the connection stay with hyper until another request has come.
+    /// Keeps the connection with hyper until another request has arrived.
     pub(super) fn stay(&self) {
         self.stays.store(true, Ordering::Relaxed);
     }
@@ -132,18 +132,18 @@ impl Exchange {
         Takeover(Arc::clone(&self.successor))
     }
 
-    /// Who goes on with the connection.
+    /// Takes the successor of the connection, if any.
     pub(super) fn successor(&self) -> Option<Successor> {
         self.successor.lock().take()
     }
 
-    /// Whether an answer is still to be given to hyper.
+    /// Whether an answer is pending for hyper.
     pub(super) fn is_answering(&self) -> bool {
         let doing = self.doing.lock();
         matches!(*doing, Doing::Answering(_) | Doing::Answered(_))
     }
 
-    /// Whether hyper has nothing that would be lost.
+    /// Whether hyper holds no data that would be lost.
     pub(super) fn is_quiet(&self) -> bool {
         let is_held = self.stays.load(Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed);
         !is_held
@@ -154,12 +154,12 @@ impl Exchange {
             }
     }
 
-    /// Since when no request is answered.
+    /// The time since which no request is open.
     pub(super) fn idle_since(&self) -> Instant {
         *self.idle_since.lock()
     }
 
-    /// How often something has happened, up to now.
+    /// Number of events so far.
     pub(super) fn beats(&self) -> u32 {
         self.beats.load(Ordering::Relaxed)
     }
@@ -181,7 +181,7 @@ impl Future for InFlight {
         }
         let doing = mem::replace(&mut *self.0.doing.lock(), Doing::Sending);
         let Doing::Answered(response) = doing else {
-            // It is polled no more once it is ready.
+            // A future is not polled after it was ready.
             return Poll::Pending;
         };
         self.0.beat();
@@ -190,7 +190,7 @@ impl Future for InFlight {
     }
 }
 
-/// The body of an answer: when hyper has let go of it the next request is waited for.
+/// The body of an answer. Once hyper has dropped it, the next request is awaited.
 pub(super) struct Sending {
     body: Body,
     exchange: Arc<Exchange>,
@@ -229,18 +229,18 @@ impl Drop for Sending {
     }
 }
 
-/// A stream as hyper has it, for as long as it has it.
+/// The stream as handed to hyper.
 pub(super) struct Wire {
     stream: ConnectionStream,
     exchange: Arc<Exchange>,
     connection: Arc<Connection>,
-    /// The bytes that hyper's buffer has grown by for a long head.
+    /// Growth of hyper's buffer for a long head, in bytes.
     grown: Option<(usize, Held)>,
 }
 
-/// Of its buffer for input hyper has so much from the beginning, and lets it grow in steps.
+/// Initial size of hyper's input buffer, which grows in steps.
 const INPUT_BYTES: usize = 8 * 1024;
-/// The longest head that a configuration lets in.
+/// Maximum size of a head that a configuration allows.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 impl Wire {
@@ -257,7 +257,7 @@ impl Wire {
         }
     }
 
-    /// Puts what has been read on the account, as far as hyper had to make room for it.
+    /// Charges the bytes that enlarged hyper's buffer to the connection's account.
     fn note_read(&mut self, bytes: usize) {
         let before = self
             .exchange
@@ -324,7 +324,7 @@ impl AsyncWrite for Wire {
         self.stream.is_write_vectored()
     }
 
-    /// Hyper flushes once it has written all that it has.
+    /// Hyper flushes after it has written everything.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         let is_writing = flushed.is_pending();

@@ -1,4 +1,4 @@
-//! Services whose answer is always the same: a redirection, a JSON value.
+//! Services with a constant answer: a redirection, a JSON value.
 
 use std::io;
 
@@ -11,8 +11,8 @@ use hyper::{Response, StatusCode};
 
 use crate::web::{Answering, Asked, Service, answer, ready};
 
-/// Leads to another address (RFC 9110 section 15.4.3). Nothing of the request is in it, so that nobody can have it
-/// lead anywhere else.
+/// Redirects to another address (RFC 9110 section 15.4.3). The address contains nothing of the request, so that no
+/// client can choose it.
 pub(crate) struct Redirect {
     location: HeaderValue,
 }

@@ -1,10 +1,10 @@
-//! What is held for a client beside what is queued for it.
+//! Memory held for a client beside its output queue.
 
 use std::sync::Arc;
 
 use crosstie_transport::Connection;
 
-/// Bytes on the account of a connection, for as long as this lives.
+/// Bytes on the account of a connection, while this lives.
 pub(crate) struct Held {
     connection: Arc<Connection>,
     bytes: isize,

@@ -1,18 +1,18 @@
-//! HTTP/1.1 on one connection: hyper's while something happens there, and nobody's while its client waits.
+//! HTTP/1.1 on one connection: served by hyper while it is active, and parked without hyper while its client waits.
 //!
-//! hyper has two buffers of 8 KiB for each connection that it serves, and more while one writes. A client that
-//! waits for an answer, or stays to ask again, keeps its connection for seconds and minutes. So one where nothing has
-//! happened for [`LINGER`] is taken out of hyper: its stream stays, and the answer that it waits for, if it does.
+//! hyper has two buffers of 8 KiB for each connection, and more while one writes. A client that waits for an answer, or
+//! keeps its connection for further requests, occupies the connection for seconds and minutes. After [`LINGER`] without
+//! activity the connection is therefore taken from hyper: only the stream and the pending answer, if any, remain.
 //!
 //! ```text
 //!            ┌──── requests, answers ────┐      nothing for LINGER
 //!  stream ──▶│ hyper ◀── Exchange ◀── services │ ──────────────────────────▶ stream, Exchange
 //!            └───────────────────────────┘ ◀──────────────────────────
-//!                                  bytes have come, or the answer is there
+//!                                  bytes have arrived, or the answer is ready
 //! ```
 //!
-//! A hyper that is made anew knows nothing of the request whose answer it is to write. It is given the shortest one that
-//! is answered in the same way ([`AGAIN`]), and what was asked for before is its answer.
+//! A new hyper instance does not know the request of the pending answer. It gets the shortest request with the same
+//! kind of answer ([`AGAIN`]), and answers it with the pending answer.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -37,17 +37,17 @@ use super::respond::respond;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 
-/// A connection where nothing happens for so long, or twice as long, keeps no buffers.
+/// A connection without activity for this long, or at most twice as long, keeps no buffers.
 const LINGER: Duration = Duration::from_millis(250);
-/// What hyper has for a connection, and who waits with one has.
+/// Memory of hyper for a connection, and of a parked connection.
 const BUFFERS_BYTES: isize = 20 * 1024;
 const STATE_BYTES: isize = 2 * 1024;
-/// How much more of an answer waits where its client may not read before it has sent its request.
+/// Factor by which more of an answer may wait while its client may be unable to read before it has sent its request.
 const AHEAD: usize = 16;
-/// Stands for a request that was read before, wherever that said nothing by which its answer would look different.
+/// Stands for an earlier request that contained nothing that would change the form of its answer.
 const AGAIN: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// Who answers the requests of a connection.
+/// Answers the requests of a connection.
 struct Requests {
     site: Arc<Site>,
     listening: Arc<Listening>,
@@ -57,15 +57,15 @@ struct Requests {
 
 type Serving = http1::Connection<TokioIo<Wire>, Requests>;
 
-/// How far hyper came.
+/// The reason why hyper returned.
 enum Served {
-    /// To the end of the connection, or of HTTP on it.
+    /// The end of the connection, or of HTTP on it.
     Over(hyper::Result<()>),
-    /// Nothing happens, and nothing has to stay.
+    /// No activity, and nothing requires hyper.
     Quiet,
 }
 
-/// Answers the requests of one connection until it ends.
+/// Serves the requests of one connection until it ends.
 pub(super) async fn serve(
     site: Arc<Site>,
     listening: Arc<Listening>,
@@ -77,7 +77,7 @@ pub(super) async fn serve(
     let builder = builder(idle_max, listening.router.request_head_bytes_max);
     let _state = Held::of(&connection, STATE_BYTES);
     loop {
-        // What hyper has is kept no longer than it has the connection: an empty part of a buffer keeps all of it.
+        // Hyper's state lives no longer than its turn: even an empty part of a buffer keeps the whole buffer.
         let (served, has_begun) = {
             let _buffers = Held::of(&connection, BUFFERS_BYTES);
             let requests = Requests {
@@ -111,7 +111,7 @@ pub(super) async fn serve(
     }
 }
 
-/// A head within its bound is in the buffer as a whole, and so much is read of a body ahead of its service.
+/// The buffer holds a complete head within its limit; the same amount of a body is read ahead of its service.
 fn builder(idle_max: Duration, head_bytes_max: usize) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
@@ -122,8 +122,8 @@ fn builder(idle_max: Duration, head_bytes_max: usize) -> http1::Builder {
     builder
 }
 
-/// Has hyper serve a connection until nothing happens there any more. Whoever asked before its listener stops is
-/// answered, and nothing else is taken.
+/// Lets hyper serve a connection until it becomes idle. After the listener has stopped, open requests are answered and
+/// no further ones accepted.
 async fn converse(serving: &mut Serving, exchange: &Exchange, listening: &Listening) -> Served {
     let mut look = std::pin::pin!(sleep(LINGER));
     let mut seen = exchange.beats();
@@ -147,7 +147,7 @@ async fn converse(serving: &mut Serving, exchange: &Exchange, listening: &Listen
     Served::Over(rest.await.unwrap_or(Ok(())))
 }
 
-/// Waits until there is something to do, and whether there is: silence ends a connection that waits for nothing.
+/// Waits for activity. Returns false after the idle timeout.
 async fn wait(
     stream: &mut ConnectionStream,
     exchange: &Exchange,
@@ -164,7 +164,7 @@ async fn wait(
     }
 }
 
-/// Says the end, or leaves the connection to whoever goes on with it in another protocol.
+/// Closes the connection, or passes it to its successor in another protocol.
 async fn end(
     mut stream: ConnectionStream,
     served: hyper::Result<()>,
@@ -205,13 +205,13 @@ impl Service<Request<Incoming>> for Requests {
     }
 }
 
-/// Whether a client may be writing a body, and read nothing before that is done. Services that answer with anything long
-/// while it comes have places.
+/// Whether a client may still be sending a body, and read nothing before its end. Services with long answers to such
+/// requests limit their number.
 fn is_still_sending(request: &Request<Incoming>) -> bool {
     !matches!(*request.method(), Method::GET | Method::HEAD) && !request.body().is_end_stream()
 }
 
-/// Whether [`AGAIN`] is answered as this request is.
+/// Whether [`AGAIN`] has the same form of answer as this request.
 fn may_wait(request: &Request<Incoming>) -> bool {
     let headers = request.headers();
     let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"keep-alive");

@@ -1,6 +1,6 @@
-//! What a name tells of what is in a file.
+//! Media types by file name.
 
-/// The media type, by the longest end of a name that is configured, or as everybody has it.
+/// The media type, by the longest configured suffix of the name, or by common defaults.
 pub(super) fn media_type(configured: &[(String, String)], name: &str) -> String {
     let ends = |(end, _): &&(String, String)| name.ends_with(end.as_str());
     let configured = configured.iter().filter(ends);

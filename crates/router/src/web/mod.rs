@@ -1,14 +1,13 @@
-//! Web services: a listener's HTTP requests, each answered by the service that its path leads to.
+//! Web services: each HTTP request of a listener is answered by the service at its path.
 //!
 //! ```text
 //! connection ──▶ Site::find(path) ──▶ Service::answer(Asked) ──▶ Response<Body>
 //! ```
 //!
-//! HTTP itself is hyper's. Connections are served on threads of their own, which have timers: neither a long
-//! answer nor a request's decoding makes a WAMP message late. Whatever a service needs to know of a request is
-//! in [`Asked`]; what it does wrong never reaches further than its own answer. A listener knows its services as
-//! [`Http`](crate::listen::Http) alone, and `start.rs` is where the two meet: services need realms, sessions and
-//! listeners, and none of these needs them.
+//! hyper implements HTTP itself. Connections are served on separate threads with timers: neither a long answer nor the
+//! decoding of a request delays WAMP messages. [`Asked`] has everything that a service needs to know of a request; a
+//! service's fault affects only its own answer. A listener knows its services as [`Http`](crate::listen::Http) alone,
+//! and `start.rs` connects the two: services need realms, sessions and listeners, and none of these needs them.
 
 pub(crate) mod answer;
 mod archive;
@@ -52,40 +51,40 @@ pub(crate) use answer::Body;
 use exchange::Takeover;
 use site::Site;
 
-/// What is found at a path.
+/// A service at a path.
 pub(crate) trait Service: Send + Sync {
     /// Answers one request.
     fn answer(&self, asked: Asked) -> Answering<'_>;
 
-    /// Whether requests for WebSockets are its own to answer, which else the listener opens.
+    /// Whether the service itself answers requests for WebSockets, instead of the listener.
     fn takes_websockets(&self) -> bool {
         false
     }
 }
 
-/// An answer on its way.
+/// An answer in progress.
 pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
 
-/// One request, and with whom it came.
+/// One request, with its connection and listener.
 pub(crate) struct Asked {
     pub(crate) request: Request<Incoming>,
     pub(crate) listening: Arc<Listening>,
     pub(crate) connection: Arc<Connection>,
-    /// Who goes on with the connection in another protocol is told here; nothing where nobody can.
+    /// For a successor that continues the connection in another protocol; `None` if that is impossible.
     takeover: Option<Takeover>,
-    /// Where the service stands: `/files`; empty for the service at `/`.
+    /// The service's path, such as `/files`; empty for the service at `/`.
     pub(crate) base: String,
-    /// The components of the path below it, decoded; the last is empty where the path ends with a slash.
+    /// The decoded components of the path below it; the last is empty if the path ends with a slash.
     pub(crate) rest: Vec<String>,
 }
 
 impl Asked {
-    /// Whether it came over TLS.
+    /// Whether the request came over TLS.
     pub(crate) fn is_secure(&self) -> bool {
         self.listening.tls.is_some()
     }
 
-    /// The host and port that were asked for.
+    /// The requested host and port.
     pub(crate) fn server(&self) -> (&str, u16) {
         let authority = self.request.uri().authority().map(Authority::as_str);
         let host = self.request.headers().get(HOST);
@@ -98,7 +97,7 @@ impl Asked {
         }
     }
 
-    /// What a service that only shows something says to who wants anything else; `None` for who may see it.
+    /// For a read-only service: the refusal of other methods than GET and HEAD.
     pub(crate) fn refused_method(&self) -> Option<Response<Body>> {
         if matches!(*self.request.method(), Method::GET | Method::HEAD) {
             return None;
@@ -110,7 +109,7 @@ impl Asked {
     }
 }
 
-/// An answer that is there at once.
+/// An answer that is ready at once.
 pub(crate) fn ready(response: Response<Body>) -> Answering<'static> {
     Box::pin(std::future::ready(response))
 }

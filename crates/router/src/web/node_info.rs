@@ -1,4 +1,4 @@
-//! A page about the node: what Crossbar.io's service of that name shows.
+//! A page about the node, like Crossbar.io's service of that name.
 
 use std::fmt::Write as _;
 use std::process;
@@ -22,7 +22,7 @@ fn page(asked: &Asked) -> Response<Body> {
     let router = &asked.listening.router;
     let mut rows = String::new();
     let mut row = |name: &str, value: &str| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(rows, "<tr><th>{name}<td>{}", escaped(value));
     };
     row("node", &router.node);

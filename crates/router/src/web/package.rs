@@ -1,4 +1,4 @@
-//! A folder inside a Python package: where it is, Python is asked, once.
+//! Finds a folder inside a Python package, by asking Python once.
 
 use std::io;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::programs::{Executable, Hosting, Program};
 
-/// How long Python may take to import a package.
+/// Timeout for Python to import a package.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Says where a package's folder is, or ends with what is missing. It looks where the worker's components do.
+/// Prints the path of a package's folder, or exits with an error. It searches where the worker's components do.
 const QUESTION: &str = "\
 import importlib.util, os, sys
 package, folder, *paths = sys.argv[1:]

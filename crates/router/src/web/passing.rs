@@ -1,4 +1,4 @@
-//! Bodies on their way through: what belongs to an answer is held until its last byte, and a silence ends it.
+//! Bodies in transit: keep their resources until the last byte, and end after a silence.
 
 use std::io;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use tokio::time::{Instant, Sleep};
 
 use super::answer::Body;
 
-/// The body of an answer that others make, with what it needs to go on.
+/// The body of a forwarded answer, with the resources that it needs.
 pub(crate) struct Passing<B, H> {
     inner: B,
     /// Dropped with the body, however that ends.
     _held: H,
     silence_max: Option<Duration>,
-    /// Only while it waits for the next piece.
+    /// Only while the next piece is awaited.
     silence: Option<Pin<Box<Sleep>>>,
 }
 
@@ -30,7 +30,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     H: Unpin + Send + 'static,
 {
-    /// `held` lives as long as the body; nothing may come of it for `silence_max`, or for as long as it likes.
+    /// `held` lives as long as the body. `silence_max` limits the time between two pieces, if set.
     pub(crate) fn body(inner: B, held: H, silence_max: Option<Duration>) -> Body {
         let passing = Self {
             inner,
@@ -61,7 +61,7 @@ where
             if let Poll::Ready(next) = polled {
                 this.silence = None;
                 match next {
-                    // Trailers are meant for the one who asked, which is us (RFC 9110 section 6.5.1).
+                    // Trailers are meant for the next hop only, which is this router (RFC 9110 section 6.5.1).
                     Some(Ok(frame)) if frame.is_trailers() => continue,
                     Some(next) => return Poll::Ready(Some(next.map_err(io::Error::other))),
                     None => return Poll::Ready(None),
@@ -74,7 +74,7 @@ where
                 .silence
                 .get_or_insert_with(|| Box::pin(tokio::time::sleep(max)));
             return silence.as_mut().poll(cx).map(|()| {
-                let text = "nothing more came in time";
+                let text = "no more bytes arrived in time";
                 Some(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
             });
         }
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// When something last came of a request.
+/// The time of the last progress of a request's body.
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<Mutex<Instant>>);
 
@@ -102,7 +102,7 @@ impl Progress {
         *self.0.lock() = Instant::now();
     }
 
-    /// Ends when nothing has come for so long.
+    /// Returns after that time without progress.
     pub(crate) async fn until_silent(&self, silence_max: Duration) {
         loop {
             let last = *self.0.lock();
@@ -114,7 +114,7 @@ impl Progress {
     }
 }
 
-/// The body of a request, within its bound, noting that it comes.
+/// The body of a request, within its size limit, which notes its progress.
 pub(crate) struct Sent<B> {
     inner: B,
     progress: Progress,
@@ -159,7 +159,7 @@ where
                             this.left = left;
                             Some(Ok(frame))
                         }
-                        None => Some(Err(io::Error::other("the body is longer than it may be"))),
+                        None => Some(Err(io::Error::other("the body exceeds the maximum size"))),
                     }
                 }
                 Some(Err(e)) => Some(Err(io::Error::other(e))),

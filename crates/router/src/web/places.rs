@@ -1,5 +1,5 @@
-//! Places for requests that others answer: so many at a time, as many more wait, and who comes beyond is told to
-//! come again. A program that hangs holds its own places, and nothing else.
+//! Limits the concurrent requests to other programs: as many more wait, and further ones are answered with 503. A
+//! program that hangs occupies only its own places.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,19 +16,19 @@ use super::held::Held;
 /// The places of one service.
 pub(crate) struct Places {
     free: Arc<Semaphore>,
-    /// Those that are served and those that wait.
+    /// Number of requests that are served or wait.
     inside: Arc<AtomicUsize>,
     inside_max: usize,
 }
 
-/// A place; dropped, it is another's.
+/// A place, freed on drop.
 pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
     _inside: Inside,
     _held: Held,
 }
 
-/// What a request that is passed on has in buffers: a piece of each body and a header.
+/// Buffers of a forwarded request: a piece of each body and a header.
 pub(crate) const PASSING_BYTES: isize = 96 * 1024;
 
 struct Inside(Arc<AtomicUsize>);
@@ -42,7 +42,7 @@ impl Places {
         }
     }
 
-    /// A place, as soon as one is free; else the answer that there is none.
+    /// Waits for a free place; an error is the answer for the client.
     pub(crate) async fn enter(
         &self,
         connection: &Arc<Connection>,
@@ -60,7 +60,7 @@ impl Places {
                 _inside: inside,
                 _held: Held::of(connection, PASSING_BYTES),
             }),
-            // It is never closed.
+            // The semaphore is never closed.
             Ok(Err(_)) | Err(_) => Err(full()),
         }
     }
@@ -72,9 +72,9 @@ impl Drop for Inside {
     }
 }
 
-/// Nobody is served at the moment who comes.
+/// The answer when all places are taken.
 fn full() -> Response<Body> {
-    let text = "As many requests are being answered here as may be: ask again in a moment.";
+    let text = "The maximum number of requests is being answered: try again in a moment.";
     let mut response = answer::page(
         StatusCode::SERVICE_UNAVAILABLE,
         "503 Service Unavailable",

@@ -1,12 +1,12 @@
-//! Python that answers requests: a WSGI application or a Twisted resource, in a process of its own beside the
-//! router, which speaks HTTP with it over a Unix socket that only this user can open.
+//! WSGI applications and Twisted resources in a Python process beside the router. The router speaks HTTP with that
+//! process over a Unix socket that only this user can open.
 //!
 //! ```text
 //!  Starting ──ready──▶ Serving ──ended──▶ Down ──after a while, twice as long each time──▶ Starting
 //! ```
 //!
-//! The process reads what it is to serve from its standard input, a socket, and says there when it serves. That
-//! socket's end is the service's end.
+//! The process reads its definition from its standard input, a socket, and reports there when it serves. When the
+//! service closes that socket, the process exits.
 
 use std::ffi::OsString;
 use std::io;
@@ -34,21 +34,21 @@ use super::{Answering, Asked, Body, Service};
 use crate::programs::{Executable, Program, Programs, Running};
 use crate::router_state::RouterState;
 
-/// The package's module that hosts them.
+/// The Python module that hosts them.
 const MODULE: &str = "crosstie.web";
-/// How long a process may take until it serves.
+/// Maximum time until a process serves.
 const START_MAX: Duration = Duration::from_secs(60);
-/// How long one may take to end when it is not wanted any more.
+/// A process's time to exit when it is no longer needed.
 const END_MAX: Duration = Duration::from_secs(5);
-/// Between a process's end and its next start: the first time, and at most.
+/// The first, and the longest, pause between a process's end and its next start.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A process that ran for so long was well.
+/// After this run time a process counts as healthy.
 const WELL: Duration = Duration::from_secs(60);
-/// What a process says when it serves, or why it does not.
+/// Maximum size of a process's report that it serves, or why it does not.
 const REPORT_BYTES_MAX: u64 = 16 * 1024;
 
-/// A service that a Python process answers.
+/// A service answered by a Python process.
 pub(crate) struct Python {
     backend: Backend,
     state: watch::Receiver<State>,
@@ -57,12 +57,12 @@ pub(crate) struct Python {
     _wanted: oneshot::Sender<()>,
 }
 
-/// How the process is.
+/// The state of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Starting,
     Serving,
-    /// It ended, and is to be started again.
+    /// The process has ended, and will be started again.
     Down,
 }
 
@@ -73,7 +73,7 @@ struct Host {
     directory: PathBuf,
     socket: PathBuf,
     title: &'static str,
-    /// What it serves, for the log.
+    /// The name of its application, for the log.
     name: String,
     definition: String,
     state: watch::Sender<State>,
@@ -153,21 +153,21 @@ impl Python {
             ("x-crosstie-client", client),
             ("x-crosstie-server", Some(server)),
         ] {
-            // Whatever a client says of these, it is the router that says them.
+            // The router sets these headers, whatever the client sent.
             headers.remove(name);
             let value = value.and_then(|value| HeaderValue::try_from(value).ok());
             if let Some(value) = value {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        // Over HTTP/2 the host stands in the address.
+        // Over HTTP/2 the URL contains the host.
         if let Some(host) = authority.and_then(|host| HeaderValue::try_from(host).ok()) {
             headers.insert(HOST, host);
         }
         self.backend.ask(request, &target, &asked.connection).await
     }
 
-    /// Whether the process serves, once it has started.
+    /// Whether the process serves, after waiting for its start.
     async fn is_serving(&self) -> bool {
         let mut state = self.state.clone();
         let started = state.wait_for(|state| *state != State::Starting);
@@ -182,21 +182,21 @@ impl Service for Python {
     }
 }
 
-/// A path in a private directory that no other service has, short and of safe letters.
+/// A unique path in a private directory, short and of safe characters.
 fn socket(private: &Path) -> PathBuf {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     private.join(format!("web{number}.sock"))
 }
 
-/// `https 8080`: how the client came.
+/// The scheme and the port used by the client: `https 8080`.
 fn server(asked: &Asked) -> String {
     let scheme = if asked.is_secure() { "https" } else { "http" };
     let (_, port) = asked.server();
     format!("{scheme} {port}")
 }
 
-/// `127.0.0.1 4711`: where the client is.
+/// The client's address: `127.0.0.1 4711`.
 fn client(asked: &Asked) -> Option<String> {
     match asked.connection.peer() {
         PeerAddress::Tcp(address) => {
@@ -208,7 +208,7 @@ fn client(asked: &Asked) -> Option<String> {
 }
 
 impl Host {
-    /// Has the process run until nobody wants it.
+    /// Runs the process until the service is dropped.
     async fn keep(self, mut unwanted: oneshot::Receiver<()>) {
         let mut pause = PAUSE_MIN;
         loop {
@@ -216,7 +216,7 @@ impl Host {
             let began = Instant::now();
             let why = tokio::select! {
                 why = self.run() => why,
-                // Dropped, the run ends the process.
+                // Dropping the run ends the process.
                 _ = &mut unwanted => break,
             };
             let _ = self.state.send(State::Down);
@@ -224,7 +224,7 @@ impl Host {
                 pause = PAUSE_MIN;
             }
             tracing::error!(
-                "{}: {why}; it is started again in {} ms",
+                "{}: {why}; restarting in {} ms",
                 self.name,
                 pause.as_millis()
             );
@@ -237,7 +237,7 @@ impl Host {
         let _ = std::fs::remove_file(&self.socket);
     }
 
-    /// One run of the process; why it ended.
+    /// One run of the process. Returns the reason of its end.
     async fn run(&self) -> String {
         let (line, running) = match self.start().await {
             Ok(started) => started,
@@ -269,7 +269,7 @@ impl Host {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let ours = UnixStream::from_std(ours)?;
-        // What an earlier run has left.
+        // A leftover of an earlier run.
         let _ = std::fs::remove_file(&self.socket);
         let started = self.programs.start(self.program(theirs.into())).await;
         let gone = |_| Err(io::Error::other("the node is gone"));
@@ -299,7 +299,7 @@ impl Host {
         }
     }
 
-    /// Says what is to be served, and returns what the process says to that.
+    /// Sends the definition, and returns the process's report.
     async fn report(&self, line: &mut UnixStream) -> io::Result<String> {
         let text = format!("{}\n", self.definition);
         line.write_all(text.as_bytes()).await?;
@@ -312,7 +312,7 @@ impl Host {
     }
 }
 
-/// A process that is let go: told so, and killed if it does not end by itself.
+/// Ends a process: closes its socket, and kills it after a timeout.
 struct Ending {
     line: Option<UnixStream>,
     running: Option<Box<dyn Running>>,
@@ -320,7 +320,7 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // Its end is what the process is told.
+        // The process exits at the end of this stream.
         self.line = None;
         let (Some(mut running), Ok(here)) = (self.running.take(), Handle::try_current()) else {
             return;

@@ -1,4 +1,4 @@
-//! One request: who may ask, which service its path leads to, and the line of the log.
+//! One request: access checks, the service at its path, and the access log.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::listen::Listening;
 use crate::origins::host_may_enter;
 use crate::{pages, report};
 
-/// What a request is answered with. Boxed, like the line of the log: what waits long has room for neither.
+/// Answers a request. Boxed, like the log line, as a long wait should not reserve memory for either.
 pub(super) async fn respond(
     site: Arc<Site>,
     listening: Arc<Listening>,
@@ -45,7 +45,7 @@ pub(super) async fn respond(
     response
 }
 
-/// The length of a request's head.
+/// The size of a request's head.
 fn head_bytes(request: &Request<Incoming>) -> isize {
     let headers = request.headers().iter();
     let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
@@ -56,7 +56,7 @@ fn head_bytes(request: &Request<Incoming>) -> isize {
     (target + headers.sum::<usize>()) as isize
 }
 
-/// Has the service answer that the request's path leads to.
+/// Calls the service at the request's path.
 fn answering(
     site: &Site,
     listening: Arc<Listening>,
@@ -98,8 +98,8 @@ fn answering(
     })
 }
 
-/// Every name by which a request says that it came must be one of the listener's: a page whose own name is led to
-/// this machine asks by that (DNS rebinding). A request of HTTP/1.1 says exactly one (RFC 9112 section 3.2).
+/// Every host name in a request must be one of the listener's: otherwise a page whose own name resolves to this machine
+/// could use it (DNS rebinding). An HTTP/1.1 request has exactly one Host (RFC 9112 section 3.2).
 fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), String> {
     let mut said = 0;
     if let Some(authority) = request.uri().authority() {
@@ -112,13 +112,13 @@ fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), S
         host_may_enter(Some(host), &listening.allowed_hosts)?;
     }
     match (request.version(), said) {
-        (Version::HTTP_11, 0) => Err("a request of HTTP/1.1 names its host".to_owned()),
-        (Version::HTTP_11, 2..) => Err("a request names one host".to_owned()),
+        (Version::HTTP_11, 0) => Err("expected a Host header, as HTTP/1.1 requires".to_owned()),
+        (Version::HTTP_11, 2..) => Err("expected exactly one Host".to_owned()),
         _ => Ok(()),
     }
 }
 
-/// A line of the log for each request.
+/// The access log line of a request.
 struct Line {
     peer: String,
     request: String,

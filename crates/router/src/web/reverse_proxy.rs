@@ -1,4 +1,4 @@
-//! Requests that another HTTP server answers.
+//! Requests forwarded to another HTTP server.
 
 use std::io;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::upgrades::{Opening, Upgrades, is_handshake};
 use super::{Answering, Asked, Body, Service};
 use crate::router_state::RouterState;
 
-/// A service that passes requests on.
+/// A service that forwards requests.
 pub(crate) struct ReverseProxy {
     backend: Backend,
     upgrades: Upgrades,
-    /// As the server is asked.
+    /// The Host header for the server.
     host: HeaderValue,
     path: String,
     forwarded_port: u16,
@@ -74,7 +74,7 @@ impl ReverseProxy {
         let mut request = asked.request;
         let opens_websocket = is_handshake(&request);
         let target = target(&self.path, &asked.rest, request.uri().query());
-        // Over HTTP/2 the host stands in the address.
+        // Over HTTP/2 the URL contains the host.
         if let Some(authority) = request.uri().authority()
             && let Ok(host) = HeaderValue::from_str(authority.as_str())
         {

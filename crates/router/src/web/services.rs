@@ -1,4 +1,4 @@
-//! Every kind of service, made from its configuration. What starts to work gets its line here.
+//! Creates every kind of service from its configuration. A new kind is added here.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::web::websocket_proxy::WebSocketProxy;
 use crate::web::{Answering, Asked, Service, answer, package, ready};
 use crosstie_config::{FileSource, Web, WebFiles, WebService};
 
-/// What answers the requests of a transport.
+/// Creates the services of a transport.
 pub(crate) fn site(
     web: &Web,
     router: &Arc<RouterState>,
@@ -65,7 +65,7 @@ fn make(
             let keeper = router.door.keeper();
             Box::new(Python::new(python, directory, router, keeper)?)
         }
-        // What a configuration holds may be secret.
+        // A configuration may contain secrets, and is not printed.
         _ => {
             return Err(io::Error::other(
                 "a web service of this type is not known here",
@@ -74,7 +74,7 @@ fn make(
     })
 }
 
-/// Files as they are in a directory.
+/// Resolves a Python package to its directory.
 fn unpackaged(model: &WebFiles, directory: &Path, hosting: &Hosting) -> io::Result<WebFiles> {
     let mut files = model.clone();
     if let FileSource::Package { package, resource } = &model.source {
@@ -84,7 +84,7 @@ fn unpackaged(model: &WebFiles, directory: &Path, hosting: &Hosting) -> io::Resu
     Ok(files)
 }
 
-/// Nothing, said so.
+/// A service that answers 404.
 struct Nothing;
 
 impl Service for Nothing {
@@ -93,7 +93,7 @@ impl Service for Nothing {
     }
 }
 
-/// Opened by the listener itself; other requests get an answer that names it.
+/// A WebSocket endpoint, opened by the listener itself; other requests get an explanation.
 struct WebSocket {
     shows_status: bool,
 }

@@ -16,11 +16,11 @@ pub(super) struct Site {
 /// The services below one component of a path.
 struct Branch {
     children: HashMap<String, Node>,
-    /// What has everything that no child has.
+    /// The service for all paths without a child.
     rest: Option<Box<dyn Service>>,
 }
 
-/// Makes a service.
+/// Creates a service.
 type Make<'m> = dyn Fn(&WebService) -> io::Result<Box<dyn Service>> + 'm;
 
 enum Node {
@@ -28,10 +28,10 @@ enum Node {
     Service(Box<dyn Service>),
 }
 
-/// The service that a path leads to.
+/// The service at a path.
 pub(super) struct Found<'s> {
     pub(super) service: &'s dyn Service,
-    /// How many components of the path lead to it.
+    /// Number of path components that lead to it.
     pub(super) depth: usize,
 }
 
@@ -43,7 +43,7 @@ impl Site {
         })
     }
 
-    /// The service that these components lead to. Children come before the service at `/` of their parent.
+    /// The service at these components. Children take precedence over the parent's service at `/`.
     pub(super) fn find(&self, components: &[String]) -> Option<Found<'_>> {
         self.root.find(components, 0)
     }
@@ -65,7 +65,7 @@ impl Branch {
             };
             match (path.as_str(), node) {
                 ("/", Node::Service(service)) => branch.rest = Some(service),
-                // A map of its own at `/` is one with the map around it.
+                // A nested map at `/` is merged into the map around it.
                 ("/", Node::Branch(below)) => {
                     branch.children.extend(below.children);
                     branch.rest = below.rest;

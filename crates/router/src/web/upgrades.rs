@@ -1,6 +1,6 @@
-//! WebSocket connections that another server has: the client's opening handshake is passed on, with its key and what it
-//! offers, and so is the server's answer. From then on bytes pass as they are: subprotocols, compression and pings are
-//! what the two have agreed on.
+//! WebSocket connections forwarded to another server. The client's opening handshake is forwarded with its key and
+//! offers, and so is the server's answer. Afterwards bytes are relayed unchanged: client and server have negotiated
+//! subprotocols, compression and pings among themselves.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,20 +34,20 @@ use crate::outgoing::connector;
 use crate::probes::WEBSOCKET_STATUS;
 use crate::request_counts::{Counted, Outcome, RequestCounts};
 
-/// How long one side may go on when the other has ended.
+/// Maximum time that one side continues after the other has ended.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(10);
 
-/// A server of WebSockets.
+/// A WebSocket server.
 pub(super) struct Upgrades {
     connector: HttpsConnector<HttpConnector>,
-    /// The server, as a URL of HTTP.
+    /// The server's URL, with an HTTP scheme.
     url: Uri,
     places: Arc<Semaphore>,
     timeout: Duration,
     counts: Arc<RequestCounts>,
 }
 
-/// A client's handshake, as the server is to see it.
+/// A client's handshake, in the form for the server.
 pub(super) struct Opening<'a> {
     pub(super) headers: HeaderMap,
     /// Path and query.
@@ -77,11 +77,12 @@ impl Upgrades {
         self.counts.begin()
     }
 
-    /// Has the server open a WebSocket, and passes its bytes on once it has.
+    /// Opens a WebSocket at the server, then relays its bytes.
     pub(super) async fn pass_on(&self, opening: Opening<'_>, counted: Counted) -> Response<Body> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             counted.end(Outcome::Full);
-            let text = "as many connections are passed on as may be: come again in a moment";
+            let text =
+                "the maximum number of connections is being forwarded: try again in a moment";
             return answer::text(StatusCode::SERVICE_UNAVAILABLE, text);
         };
         let Opening {
@@ -93,7 +94,7 @@ impl Upgrades {
         ask_for_upgrade(&mut headers);
         let Ok(mut request) = Request::get(target).body(Empty::new()) else {
             counted.end(Outcome::Refused);
-            return answer::text(StatusCode::BAD_REQUEST, "this cannot be passed on");
+            return answer::text(StatusCode::BAD_REQUEST, "this request cannot be forwarded");
         };
         *request.headers_mut() = headers;
         match tokio::time::timeout(self.timeout, self.ask(request)).await {
@@ -138,7 +139,7 @@ impl Upgrades {
         let is_open = answered.status() == StatusCode::SWITCHING_PROTOCOLS;
         if is_open && !names(answered.headers(), &UPGRADE, "websocket") {
             counted.end(Outcome::Unavailable);
-            let text = "the server behind this one speaks something else";
+            let text = "the server behind this one switched to another protocol";
             return answer::text(StatusCode::BAD_GATEWAY, text);
         }
         let mut head = Response::new(()).into_parts().0;
@@ -147,7 +148,7 @@ impl Upgrades {
         remove_hop_by_hop(&mut head.headers);
         if !is_open {
             counted.end(Outcome::Unexpected);
-            // The client reads the backend's answer as it is.
+            // The client gets the backend's answer unchanged.
             let body = Passing::body(answered.into_body(), place, Some(self.timeout));
             return Response::from_parts(head, body);
         }
@@ -159,7 +160,7 @@ impl Upgrades {
         let server = hyper::upgrade::on(answered);
         takeover.leave_to(|client| async move {
             relay(client, server).await;
-            // It was open until now.
+            // The connection was open until now.
             counted.end(Outcome::Answered);
             drop(place);
         });
@@ -167,7 +168,7 @@ impl Upgrades {
     }
 }
 
-/// Whether a request opens a WebSocket (RFC 6455 section 4.2.1), as far as the server does not look itself.
+/// Whether a request opens a WebSocket (RFC 6455 section 4.2.1), except for checks left to the server.
 pub(super) fn is_handshake(request: &Request<Incoming>) -> bool {
     let headers = request.headers();
     request.method() == Method::GET
@@ -178,7 +179,7 @@ pub(super) fn is_handshake(request: &Request<Incoming>) -> bool {
         && headers.contains_key(SEC_WEBSOCKET_VERSION)
 }
 
-/// Whether a list of words has one.
+/// Whether a comma-separated header contains a word.
 fn names(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     let values = headers.get_all(name).iter();
     let mut words = values
@@ -192,7 +193,7 @@ fn ask_for_upgrade(headers: &mut HeaderMap) {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
 }
 
-/// The answer at a WebSocket's path to a request that opens none.
+/// The answer to a request at a WebSocket's path that opens none.
 pub(super) fn no_upgrade(request: &Request<Incoming>, shows_status: bool) -> Response<Body> {
     let is_probe = !names(request.headers(), &UPGRADE, "websocket");
     match *request.method() {
@@ -211,7 +212,7 @@ fn upgrade_required() -> Response<Body> {
     response
 }
 
-/// Passes bytes both ways until one side has ended.
+/// Relays bytes in both directions until one side has ended.
 async fn relay(client: ConnectionStream, server: OnUpgrade) {
     let server: Upgraded = match server.await {
         Ok(server) => server,
@@ -226,15 +227,15 @@ async fn relay(client: ConnectionStream, server: OnUpgrade) {
         () = &mut down => tokio::time::timeout(LAST_WORDS_MAX, up).await,
     };
     if rest.is_err() {
-        tracing::debug!("one side of a WebSocket had ended, and the other did not");
+        tracing::debug!("one side of a WebSocket has ended, the other did not in time");
     }
 }
 
-/// Passes bytes one way, and reads on only once the receiver has taken them.
+/// Relays bytes in one direction; reads on only once the receiver has taken them.
 async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
     let copied = tokio::io::copy(&mut from, &mut to).await;
     if let Err(e) = copied {
-        tracing::debug!("a WebSocket broke off: {e}");
+        tracing::debug!("a WebSocket connection was lost: {e}");
     }
     let _ = to.shutdown().await;
 }

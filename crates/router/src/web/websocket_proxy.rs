@@ -1,4 +1,4 @@
-//! WebSocket connections that another server has, at a path of their own.
+//! WebSocket connections forwarded to another server, at a path of their own.
 
 use std::io;
 use std::path::Path;
@@ -15,19 +15,19 @@ use crate::origins::origin_may_connect;
 use crate::request_counts::Outcome;
 use crate::router_state::RouterState;
 
-/// A service that passes WebSocket connections on.
+/// A service that forwards WebSocket connections.
 pub(crate) struct WebSocketProxy {
     upgrades: Upgrades,
-    /// The server, as a URL of HTTP.
+    /// The server's URL, with an HTTP scheme.
     url: Uri,
     host: HeaderValue,
-    /// Whose pages may connect.
+    /// The origins that may connect.
     options: WebSocketOptions,
 }
 
 impl WebSocketProxy {
     pub(crate) fn new(model: &Model, directory: &Path, router: &RouterState) -> io::Result<Self> {
-        // `ws` is to `wss` as `http` is to `https`.
+        // `ws` becomes `http`, and `wss` `https`.
         let url = model.url.replacen("ws", "http", 1);
         let url: Uri = url.parse().map_err(io::Error::other)?;
         let authority = url.authority().map(ToString::to_string).unwrap_or_default();

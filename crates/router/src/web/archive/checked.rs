@@ -1,4 +1,4 @@
-//! The bytes of a member, which are what they said to be.
+//! The bytes of a member, verified by its checksum.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 use super::members::Member;
 use crate::web::content::Part;
 
-/// A member as it is read. Its last byte is read where all of it is what its checksum says.
+/// A member being read. The last byte is returned only if the checksum matches.
 pub(super) struct Checked {
     bytes: Box<dyn Read + Send>,
     left: u64,
@@ -42,7 +42,7 @@ impl Read for Checked {
         self.left -= read as u64;
         self.read.update(&buffer[..read]);
         if read > 0 && self.left == 0 && self.read.sum() != self.checksum {
-            return Err(io::Error::other("a member is not what its checksum says"));
+            return Err(io::Error::other("a member does not match its checksum"));
         }
         Ok(read)
     }

@@ -1,4 +1,4 @@
-//! What is in a zip file, by name.
+//! The members of a zip file, by name.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,13 +10,13 @@ use zip::{CompressionMethod, ZipArchive};
 
 use crate::web::content::Part;
 
-/// Members of one file: what its directory may cost.
+/// Maximum number of members, which bounds the cost of the directory.
 const MEMBERS_MAX: usize = 100_000;
 
 /// Members that can be served.
 pub(super) struct Members(HashMap<String, Member>);
 
-/// One of them: where it lies, and what comes of it.
+/// A member: its position and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) index: usize,
@@ -28,7 +28,7 @@ pub(super) struct Member {
 }
 
 impl Members {
-    /// Reads the file's directory; members of more than `bytes_max` are not served.
+    /// Reads the file's directory; members longer than `bytes_max` are not served.
     pub(super) fn read(file: &Arc<File>, bytes_max: u64) -> io::Result<Self> {
         let reader = io::BufReader::new(Part::whole(Arc::clone(file))?);
         let mut archive = ZipArchive::new(reader).map_err(io::Error::other)?;
@@ -76,14 +76,14 @@ impl Members {
     }
 }
 
-/// Where a member's bytes begin, and whether they are compressed; or why it is not served.
+/// The offset of a member's bytes and its compression, or why it is not served.
 fn servable<R: Read>(
     found: &ZipFile<'_, R>,
     name: &str,
     bytes_max: u64,
 ) -> Result<(u64, bool), String> {
     if !is_servable(name) {
-        return Err("a name that leads elsewhere".to_owned());
+        return Err("a name that leaves the archive".to_owned());
     }
     if found.encrypted() {
         return Err("encrypted".to_owned());
@@ -96,11 +96,11 @@ fn servable<R: Read>(
         CompressionMethod::Deflated => true,
         other => return Err(format!("compressed by {other}")),
     };
-    let offset = found.data_start().ok_or("nowhere in the file")?;
+    let offset = found.data_start().ok_or("without a position in the file")?;
     Ok((offset, is_deflated))
 }
 
-/// Whether a name is one that a path can have.
+/// Whether a URL path can contain the name.
 fn is_servable(name: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     name.split('/').all(is_plain) && !name.contains(|c: char| c == '\\' || c.is_control())

@@ -1,7 +1,7 @@
-//! Members of a zip file, as a service of files.
+//! Serves the members of a zip file.
 //!
-//! What stands in the file was written by others: a member that claims to be small and is not ends its own answer, and
-//! names that lead elsewhere are nobody's.
+//! The file may come from an untrusted source: a member that is longer than it claims ends only its own answer, and
+//! names that leave the archive are not served.
 
 mod checked;
 mod members;
@@ -38,7 +38,7 @@ pub(crate) struct Archive {
     cache: Option<Mutex<Cache>>,
 }
 
-/// Members that were asked for, until there is no more room.
+/// Recently requested members, while memory allows.
 struct Cache {
     kept: HashMap<usize, Bytes>,
     room: usize,
@@ -97,7 +97,7 @@ impl Archive {
         self.member(asked, member, &name)
     }
 
-    /// A name behind the prefix that all have.
+    /// The member's name with the configured prefix.
     fn within(&self, name: &str) -> String {
         match &self.object_prefix {
             Some(prefix) => format!("{}/{name}", prefix.trim_end_matches('/')),
@@ -128,15 +128,14 @@ impl Archive {
             Ok(body) => *response.body_mut() = body,
             Err(e) => {
                 tracing::warn!("member {name:?} of an archive is broken: {e}");
-                let text = "What is at this address could not be read.";
+                let text = "The content at this address could not be read.";
                 return answer::page(StatusCode::INTERNAL_SERVER_ERROR, "500 Error", text);
             }
         }
         response
     }
 
-    /// A member's bytes. A small one is read at once, and so is one that is kept; another breaks off where it is
-    /// not what it says.
+    /// A member's bytes. A short or cached one is read at once; another ends early if its checksum does not match.
     fn body(&self, asked: &Asked, member: &Member) -> io::Result<Body> {
         let bytes = Checked::new(Arc::clone(&self.file), member);
         let Some(cache) = &self.cache else {
@@ -167,7 +166,7 @@ impl Service for Archive {
     }
 }
 
-/// Whether a client has what it asks for.
+/// Whether the client has the current version.
 fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
     let values = headers.get_all(IF_NONE_MATCH).iter();
     values

@@ -1,4 +1,4 @@
-//! Where an archive comes from, and whether it is the one that is meant.
+//! The origin of an archive, and the check of its digest.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,10 +13,10 @@ use tokio::runtime::Handle;
 
 use crate::outgoing::Outgoing;
 
-/// How long a download may take.
+/// Timeout of a download.
 const DOWNLOAD_MAX: Duration = Duration::from_secs(300);
 
-/// Fetches an archive that is not there to where it is to be.
+/// Downloads a missing archive to its path.
 pub(super) fn fetch(model: &WebArchive, path: &Path, keeper: &Handle) -> io::Result<()> {
     let missing = |why: &str| io::Error::new(io::ErrorKind::NotFound, why.to_owned());
     let Some(origin) = &model.origin else {
@@ -29,14 +29,14 @@ pub(super) fn fetch(model: &WebArchive, path: &Path, keeper: &Handle) -> io::Res
     let server = Outgoing::new(&[])?;
     let (url, bytes_max) = (origin.clone(), model.archive_bytes_max);
     let (done, fetched) = mpsc::sync_channel(1);
-    // This thread waits, and may be one on which nothing else may be waited for.
+    // This thread waits, and may be one that must not run a nested wait.
     keeper.spawn(async move {
         let fetched = server
             .get(&url, "application/zip", DOWNLOAD_MAX, bytes_max)
             .await;
         let _ = done.send(fetched.map(|answer| answer.body));
     });
-    let gone = |_| io::Error::other("the router is ending");
+    let gone = |_| io::Error::other("the router is stopping");
     let bytes = fetched.recv().map_err(gone)?;
     let bytes = bytes.map_err(|why| io::Error::other(format!("{origin}: {why}")))?;
     if !model.hashes.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn fetch(model: &WebArchive, path: &Path, keeper: &Handle) -> io::Res
     write(path, &bytes)
 }
 
-/// Whole or not at all.
+/// Writes the file completely or not at all.
 fn write(path: &Path, bytes: &Bytes) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
@@ -58,7 +58,7 @@ fn write(path: &Path, bytes: &Bytes) -> io::Result<()> {
     written
 }
 
-/// Whether a file has one of these digests.
+/// Checks that a file has one of these digests.
 pub(super) fn check(mut file: &File, hashes: &[String]) -> io::Result<()> {
     is_one_of(digest(&mut file)?, hashes)
 }
@@ -67,11 +67,11 @@ fn is_one_of(digest: String, hashes: &[String]) -> io::Result<()> {
     if hashes.contains(&digest) {
         return Ok(());
     }
-    let text = format!("its SHA-256 is {digest}, which \"hashes\" does not have");
+    let text = format!("its SHA-256 is {digest}, which is not in \"hashes\"");
     Err(io::Error::other(text))
 }
 
-/// The SHA-256 of everything that is there to be read.
+/// The SHA-256 of all bytes of a reader.
 fn digest(bytes: &mut impl Read) -> io::Result<String> {
     let mut context = Context::new(&SHA256);
     let mut buffer = vec![0; 64 * 1024];

@@ -1,6 +1,5 @@
-//! HTTP requests as calls, publications and events of one topic. What is taken and what is said is
-//! [`crosstie_web::bridge`]'s; here it meets a realm, as a session of the router's own with the role that the
-//! service is configured with.
+//! HTTP requests as calls, publications and events of one topic. [`crosstie_web::bridge`] defines the requests and
+//! answers; this module connects them to a realm, by a session of the router's own with the service's configured role.
 
 mod service;
 mod speaking;

@@ -1,4 +1,4 @@
-//! One service: its requests, from their heads to their answers.
+//! One service: its requests, from head to answer.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -26,24 +26,24 @@ use crate::web::answer::full;
 use crate::web::body::{self, NoBody};
 use crate::web::{Answering, Asked, Body, Service};
 
-/// Calls, publications or events of one topic, by HTTP.
+/// Calls, publications or events of one topic, over HTTP.
 pub(crate) struct Bridge {
     kind: Kind,
     rules: Rules,
-    /// Signed requests that were taken, where none is taken twice.
+    /// Accepted signed requests, each of which is accepted only once.
     taken: Option<Mutex<Taken>>,
     router: Arc<RouterState>,
     realm: String,
     identity: Identity,
     counts: Arc<RequestCounts>,
-    /// Made by the first request, on whose thread the realm's answers are read.
+    /// Created by the first request, on whose thread the realm's answers are read.
     place: OnceLock<Place>,
 }
 
-/// The longest result of a call.
+/// Maximum size of a call's result.
 const ANSWER_BYTES_MAX: usize = 1 << 24;
 
-/// Bytes of a request that are held while it is answered.
+/// Bytes of a request that are held until it is answered.
 struct Held<'c> {
     connection: &'c Arc<Connection>,
     bytes: isize,
@@ -171,7 +171,7 @@ impl Bridge {
         response(said, headers)
     }
 
-    /// Reads a request that is to be taken; no body where it only asks what it may ask for.
+    /// Reads a request; `None` as its body for a preflight request.
     async fn read(
         &self,
         head: &Parts,
@@ -196,7 +196,7 @@ impl Bridge {
             NoBody::TooLong { bytes } => self.rules.too_long(bytes).into(),
             other => NotTaken::NoBody(other.status()),
         })?;
-        // It may have been long on its way, and is judged and remembered by one time.
+        // Its transfer may have taken long; one time is used to judge and to remember it.
         let asked = bridge::Asked {
             now: now(),
             ..asked
@@ -220,7 +220,7 @@ impl Service for Bridge {
     }
 }
 
-/// Why a request is not taken.
+/// Why a request is rejected.
 enum NotTaken {
     Refused(Refusal),
     NoBody(StatusCode),

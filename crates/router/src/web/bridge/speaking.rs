@@ -1,4 +1,4 @@
-//! What becomes of a request that is taken: a call, a publication, an event.
+//! The effect of an accepted request: a call, a publication, an event.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use hyper::{HeaderMap, StatusCode};
 use crate::request_counts::Outcome;
 use crate::wamp::resident::{Failed, Place, Resident};
 
-/// What it is to become.
+/// The kind of a service.
 pub(super) enum Kind {
     Caller,
     Publisher,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     },
 }
 
-/// What the request is answered.
+/// The answer to the request.
 pub(super) struct Said {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
@@ -30,7 +30,7 @@ pub(super) struct Said {
 }
 
 impl Kind {
-    /// As its metrics have it.
+    /// The label in its metrics.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -50,7 +50,7 @@ impl Said {
     }
 }
 
-/// Says in a realm what a request says.
+/// Executes a request in its realm.
 pub(super) async fn say(
     kind: &Kind,
     place: &Place,
@@ -96,7 +96,7 @@ async fn call(place: &Place, limits: &Limits, body: &[u8]) -> Result<Said, Refus
     Ok(match called.await {
         Ok(result) => match answer::result(&result.args, &result.kwargs) {
             Some(body) => ok(body),
-            None => failure(place, Failed::Lost("its result is no list".to_owned())),
+            None => failure(place, Failed::Lost("its result is not a list".to_owned())),
         },
         Err(failed) => failure(place, failed),
     })
@@ -148,7 +148,7 @@ async fn acknowledged(
     payload: Payload<'_>,
 ) -> Result<crosstie_wamp::PublicationId, Failed> {
     let published = resident.publish(topic, options, payload).await?;
-    published.ok_or_else(|| Failed::Lost("it was not acknowledged".to_owned()))
+    published.ok_or_else(|| Failed::Lost("the publication was not acknowledged".to_owned()))
 }
 
 fn ok(body: Vec<u8>) -> Said {
@@ -162,7 +162,7 @@ fn outcome(failed: &Failed) -> Outcome {
     }
 }
 
-/// An error of WAMP's is an answer; anything else is ours to look into.
+/// A WAMP error is a valid answer; anything else is an internal failure.
 fn failure(place: &Place, failed: Failed) -> Said {
     let outcome = outcome(&failed);
     let (status, body) = match failed {
@@ -172,7 +172,7 @@ fn failure(place: &Place, failed: Failed) -> Said {
         ),
         other => {
             tracing::warn!(
-                "A request could not be passed on to realm '{}' with role '{}': {other}",
+                "A request could not be forwarded to realm '{}' with role '{}': {other}",
                 place.realm(),
                 place.role()
             );

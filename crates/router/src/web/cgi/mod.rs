@@ -1,7 +1,8 @@
-//! Scripts: a process for each request (RFC 3875).
+//! CGI scripts: one process per request (RFC 3875).
 //!
-//! A process belongs to its request: it is killed with all that it started when the client goes, when it says
-//! nothing for too long, and when it runs for too long. How many there are is bounded, and so is who waits.
+//! A process belongs to its request: it is killed with its children when the client disconnects, when it is silent for
+//! too long, and when it runs for too long. The number of processes is bounded, and so is the number of waiting
+//! requests.
 
 mod output;
 mod script;
@@ -39,20 +40,20 @@ pub(crate) struct Cgi {
     run_timeout: Duration,
 }
 
-/// Why there is no answer of a script's.
+/// Why a script gave no answer.
 pub(super) enum Failure {
     /// The node cannot start it.
     NotStarted(io::Error),
-    /// It said nothing in time.
+    /// It was silent for too long.
     Silent,
-    /// What it said is no answer.
+    /// Its output is not a valid answer.
     Bad(String),
 }
 
 impl Cgi {
     pub(crate) fn new(model: &Model, directory: &Path, hosting: &Hosting) -> io::Result<Self> {
         let mut environment = hosting.options.environment.clone();
-        // A script answers any client: by default it sees the variables that it needs to run, and no more.
+        // Any client can reach a script: by default it gets only the variables that it needs to run.
         if environment.inherit == Inherit::AllButSecrets {
             environment.inherit = Inherit::Usual;
         }
@@ -71,9 +72,9 @@ impl Cgi {
         let Some(script) = self.scripts.find(&asked.base, &asked.rest) else {
             return answer::not_found();
         };
-        // A script reads as much as it is told beforehand.
+        // A script needs the length of the body in advance.
         let Some(body_bytes) = asked.request.body().size_hint().exact() else {
-            let text = "The length of a body has to be said here.";
+            let text = "A request with a body needs a Content-Length here.";
             return answer::page(StatusCode::LENGTH_REQUIRED, "411 Length Required", text);
         };
         let place = match self.places.enter(&asked.connection, self.timeout).await {
@@ -113,7 +114,7 @@ impl Cgi {
         };
         let stdout = pipe::Receiver::from_owned_fd(stdout_read)?;
         let mut output = Output::new(stdout, running, feeding, place, deadline);
-        // Whose client is still sending has said nothing yet by right.
+        // While the client is still sending, the script's silence is normal.
         let head = tokio::select! {
             head = output.head() => head?,
             () = progress.until_silent(self.timeout) => return Err(Failure::Silent),
@@ -178,7 +179,7 @@ impl Service for Cgi {
     }
 }
 
-/// A name is looked for on `PATH`; a path begins at the node's directory.
+/// A plain name is searched on `PATH`; a path is relative to the node's directory.
 fn processor(named: &str, directory: &Path) -> PathBuf {
     match named.contains('/') {
         true => directory.join(named),
@@ -219,5 +220,5 @@ impl Failure {
     }
 }
 
-/// What the body of a request is read from.
+/// The source of a request's body.
 pub(super) type Input = Sent<Incoming>;

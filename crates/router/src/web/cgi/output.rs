@@ -1,4 +1,4 @@
-//! What goes into a script and comes out of it, each as fast as the slower side takes it.
+//! A script's input and output, each at the speed of the slower side.
 
 use std::future::Future;
 use std::io;
@@ -20,28 +20,28 @@ use crate::programs::Running;
 use crate::web::passing::Passing;
 use crate::web::places::Place;
 
-/// What is read at a time.
+/// Bytes read at a time.
 const PIECE_BYTES: usize = 16 * 1024;
-/// How long a script whose output has ended may take to end itself.
+/// A script's time to exit after the end of its output.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(5);
 
-/// A script that runs, and its output.
+/// A running script, and its output.
 pub(super) struct Output {
     stdout: pipe::Receiver,
-    /// Read and not passed on.
+    /// Read and not forwarded yet.
     begun: BytesMut,
     held: Option<Held>,
     deadline: Pin<Box<Sleep>>,
 }
 
-/// What lives as long as the script is wanted.
+/// Resources that live as long as the script's answer.
 struct Held {
     running: Box<dyn Running>,
     _feeding: Option<Feeding>,
     place: Place,
 }
 
-/// The task that gives a script its request's body; dropped, it ends.
+/// The task that writes the request's body to a script; ended on drop.
 pub(super) struct Feeding(JoinHandle<()>);
 
 impl Drop for Feeding {
@@ -50,14 +50,14 @@ impl Drop for Feeding {
     }
 }
 
-/// Gives a script its request's body. Where that breaks off the client is gone, and with it the request.
+/// Writes the request's body to a script. If the body breaks off, the client is gone, and so is the request.
 pub(super) fn feed(mut body: Input, mut stdin: pipe::Sender) -> Feeding {
     Feeding(tokio::spawn(async move {
         while let Some(Ok(frame)) = body.frame().await {
             let Ok(bytes) = frame.into_data() else {
                 continue;
             };
-            // Who has read enough need not be told the rest.
+            // A script may stop reading early.
             if stdin.write_all(&bytes).await.is_err() {
                 return;
             }
@@ -85,7 +85,7 @@ impl Output {
         }
     }
 
-    /// The header that the output begins with.
+    /// The header at the beginning of the output.
     pub(super) async fn head(&mut self) -> Result<Head, Failure> {
         loop {
             match cgi::head(&self.begun) {
@@ -103,7 +103,7 @@ impl Output {
         }
     }
 
-    /// Why a script said nothing more.
+    /// Why a script's output ended.
     async fn ended(&mut self) -> Failure {
         let Some(held) = &mut self.held else {
             return Failure::Silent;
@@ -114,14 +114,14 @@ impl Output {
         Failure::Bad(format!("no answer: {how}, after {said} bytes"))
     }
 
-    /// The rest of the output, for as long as it comes.
+    /// The rest of the output.
     pub(super) fn body(self, silence_max: Duration) -> Body {
         Passing::body(self, (), Some(silence_max))
     }
 }
 
 impl Held {
-    /// Lets a script that has said all end by itself; its place is another's when it has.
+    /// Lets a script whose output has ended exit; its place is freed afterwards.
     fn finish(self) {
         let Self {
             mut running, place, ..
@@ -151,7 +151,7 @@ impl HttpBody for Output {
         }
         if this.deadline.as_mut().poll(cx).is_ready() {
             this.held = None;
-            let text = "the script runs for longer than it may";
+            let text = "the script exceeds its maximum run time";
             return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, text))));
         }
         let mut piece = vec![0; PIECE_BYTES];

@@ -1,4 +1,4 @@
-//! Which file a path names: one below the directory, whatever links there are in it.
+//! Finds the script for a path: a file below the directory, with symbolic links resolved.
 
 use std::path::PathBuf;
 
@@ -7,31 +7,31 @@ pub(super) struct Scripts {
     directory: PathBuf,
 }
 
-/// A script, and what comes after it in the path.
+/// A script, and the rest of the path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) file: PathBuf,
-    /// The path that leads to it, as it was asked for.
+    /// The requested path up to the script.
     pub(super) name: String,
     /// `/more`; empty for nothing.
     pub(super) path_info: String,
 }
 
 impl Scripts {
-    /// A directory that is not there holds up nobody: there are no scripts until somebody makes it.
+    /// A missing directory is not an error: no script is found until the directory exists.
     pub(super) fn open(directory: PathBuf) -> Self {
         if !directory.is_dir() {
             tracing::warn!(
-                "there is no directory {}: there are no scripts until there is",
+                "directory {} does not exist: no scripts are served until it does",
                 directory.display()
             );
         }
         Self { directory }
     }
 
-    /// The first file on the way of these components; none where the way ends or leads elsewhere.
+    /// The first file along these components; `None` if there is none, or the path leaves the directory.
     pub(super) fn find(&self, base: &str, rest: &[String]) -> Option<Script> {
-        // Without links in it.
+        // Without symbolic links.
         let directory = self.directory.canonicalize().ok()?;
         let mut file = directory.clone();
         let mut name = base.to_owned();
@@ -39,7 +39,7 @@ impl Scripts {
             if component.is_empty() {
                 return None;
             }
-            // Each step is looked at alone, so that a link is followed no further than it may lead.
+            // Each step is checked, so that no link is followed to the outside.
             file = file.join(component).canonicalize().ok()?;
             if !file.starts_with(&directory) {
                 tracing::debug!("{} is not below the scripts' directory", file.display());

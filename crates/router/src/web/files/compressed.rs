@@ -1,4 +1,4 @@
-//! Compressed files, kept: each is compressed once, however often it is asked for.
+//! A cache of compressed files: each is compressed once, however often it is requested.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,14 +9,14 @@ use flate2::Compression;
 use flate2::read::GzEncoder;
 use parking_lot::Mutex;
 
-/// A shorter one fits in a packet anyway.
+/// A shorter file fits into a packet anyway.
 const FILE_BYTES_MIN: u64 = 1024;
-/// A longer one keeps its thread for more than some 20 ms.
+/// A longer file would occupy its thread for more than about 20 ms.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// What is kept of all files of a service.
+/// Maximum size of the cache for all files of a service.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Files as they are sent to those who take gzip.
+/// Files in their form for clients that accept gzip.
 #[derive(Default)]
 pub(super) struct Compressed {
     kept: Mutex<Kept>,
@@ -24,7 +24,7 @@ pub(super) struct Compressed {
 
 #[derive(Default)]
 struct Kept {
-    /// By path, for the file that had this tag.
+    /// By path, with the tag of the compressed version.
     files: HashMap<String, (String, Option<Bytes>)>,
     bytes: usize,
 }
@@ -35,7 +35,7 @@ pub(super) fn is_worth_it(length: u64) -> bool {
 }
 
 impl Compressed {
-    /// A file's bytes, compressed; nothing where that would be longer.
+    /// A file's compressed bytes; `None` if these would be longer.
     pub(super) fn of(
         &self,
         path: &str,
@@ -55,7 +55,7 @@ impl Compressed {
         Ok(bytes)
     }
 
-    /// When all has become too much it begins anew: which files are asked for again shows soon.
+    /// A full cache is emptied: the files in demand return soon.
     fn keep(&self, path: &str, tag: &str, bytes: Option<Bytes>) {
         let mut kept = self.kept.lock();
         let cost = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len) + path.len();
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_and_follows_the_file() {
+    fn the_cache_is_bounded_and_follows_the_file() {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&[b'a'; 4096]).expect("written");
         let compressed = Compressed::default();

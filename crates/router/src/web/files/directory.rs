@@ -1,7 +1,7 @@
 //! A directory, and nothing outside of it.
 //!
-//! The kernel resolves the names (openat2 with `RESOLVE_BENEATH`): neither dots nor a symbolic link that leads
-//! away, made before or between two looks, gets anybody out.
+//! The kernel resolves the names (openat2 with `RESOLVE_BENEATH`): neither dots nor symbolic links that point outside,
+//! even if created between two steps, leave the directory.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,19 +18,19 @@ use rustix::io::Errno;
 /// A directory that files are served from.
 pub(super) struct Directory {
     path: PathBuf,
-    /// As it was opened last, in the transport's seconds: whoever replaces the whole directory, or makes one that
-    /// was not there, has it served a second later.
+    /// The last open descriptor, with its time in the transport's seconds: a directory that is replaced or created is
+    /// served a second later.
     opened: Mutex<(u32, rustix::io::Result<Arc<OwnedFd>>)>,
 }
 
-/// What is at a name.
+/// The result of a lookup.
 pub(super) enum Found {
     File(OpenFile),
     Directory,
     Nothing,
 }
 
-/// A file that can be read.
+/// A readable file.
 pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) length: u64,
@@ -38,11 +38,11 @@ pub(super) struct OpenFile {
     pub(super) modified: Duration,
 }
 
-/// Names that a listing shows at most.
+/// Maximum number of names in a listing.
 const NAMES_MAX: usize = 10_000;
 
 impl Directory {
-    /// A directory that is not there holds up nobody: below it nothing is found until somebody makes it.
+    /// A missing directory is not an error: nothing is found below it until it exists.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let opened = open_directory(&path);
         match opened {
@@ -63,7 +63,7 @@ impl Directory {
         })
     }
 
-    /// What these names lead to.
+    /// Looks up these names.
     pub(super) fn find(&self, names: &[&str]) -> io::Result<Found> {
         if names.is_empty() {
             return Ok(match self.directory() {
@@ -72,7 +72,7 @@ impl Directory {
                 Err(e) => return Err(e.into()),
             });
         }
-        // A pipe without a writer would keep the thread.
+        // Opening a pipe without a writer would block the thread.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = self.beneath(names, flags);
         let file = match opened {
@@ -138,7 +138,7 @@ fn open_directory(path: &PathBuf) -> rustix::io::Result<Arc<OwnedFd>> {
     open(path, flags, Mode::empty()).map(Arc::new)
 }
 
-/// A time that no header can say counts as none.
+/// A time that an HTTP header cannot express counts as none.
 fn since_1970(time: io::Result<SystemTime>) -> Duration {
     let since = time.map(|time| time.duration_since(SystemTime::UNIX_EPOCH));
     let since = since.ok().and_then(Result::ok).unwrap_or_default();

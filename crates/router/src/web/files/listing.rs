@@ -1,4 +1,4 @@
-//! The page of a directory's names.
+//! The listing page of a directory.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::web::answer::{Body, escaped, typed};
 
-/// What a name on a page need not escape, beside letters and digits.
+/// Characters beside letters and digits that need no escape in a link.
 const NAME: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -18,9 +18,9 @@ const NAME: &AsciiSet = &NON_ALPHANUMERIC
 pub(super) fn page(path: &str, names: &[String]) -> Response<Body> {
     let mut rows = String::new();
     for name in names {
-        // A name with a colon in it would be an address.
+        // A name with a colon would be read as an absolute address.
         let link = utf8_percent_encode(name, NAME);
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(rows, "<li><a href=\"./{link}\">{}</a>", escaped(name));
     }
     let title = escaped(path);

@@ -36,18 +36,18 @@ pub(crate) struct Files {
     mime_types: Vec<(String, String)>,
     cache_timeout: Option<Duration>,
     default_file: Option<Vec<String>>,
-    /// Where texts are compressed.
+    /// Present if texts are compressed.
     compressed: Option<Compressed>,
 }
 
-/// What a directory shows of itself, where it is there.
+/// The file shown for a directory, if it exists.
 const INDEX: &str = "index.html";
 
 impl Files {
     pub(super) fn open(model: &WebFiles, node_directory: &Path) -> io::Result<Self> {
         let FileSource::Directory(path) = &model.source else {
             return Err(io::Error::other(
-                "files of a Python package are not known here",
+                "files of a Python package are not supported here",
             ));
         };
         let components = |path: &String| path.split('/').map(str::to_owned).collect();
@@ -84,7 +84,7 @@ impl Files {
         }
     }
 
-    /// What is shown in place of what is not there.
+    /// The answer for a missing file.
     fn missing(&self, asked: &Asked) -> io::Result<Response<Body>> {
         let Some(default) = &self.default_file else {
             return Ok(answer::not_found());
@@ -150,7 +150,7 @@ impl Files {
         Ok(response)
     }
 
-    /// The file compressed, for who takes that and asks for the whole.
+    /// The compressed file, if the client accepts gzip and requests the whole file.
     fn encoded(
         &self,
         request: &HeaderMap,
@@ -171,14 +171,14 @@ impl Files {
         compressed.of(&path.join("/"), validators.tag(), &file.file, file.length)
     }
 
-    /// What is said of a file, whether it is sent or not.
+    /// The headers of a file, whether it is sent or not.
     fn describe(&self, headers: &mut HeaderMap, validators: &Validators, path: &[&str]) {
         let name = path.last().copied().unwrap_or_default();
         insert(headers, CONTENT_TYPE, media_type(&self.mime_types, name));
         insert(headers, ETAG, validators.tag().to_owned());
         insert(headers, LAST_MODIFIED, validators.modified_text());
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        // Whoever may ask may read: nothing here depends on who it is.
+        // Files do not depend on the client, so that pages of any origin may read them.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         if self.compressed.is_some() {
             headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
@@ -203,13 +203,13 @@ impl Service for Files {
     }
 }
 
-/// Whether the request is for the service's own path without a slash behind it, below which no name leads anywhere.
+/// Whether the request is for the service's own path without a trailing slash, which relative names need.
 fn is_bare(asked: &Asked) -> bool {
     asked.rest.is_empty() && !asked.base.is_empty()
 }
 
-/// Leads to the same with a slash behind it: names on a page of that directory are relative to it. The name alone is
-/// said, so that it leads nowhere else.
+/// Redirects to the same path with a slash, since names on a directory's page are relative to it. Only the last name is
+/// sent, so that the redirection cannot lead elsewhere.
 fn slashed(asked: &Asked) -> Response<Body> {
     let path = asked.request.uri().path();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -236,14 +236,14 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// A header whose value may be configured: what HTTP cannot say is left out.
+/// Sets a header with a configurable value; a value that HTTP cannot express is left out.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
     if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }
 }
 
-/// What the system refuses is nobody else's business; why is in the log.
+/// The client does not learn why the system refused; the log does.
 fn failed(path: &str, e: &io::Error) -> Response<Body> {
     match e.kind() {
         io::ErrorKind::PermissionDenied => answer::page(
@@ -254,7 +254,7 @@ fn failed(path: &str, e: &io::Error) -> Response<Body> {
         io::ErrorKind::InvalidFilename => answer::not_found(),
         _ => {
             tracing::warn!("cannot serve {path:?}: {e}");
-            let text = "What is at this address could not be read.";
+            let text = "The content at this address could not be read.";
             answer::page(StatusCode::INTERNAL_SERVER_ERROR, "500 Error", text)
         }
     }

@@ -1,8 +1,8 @@
-//! What a browser is told about pages of other origins, as Crossbar.io tells it: any may ask, unless the listener is
-//! for this machine's ([`crate::origins`]).
+//! CORS headers, as in Crossbar.io: any page may send requests, unless the listener serves this machine only
+//! ([`crate::origins`]).
 //!
-//! Nobody is known by what a browser adds by itself: there are no cookies, and a certificate does not count for a page of
-//! another origin. So a page of another origin can do no more than any other client.
+//! Requests are not authenticated by anything that a browser adds by itself: cookies do not count, and neither does a
+//! certificate for a page of another origin. Such a page can do no more than any other client.
 
 use hyper::Request;
 use hyper::header::{
@@ -11,19 +11,19 @@ use hyper::header::{
     CACHE_CONTROL, HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-/// What a page says of itself in a request.
+/// The CORS headers of a request.
 pub(super) struct CrossOrigin {
     origin: Option<HeaderValue>,
-    /// Headers that it is going to send, in a question that comes before.
+    /// Headers announced in a preflight request.
     headers: Option<HeaderValue>,
 }
 
-/// How long a browser need not ask before it asks.
+/// Time for which a browser may skip further preflight requests.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 impl CrossOrigin {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
-        // Copied: a part of the buffer that a request came in would keep all of it while its answer is waited for.
+        // Copied: a slice of the request's buffer would keep all of the buffer while the answer is pending.
         let header = |name| {
             let value = request.headers().get(name)?;
             HeaderValue::from_bytes(value.as_bytes()).ok()
@@ -34,7 +34,7 @@ impl CrossOrigin {
         }
     }
 
-    /// Has a page read the answer, and nobody keep it.
+    /// Allows a page to read the answer, and forbids caching.
     pub(super) fn permit(self, answer: &mut HeaderMap) {
         let any = HeaderValue::from_static("*");
         let origin = self.origin.unwrap_or(any);

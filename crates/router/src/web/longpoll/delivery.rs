@@ -1,4 +1,4 @@
-//! The body of an answer with messages: they are the session's until the client's connection has taken them.
+//! The body of an answer with messages: they belong to the session until the client's connection has taken them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::cause::Cause;
 
-/// Messages on their way. If nobody takes them the session ends: it could not be told what it has missed.
+/// Messages in transit. If they are not delivered, the session ends, as its client cannot learn what it missed.
 pub(super) struct Delivery {
     bytes: Option<Bytes>,
     held: isize,
@@ -57,7 +57,7 @@ impl Drop for Delivery {
             Cause::Undelivered.note(&self.mailbox);
             self.mailbox.close();
         } else if self.mailbox.is_finishing() && self.mailbox.queued_bytes() == 0 {
-            // Those were the last words.
+            // These were the session's last messages.
             self.mailbox.close();
         }
     }

@@ -1,4 +1,4 @@
-//! The body of a `send`: received within the bounds of any input, handled in turns.
+//! The body of a `send`: received within the limits of any input, handled in turns.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,10 +15,10 @@ use super::talk::{self, Talk};
 use super::transport::Transport;
 use crate::web::body::{self, NoBody};
 
-/// What has become of a body.
+/// The result of a body.
 pub(super) enum Handled {
     Done,
-    /// It was no message, or one of its batch was none. The session has ended.
+    /// The body, or a part of its batch, is not a message. The session has ended.
     NoMessage,
     NoBody(NoBody),
     /// The transport has ended.
@@ -28,10 +28,10 @@ pub(super) enum Handled {
 const DRAINED_BYTES_MAX: usize = 64 * 1024;
 const DRAINED_WITHIN: Duration = Duration::from_secs(2);
 
-/// The right to speak.
+/// The right to handle a body of the session.
 pub(super) type Turn = OwnedMutexGuard<Option<Talk>>;
 
-/// Receives a body and handles what it says.
+/// Receives a body and handles its messages.
 pub(super) async fn take(transport: Arc<Transport>, mut turn: Turn, body: Incoming) -> Handled {
     let talking = turn.as_ref().filter(|talk| !talk.is_over());
     let Some(bytes_max) = talking.map(Talk::body_bytes_max) else {
@@ -54,17 +54,17 @@ pub(super) async fn take(transport: Arc<Transport>, mut turn: Turn, body: Incomi
             return Handled::NoBody(e);
         }
     };
-    // In a task of its own: what was received is handled, wherever the client is.
+    // In a separate task, so that received messages are handled even if the client disconnects.
     let handling = tokio::spawn(handle(transport, turn, body, partial));
     handling.await.unwrap_or(Handled::Gone)
 }
 
-/// Reads a body that is for nobody, if it is short: its connection can be used again.
+/// Reads and drops a short body, so that its connection can be used again.
 pub(super) async fn drain(body: Incoming) {
     let _ = body::collect(body, DRAINED_BYTES_MAX, DRAINED_WITHIN).await;
 }
 
-/// All of a body. What has come of it is on the session's account, and is judged as any message that comes slowly.
+/// Reads a whole body. Its bytes are charged to the session's account, and the rules for slow messages apply.
 async fn receive(
     mut body: Incoming,
     partial: &Partial,
@@ -90,7 +90,7 @@ async fn receive(
     Ok(received)
 }
 
-/// Handles a body, in turns; between them others are served, and what happens elsewhere is waited for.
+/// Handles a body, in turns; other sessions run between turns, and outcomes are awaited.
 async fn handle(
     transport: Arc<Transport>,
     mut turn: Turn,
@@ -122,7 +122,7 @@ async fn handle(
     handled(talk, protocol, &body)
 }
 
-/// What a request is told of its body. Only a session that is over is worth a second look.
+/// The answer for a handled body. Only for a session that has ended is the body checked again.
 fn handled(talk: &Talk, protocol: Protocol, body: &[u8]) -> Handled {
     let limits = &talk.listening().decoding;
     match talk.is_over() && !talk::has_messages(protocol, body, limits) {
@@ -131,7 +131,7 @@ fn handled(talk: &Talk, protocol: Protocol, body: &[u8]) -> Handled {
     }
 }
 
-/// Sends what was said, and waits for what has to happen elsewhere.
+/// Flushes sent messages, and waits for pending outcomes.
 async fn wait(talk: &mut Talk, connection: &Arc<Connection>) {
     crosstie_transport::uncork();
     while talk.session.waits() && !talk.is_over() {
@@ -141,7 +141,7 @@ async fn wait(talk: &mut Talk, connection: &Arc<Connection>) {
     }
 }
 
-/// A part of a body that is kept, for as long as this lives.
+/// A part of a body that is kept, while this lives.
 struct Partial(Arc<Connection>);
 
 impl Partial {

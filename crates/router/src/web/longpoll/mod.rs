@@ -1,14 +1,14 @@
-//! WAMP over HTTP long-poll: a session of the realm like any other, which talks in requests.
+//! WAMP over HTTP long-poll: an ordinary session of its realm, whose client communicates in requests.
 //!
 //! ```text
-//! POST open     ─▶ Transport: a mailbox for what the realm sends, a Talk for what the client says
-//! POST send     ─▶ Talk::handle ─▶ Session ─▶ realm          one at a time, in the order of their coming
-//! POST receive  ◀─ Transport::next ◀─ mailbox ◀─ realm       or nothing, when its time is over
+//! POST open     ─▶ Transport: a mailbox for the realm's messages, a Talk for the client's
+//! POST send     ─▶ Talk::handle ─▶ Session ─▶ realm          one at a time, in order of arrival
+//! POST receive  ◀─ Transport::next ◀─ mailbox ◀─ realm       or empty, after a timeout
 //! POST close    ─▶ Transport::end
 //! ```
 //!
-//! What ends a session on a stream ends it here; and so does silence, since nobody sees a peer go that has no
-//! connection. A transport that has ended is remembered for a while: its client is told so, and may still close it.
+//! Events that end a session on a stream end it here, too; and so does silence, as a client without a connection cannot
+//! be seen to leave. An ended transport is remembered for a while: its client gets 410, and may still close it.
 
 mod cross_origin;
 mod delivery;
@@ -46,7 +46,7 @@ pub(crate) struct LongPoll {
     shared: Arc<Shared>,
 }
 
-/// What all transports of a service share.
+/// The state shared by all transports of a service.
 struct Shared {
     options: model::LongPoll,
     auth: Arc<LiveMethods>,
@@ -54,27 +54,26 @@ struct Shared {
     table: Table,
 }
 
-/// Who opens a transport.
+/// The client that opens a transport.
 struct Peer {
     address: PeerAddress,
     /// In DER.
     certificate: Option<Vec<u8>>,
 }
 
-/// What is asked for, and of which transport.
+/// The requested operation, and its transport.
 enum Judged {
     Open,
     Send(Arc<Transport>),
     Receive(Arc<Transport>),
     Close(Arc<Transport>),
-    /// Nothing that would have to be done.
+    /// No operation; only this answer.
     Answered(Box<Response<Body>>),
 }
 
-/// The longest request to open a transport.
+/// Maximum size of a request to open a transport.
 const OPEN_BYTES_MAX: usize = 4096;
-/// Once a stopping listener no longer waits for open calls, its clients have so long to request the messages that wait
-/// for them.
+/// Clients' time to fetch their waiting messages, after a stopping listener no longer waits for open calls.
 const STOPPING_MAX: Duration = Duration::from_secs(2);
 
 impl LongPoll {
@@ -122,7 +121,7 @@ impl LongPoll {
         transport.receive(within).await
     }
 
-    /// What is asked for, if it may be asked.
+    /// Checks the request and its origin.
     fn judge(&self, asked: &Asked) -> Judged {
         let origin = header(asked, ORIGIN);
         if let Err(reason) = page_may_ask(origin, &asked.listening.allowed_hosts) {
@@ -149,7 +148,7 @@ impl LongPoll {
         };
         match (self.shared.table.find(id), operation) {
             (Found::Open(transport), _) => of(transport),
-            // Whoever was told of the end closes it all the same.
+            // A client that learned of the end may still close the transport.
             (Found::Ended, Operation::Close(_)) => answer::empty(StatusCode::NO_CONTENT).into(),
             (found, _) => found.answer().into(),
         }
@@ -192,7 +191,7 @@ impl LongPoll {
         }
     }
 
-    /// Opens a transport; what its client is told of it.
+    /// Opens a transport. Returns the answer for its client.
     fn opened(&self, admitted: Admitted, protocol: Protocol, peer: Peer) -> Option<String> {
         let mut chance = [0; 16];
         getrandom::fill(&mut chance).ok()?;
@@ -212,7 +211,7 @@ impl Service for LongPoll {
         let page = CrossOrigin::of(&asked.request);
         let judged = self.judge(&asked);
         if let Judged::Receive(transport) = judged {
-            // What waits long does not hold its request.
+            // A long wait must not hold its request in memory.
             drop(asked);
             return Box::pin(async move {
                 let mut response = self.receive(transport).await;
@@ -234,7 +233,7 @@ impl From<Response<Body>> for Judged {
     }
 }
 
-/// Ends a transport that was closed, whoever closed it, or whose listener stops.
+/// Waits for the end of a transport, by close or by a stop of its listener, and removes it.
 async fn look_after(
     shared: Arc<Shared>,
     id: TransportId,
@@ -261,7 +260,7 @@ impl Peer {
         let listening = &asked.listening;
         let host = header(asked, HOST).or_else(|| asked.request.uri().host());
         let (origin, host) = (header(asked, ORIGIN), host.unwrap_or_default());
-        // What a browser shows for any page that asks, it does not show for its user.
+        // Credentials that a browser presents for any page do not identify its user.
         let is_own = may_use_cookies(origin, host, &listening.allowed_hosts);
         Self {
             address: asked.connection.peer(),
@@ -275,7 +274,7 @@ fn header(asked: &Asked, name: hyper::header::HeaderName) -> Option<&str> {
     Some(value.to_str().unwrap_or("(no text)"))
 }
 
-/// What is asked for elsewhere: a person who looks what is here is told.
+/// The answer at other paths, which explains the service to a person.
 fn answer_other(asked: &Asked) -> Response<Body> {
     let is_base = matches!(&asked.rest[..], [] | [_]) && asked.rest.iter().all(String::is_empty);
     if is_base && matches!(*asked.request.method(), Method::GET | Method::HEAD) {

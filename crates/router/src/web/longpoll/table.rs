@@ -1,4 +1,4 @@
-//! The transports of a service by their ids, and those that have ended lately.
+//! The transports of a service by id, and recently ended ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ struct Entries {
     ended: VecDeque<(TransportId, u32)>,
 }
 
-/// What there is of an id.
+/// The state of an id.
 pub(super) enum Found {
     Open(Arc<Transport>),
     Ended,
     Never,
 }
 
-/// How long an end is remembered, in seconds: until every client has asked once more.
+/// Time for which an end is remembered, in seconds: until every client has sent another request.
 const ENDED_KEPT_S: u32 = 60;
-/// As many are remembered, the last ones: 32 KiB.
+/// Maximum number of remembered ends, the latest ones: 32 KiB.
 const ENDED_MAX: usize = 1024;
 
 impl Table {
@@ -70,7 +70,7 @@ impl Table {
 }
 
 impl Found {
-    /// What a request is told whose transport is not open.
+    /// The answer for a request whose transport is not open.
     pub(super) fn answer(&self) -> Response<Body> {
         match self {
             Self::Open(_) | Self::Ended => gone(),
@@ -79,7 +79,7 @@ impl Found {
     }
 }
 
-/// What is said of a transport that has ended.
+/// The answer for a transport that has ended.
 pub(super) fn gone() -> Response<Body> {
     answer::text(StatusCode::GONE, "this WAMP transport has ended")
 }

@@ -1,4 +1,4 @@
-//! What the client of a transport says: its session, from HELLO on.
+//! The client's side of a transport: its session, from HELLO on.
 
 use std::mem;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::session::{Session, Stage};
 use crate::watch::WatchKey;
 
-/// The session, with what it is counted and watched by.
+/// The session, with its counters and its watch.
 pub(super) struct Talk {
     pub(super) session: Session,
     watch: WatchKey,
@@ -32,9 +32,9 @@ pub(super) struct Talk {
     admitted: Admitted,
 }
 
-/// From this length on the receivers of a message keep the bytes that it came in.
+/// Minimum size of a message whose bytes receivers share.
 const LARGE_BYTES_MIN: usize = 64 * 1024;
-/// The last words are there to be asked for so long.
+/// Time for which the last messages can be fetched.
 const CLOSING_MAX: Duration = Duration::from_secs(15);
 
 impl Talk {
@@ -54,7 +54,7 @@ impl Talk {
             wire: Wire {
                 serializer: protocol.serializer,
                 framing: Framing::LongPoll,
-                // Its prefix has no other form for a longer one.
+                // The maximum of the length prefix's short form.
                 message_bytes_max: rawsocket::LENGTH_MAX as u32 - 1,
             },
         };
@@ -75,7 +75,7 @@ impl Talk {
         &self.admitted.listening
     }
 
-    /// The longest body that is taken now: whoever has not joined yet must not make the router hold much.
+    /// Maximum size of a body at this stage: a client that has not joined must not occupy much memory.
     pub(super) fn body_bytes_max(&self) -> usize {
         let bytes_max = self.message_bytes_max as usize;
         match self.stage {
@@ -84,12 +84,12 @@ impl Talk {
         }
     }
 
-    /// Everything is said.
+    /// Whether the session is over.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Handles the message that is all of a body, which is given back.
+    /// Handles a body that is exactly one message, and returns its bytes.
     pub(super) fn handle_message(&mut self, body: Vec<u8>) -> Bytes {
         let now = Instant::now();
         let (body, flow) = match body.len() >= LARGE_BYTES_MIN {
@@ -107,7 +107,7 @@ impl Talk {
         body
     }
 
-    /// Handles messages of a batch, as many as a turn has; how many bytes are left.
+    /// Handles a turn's worth of messages of a batch. Returns the number of bytes left.
     pub(super) fn handle_batch(&mut self, batch: &[u8]) -> usize {
         let now = Instant::now();
         let mut budget = Budget::begin(now);
@@ -117,13 +117,13 @@ impl Talk {
         left
     }
 
-    /// Goes on with what has happened elsewhere.
+    /// Continues with an outcome.
     pub(super) fn handle_elsewhere(&mut self) {
         let flow = self.session.handle_elsewhere();
         self.handle_flow(flow);
     }
 
-    /// A body was longer than it may be.
+    /// Handles a body that was too long.
     pub(super) fn handle_too_long(&mut self, length: u64) {
         let length_max = self.body_bytes_max();
         let fault = FramingError::TooLong { length, length_max };
@@ -131,7 +131,7 @@ impl Talk {
         self.handle_flow(flow);
     }
 
-    /// Does what is to be done after a step.
+    /// Applies the result of a step.
     fn handle_flow(&mut self, flow: ControlFlow<()>) {
         let watch = &self.admitted.listening.router.watch;
         if self.stage != self.session.stage() {
@@ -157,7 +157,7 @@ impl Talk {
     }
 }
 
-/// Whether a body is what it is to be: messages.
+/// Whether a body consists of valid messages.
 pub(super) fn has_messages(protocol: Protocol, body: &[u8], limits: &codec::Limits) -> bool {
     let is_message = |bytes: &[u8]| match codec::decode(protocol.serializer, bytes, limits) {
         Ok(_) => true,
@@ -173,7 +173,7 @@ pub(super) fn has_messages(protocol: Protocol, body: &[u8], limits: &codec::Limi
 
 impl Drop for Talk {
     fn drop(&mut self) {
-        // Also when the task is dropped with its runtime, or a panic unwinds it.
+        // Also if the task is dropped with its runtime, or unwound by a panic.
         self.session.peer.connection.close();
         self.leave();
         self.admitted.listening.router.watch.remove(self.watch);

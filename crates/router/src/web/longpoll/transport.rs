@@ -1,4 +1,4 @@
-//! One transport: what waits for its client, and the requests that ask for it.
+//! One transport: the messages that wait for its client, and the requests that fetch them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,20 +20,20 @@ use super::{Peer, Shared, empty};
 use crate::admission::Admitted;
 use crate::web::{Body, answer};
 
-/// A session's place: alive from `open` until it is closed by anybody.
+/// The transport of a session: lives from `open` until either side closes it.
 pub(super) struct Transport {
     pub(super) protocol: Protocol,
     /// A mailbox.
     pub(super) connection: Arc<Connection>,
-    /// How many have asked for messages; the last one gets them.
+    /// Number of receive requests so far; the latest gets the messages.
     receives: AtomicU32,
-    /// Its client ends JSON messages as Autobahn does.
+    /// The client terminates JSON messages as Autobahn does.
     pub(super) is_autobahn: AtomicBool,
-    /// None from the end on. Whoever has it is the only one who speaks.
+    /// `None` from the end on. The lock's holder is the only one that handles input.
     talk: Arc<Mutex<Option<Talk>>>,
 }
 
-/// What a transport is in memory, roughly.
+/// Approximate memory of a transport.
 const STATE_BYTES: isize = 1536;
 
 impl Transport {
@@ -58,16 +58,16 @@ impl Transport {
         })
     }
 
-    /// Ends it: for others the session has left when this returns.
+    /// Ends it: other sessions see that the session has left when this returns.
     pub(super) async fn end(&self) {
-        // Whoever speaks stops.
+        // The handler of input stops.
         self.connection.close();
         let talk = self.talk.lock().await.take();
         drop(talk);
         crosstie_transport::uncork();
     }
 
-    /// Handles what a client sends.
+    /// Handles a client's messages.
     pub(super) async fn send(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         self.connection.note_heard();
         let talk = Arc::clone(&self.talk).lock_owned().await;
@@ -83,15 +83,15 @@ impl Transport {
         }
     }
 
-    /// Answers with what waits, or with what comes first; with nothing when the time is over, when another request asks
-    /// for it, or at the end: what comes then is told to the next request.
+    /// Answers with waiting messages, or with the next to arrive; with nothing after a timeout, after a newer request,
+    /// or at the end. Later messages wait for the next request.
     pub(super) async fn receive(self: Arc<Self>, within: Duration) -> Response<Body> {
         self.connection.note_heard();
         let number = self
             .receives
             .fetch_add(1, Ordering::Relaxed)
             .wrapping_add(1);
-        // An earlier one may be of a connection that is there no more.
+        // An earlier request may belong to a connection that is gone.
         self.connection.stir();
         let taker = self.connection.taker();
         let taken = tokio::time::timeout(within, self.next(number)).await;
@@ -109,7 +109,7 @@ impl Transport {
         response
     }
 
-    /// What is next for the request of that number.
+    /// The next message for the request of that number.
     async fn next(&self, number: u32) -> Option<Vec<u8>> {
         let portion = match self.protocol.is_batched {
             true => Portion::All,
@@ -120,7 +120,7 @@ impl Transport {
             match self.connection.take(portion) {
                 Taken::Bytes(bytes) => return Some(bytes),
                 Taken::Over => {
-                    // There were no last words, or they were taken.
+                    // All last messages were delivered.
                     self.connection.close();
                     return None;
                 }
