@@ -638,10 +638,7 @@ impl Player {
 
     /// Takes out those at so many places of the table, or all.
     fn take_out(&mut self, places: &str) -> Result<(), String> {
-        let mut removal = self
-            .taking_out
-            .take()
-            .ok_or("no session is to be taken out")?;
+        let mut removal = self.removal.take().ok_or("no session is to be taken out")?;
         let (now, is_part) = (self.now, !places.is_empty());
         let places_max = match is_part {
             true => places.parse().map_err(|_| "places are a number")?,
@@ -652,7 +649,7 @@ impl Player {
         {
             self.ended(ended);
             if is_part {
-                self.removal = Some(taking_out);
+                self.removal = Some(removal);
                 break;
             }
         }
