@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use crosstie_auth::Origin;
 use crosstie_transport::PeerAddress;
 use parking_lot::Mutex;
 use slab::Slab;
@@ -82,6 +83,14 @@ impl Address {
                 Self::V6([a, b, c, d, e, f, g, h])
             }
         }
+    }
+}
+
+/// Where a peer comes from, as far as that tells people apart.
+pub(crate) fn origin(peer: PeerAddress) -> Origin {
+    match peer {
+        PeerAddress::Tcp(address) => Origin::of(address.ip()),
+        PeerAddress::Unix(_) => Origin::Local,
     }
 }
 

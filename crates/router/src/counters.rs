@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crosstie_routing::JoinError;
 use parking_lot::Mutex;
 
 use crate::end_reason::EndReason;
@@ -362,15 +361,6 @@ impl Counters {
 
     pub(crate) fn add(&self, counter: Counter, count: u64) {
         add(&self.single[counter as usize], count);
-    }
-
-    /// Counts a session that was not let in at a bound of its role.
-    pub(crate) fn refused(&self, why: &JoinError) {
-        match why {
-            JoinError::RoleSessionsMax { .. } => self.count(Counter::RoleSessionsRefused),
-            JoinError::AuthidSessionsMax { .. } => self.count(Counter::AuthidSessionsRefused),
-            _ => {}
-        }
     }
 
     /// Counts a session that has left its realm.

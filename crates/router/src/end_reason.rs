@@ -1,4 +1,5 @@
 //! Why sessions end: a word for the log and the metrics.
+
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
@@ -28,15 +29,6 @@ pub(crate) enum EndReason {
     RealmStopped,
     /// The router, or the transport that the client came by, was stopped.
     Shutdown,
-}
-
-/// The reason of a GOODBYE that answers one with the reason `said`. Autobahn's clients leave by another one than the
-/// specification has, are answered in the same words by Crossbar.io, and their programs know by it that all went well.
-pub(crate) fn answer_to(said: &str) -> &'static str {
-    match said {
-        "wamp.close.normal" => "wamp.close.normal",
-        _ => "wamp.close.goodbye_and_out",
-    }
 }
 
 impl EndReason {

@@ -20,14 +20,14 @@ use tokio::sync::Notify;
 
 use crate::admission::Excess;
 use crate::amqp::AmqpEndpoint;
-use crate::endpoints::{RawSocketEndpoint, WebSocketEndpoint};
 use crate::origins::host_may_enter;
-use crate::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::rendered::Rendered;
 use crate::router_state::RouterState;
 use crate::tls_files::tls_of;
 use crate::wamp::authids::Authids;
+use crate::wamp::endpoints::{RawSocketEndpoint, WebSocketEndpoint};
 use crate::wamp::live_methods::LiveMethods;
+use crate::wamp::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::wamp::rate::Allowance;
 
 /// What all connections of one listener share.

@@ -24,10 +24,10 @@ use crate::listen::Listening;
 use crate::markup::escaped;
 use crate::metrics::{Form, metrics};
 use crate::origins::{host_may_enter, page_may_ask};
-use crate::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::rendered::{Rendering, Shown};
 use crate::router_state::RouterState;
 use crate::sessions;
+use crate::wamp::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::wamp::realm::SharedRealm;
 use crate::{report, rlink_table, worker_table};
 
@@ -246,11 +246,11 @@ fn health(routers: &[Arc<RouterState>]) -> (StatusCode, String) {
         }
     }
     for (router, realm) in realms(routers) {
-        let Some(link) = &realm.link else {
+        let Some(port) = &realm.port else {
             continue;
         };
         let (router, realm) = (&router.id, realm.name());
-        let (is_open, all) = link.seen().judge(link.settings.is_refused_detached);
+        let (is_open, all) = port.seen().judge(port.settings.is_refused_detached);
         is_ready &= is_open;
         for wrong_there in all {
             let _ = writeln!(wrong, "Realm '{realm}' of router '{router}': {wrong_there}");
@@ -421,10 +421,10 @@ const SESSIONS_SHOWN: usize = 50;
 fn fabric_status(routers: &[Arc<RouterState>]) -> String {
     let mut rows = String::new();
     for (router, realm) in realms(routers) {
-        let Some(link) = &realm.link else {
+        let Some(port) = &realm.port else {
             continue;
         };
-        let (seen, counts) = (link.seen(), realm.counts());
+        let (seen, counts) = (port.seen(), realm.counts());
         let state = match seen.state {
             State::Attached => format!("on NATS server {}", escaped(&seen.server)),
             State::Joining => format!("joining on NATS server {}", escaped(&seen.server)),

@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use crate::amqp::{self, Broker};
 use crate::audit::Audit;
 use crate::bridges;
+use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::leaving;
 use crate::listen::{Listening, MakeHttp};
 use crate::meta_session::MetaSession;
 use crate::overview::Overview;
 use crate::programs::Programs;
-use crate::router_state::RouterState;
+use crate::router_state::{RouterState, close_silent};
 use crate::transports::RunningTransport;
 use crate::wamp::peer::Peer;
 
@@ -101,7 +101,7 @@ impl Router {
             make_http,
         ));
         let watched = Arc::clone(&state);
-        workers.spawn_keeper(async move { watched.watch.run(&watched.door).await });
+        workers.spawn_keeper(async move { watched.watch.run(|| watched.door.is_crowded()).await });
         Ok(Self {
             state,
             workers: Arc::new(workers),
@@ -193,7 +193,7 @@ impl Router {
         }
         let (state, id) = (Arc::clone(&self.state), self.of_worker("realm", name));
         self.workers.spawn_keeper(async move {
-            leaving::drain(&state, std::slice::from_ref(&realm), None).await;
+            departure::drain(&state, std::slice::from_ref(&realm), None).await;
             let says_goodbye = state.says_goodbye;
             let ended = realm.stop(says_goodbye);
             close_later(state, &ended, !says_goodbye);
@@ -353,11 +353,11 @@ fn close_later(state: Arc<RouterState>, ended: &[Peer], are_closed: bool) {
     match (told.is_empty(), are_closed) {
         (true, _) => {}
         (false, true) => drop(tokio::spawn(async move {
-            tokio::time::sleep(leaving::CLOSED_WITHIN).await;
+            tokio::time::sleep(departure::CLOSED_WITHIN).await;
             let connections = told.iter().filter_map(Weak::upgrade);
             connections.for_each(|connection| connection.close());
         })),
-        (false, false) => drop(tokio::spawn(leaving::close_silent(state, told))),
+        (false, false) => drop(tokio::spawn(close_silent(state, told))),
     }
 }
 

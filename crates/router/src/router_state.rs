@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crosstie_auth::wamp::SigningKey;
@@ -17,12 +17,9 @@ use tokio::sync::watch;
 use crate::addresses::Addresses;
 use crate::amqp::Broker;
 use crate::cause::Cause;
-use crate::cookies::Jars;
 use crate::counters::{Counter, counters};
-use crate::denials::Denials;
-use crate::door::Door;
+use crate::fabric::port::FabricPort;
 use crate::joint_state::JointState;
-use crate::link::Link;
 use crate::listen::MakeHttp;
 use crate::overview::Overview;
 use crate::programs::Hosting;
@@ -30,12 +27,16 @@ use crate::report;
 use crate::request_counts::RequestCounts;
 use crate::rlink_state::RLinks;
 use crate::router::RouterOptions;
+use crate::seed::seed;
 use crate::testee::TesteeTransport;
 use crate::wamp::authenticators::Authenticators;
+use crate::wamp::cookies::Jars;
+use crate::wamp::denials::Denials;
+use crate::wamp::door::Door;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::message_counts::Messages;
 use crate::wamp::realm::SharedRealm;
-use crate::watch::Watch;
+use crate::watch::{Connections, Watch};
 
 /// The state of one router, as its connections see it. Its threads and listeners are [`crate::Router`]'s.
 pub(crate) struct RouterState {
@@ -200,14 +201,14 @@ impl RouterState {
             return None;
         }
         let number = self.next_number();
-        let link = realm.fabric.as_ref();
-        let link = link.map(|fabric| {
+        let port = realm.fabric.as_ref();
+        let port = port.map(|fabric| {
             let node = format!("{}/{}", self.node, self.id);
-            Link::new(&realm.name, fabric, node, seed())
+            FabricPort::new(&realm.name, fabric, node, seed())
         });
-        let link = link.map(Arc::new);
+        let port = port.map(Arc::new);
         let config = realm_config(realm, &self.realm_limits);
-        let kept = (link, store);
+        let kept = (port, store);
         let added = Arc::new(SharedRealm::new(realm, config, seed(), number, self, kept));
         if let Some(store) = &added.store {
             store.belongs_to(&added);
@@ -437,11 +438,17 @@ fn limits_of(realm: &model::Realm, limits: &Limits) -> Limits {
     limits
 }
 
-/// What a realm's random ids follow from. Ids need to be unlikely to meet, not to be secret, so
-/// that a system without randomness at start is served with the time instead.
-pub(crate) fn seed() -> u64 {
-    getrandom::u64().unwrap_or_else(|_| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(0, |since| since.as_nanos() as u64)
-    })
+/// Ends the connections whose sessions were told GOODBYE and that have had no session since: they
+/// have had as long as a new one has to become a session.
+pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
+    tokio::time::sleep(state.handshake_timeout).await;
+    let realms = state.realms();
+    let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();
+    let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
+    for connection in told.iter().filter_map(Weak::upgrade) {
+        if !joined.has(&connection) && !connection.is_closed() {
+            report::timed_out(&connection, Cause::NoGoodbye);
+            connection.close();
+        }
+    }
 }

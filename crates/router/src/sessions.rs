@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crosstie_routing::{Identity, Time};
 use crosstie_wamp::{Serializer, SessionId};
 
 use crate::router::Router;
 use crate::router_state::RouterState;
-use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
+use crate::wamp::seen::Seen;
 
 /// A session in a realm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,17 +44,6 @@ impl std::fmt::Display for NoSuchSession {
 }
 
 impl std::error::Error for NoSuchSession {}
-
-/// What is copied of a session under its realm's lock; it is put into words outside.
-pub(crate) struct Seen {
-    pub(crate) peer: Peer,
-    pub(crate) id: SessionId,
-    pub(crate) identity: Identity,
-    pub(crate) joined: Time,
-    pub(crate) subscriptions: usize,
-    pub(crate) registrations: usize,
-    pub(crate) calls: usize,
-}
 
 impl Router {
     /// At most `limit` sessions behind the first `offset`, of one realm or of all, realm by realm. No

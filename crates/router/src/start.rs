@@ -47,10 +47,10 @@ impl Router {
         let store = self.open_store(realm)?;
         let added = self.state.add_realm(realm, store);
         let started = added.ok_or_else(runs_already)?;
-        if let (Some(link), Some(speaking)) = (&started.link, speaking) {
-            let (link, realm) = (Arc::clone(link), Arc::clone(&started));
+        if let (Some(port), Some(speaking)) = (&started.port, speaking) {
+            let (port, realm) = (Arc::clone(port), Arc::clone(&started));
             let serving = self.workers.serving_handle();
-            let kept = fabric::keep(link, realm, speaking, serving);
+            let kept = fabric::keep(port, realm, speaking, serving);
             self.workers.spawn_keeper(kept);
         }
         self.workers.spawn_keeper(started.keep_time());

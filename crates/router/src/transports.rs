@@ -10,8 +10,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::amqp::splice::Cluster;
 use crate::binding;
+use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::leaving;
 use crate::listen::Listening;
 use crate::router::Router;
 use crate::router_state::RouterState;
@@ -179,8 +179,8 @@ impl Router {
             return;
         }
         for realm in self.state.realms() {
-            if let Some(link) = &realm.link {
-                link.await_attached(realm.started_at() + ATTACHED_TIMEOUT);
+            if let Some(port) = &realm.port {
+                port.await_attached(realm.started_at() + ATTACHED_TIMEOUT);
             }
         }
     }
@@ -263,7 +263,7 @@ impl Router {
             state.watch.finish_unopened(listening.number);
             let connections = state.watch.of(listening.number);
             let realms = state.realms();
-            leaving::drain(&state, &realms, Some(&connections)).await;
+            departure::drain(&state, &realms, Some(&connections)).await;
             if state.says_goodbye {
                 listening.note_goodbye();
             }
@@ -286,7 +286,7 @@ impl Router {
             crosstie_transport::uncork();
             drop(connections);
             let emptied = listening.until_empty();
-            let _ = tokio::time::timeout(leaving::timeout(&state), emptied).await;
+            let _ = tokio::time::timeout(departure::timeout(&state), emptied).await;
             state.watch.close_all(listening.number);
         });
     }

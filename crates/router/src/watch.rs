@@ -3,26 +3,19 @@
 //! A timer per connection would cost each idle session more memory than its session state; a
 //! sweep costs a load per connection and second.
 
-mod asked;
-
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_amqp::frame::HEARTBEAT;
 use crosstie_config::Ping;
 use crosstie_transport::{Connection, now_s};
-use crosstie_wamp::framing::Framing;
 use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::cause::Cause;
 use crate::counters::{Counter, counters};
-use crate::door::Door;
 use crate::report;
-use crate::wamp::supervision::CLOSING_MAX;
-pub(crate) use asked::Asked;
 
 /// All connections of a router.
 #[derive(Default)]
@@ -48,28 +41,48 @@ enum Phase {
     /// The client is asked for its credentials: the handshake's own time stands still.
     Asked(Box<Asked>),
     Open {
-        framing: Framing,
-        ping: PingTimes,
+        append_ping: AppendPing,
+        // In whole seconds, which is how often the watch looks.
+        interval_s: u32,
+        timeout_s: u32,
+        payload_bytes: u8,
+        any_traffic_counts: bool,
         /// A ping waits for its answer. Never in the first second, so that no connection needs
         /// four bytes more for the transport that it came by.
         pinged_at_s: Option<NonZeroU32>,
     },
     /// The session talks in requests: they must not be further apart.
     Requests { within_s: u32 },
-    /// An AMQP client in its vhost: both sides send something each interval (section 4.2.7).
-    Amqp { heartbeat_s: u16 },
+    /// Both sides send something each interval: the other side sends, and is sent, heartbeats.
+    Beating {
+        heartbeat_s: u16,
+        heartbeat: &'static [u8],
+    },
     /// The last bytes are on their way; the peer is to close its side.
     Closing { within_s: u32 },
 }
 
-/// [`Ping`] in whole seconds, which is how often anybody looks.
-#[derive(Clone, Copy)]
-struct PingTimes {
-    interval_s: u32,
-    timeout_s: u32,
-    payload_bytes: u8,
-    any_traffic_counts: bool,
+/// A client that was asked for its credentials.
+struct Asked {
+    client: Box<dyn Unanswered>,
+    /// The rest of the handshake's own time.
+    left_s: u32,
+    /// How long the client may take, in all, and has taken before.
+    within_s: u32,
+    asked_s: u32,
 }
+
+/// The end of a handshake whose client does not answer.
+pub(crate) trait Unanswered: Send {
+    /// Refuses the client, which has not answered within so many seconds.
+    fn refuse(&self, within_s: u32);
+}
+
+/// Appends a ping with this payload.
+pub(crate) type AppendPing = fn(&[u8], &mut Vec<u8>);
+
+/// Closing timeout of connections without an option for it.
+pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 /// A connection whose peer may still answer.
 pub(crate) struct Awaited {
@@ -102,18 +115,15 @@ impl Watch {
     }
 
     /// The session is there; from now on silence is what counts.
-    pub(crate) fn opened(&self, key: WatchKey, framing: Framing, ping: &Ping) {
-        let ping = PingTimes {
-            interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
-            timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
-            payload_bytes: ping.payload_bytes.min(125) as u8,
-            any_traffic_counts: ping.restart_on_any_traffic,
-        };
+    pub(crate) fn opened(&self, key: WatchKey, append_ping: AppendPing, ping: &Ping) {
         self.set_phase(
             key,
             Phase::Open {
-                framing,
-                ping,
+                append_ping,
+                interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
+                timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
+                payload_bytes: ping.payload_bytes.min(125) as u8,
+                any_traffic_counts: ping.restart_on_any_traffic,
                 pinged_at_s: None,
             },
         );
@@ -124,9 +134,20 @@ impl Watch {
         self.set_phase(key, Phase::Requests { within_s });
     }
 
-    /// An AMQP client is in its vhost; 0: no heartbeats were agreed on.
-    pub(crate) fn opened_amqp(&self, key: WatchKey, heartbeat_s: u16) {
-        self.set_phase(key, Phase::Amqp { heartbeat_s });
+    /// The session is there, of a client that agreed on heartbeats of these bytes; 0 seconds: on none.
+    pub(crate) fn opened_with_heartbeats(
+        &self,
+        key: WatchKey,
+        heartbeat_s: u16,
+        heartbeat: &'static [u8],
+    ) {
+        self.set_phase(
+            key,
+            Phase::Beating {
+                heartbeat_s,
+                heartbeat,
+            },
+        );
     }
 
     /// There is no session any more; the next must come in time.
@@ -141,19 +162,23 @@ impl Watch {
     pub(crate) fn asked(
         &self,
         key: WatchKey,
-        mut asked: Box<Asked>,
+        client: Box<dyn Unanswered>,
         within: Duration,
         handshake: Duration,
     ) {
         if let Some(watched) = self.entries.lock().get_mut(key) {
-            (asked.left_s, asked.asked_s) = match watched.phase {
+            let (left_s, asked_s) = match watched.phase {
                 Phase::Opening { within_s, asked_s } => {
                     (within_s.saturating_sub(watched.age_s(now_s())), asked_s)
                 }
                 _ => (whole_seconds(handshake), 0),
             };
-            asked.within_s = whole_seconds(within);
-            watched.phase = Phase::Asked(asked);
+            watched.phase = Phase::Asked(Box::new(Asked {
+                client,
+                left_s,
+                within_s: whole_seconds(within),
+                asked_s,
+            }));
             watched.since_s = now_s();
         }
     }
@@ -225,7 +250,7 @@ impl Watch {
                     watched.connection.close();
                 }
                 Phase::Closing { .. } => watched.connection.finish(),
-                Phase::Open { .. } | Phase::Requests { .. } | Phase::Amqp { .. } => {}
+                Phase::Open { .. } | Phase::Requests { .. } | Phase::Beating { .. } => {}
             }
         }
     }
@@ -239,12 +264,13 @@ impl Watch {
         }
     }
 
-    /// Looks at every connection once a second, for ever.
-    pub(crate) async fn run(&self, door: &Door) {
+    /// Looks at every connection once a second, for ever. While `is_crowded` says that too many handshakes are pending,
+    /// none may wait for its client for long.
+    pub(crate) async fn run(&self, is_crowded: impl Fn() -> bool) {
         let mut interval = tokio::time::interval(Duration::from_secs(1));
         loop {
             interval.tick().await;
-            self.sweep(now_s(), door);
+            self.sweep(now_s(), is_crowded());
             crosstie_transport::uncork();
         }
     }
@@ -258,8 +284,7 @@ impl Watch {
 
     /// Goes through all connections, some at a time: threads that open, close or answer wait for
     /// a portion at most.
-    fn sweep(&self, now_s: u32, door: &Door) {
-        let is_crowded = door.is_crowded();
+    fn sweep(&self, now_s: u32, is_crowded: bool) {
         let mut next = 0;
         loop {
             let mut faults = Vec::new();
@@ -283,7 +308,7 @@ impl Watch {
                 }
             }
             for asked in overdue {
-                asked.refuse(door);
+                asked.client.refuse(asked.within_s);
             }
             for (connection, (counter, cause)) in faults {
                 counters().count(counter);
@@ -419,23 +444,26 @@ impl Watched {
                 None
             }
             Phase::Open {
-                framing,
-                ping,
+                append_ping,
+                interval_s,
+                timeout_s,
+                payload_bytes,
+                any_traffic_counts,
                 pinged_at_s,
             } => {
                 // `since_s` is when the connection opened, or answered a ping last.
-                let heard_s = match ping.any_traffic_counts {
+                let heard_s = match any_traffic_counts {
                     true => connection.received_at_s().max(self.since_s),
                     false => self.since_s,
                 };
                 match *pinged_at_s {
                     Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
-                    Some(at_s) if now_s.saturating_sub(at_s.get()) > ping.timeout_s => {
+                    Some(at_s) if now_s.saturating_sub(at_s.get()) > *timeout_s => {
                         return Some((Counter::ConnectionsClosedForSilence, Cause::NoPong));
                     }
-                    None if now_s.saturating_sub(heard_s) >= ping.interval_s => {
+                    None if now_s.saturating_sub(heard_s) >= *interval_s => {
                         *pinged_at_s = NonZeroU32::new(now_s);
-                        send_ping(connection, *framing, ping.payload_bytes);
+                        send_ping(connection, *append_ping, *payload_bytes);
                     }
                     Some(_) | None => {}
                 }
@@ -446,7 +474,10 @@ impl Watched {
                 let is_gone = now_s.saturating_sub(heard_s) > *within_s && !connection.has_taker();
                 is_gone.then_some((Counter::ConnectionsClosedForSilence, Cause::NoRequest))
             }
-            Phase::Amqp { heartbeat_s } if *heartbeat_s > 0 => {
+            Phase::Beating {
+                heartbeat_s,
+                heartbeat,
+            } if *heartbeat_s > 0 => {
                 let interval_s = u32::from(*heartbeat_s);
                 let quiet_s = |at_s: u32| now_s.saturating_sub(at_s.max(self.since_s));
                 let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
@@ -455,7 +486,7 @@ impl Watched {
                     return Some((Counter::ConnectionsClosedForSilence, Cause::NoHeartbeat));
                 }
                 if quiet_s(connection.sent_at_s()) >= (interval_s / 2).max(1) {
-                    send_heartbeat(connection);
+                    send_heartbeat(connection, heartbeat);
                 }
                 None
             }
@@ -464,19 +495,19 @@ impl Watched {
     }
 }
 
-fn send_ping(connection: &Arc<Connection>, framing: Framing, payload_bytes: u8) {
+fn send_ping(connection: &Arc<Connection>, append_ping: AppendPing, payload_bytes: u8) {
     let payload = vec![b'c'; payload_bytes.into()];
     // A full queue has bytes on the way already; the stall limit judges it.
     let _ = connection.append(|out| {
-        framing.ping(&payload, out);
+        append_ping(&payload, out);
         Ok::<(), ()>(())
     });
 }
 
-fn send_heartbeat(connection: &Arc<Connection>) {
+fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &[u8]) {
     // As with a ping.
     let _ = connection.append(|out| {
-        out.extend_from_slice(&HEARTBEAT);
+        out.extend_from_slice(heartbeat);
         Ok::<(), ()>(())
     });
 }

@@ -32,9 +32,10 @@ use super::status::{Alarm, ConnectionStatus, OperatorError};
 use super::totals::Totals;
 use super::vhost::{Clock, Keeper, SharedVhost};
 use crate::cause::Cause;
+use crate::report;
 use crate::router_state::RouterState;
+use crate::seed::seed;
 use crate::watch::Watch;
-use crate::{report, router_state};
 
 /// The state that all AMQP connections of a router share.
 pub(crate) struct Broker {
@@ -420,7 +421,7 @@ fn restore_vhosts(
     for vhost in &amqp.vhosts {
         let name: Arc<str> = vhost.name.as_str().into();
         let config = vhost_config(&name, &amqp.limits);
-        vhosts.insert(name, Vhost::new(config, router_state::seed()));
+        vhosts.insert(name, Vhost::new(config, seed()));
     }
     for restored in restored {
         // Records of a vhost that is no longer configured stay in the file.

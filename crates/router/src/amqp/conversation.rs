@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crosstie_amqp::frame::HEARTBEAT;
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 use crosstie_amqp::{Method, PROTOCOL_HEADER, Version};
 use crosstie_config::AmqpTransport;
@@ -216,7 +217,7 @@ impl Conversation {
         let transport = (self.listening.number, options);
         let open = Open::enter(entered, &self.connection, transport, self.watch, broker);
         let watch = &self.listening.router.watch;
-        watch.opened_amqp(self.watch, heartbeat_s);
+        watch.opened_with_heartbeats(self.watch, heartbeat_s, &HEARTBEAT);
         let peer = Arc::clone(open.peer());
         broker.add_peer(&peer);
         self.state = State::Open(Box::new(open));

@@ -11,7 +11,7 @@ use crosstie_transport::Connection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::door::origin;
+use crate::addresses::origin;
 
 /// The login attempts of all AMQP clients of a router.
 pub(crate) struct Logins {

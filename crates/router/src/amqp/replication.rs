@@ -27,7 +27,8 @@ use super::replicated::{self, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Ta
 use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
 use super::status::ReplicatedStatus;
 use super::vhost::{Clock, Keeper, SharedVhost};
-use crate::router_state::{self, RouterState};
+use crate::router_state::RouterState;
+use crate::seed::seed;
 
 /// The owner of a vhost.
 #[derive(Clone)]
@@ -108,8 +109,8 @@ impl Replicated {
             vhost: Arc::clone(&self.name),
             settings: self.announced(),
             node: format!("{}/{}", state.node, state.id),
-            incarnation: router_state::seed(),
-            log: router_state::seed(),
+            incarnation: seed(),
+            log: seed(),
             node_directory: directory.to_owned(),
             directory: directory.join(format!("{}.replicated", amqp.store)),
             store: directory.join(&amqp.store),
@@ -225,7 +226,7 @@ impl Opening {
         let name = Arc::clone(&self.replicated.name);
         let now = self.clock.time(Instant::now());
         let config = vhost_config(&name, &self.limits);
-        let mut vhost = Vhost::new(config, router_state::seed());
+        let mut vhost = Vhost::new(config, seed());
         for record in ledger.records().chain(ledger.rested()) {
             vhost.restore(now, record);
         }

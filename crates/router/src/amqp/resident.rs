@@ -90,7 +90,7 @@ pub(crate) fn let_in(
     let watch = state
         .watch
         .add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
-    state.watch.opened_amqp(watch, 0);
+    state.watch.opened_with_heartbeats(watch, 0, &[]);
     let options = speaking();
     let entered = Open::enter(entered, &connection, (TRANSPORT, &options), watch, broker);
     broker.add_peer(entered.peer());

@@ -1,4 +1,4 @@
-//! Keeps a realm's link: dials one server after the other, and again when the connection has gone.
+//! Keeps a realm's port: dials one server after the other, and again when the connection has gone.
 
 use std::io;
 use std::path::Path;
@@ -14,9 +14,10 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::dial::{DIAL_TIMEOUT, Speaking, dial};
-use super::reading::{Denials, Reading};
-use super::singles;
-use crate::link::{Link, QUEUE_BYTES_MAX};
+use super::exclusive_grants;
+use super::reader::{Denials, Reading};
+use crate::fabric::port::{FabricPort, QUEUE_BYTES_MAX};
+use crate::seed::seed;
 use crate::wamp::realm::SharedRealm;
 
 /// Between two rounds of all servers: the first, and the longest.
@@ -29,7 +30,7 @@ const DENIED_WAIT: Duration = Duration::from_secs(2);
 /// How often the member looks at the time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Reads the files that a link needs.
+/// Reads the files that a port needs.
 pub(crate) fn speaking(
     settings: &model::Fabric,
     directory: &Path,
@@ -56,26 +57,26 @@ pub(crate) fn speaking(
     })
 }
 
-/// Keeps the link until it is stopped. Runs where there are timers; `serving` reads the connection.
+/// Keeps the port until it is stopped. Runs where there are timers; `serving` reads the connection.
 pub(crate) async fn keep(
-    link: Arc<Link>,
+    port: Arc<FabricPort>,
     realm: Arc<SharedRealm>,
     speaking: Speaking,
     serving: Handle,
 ) {
-    let ticking = tick(Arc::clone(&link), Arc::clone(&realm));
-    let dialling = dial_on(&link, &realm, &speaking, &serving);
-    let granting = singles::keep(&link, &realm, &speaking);
+    let ticking = tick(Arc::clone(&port), Arc::clone(&realm));
+    let dialling = dial_on(&port, &realm, &speaking, &serving);
+    let granting = exclusive_grants::keep(&port, &realm, &speaking);
     tokio::join!(ticking, dialling, granting);
 }
 
-async fn tick(link: Arc<Link>, realm: Arc<SharedRealm>) {
+async fn tick(port: Arc<FabricPort>, realm: Arc<SharedRealm>) {
     let mut told = Position(0);
-    while !link.is_stopped() {
+    while !port.is_stopped() {
         tokio::time::sleep(TICK).await;
-        let reached = link.tick();
+        let reached = port.tick();
         realm.handle_changes();
-        if link.settings.strict_replicas.is_some() {
+        if port.settings.strict_replicas.is_some() {
             realm.end_lease();
         }
         if reached > told {
@@ -87,23 +88,23 @@ async fn tick(link: Arc<Link>, realm: Arc<SharedRealm>) {
 }
 
 async fn dial_on(
-    link: &Arc<Link>,
+    port: &Arc<FabricPort>,
     realm: &Arc<SharedRealm>,
     speaking: &Speaking,
     serving: &Handle,
 ) {
-    let urls = &link.settings.urls;
+    let urls = &port.settings.urls;
     let mut wait = WAIT_MIN;
     let mut is_told = false;
     // Nodes begin with different servers, so that not all of them are on one.
-    let mut next = crate::router_state::seed() as usize % urls.len().max(1);
-    while !link.is_stopped() {
+    let mut next = seed() as usize % urls.len().max(1);
+    while !port.is_stopped() {
         let mut failures = Vec::new();
         for _ in 0..urls.len() {
             let url = &urls[next % urls.len()];
             let at = format!("{}:{}", url.host, url.port);
             let served = match dial(url, speaking).await {
-                Ok(dialled) => serve(link, realm, dialled, serving).await,
+                Ok(dialled) => serve(port, realm, dialled, serving).await,
                 Err(why) => Err(why),
             };
             match served {
@@ -114,8 +115,8 @@ async fn dial_on(
                         is_denied,
                         had,
                     } = lost;
-                    link.note_lost(&why, is_denied);
-                    if link.is_stopped() {
+                    port.note_lost(&why, is_denied);
+                    if port.is_stopped() {
                         return;
                     }
                     is_told = false;
@@ -123,7 +124,7 @@ async fn dial_on(
                     if had > WAIT_MAX {
                         wait = WAIT_MIN;
                     }
-                    let realm = &link.realm;
+                    let realm = &port.realm;
                     tracing::warn!(
                         "Realm '{realm}': NATS server '{server}' at {at} is lost: {why}"
                     );
@@ -134,14 +135,14 @@ async fn dial_on(
                 Err(why) => failures.push(format!("{at}: {why}")),
             }
             next = next.wrapping_add(1);
-            if link.is_stopped() {
+            if port.is_stopped() {
                 return;
             }
         }
         if failures.len() == urls.len() && !is_told {
             is_told = true;
-            let (realm, failures) = (&link.realm, failures.join("; "));
-            link.note_lost(&failures, false);
+            let (realm, failures) = (&port.realm, failures.join("; "));
+            port.note_lost(&failures, false);
             tracing::warn!("Realm '{realm}': no NATS server is reached ({failures}); trying on");
         }
         tokio::time::sleep(wait).await;
@@ -149,7 +150,7 @@ async fn dial_on(
     }
 }
 
-/// A connection that the link had.
+/// A connection that the port had.
 struct Lost {
     server: String,
     why: String,
@@ -158,9 +159,9 @@ struct Lost {
     had: Duration,
 }
 
-/// Has a connection be the link's, from the server's first PONG until it ends; or why that has not come.
+/// Has a connection be the port's, from the server's first PONG until it ends; or why that has not come.
 async fn serve(
-    link: &Arc<Link>,
+    port: &Arc<FabricPort>,
     realm: &Arc<SharedRealm>,
     (connection, greeting): (Arc<Connection>, Greeting),
     serving: &Handle,
@@ -169,7 +170,7 @@ async fn serve(
     let (ended, end) = oneshot::channel();
     let server = greeting.name.clone();
     let mut reading = Reading {
-        link: Arc::clone(link),
+        port: Arc::clone(port),
         realm: Arc::clone(realm),
         connection: Arc::clone(&connection),
         limits: Limits {
@@ -204,7 +205,7 @@ async fn serve(
             false => why,
         });
     }
-    let reached = link.detach();
+    let reached = port.detach();
     realm.handle_changes();
     realm.handle_in_force(reached);
     uncork();

@@ -14,62 +14,62 @@ use crosstie_joints::uri_part;
 use crosstie_routing::error::AUTHORIZATION_FAILED;
 use crosstie_wamp::PublishOptions;
 
+use super::bond::Bond;
 use super::incoming::Delivery;
-use super::link::Link;
 use super::properties;
 use super::setting::{Deliveries, Setting, hops_of_headers, hops_option, identifier, payload};
 use crate::joint_counts::Count;
 use crate::wamp::resident::Failed;
 
-/// Takes deliveries until the link ends.
+/// Takes deliveries until the bond ends.
 pub(super) async fn run(
     setting: &Arc<Setting>,
     joint: &ExchangeToTopic,
 ) -> Result<Infallible, String> {
-    let (link, deliveries) = setting.consuming_link().await?;
-    link.declare_exchange(&joint.exchange).await?;
+    let (bond, deliveries) = setting.consuming_bond().await?;
+    bond.declare_exchange(&joint.exchange).await?;
     let queue = match &joint.queue {
         Some(queue) => {
-            link.declare_queue(queue, true, Default::default()).await?;
+            bond.declare_queue(queue, true, Default::default()).await?;
             queue.clone()
         }
         None => {
             let queue = format!("joint.{}.{}", setting.joint.id, identifier());
-            link.declare_own_queue(&queue).await?;
+            bond.declare_own_queue(&queue).await?;
             queue
         }
     };
     for key in &joint.binding_keys {
-        link.bind(&queue, &joint.exchange.name, key).await?;
+        bond.bind(&queue, &joint.exchange.name, key).await?;
     }
-    link.prefetch(joint.prefetch).await?;
+    bond.prefetch(joint.prefetch).await?;
     // There is somebody to publish before there is something to be published.
     setting.place.awaited().await;
-    link.consume(&queue, false).await?;
+    bond.consume(&queue, false).await?;
     setting.say_ready();
     tokio::select! {
-        why = link.ended() => Err(why),
-        why = take(setting, joint, &link, deliveries) => Err(why),
+        why = bond.ended() => Err(why),
+        why = take(setting, joint, &bond, deliveries) => Err(why),
     }
 }
 
 async fn take(
     setting: &Arc<Setting>,
     joint: &ExchangeToTopic,
-    link: &Link,
+    bond: &Bond,
     mut deliveries: Deliveries,
 ) -> String {
     while let Some(delivery) = deliveries.recv().await {
         match pass(setting, joint, &delivery).await {
             Ok(()) => {
                 setting.counts.count(Count::Passed);
-                link.acknowledge(delivery.tag);
+                bond.acknowledge(delivery.tag);
             }
             Err(Unpassed::Undecided(why)) => return why,
             Err(Unpassed::Refused(why)) => {
                 setting.counts.count(Count::Refused);
                 tracing::debug!("Joint '{}' rejects a message: {why}", setting.joint.id);
-                link.reject(delivery.tag, false);
+                bond.reject(delivery.tag, false);
             }
         }
     }

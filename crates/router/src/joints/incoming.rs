@@ -6,7 +6,7 @@ use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
 use crosstie_amqp::{ContentHeader, Method, Properties};
 use crosstie_transport::{Outcome, Protocol};
 
-use super::link::Link;
+use super::bond::Bond;
 
 /// What a joint is told.
 pub(super) enum Incoming {
@@ -26,7 +26,7 @@ pub(super) struct Delivery {
     properties: Vec<u8>,
     /// None where it is longer than may be.
     pub(super) body: Option<Vec<u8>>,
-    link: Arc<Link>,
+    bond: Arc<Bond>,
     held: usize,
 }
 
@@ -38,16 +38,16 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.link.hold(-(self.held as isize));
+        self.bond.hold(-(self.held as isize));
     }
 }
 
 /// What a delivery costs beside its body, about.
 const DELIVERY_BYTES: usize = 512;
 
-/// The reader of a link.
+/// The reader of a bond.
 pub(super) struct Frames<H> {
-    link: Arc<Link>,
+    bond: Arc<Bond>,
     body_bytes_max: usize,
     handle: H,
     content: Option<Content>,
@@ -76,9 +76,9 @@ struct Header {
 }
 
 impl<H: FnMut(Incoming)> Frames<H> {
-    pub(super) fn new(link: Arc<Link>, body_bytes_max: usize, handle: H) -> Self {
+    pub(super) fn new(bond: Arc<Bond>, body_bytes_max: usize, handle: H) -> Self {
         Self {
-            link,
+            bond,
             body_bytes_max,
             handle,
             content: None,
@@ -116,26 +116,26 @@ impl<H: FnMut(Incoming)> Frames<H> {
                     header: None,
                 });
             }
-            Method::BasicAck(ack) => self.link.confirmed(ack.delivery_tag, ack.multiple, true),
-            Method::BasicNack(nack) => self.link.confirmed(nack.delivery_tag, nack.multiple, false),
+            Method::BasicAck(ack) => self.bond.confirmed(ack.delivery_tag, ack.multiple, true),
+            Method::BasicNack(nack) => self.bond.confirmed(nack.delivery_tag, nack.multiple, false),
             Method::ConnectionClose(close) => {
-                self.link.closed(close.reply_text);
+                self.bond.closed(close.reply_text);
                 return false;
             }
             Method::ConnectionCloseOk(_) => return false,
             // The other channel is no better: the joint begins anew.
             Method::ChannelClose(close) => {
-                self.link.end(close.reply_text);
+                self.bond.end(close.reply_text);
                 return false;
             }
             Method::BasicCancel(cancel) => {
                 let tag = cancel.consumer_tag;
-                self.link
+                self.bond
                     .end(&format!("the queue of consumer '{tag}' was deleted"));
                 return false;
             }
             Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_) => {}
-            _ => self.link.answered(),
+            _ => self.bond.answered(),
         }
         true
     }
@@ -197,14 +197,14 @@ impl<H: FnMut(Incoming)> Frames<H> {
                 routing_key,
             } => {
                 let held = header.body.as_ref().map_or(0, Vec::len) + DELIVERY_BYTES;
-                self.link.hold(held as isize);
+                self.bond.hold(held as isize);
                 Incoming::Delivery(Delivery {
                     tag,
                     exchange,
                     routing_key,
                     properties: header.properties,
                     body: header.body,
-                    link: Arc::clone(&self.link),
+                    bond: Arc::clone(&self.bond),
                     held,
                 })
             }
@@ -239,6 +239,6 @@ impl<H: FnMut(Incoming)> Protocol for Frames<H> {
 
 impl<H> Drop for Frames<H> {
     fn drop(&mut self) {
-        self.link.end("the connection to the broker was closed");
+        self.bond.end("the connection to the broker was closed");
     }
 }

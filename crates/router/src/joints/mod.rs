@@ -2,7 +2,7 @@
 //! the reverse.
 //!
 //! ```text
-//!   realm ─► wamp::resident ─► a joint's task ─► link ─► socket ─► amqp::resident ─► vhost
+//!   realm ─► wamp::resident ─► a joint's task ─► bond ─► socket ─► amqp::resident ─► vhost
 //!         ◄─                 ◄─                ◄─ incoming ◄─ socket ◄─             ◄─
 //! ```
 //!
@@ -11,9 +11,9 @@
 //! begins anew when one of its ends has gone: what it had not done with is then back in its queues, and who waited
 //! for an answer is told that there is none.
 
+mod bond;
 mod exchange;
 mod incoming;
-mod link;
 mod procedure;
 mod properties;
 mod setting;

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use super::bond::{Bond, Publication};
 use super::incoming::Incoming;
-use super::link::{Link, Publication};
 use super::setting::{
     SERIALIZER, Setting, hops_header, hops_of_options, identifier, payload, said,
 };
@@ -60,7 +60,7 @@ const NO_SUCH_TARGET: &str = "crosstie.error.no_such_target";
 const PENDING_MAX: &str = "crosstie.error.joint_pending_max";
 const HOPS_MAX: &str = "crosstie.error.hops_max";
 
-/// Serves the procedure until the session or the link ends.
+/// Serves the procedure until the session or the bond ends.
 pub(super) async fn run(
     setting: &Arc<Setting>,
     joint: &ProcedureToTarget,
@@ -68,20 +68,20 @@ pub(super) async fn run(
     let session = setting.place.awaited().await;
     let waiting = Arc::new(Waiting::default());
     let (heard, counts) = (Arc::clone(&waiting), Arc::clone(&setting.counts));
-    let link = setting
-        .link(move |incoming| heard.handle(&incoming, &counts))
+    let bond = setting
+        .bond(move |incoming| heard.handle(&incoming, &counts))
         .await?;
-    link.declare_target(&joint.target, joint.is_fanout).await?;
+    bond.declare_target(&joint.target, joint.is_fanout).await?;
     let reply_queue = format!("reply_{}", identifier());
     match joint.is_cast {
         true => {
-            link.ask(&crosstie_amqp::method::ConfirmSelect { no_wait: false })
+            bond.ask(&crosstie_amqp::method::ConfirmSelect { no_wait: false })
                 .await?;
-            link.note_confirming();
+            bond.note_confirming();
         }
         false => {
-            link.declare_own_queue(&reply_queue).await?;
-            link.consume(&reply_queue, true).await?;
+            bond.declare_own_queue(&reply_queue).await?;
+            bond.consume(&reply_queue, true).await?;
         }
     }
     let options = RegisterOptions {
@@ -94,7 +94,7 @@ pub(super) async fn run(
     let server = Server {
         setting: Arc::clone(setting),
         joint: joint.clone(),
-        link: Arc::clone(&link),
+        bond: Arc::clone(&bond),
         waiting: Arc::clone(&waiting),
         reply_queue,
     };
@@ -102,7 +102,7 @@ pub(super) async fn run(
     let _unanswered = Unanswered(waiting);
     loop {
         let invocation = tokio::select! {
-            why = link.ended() => return Err(why),
+            why = bond.ended() => return Err(why),
             invocation = invocations.next() => invocation,
         };
         server.serve(invocation.ok_or("its session has ended")?);
@@ -121,7 +121,7 @@ impl Drop for Unanswered {
 struct Server {
     setting: Arc<Setting>,
     joint: ProcedureToTarget,
-    link: Arc<Link>,
+    bond: Arc<Bond>,
     waiting: Arc<Waiting>,
     reply_queue: String,
 }
@@ -159,7 +159,7 @@ impl Server {
             return;
         }
         let (exchange, routing_key) = self.route();
-        let published = self.link.publish(Publication {
+        let published = self.bond.publish(Publication {
             exchange: &exchange,
             routing_key: &routing_key,
             is_mandatory: true,
@@ -349,7 +349,7 @@ impl Server {
         timeout: Duration,
     ) -> Result<(), Refusal> {
         let (exchange, routing_key) = self.route();
-        let confirmed = self.link.publish_confirmed(Publication {
+        let confirmed = self.bond.publish_confirmed(Publication {
             exchange: &exchange,
             routing_key: &routing_key,
             is_mandatory: true,

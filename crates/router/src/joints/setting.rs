@@ -10,8 +10,8 @@ use crosstie_routing::Identity;
 use crosstie_wamp::{Dict, Payload, Serializer, Value};
 use tokio::runtime::Handle;
 
+use super::bond::Bond;
 use super::incoming::{Delivery, Incoming};
-use super::link::Link;
 use crate::amqp::resident::Residence;
 use crate::joint_counts::{Count, JointCounts};
 use crate::joint_state::JointState;
@@ -70,10 +70,10 @@ impl Setting {
     }
 
     /// Enters the vhost; `handle` is told what comes.
-    pub(super) async fn link(
+    pub(super) async fn bond(
         &self,
         handle: impl FnMut(Incoming) + Send + 'static,
-    ) -> Result<Linked, String> {
+    ) -> Result<Bonded, String> {
         let joint = &self.joint;
         let residence = Residence {
             user: &joint.user,
@@ -81,20 +81,20 @@ impl Setting {
             name: format!("joint {}", joint.id),
         };
         let bytes_max = joint.body_bytes_max;
-        let link = Link::open(&self.state, residence, bytes_max, &self.runtime, handle).await?;
-        Ok(Linked(link))
+        let bond = Bond::open(&self.state, residence, bytes_max, &self.runtime, handle).await?;
+        Ok(Bonded(bond))
     }
 
     /// Enters the vhost to take deliveries, in order; what comes back is counted alone.
-    pub(super) async fn consuming_link(&self) -> Result<(Linked, Deliveries), String> {
+    pub(super) async fn consuming_bond(&self) -> Result<(Bonded, Deliveries), String> {
         let (sender, deliveries) = tokio::sync::mpsc::unbounded_channel();
         let counts = Arc::clone(&self.counts);
         let handle = move |incoming| match incoming {
-            // Whoever takes them may have gone; then they go back to their queue with the link.
+            // Whoever takes them may have gone; then they go back to their queue with the bond.
             Incoming::Delivery(delivery) => drop(sender.send(delivery)),
             Incoming::Returned { .. } => counts.count(Count::Dropped),
         };
-        Ok((self.link(handle).await?, deliveries))
+        Ok((self.bond(handle).await?, deliveries))
     }
 
     /// Says that the joint is there.
@@ -113,24 +113,24 @@ impl Setting {
 /// Deliveries that nobody has taken yet: no more than were allowed ahead.
 pub(super) type Deliveries = tokio::sync::mpsc::UnboundedReceiver<Delivery>;
 
-/// A link that is closed when its joint begins anew.
-pub(super) struct Linked(Arc<Link>);
+/// A bond that is closed when its joint begins anew.
+pub(super) struct Bonded(Arc<Bond>);
 
-impl std::ops::Deref for Linked {
-    type Target = Arc<Link>;
+impl std::ops::Deref for Bonded {
+    type Target = Arc<Bond>;
 
-    fn deref(&self) -> &Arc<Link> {
+    fn deref(&self) -> &Arc<Bond> {
         &self.0
     }
 }
 
-impl Drop for Linked {
+impl Drop for Bonded {
     fn drop(&mut self) {
         self.0.close("the joint begins anew");
     }
 }
 
-impl Link {
+impl Bond {
     /// Declares an exchange, where that is wanted.
     pub(super) async fn declare_exchange(
         &self,
@@ -182,7 +182,7 @@ impl Link {
         self.ask(&declare).await
     }
 
-    /// Declares a queue that goes with this link.
+    /// Declares a queue that goes with this bond.
     pub(super) async fn declare_own_queue(&self, queue: &str) -> Result<(), String> {
         let declare = QueueDeclare {
             queue,
@@ -236,7 +236,7 @@ pub(super) fn expiring() -> TableBuf {
 
 /// An identifier as oslo.messaging draws them.
 pub(super) fn identifier() -> String {
-    use crate::router_state::seed;
+    use crate::seed::seed;
     format!("{:016x}{:016x}", seed(), seed())
 }
 

@@ -17,8 +17,8 @@ use crosstie_wamp::CallOptions;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::bond::{Bond, Publication};
 use super::incoming::Delivery;
-use super::link::{Link, Publication};
 use super::properties;
 use super::setting::{
     Deliveries, SERIALIZER, Setting, expiring, hops_header, hops_of_headers, hops_option,
@@ -39,32 +39,32 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The module of oslo.messaging's own exceptions.
 const EXCEPTIONS: &str = "oslo_messaging.exceptions";
 
-/// Takes requests until the link ends.
+/// Takes requests until the bond ends.
 pub(super) async fn run(
     setting: &Arc<Setting>,
     joint: &TargetToProcedure,
 ) -> Result<Infallible, String> {
-    let (link, deliveries) = setting.consuming_link().await?;
-    let queues = declare(joint, &link).await?;
-    link.prefetch(joint.prefetch).await?;
+    let (bond, deliveries) = setting.consuming_bond().await?;
+    let queues = declare(joint, &bond).await?;
+    bond.prefetch(joint.prefetch).await?;
     setting.place.awaited().await;
     for queue in &queues {
-        link.consume(queue, false).await?;
+        bond.consume(queue, false).await?;
     }
     setting.say_ready();
     let client = Arc::new(Client {
         setting: Arc::clone(setting),
         joint: joint.clone(),
-        link: Arc::clone(&link),
+        bond: Arc::clone(&bond),
     });
     tokio::select! {
-        why = link.ended() => Err(why),
+        why = bond.ended() => Err(why),
         why = client.take(deliveries) => Err(why),
     }
 }
 
 /// Exchanges, queues and bindings, in the order in which oslo.messaging's servers make them; the queues.
-async fn declare(joint: &TargetToProcedure, link: &Link) -> Result<[String; 3], String> {
+async fn declare(joint: &TargetToProcedure, bond: &Bond) -> Result<[String; 3], String> {
     let target = &joint.target;
     let server = target.server.as_deref().unwrap_or_default();
     let queues = [
@@ -74,16 +74,16 @@ async fn declare(joint: &TargetToProcedure, link: &Link) -> Result<[String; 3], 
     ];
     let [shared, own, everybody] = &queues;
     for queue in [shared, own] {
-        link.declare_target(target, false).await?;
+        bond.declare_target(target, false).await?;
         let none = Default::default();
-        link.declare_queue(queue, target.is_durable, none).await?;
-        link.bind(queue, &target.exchange, queue).await?;
+        bond.declare_queue(queue, target.is_durable, none).await?;
+        bond.bind(queue, &target.exchange, queue).await?;
     }
-    link.declare_target(target, true).await?;
+    bond.declare_target(target, true).await?;
     let expiring = expiring();
-    link.declare_queue(everybody, false, expiring.as_table())
+    bond.declare_queue(everybody, false, expiring.as_table())
         .await?;
-    link.bind(everybody, &target.fanout_exchange(), &target.topic)
+    bond.bind(everybody, &target.fanout_exchange(), &target.topic)
         .await?;
     Ok(queues)
 }
@@ -91,7 +91,7 @@ async fn declare(joint: &TargetToProcedure, link: &Link) -> Result<[String; 3], 
 struct Client {
     setting: Arc<Setting>,
     joint: TargetToProcedure,
-    link: Arc<Link>,
+    bond: Arc<Bond>,
 }
 
 /// What is to be called for a request.
@@ -109,14 +109,14 @@ impl Client {
             let request = body.and_then(|body| read_request(body).ok());
             let Some(mut request) = request else {
                 self.setting.counts.count(Count::Refused);
-                self.link.reject(delivery.tag, false);
+                self.bond.reject(delivery.tag, false);
                 continue;
             };
             // It is never closed.
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                 break;
             };
-            self.link.acknowledge(delivery.tag);
+            self.bond.acknowledge(delivery.tag);
             match self.asked(&mut request, &delivery) {
                 Ok(asked) => {
                     drop(delivery);
@@ -270,7 +270,7 @@ impl Client {
         if queue.len() > super::topic::SHORT_BYTES_MAX {
             return self.setting.counts.count(Count::Dropped);
         }
-        let published = self.link.publish(Publication {
+        let published = self.bond.publish(Publication {
             exchange: "",
             routing_key: queue,
             // Whoever has gone meanwhile is counted.

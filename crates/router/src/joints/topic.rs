@@ -12,7 +12,7 @@ use crosstie_config::{MatchPolicy, TopicToExchange};
 use crosstie_joints::Arguments;
 use crosstie_wamp::SubscribeOptions;
 
-use super::link::{Link, Publication};
+use super::bond::{Bond, Publication};
 use super::setting::{SERIALIZER, Setting, hops_header, hops_of_options};
 use crate::joint_counts::Count;
 use crate::wamp::resident::Event;
@@ -20,15 +20,15 @@ use crate::wamp::resident::Event;
 /// The longest short string of AMQP.
 pub(super) const SHORT_BYTES_MAX: usize = 255;
 
-/// Takes events until the session or the link ends.
+/// Takes events until the session or the bond ends.
 pub(super) async fn run(
     setting: &Arc<Setting>,
     joint: &TopicToExchange,
 ) -> Result<Infallible, String> {
     let session = setting.place.awaited().await;
     // Nothing is delivered here.
-    let link = setting.link(|_| {}).await?;
-    link.declare_exchange(&joint.exchange).await?;
+    let bond = setting.bond(|_| {}).await?;
+    bond.declare_exchange(&joint.exchange).await?;
     let options = SubscribeOptions {
         match_policy: joint.match_policy,
         ..SubscribeOptions::default()
@@ -38,19 +38,19 @@ pub(super) async fn run(
     setting.say_ready();
     loop {
         let event = tokio::select! {
-            why = link.ended() => return Err(why),
+            why = bond.ended() => return Err(why),
             event = events.next() => event,
         };
         let event = event.ok_or("its session has ended")?;
-        if let Err(why) = pass(setting, joint, &link, &event) {
+        if let Err(why) = pass(setting, joint, &bond, &event) {
             setting.counts.count(Count::Dropped);
             tracing::debug!("Joint '{}' drops an event: {why}", setting.joint.id);
         } else {
             setting.counts.count(Count::Passed);
         }
         tokio::select! {
-            why = link.ended() => return Err(why),
-            () = link.room() => {}
+            why = bond.ended() => return Err(why),
+            () = bond.room() => {}
         }
     }
 }
@@ -58,7 +58,7 @@ pub(super) async fn run(
 fn pass(
     setting: &Setting,
     joint: &TopicToExchange,
-    link: &Link,
+    bond: &Bond,
     event: &Event,
 ) -> Result<(), String> {
     let hops = setting.hop(hops_of_options(event.passthru.as_deref()));
@@ -103,7 +103,7 @@ fn pass(
         ..BasicProperties::default()
     };
     said.write(&mut properties);
-    link.publish(Publication {
+    bond.publish(Publication {
         exchange: &joint.exchange.name,
         routing_key: &routing_key,
         is_mandatory: false,

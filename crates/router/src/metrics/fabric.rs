@@ -1,4 +1,4 @@
-//! What is told of links at `/metrics`.
+//! What is told of ports at `/metrics`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::link::Link;
+use crate::fabric::port::FabricPort;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
@@ -46,29 +46,29 @@ struct Families {
     denials: Counters<3>,
 }
 
-/// Tells of links, by their workers.
+/// Tells of ports, by their workers.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
-    links: impl Iterator<Item = (&'w str, Arc<Link>, RealmCounts)>,
+    ports: impl Iterator<Item = (&'w str, Arc<FabricPort>, RealmCounts)>,
 ) {
     let families = Families::default();
-    for (worker, link, counts) in links {
-        families.add(worker, &link, &counts);
+    for (worker, port, counts) in ports {
+        families.add(worker, &port, &counts);
     }
     families.register(registry);
 }
 
 impl Families {
-    fn add(&self, worker: &str, link: &Link, held: &RealmCounts) {
-        let seen = link.seen();
+    fn add(&self, worker: &str, port: &FabricPort, held: &RealmCounts) {
+        let seen = port.seen();
         let counts = &seen.counts;
-        let of_link = || [("worker", worker.to_owned()), ("realm", link.realm.clone())];
+        let of_port = || [("worker", worker.to_owned()), ("realm", port.realm.clone())];
         let with = |name: &'static str, value: &str| {
-            let [worker, realm] = of_link();
+            let [worker, realm] = of_port();
             [worker, realm, (name, value.to_owned())]
         };
         let is_attached = i64::from(seen.state == State::Attached);
-        self.attached.get_or_create(&of_link()).set(is_attached);
+        self.attached.get_or_create(&of_port()).set(is_attached);
         for (state, count) in [
             ("active", seen.nodes.len()),
             ("suspected", seen.suspected),
@@ -85,21 +85,21 @@ impl Families {
             (&self.sessions_known, held.sessions_known),
             (&self.testaments, held.testaments_entrusted),
         ] {
-            family.get_or_create(&of_link()).set(count as i64);
+            family.get_or_create(&of_port()).set(count as i64);
         }
         for (cause, count) in Cause::ALL.into_iter().zip(counts.resets) {
             let labels = with("cause", cause.name());
             self.resets.get_or_create(&labels).inc_by(count);
         }
         let denied = i64::from(seen.is_denied) + seen.interests_denied as i64;
-        self.denied.get_or_create(&of_link()).set(denied);
+        self.denied.get_or_create(&of_port()).set(denied);
         for (operation, count) in ["publish", "subscribe"].into_iter().zip(counts.denied) {
             let labels = with("operation", operation);
             self.denials.get_or_create(&labels).inc_by(count);
         }
-        let interests = self.interests.get_or_create(&of_link());
+        let interests = self.interests.get_or_create(&of_port());
         interests.set(seen.interests as i64);
-        self.add_frames(&of_link(), counts);
+        self.add_frames(&of_port(), counts);
         for (cause, count) in Refusal::ALL.into_iter().zip(counts.refused) {
             let labels = with("cause", cause.name());
             self.refused.get_or_create(&labels).inc_by(count);
@@ -120,19 +120,19 @@ impl Families {
             (&self.testaments_refused, seen.testaments_refused),
             (&self.retained_refused, seen.retained_refused),
         ] {
-            family.get_or_create(&of_link()).inc_by(count);
+            family.get_or_create(&of_port()).inc_by(count);
         }
         let seconds = counts.barrier_us as f64 / 1e6;
-        let barrier_seconds = self.barrier_seconds.get_or_create(&of_link());
+        let barrier_seconds = self.barrier_seconds.get_or_create(&of_port());
         barrier_seconds.inc_by(seconds);
     }
 
-    fn add_frames(&self, of_link: &Labels<2>, counts: &Counts) {
+    fn add_frames(&self, of_port: &Labels<2>, counts: &Counts) {
         for (direction, frames, bytes) in [
             ("sent", &counts.sent, counts.sent_bytes),
             ("received", &counts.received, counts.received_bytes),
         ] {
-            let [worker, realm] = of_link.clone();
+            let [worker, realm] = of_port.clone();
             let direction = ("direction", direction.to_owned());
             for (kind, count) in Kind::ALL.into_iter().zip(frames) {
                 let kind = ("kind", kind.name().to_owned());

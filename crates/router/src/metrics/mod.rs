@@ -97,8 +97,8 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     stores::register(&mut registry, stores);
     register_testees(&mut registry, routers);
     let linked = |(router, realm): (_, Arc<SharedRealm>)| {
-        let link = realm.link.clone()?;
-        Some((worker_id(router), link, realm.counts()))
+        let port = realm.port.clone()?;
+        Some((worker_id(router), port, realm.counts()))
     };
     fabric::register(&mut registry, realms(routers).filter_map(linked));
     let replicated = amqp::replicated_vhosts(routers)

@@ -11,7 +11,7 @@ use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::{Framing, Item, rawsocket};
 use crosstie_wamp::{Message, Serializer, SessionId};
 
-use super::running::Running;
+use super::connected::Running;
 use crate::wamp::handled::Handled;
 use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::resident::{Room, send};

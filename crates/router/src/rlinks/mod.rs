@@ -10,9 +10,9 @@
 //! read either. When one side has gone the other one leaves, so that what was mirrored is given up at once, and the
 //! link begins anew.
 
+mod connected;
 mod local;
 mod remote;
-mod running;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ use crate::rlink_state::{AtWork, Counts, RLink, RLinkStatus};
 use crate::router::Router;
 use crate::router_state::RouterState;
 use crate::wamp::resident::{Room, Rooms as _};
-use running::Running;
+use connected::Running;
 
 /// How long a link waits before it begins anew, the first time.
 const WAIT_MIN: Duration = Duration::from_millis(250);
@@ -166,7 +166,7 @@ async fn connect(
         welcome.authid.as_deref().unwrap_or_default(),
         welcome.authrole.as_deref().unwrap_or_default(),
     );
-    let mut from_remote = running::FromRemote(Arc::clone(&running));
+    let mut from_remote = connected::FromRemote(Arc::clone(&running));
     let why = tokio::select! {
         biased;
         why = running.ended() => why,

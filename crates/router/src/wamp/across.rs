@@ -9,7 +9,7 @@ use crosstie_transport::Connection;
 use crosstie_wamp::{Payload, Serializer};
 
 use crate::end_reason::EndReason;
-use crate::link::Link;
+use crate::fabric::port::FabricPort;
 use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::{RECEIVERS_SEEN_MAX, SharedRealm, TRANSCODE_OUTSIDE_BYTES_MIN};
@@ -17,15 +17,15 @@ use crate::wamp::realm::{RECEIVERS_SEEN_MAX, SharedRealm, TRANSCODE_OUTSIDE_BYTE
 impl SharedRealm {
     /// Starts to announce the realm's subscriptions and registrations to other nodes.
     pub(crate) fn join_fabric(&self) {
-        if let Some(link) = &self.link {
-            let locality = match link.settings.is_own_preferred {
+        if let Some(port) = &self.port {
+            let locality = match port.settings.is_own_preferred {
                 true => Locality::Prefer,
                 false => Locality::Spread,
             };
             let mut encodings = PayloadEncodings::new(Payload::EMPTY);
             self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
-                realm.join_fabric(link.incarnation, locality, outbox);
-                if link.settings.strict_replicas.is_some() {
+                realm.join_fabric(port.incarnation, locality, outbox);
+                if port.settings.strict_replicas.is_some() {
                     realm.serve_singles_strictly();
                 }
             });
@@ -34,16 +34,16 @@ impl SharedRealm {
 
     /// Passes changes of the reachable nodes to the realm.
     pub(crate) fn handle_changes(&self) {
-        let Some(link) = &self.link else {
+        let Some(port) = &self.port else {
             return;
         };
-        if !link.has_changes() {
+        if !port.has_changes() {
             return;
         }
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
-            change(now, realm, link.take_changes(), outbox);
+            change(now, realm, port.take_changes(), outbox);
         });
     }
 
@@ -68,7 +68,7 @@ impl SharedRealm {
                 self.prepare_from_across(publication.topic, from, &mut encodings);
             }
             let is_wanted = self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
-                let changes = self.link.as_deref().map(Link::take_changes);
+                let changes = self.port.as_deref().map(FabricPort::take_changes);
                 change(now, realm, changes.unwrap_or_default(), outbox);
                 let is_wanted = take(now, realm, input, publication.as_ref(), outbox);
                 // No session's turn pays for these steps.
@@ -123,13 +123,13 @@ impl SharedRealm {
 
     /// Refuses requests that wait for data which this node lacks the permission to receive.
     pub(crate) fn handle_denied(&self) {
-        let Some(link) = &self.link else {
+        let Some(port) = &self.port else {
             return;
         };
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
-            let mut is_denied = |pattern: Pattern<'_>| link.is_denied(pattern);
+            let mut is_denied = |pattern: Pattern<'_>| port.is_denied(pattern);
             realm.handle_denied(now, &mut is_denied, outbox);
             realm.take_steps();
         });

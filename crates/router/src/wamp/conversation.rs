@@ -15,8 +15,8 @@ use crate::report;
 use crate::serve::Converse;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::session::Stage;
-use crate::wamp::supervision::CLOSING_MAX;
-use crate::watch::{self, WatchKey};
+use crate::wamp::supervision::append_ping;
+use crate::watch::{self, CLOSING_MAX, WatchKey};
 
 mod opening;
 
@@ -236,7 +236,7 @@ impl Conversation {
             match open.stage {
                 Stage::Joined => {
                     let framing = open.session.peer.wire.framing;
-                    watch.opened(self.watch, framing, &open.supervision.ping);
+                    watch.opened(self.watch, append_ping(framing), &open.supervision.ping);
                 }
                 stage => open.session.note_stage(self.watch, before, stage),
             }

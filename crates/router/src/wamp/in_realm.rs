@@ -12,9 +12,9 @@ use crosstie_wamp::{Dict, Message, SessionId};
 use tokio::sync::{oneshot, watch};
 
 use crate::end_reason::EndReason;
-use crate::origin;
 use crate::router_state::RouterState;
 use crate::wamp::handled::Handled;
+use crate::wamp::origin;
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;

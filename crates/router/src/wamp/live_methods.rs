@@ -18,7 +18,7 @@ use crosstie_routing::Revocation;
 use parking_lot::{Mutex, RwLock};
 use tokio::task::AbortHandle;
 
-use crate::door::Door;
+use crate::wamp::door::Door;
 use crate::wamp::elsewhere::Slot;
 use crate::wamp::issuer::{Fetched, Issuer};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crosstie_auth::wamp::{Cause, Principal, Refusal};
 use crosstie_routing::{JoinError, error};
 
-use crate::counters::counters;
+use crate::counters::{Counter, counters};
 use crate::report::Refused;
-use crate::wamp::pending::refused;
+use crate::wamp::pending_handshake::refused;
 use crate::wamp::realm::{DETACHED, NotJoined};
 use crate::wamp::session::Session;
 
@@ -49,7 +49,7 @@ impl Session {
 
     pub(super) fn refuse_join(&mut self, e: &JoinError, principal: &Principal) -> ControlFlow<()> {
         let refusal = Refusal::new(e.uri(), e.to_string(), Cause::NoSuchRole);
-        counters().refused(e);
+        count_refused(e);
         if matches!(e, JoinError::NoSuchRole { .. }) {
             let method = Some(principal.authmethod);
             self.note_refused(
@@ -82,6 +82,15 @@ impl Session {
     fn turn_back_from(&mut self, principal: &Principal) -> ControlFlow<()> {
         let refusal = no_realm(&principal.realm);
         self.turn_back(&told(&refusal, principal))
+    }
+}
+
+/// Counts a session that was not let in at a bound of its role.
+fn count_refused(why: &JoinError) {
+    match why {
+        JoinError::RoleSessionsMax { .. } => counters().count(Counter::RoleSessionsRefused),
+        JoinError::AuthidSessionsMax { .. } => counters().count(Counter::AuthidSessionsRefused),
+        _ => {}
     }
 }
 

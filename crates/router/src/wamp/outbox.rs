@@ -12,11 +12,11 @@ use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value};
 
 use crate::cause::Cause;
-use crate::cookies::Whose;
 use crate::counters::{Counter, Counters, counters};
-use crate::link::{Link, Wish};
-use crate::origin;
+use crate::fabric::port::{FabricPort, Wish};
+use crate::wamp::cookies::Whose;
 use crate::wamp::message_counts::{Direction, Messages};
+use crate::wamp::origin;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::{Frame, Peer, Wire};
 
@@ -37,7 +37,7 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     /// A request that the sender of the present message lacks the permission for.
     pub(crate) denied: Option<Box<Denied>>,
     /// The port to other nodes.
-    link: Option<&'a Link>,
+    port: Option<&'a FabricPort>,
     kept: &'a Kept,
     /// The store of the realm's events.
     store: Option<&'a EventKeeper>,
@@ -75,7 +75,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
         encodings: &'a mut PayloadEncodings<'p>,
         messages: &'a Messages,
         (session_messages, discloses_address): (&'a Messages, bool),
-        link: Option<&'a Link>,
+        port: Option<&'a FabricPort>,
         (kept, store): (&'a Kept, Option<&'a EventKeeper>),
     ) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             closed: Vec::new(),
             left: Vec::new(),
             denied: None,
-            link,
+            port,
             kept,
             store,
             asked: None,
@@ -159,32 +159,32 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
             Note::RoleLimit(RoleLimit::Registrations) => Counter::RoleRegistrationsRefused,
             Note::RoleLimit(RoleLimit::Calls) => Counter::RoleCallsRefused,
             Note::OfferRefused => {
-                if let Some(link) = self.link {
-                    link.note_offer_refused();
+                if let Some(port) = self.port {
+                    port.note_offer_refused();
                 }
                 return;
             }
             Note::RetainedRefused => {
-                if let Some(link) = self.link {
-                    link.note_retained_refused();
+                if let Some(port) = self.port {
+                    port.note_retained_refused();
                 }
                 return;
             }
             Note::TestamentRefused => {
-                if let Some(link) = self.link {
-                    link.note_testament_refused();
+                if let Some(port) = self.port {
+                    port.note_testament_refused();
                 }
                 return;
             }
             Note::EndUnknown => {
-                if let Some(link) = self.link {
-                    link.note_end_unknown();
+                if let Some(port) = self.port {
+                    port.note_end_unknown();
                 }
                 return;
             }
             Note::AnswerPartial => {
-                if let Some(link) = self.link {
-                    link.note_answer_partial();
+                if let Some(port) = self.port {
+                    port.note_answer_partial();
                 }
                 return;
             }
@@ -291,44 +291,44 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     }
 
     fn publish_across(&mut self, publication: &Publication<'_>) -> Result<(), Uncrossed> {
-        self.link.map_or(Ok(()), |link| link.publish(publication))
+        self.port.map_or(Ok(()), |port| port.publish(publication))
     }
 
     fn interest(&mut self, pattern: Pattern<'_>, begins: bool) -> Position {
-        let link = self.link.map(|link| link.interest(pattern, begins));
-        link.unwrap_or_default()
+        let port = self.port.map(|port| port.interest(pattern, begins));
+        port.unwrap_or_default()
     }
 
     fn cross(&mut self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Refused> {
-        let link = self.link.ok_or(Refused::Gone)?;
-        link.cross(to, crossing)
+        let port = self.port.ok_or(Refused::Gone)?;
+        port.cross(to, crossing)
     }
 
     fn is_local(&self, topic: &str) -> bool {
-        let prefixes = self.link.map(|link| &link.settings.local_prefixes);
+        let prefixes = self.port.map(|port| &port.settings.local_prefixes);
         let mut prefixes = prefixes.into_iter().flatten();
         prefixes.any(|prefix| topic.starts_with(&**prefix))
     }
 
     fn claim(&mut self, claim: u64, pattern: Pattern<'_>) {
-        if let Some(link) = self.link {
+        if let Some(port) = self.port {
             // A pattern that is too long is refused when its claim is made.
-            let key = link.with(|member, _, _| member.claim(pattern));
-            link.wish(Wish::Claim(claim, key.unwrap_or_default()));
+            let key = port.with(|member, _, _| member.claim(pattern));
+            port.wish(Wish::Claim(claim, key.unwrap_or_default()));
         }
     }
 
     fn give_up(&mut self, pattern: Pattern<'_>) {
-        if let Some(link) = self.link
-            && let Some(key) = link.with(|member, _, _| member.claim(pattern))
+        if let Some(port) = self.port
+            && let Some(key) = port.with(|member, _, _| member.claim(pattern))
         {
-            link.wish(Wish::GiveUp(key));
+            port.wish(Wish::GiveUp(key));
         }
     }
 
     fn hold_across(&mut self, delta: isize) {
-        if let Some(link) = self.link {
-            link.hold(delta);
+        if let Some(port) = self.port {
+            port.hold(delta);
         }
     }
 

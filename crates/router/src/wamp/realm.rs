@@ -16,10 +16,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
-use crate::leaving::close_silent;
-use crate::link::Link;
-use crate::router_state::RouterState;
-use crate::sessions::Seen;
+use crate::fabric::port::FabricPort;
+use crate::router_state::{RouterState, close_silent};
 use crate::timer::Timer;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::farewell::{Farewell, say_goodbye};
@@ -31,6 +29,7 @@ use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::rate::Rates;
 use crate::wamp::realm_log::RealmLog;
+use crate::wamp::seen::Seen;
 use crate::wamp::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
@@ -64,7 +63,7 @@ pub(crate) struct SharedRealm {
     pub(super) stopped: AtomicBool,
     router: Weak<RouterState>,
     /// Set if the realm spans several nodes.
-    pub(crate) link: Option<Arc<Link>>,
+    pub(crate) port: Option<Arc<FabricPort>>,
     /// Cached verdicts of authorizers. Written under the lock of `realm`.
     pub(super) kept: Kept,
     /// The store of its events, if not in memory.
@@ -107,7 +106,7 @@ impl SharedRealm {
         seed: u64,
         number: u32,
         router: &Arc<RouterState>,
-        (link, store): (Option<Arc<Link>>, Option<RealmStore>),
+        (port, store): (Option<Arc<FabricPort>>, Option<RealmStore>),
     ) -> Self {
         let started = SystemTime::now();
         let mut realm = Realm::new(config.clone(), seed);
@@ -126,7 +125,7 @@ impl SharedRealm {
             gives_trustlevels: AtomicBool::new(config.roles.iter().any(Role::gives_trustlevels)),
             is_resumable: model.resumption.is_some(),
             router: Arc::downgrade(router),
-            link,
+            port,
             kept: Kept::new(&router.limits.account),
             store,
             judged: Judged::default(),
@@ -168,7 +167,7 @@ impl SharedRealm {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(NotJoined::Stopped);
             }
-            if self.link.as_ref().is_some_and(|link| link.is_refusing()) {
+            if self.port.as_ref().is_some_and(|port| port.is_refusing()) {
                 return Err(NotJoined::Detached);
             }
             let joined = realm.join_as(id, now, peer, identity, features);
@@ -414,9 +413,9 @@ impl SharedRealm {
         act: impl FnOnce(&mut Realm<Peer>, &mut RealmOutbox<'_, '_>) -> R,
     ) -> R {
         let of_sessions = (&*self.session_messages, self.discloses_router);
-        let (own, link) = (self.messages.own(), self.link.as_deref());
+        let (own, port) = (self.messages.own(), self.port.as_deref());
         let kept = (&self.kept, self.store.as_ref().map(|store| &store.keeper));
-        let mut outbox = RealmOutbox::new(encodings, own, of_sessions, link, kept);
+        let mut outbox = RealmOutbox::new(encodings, own, of_sessions, port, kept);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);

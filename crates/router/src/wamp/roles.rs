@@ -27,8 +27,8 @@ impl SharedRealm {
         let farewell = says_goodbye.then_some(&Farewell::CLOSE_REALM);
         let ended = self.take_out(removal, EndReason::RealmStopped, farewell);
         self.timer.wake();
-        if let Some(link) = &self.link {
-            link.stop();
+        if let Some(port) = &self.port {
+            port.stop();
         }
         ended
     }

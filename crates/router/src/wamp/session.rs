@@ -14,15 +14,15 @@ use crosstie_wamp::codec::{self, DecodeError};
 use crosstie_wamp::framing::{Framing, FramingError, batched};
 use crosstie_wamp::{Dict, Message, Value};
 
-use crate::end_reason::{self, EndReason};
+use crate::end_reason::EndReason;
 use crate::listen::Listening;
 use crate::report;
-use crate::wamp::farewell::GOING_AWAY;
+use crate::wamp::farewell::{GOING_AWAY, answer_to};
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
-use crate::wamp::pending::Pending;
+use crate::wamp::pending_handshake::Pending;
 use crate::wamp::rate::Halt;
 use crate::wamp::realm::SharedRealm;
 
@@ -356,7 +356,7 @@ impl Session {
         // The peer has answered the router's GOODBYE, or sent its own at the same moment: no answer is due. After the
         // stop of its realm or its role another session may follow.
         if was_in && !was_told {
-            let reason = Cow::Borrowed(end_reason::answer_to(said));
+            let reason = Cow::Borrowed(answer_to(said));
             self.send(&Message::Goodbye {
                 details: Dict::new(),
                 reason,

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use crosstie_config::{Ping, RawSocket, WebSocketOptions};
-use crosstie_wamp::framing::rawsocket;
+use crosstie_wamp::framing::{Framing, rawsocket};
 
-/// Closing timeout of connections without an option for it: refused ones, and RawSockets.
-pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(2);
+use crate::watch::{AppendPing, CLOSING_MAX};
 
 /// One value for all connections of an endpoint.
 #[derive(Debug)]
@@ -43,5 +42,15 @@ impl From<&WebSocketOptions> for Supervision {
             echo_close: options.echo_close_codereason,
             fail_by_drop: options.fail_by_drop,
         }
+    }
+}
+
+/// How the watch pings the clients of connections with that framing.
+pub(super) fn append_ping(framing: Framing) -> AppendPing {
+    match framing {
+        Framing::RawSocket => |payload, out| Framing::RawSocket.ping(payload, out),
+        Framing::LongPoll => |_, _| {},
+        // A server's frames are not masked.
+        _ => |payload, out| Framing::WebSocketServer { batched: false }.ping(payload, out),
     }
 }

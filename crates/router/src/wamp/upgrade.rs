@@ -4,9 +4,9 @@ use crosstie_config::{Allowed, Deflate as Compression};
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{self, Deflate, DeflateConfig, Request};
 
-use crate::cookies::Given;
-use crate::endpoints::WebSocketEndpoint;
 use crate::origins::{host_may_enter, may_use_cookies, origin_may_connect};
+use crate::wamp::cookies::Given;
+use crate::wamp::endpoints::WebSocketEndpoint;
 
 /// A granted upgrade.
 pub(crate) struct Upgraded<'a> {

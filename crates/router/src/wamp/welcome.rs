@@ -11,10 +11,10 @@ use crosstie_wamp::codec::{self, Detail};
 use crosstie_wamp::{Dict, Serializer, SessionId, Value};
 use std::sync::atomic::Ordering;
 
-use crate::origin::{self, Origin};
+use crate::wamp::origin::{self, Origin};
 use crate::wamp::peer::Peer;
 use crate::wamp::realm::SharedRealm;
-use crate::wamp::resuming::Told;
+use crate::wamp::resumption::Told;
 
 /// The contents of one WELCOME.
 pub(super) struct Welcome<'w> {
@@ -122,7 +122,7 @@ fn roles(realm: &SharedRealm, length: Length, serializer: Serializer) -> &'stati
     let features = RealmFeatures {
         meta_api: realm.meta_api,
         history: realm.has_history,
-        nodes: realm.link.is_some(),
+        nodes: realm.port.is_some(),
         trustlevels: realm.gives_trustlevels.load(Ordering::Relaxed),
     };
     let kind = [

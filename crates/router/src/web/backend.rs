@@ -26,7 +26,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tower_service::Service;
 
 use super::answer::{self, Body};
-use super::passing::{Passing, Progress, Sent};
+use super::passage::{Passing, Progress, Sent};
 use super::places::Places;
 use crate::request_counts::{Counted, Outcome, RequestCounts};
 

@@ -14,7 +14,7 @@ use hyper::server::conn::http2 as h2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
-use super::passing::Passing;
+use super::passage::Passing;
 use super::respond::respond;
 use super::{Site, http1};
 use crate::listen::Listening;

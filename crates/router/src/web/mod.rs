@@ -26,7 +26,7 @@ mod longpoll;
 mod media_type;
 mod node_info;
 mod package;
-mod passing;
+mod passage;
 mod places;
 mod python;
 mod respond;

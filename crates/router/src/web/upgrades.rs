@@ -27,12 +27,12 @@ use tower_service::Service as _;
 
 use super::exchange::Takeover;
 use super::held::Held;
-use super::passing::Passing;
+use super::passage::Passing;
 use super::places::PASSING_BYTES;
 use super::{Body, answer};
 use crate::outgoing::connector;
-use crate::probes::WEBSOCKET_STATUS;
 use crate::request_counts::{Counted, Outcome, RequestCounts};
+use crate::wamp::probes::WEBSOCKET_STATUS;
 
 /// Maximum time that one side continues after the other has ended.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(10);

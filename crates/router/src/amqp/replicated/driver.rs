@@ -12,11 +12,11 @@ use crosstie_nats::escaped;
 use crosstie_queues::Time;
 
 use super::beat::Beat;
-use super::known::Known;
+use super::handover::Handing;
+use super::known_log::Known;
 use super::log::Names;
-use super::moving::Handing;
 use super::orders::{Order, Orders};
-use super::others::Others;
+use super::peers::Others;
 use super::seen::{Role, Seen};
 use super::task::{Held, Task, Whose};
 use super::term::{Opened, Term};

@@ -15,23 +15,23 @@
 //! that. Each term has its own `SharedVhost`, so that a client of an earlier term does not reach the next.
 
 mod beat;
-mod claiming;
+mod claim;
 mod copy;
 mod driver;
-mod hearing;
+mod handover;
+mod heartbeats;
 mod journal;
-mod known;
+mod known_log;
 mod log;
 mod monitor;
-mod moving;
 mod orders;
-mod others;
-mod owning;
+mod owner;
 mod page;
+mod peers;
 mod questions;
-mod recovering;
+mod recovery_task;
 mod seen;
-mod standing_by;
+mod standby;
 mod suspicion;
 mod task;
 mod term;

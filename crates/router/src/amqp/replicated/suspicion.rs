@@ -4,7 +4,7 @@
 //! briefly, while an owner reconnects or while two servers have lost each other. A mistaken claim loses no messages,
 //! but closes the owner's clients. Therefore two probes are needed. They prove nothing if this connection has not heard
 //! the owner, or if the server has announced cluster changes since. Then only the wait of
-//! [`super::others::SILENCE_MAX`] remains.
+//! [`super::peers::SILENCE_MAX`] remains.
 
 use std::time::{Duration, Instant};
 

@@ -17,8 +17,8 @@ mod dial;
 mod greeting;
 mod key;
 mod listeners;
-mod serving;
-mod splicing;
+mod relay;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -26,9 +26,9 @@ pub(crate) use cluster::Cluster;
 pub(super) use cluster::{Greeted, Greeting, accept, refuse};
 pub(super) use greeting::{Account, Refusal};
 pub(super) use listeners::transport;
-pub(crate) use serving::{Spliced, serve};
-pub(crate) use splicing::{Splicing, splicing};
-pub(super) use splicing::{WAIT_MAX, Way};
+pub(crate) use relay::{Spliced, serve};
+pub(crate) use settings::{Splicing, splicing};
+pub(super) use settings::{WAIT_MAX, Way};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

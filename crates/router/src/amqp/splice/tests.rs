@@ -218,8 +218,8 @@ fn a_client_waits_for_the_owner_of_its_vhost() {
 fn a_client_is_refused_after_waiting_in_vain() {
     let node = Node::start(true);
     node.opening().expect(
-        "0 connection.close 320 CONNECTION_FORCED - vhost '/' is on no node at present: no server of \
-         NATS has been reached yet",
+        "0 connection.close 320 CONNECTION_FORCED - vhost '/' is on no node at present: no NATS server \
+         has been reached yet",
     );
     let (owner, other) = (Node::start(true), Node::start(true));
     // The node does not know yet, or no longer, that it is the owner.
@@ -345,7 +345,7 @@ fn strangers_at_a_cluster_listener_are_refused() {
     }
     // A proof for one connection is invalid on another.
     let announced = owner.announced();
-    let (_, key) = super::splicing::parse(&announced).unwrap();
+    let (_, key) = super::settings::parse(&announced).unwrap();
     let challenge = |stream: &mut TcpStream| {
         stream.write_all(&hello).unwrap();
         let mut challenge = [0; CHALLENGE];

@@ -17,7 +17,7 @@
 //! and invocations arrive as [`streams`].
 
 mod answers;
-mod judging;
+mod authorization;
 mod place;
 mod reply;
 mod requests;

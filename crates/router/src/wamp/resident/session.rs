@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answers::{self, Unread};
-use super::judging::{self, Judged};
+use super::authorization::{self, Judged};
 use super::reply::{Reply, Then};
 use super::room::{NotLetIn, Room};
 use super::streams::{Event, Invocation};
@@ -243,7 +243,7 @@ impl Resident {
                 asked: Some(question),
                 ..
             } => {
-                line.judged = Some(judging::begin(self, message, *question)?);
+                line.judged = Some(authorization::begin(self, message, *question)?);
                 Ok(())
             }
         }

@@ -17,7 +17,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use super::speaking::{self, Kind, Said};
+use super::effect::{self, Kind, Said};
 use crate::counters::{Counter, counters};
 use crate::request_counts::{Outcome, RequestCounts};
 use crate::router_state::RouterState;
@@ -153,7 +153,7 @@ impl Bridge {
             Ok(Some(body)) => {
                 let _held = Held::new(connection, body.len());
                 let limits = &self.router.decoding;
-                speaking::say(&self.kind, self.place(), limits, &head.headers, &body).await
+                effect::say(&self.kind, self.place(), limits, &head.headers, &body).await
             }
             Ok(None) => {
                 cors::add_methods(&mut headers);

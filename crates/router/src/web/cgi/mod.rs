@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use self::output::{Output, feed};
 use self::script::{Script, Scripts};
 use super::answer;
-use super::passing::{Progress, Sent};
+use super::passage::{Progress, Sent};
 use super::places::{Place, Places};
 use super::{Answering, Asked, Body, Service};
 use crate::programs::{Executable, Hosting, Program, Programs, Running};

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::{Body, Failure, Input};
 use crate::programs::Running;
-use crate::web::passing::Passing;
+use crate::web::passage::Passing;
 use crate::web::places::Place;
 
 /// Bytes read at a time.

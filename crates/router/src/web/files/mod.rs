@@ -2,7 +2,7 @@
 
 mod compressed;
 mod directory;
-mod listing;
+mod index;
 
 use std::io;
 use std::path::Path;
@@ -75,7 +75,7 @@ impl Files {
                     Found::File(file) => self.file(asked, file, &index),
                     _ if self.lists_directories => {
                         let names = self.directory.list(path)?;
-                        Ok(listing::page(asked.request.uri().path(), &names))
+                        Ok(index::page(asked.request.uri().path(), &names))
                     }
                     _ => self.missing(asked),
                 }

@@ -11,7 +11,7 @@ use crosstie_ledger::{Broken, News, Sequence};
 
 use super::driver::{Driver, Obstacle, Saying};
 use super::log;
-use super::others::SILENCE_MAX;
+use super::peers::SILENCE_MAX;
 use super::task::Whose;
 
 /// Wait of the last owner after a restart, and of a node that would create a log, for another owner.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak, mpsc};
 
-use crate::leaving;
+use crate::departure;
 use crate::listen::Listening;
 use crate::router::Router;
 use crate::router_state::RouterState;
@@ -55,7 +55,7 @@ impl Router {
         let dismissed = self.dismissed.lock().take();
         // It fails once all are sent away.
         dismissed.map(|dismissed| dismissed.recv());
-        leaving::await_all(&self.state);
+        departure::await_all(&self.state);
         for listening in self.conversing() {
             self.state.watch.close_all(listening.number);
         }
@@ -66,12 +66,12 @@ impl Router {
     /// Tells realms' other nodes that this one ends.
     fn leave_fabric(&self) {
         let realms = self.state.realms();
-        let links: Vec<_> = realms.iter().filter_map(|r| r.link.clone()).collect();
-        if links.is_empty() {
+        let ports: Vec<_> = realms.iter().filter_map(|r| r.port.clone()).collect();
+        if ports.is_empty() {
             return;
         }
         self.run(async move {
-            links.iter().for_each(|link| link.stop());
+            ports.iter().for_each(|port| port.stop());
             crosstie_transport::uncork();
         });
     }
@@ -80,7 +80,7 @@ impl Router {
 /// Sends all clients of the router away.
 async fn dismiss(state: &RouterState, transports: &[Arc<Listening>]) {
     let realms = state.realms();
-    leaving::drain(state, &realms, None).await;
+    departure::drain(state, &realms, None).await;
     if state.says_goodbye {
         transports.iter().for_each(|l| l.note_goodbye());
     }

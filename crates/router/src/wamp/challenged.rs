@@ -1,48 +1,49 @@
 //! Clients that were asked for their credentials: a person may have to type a password.
 
+use std::sync::Arc;
+
 use crosstie_auth::wamp::{Cause, Method};
 
-use crate::door::{self, Door};
 use crate::report;
+use crate::wamp::door::{self, Door};
 use crate::wamp::peer::Peer;
+use crate::watch::Unanswered;
 
 /// A client that has been sent CHALLENGE.
-pub(crate) struct Asked {
+pub(crate) struct Challenged {
     pub(crate) peer: Peer,
     pub(crate) authid: Box<str>,
     pub(crate) realm: Box<str>,
     pub(crate) method: Method,
-    /// The rest of the handshake's own time.
-    pub(super) left_s: u32,
-    /// How long the client may take, in all, and has taken before.
-    pub(super) within_s: u32,
-    pub(super) asked_s: u32,
+    door: Arc<Door>,
 }
 
-impl Asked {
+impl Challenged {
     /// Not more of what a peer says than a line in the log has.
-    pub(crate) fn new(peer: Peer, authid: &str, realm: &str, method: Method) -> Self {
+    pub(crate) fn new(
+        peer: Peer,
+        authid: &str,
+        realm: &str,
+        method: Method,
+        door: &Arc<Door>,
+    ) -> Self {
         let short = |text: &str| text.chars().take(ASKED_CHARACTERS_MAX).collect();
         Self {
             peer,
             authid: short(authid),
             realm: short(realm),
             method,
-            left_s: 0,
-            within_s: 0,
-            asked_s: 0,
+            door: Arc::clone(door),
         }
     }
+}
 
-    /// Ends a handshake whose client has not answered CHALLENGE.
-    pub(super) fn refuse(&self, door: &Door) {
+impl Unanswered for Challenged {
+    fn refuse(&self, within_s: u32) {
         let Self { peer, method, .. } = self;
-        let text = format!(
-            "no AUTHENTICATE came within {} s of CHALLENGE",
-            self.within_s
-        );
+        let text = format!("no AUTHENTICATE came within {within_s} s of CHALLENGE");
         let cause = Cause::ChallengeTimeout;
-        door.note_refused(&door::Refused {
+        self.door.note_refused(&door::Refused {
             connection: &peer.connection,
             cause,
             reason: CHALLENGE_TIMEOUT,

@@ -12,18 +12,19 @@ use crosstie_auth::wamp::{
 use crosstie_routing::{ClientFeatures, error};
 use crosstie_wamp::{Dict, Message, SessionId};
 
-use crate::certificate;
-use crate::door;
 use crate::listen::Listening;
-use crate::origin;
 use crate::report::Refused;
+use crate::wamp::certificate;
+use crate::wamp::challenged::Challenged;
+use crate::wamp::door;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::farewell::Farewell;
 use crate::wamp::hosted;
-use crate::wamp::pending::{Look, Pending, Waits, Wishes, given, refused};
+use crate::wamp::origin;
+use crate::wamp::pending_handshake::{Look, Pending, Waits, Wishes, given, refused};
 use crate::wamp::rate::Halt;
 use crate::wamp::session::{Session, Stage, State};
-use crate::watch::{Asked, WatchKey};
+use crate::watch::WatchKey;
 
 /// Bytes of a pending handshake and its watch entry, beside up to twice the length of HELLO.
 const HELD_BYTES: usize = 2_048;
@@ -362,11 +363,12 @@ impl Session {
                 let handshake = &pending.handshake;
                 let authid = handshake.authid().unwrap_or_default();
                 let (peer, method) = (self.peer.clone(), handshake.method());
-                let asked = Asked::new(peer, authid, handshake.realm(), method);
+                let door = &router.door;
+                let client = Challenged::new(peer, authid, handshake.realm(), method, door);
                 let within = router.challenge_timeout;
                 router
                     .watch
-                    .asked(key, Box::new(asked), within, *handshake_timeout);
+                    .asked(key, Box::new(client), within, *handshake_timeout);
             }
             (Stage::Asked, ..) => router.watch.going_on(key),
             // The next session gets the same time limit as the first.

@@ -18,7 +18,7 @@ use super::Splices;
 use super::boundary::Boundary;
 use super::dial::{Failed, dial};
 use super::greeting::Account;
-use super::splicing::{WAIT_MAX, parse};
+use super::settings::{WAIT_MAX, parse};
 use crate::admission::Admitted;
 use crate::amqp::broker::Broker;
 use crate::amqp::conversation::AmqpEndpoint;

@@ -12,7 +12,7 @@ use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 use crate::wamp::message_counts::Direction;
-use crate::wamp::pending::Wishes;
+use crate::wamp::pending_handshake::Wishes;
 use crate::wamp::session::{Session, State};
 use crate::wamp::welcome::Welcome;
 

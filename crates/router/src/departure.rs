@@ -1,13 +1,11 @@
 //! The end of a router: who is waited for, how long, and what the log says of them.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_transport::Connection;
-
 use crate::cause::Cause;
-use crate::report::{self, Escaped};
+use crate::report::Escaped;
 use crate::router_state::RouterState;
 use crate::wamp::realm::SharedRealm;
 use crate::watch::{Awaited, Connections};
@@ -106,21 +104,6 @@ pub(crate) fn await_all(state: &RouterState) {
     }
     if given_up > NAMED_MAX {
         tracing::info!("Not waiting for {} more", given_up - NAMED_MAX);
-    }
-}
-
-/// Ends the connections whose sessions were told GOODBYE and that have had no session since: they
-/// have had as long as a new one has to become a session.
-pub(crate) async fn close_silent(state: Arc<RouterState>, told: Vec<Weak<Connection>>) {
-    tokio::time::sleep(state.handshake_timeout).await;
-    let realms = state.realms();
-    let joined: Vec<_> = realms.iter().flat_map(|realm| realm.peers()).collect();
-    let joined: Connections = joined.iter().map(|peer| &peer.connection).collect();
-    for connection in told.iter().filter_map(Weak::upgrade) {
-        if !joined.has(&connection) && !connection.is_closed() {
-            report::timed_out(&connection, Cause::NoGoodbye);
-            connection.close();
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::copy;
 use super::driver::{Driver, Obstacle};
 use super::log;
 use super::orders::{Means, Recover, Recovered};
-use crate::router_state;
+use crate::seed::seed;
 
 /// The findings about a log.
 struct Survey {
@@ -257,7 +257,7 @@ impl Driver {
         plan: Plan,
         from: &str,
     ) -> Result<(), String> {
-        let name = router_state::seed().max(1);
+        let name = seed().max(1);
         let mut replaced: Vec<u64> = self.others.logs().collect();
         replaced.extend(survey.found.logs.iter().copied());
         replaced.push(self.known.log);

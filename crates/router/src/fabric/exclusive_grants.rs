@@ -16,9 +16,10 @@ use crosstie_jetstream::{Connection, Failed, Put, Register, Server};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{self, MissedTickBehavior};
 
-use super::asking::{Asked, Asking, Lease};
+use super::bucket_queries::{Asked, Asking, Lease};
 use super::dial::Speaking;
-use crate::link::{Link, Wish};
+use crate::fabric::port::{FabricPort, Wish};
+use crate::seed::seed;
 use crate::wamp::realm::SharedRealm;
 
 const LEASE_LIVES: Duration = Duration::from_secs(20);
@@ -31,15 +32,15 @@ const ANSWER_TIME: Duration = Duration::from_secs(4);
 /// Between two rounds of all servers.
 const ROUND: Duration = Duration::from_millis(500);
 
-/// Keeps the lease, and claims, until the link is stopped.
-pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &Speaking) {
-    let (Some(asking), Some(wished)) = (&speaking.asking, link.take_wished()) else {
+/// Keeps the lease, and claims, until the port is stopped.
+pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speaking: &Speaking) {
+    let (Some(asking), Some(wished)) = (&speaking.asking, port.take_wished()) else {
         return;
     };
     let mut keeper = Keeper {
-        link: Arc::clone(link),
+        port: Arc::clone(port),
         realm: Arc::clone(realm),
-        subjects: Subjects::new(&link.realm),
+        subjects: Subjects::new(&port.realm),
         wished,
         lease: None,
         leases: 0,
@@ -47,9 +48,9 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
         held: VecDeque::new(),
         is_told: false,
     };
-    let urls = &link.settings.urls;
-    let mut next = crate::router_state::seed() as usize % urls.len().max(1);
-    while !link.is_stopped() {
+    let urls = &port.settings.urls;
+    let mut next = seed() as usize % urls.len().max(1);
+    while !port.is_stopped() {
         let url = &urls[next % urls.len()];
         next = next.wrapping_add(1);
         let server = Server {
@@ -61,13 +62,13 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
             Ok(connection) => keeper.serve(connection).await.to_string(),
             Err(why) => why,
         };
-        if link.is_stopped() {
+        if port.is_stopped() {
             return;
         }
-        link.note_ungranted(&why);
+        port.note_ungranted(&why);
         if !keeper.is_told {
             keeper.is_told = true;
-            let realm = &link.realm;
+            let realm = &port.realm;
             tracing::warn!("Realm '{realm}': JetStream grants no procedures for one callee: {why}");
         }
         keeper.holding(time::sleep(ROUND)).await;
@@ -75,7 +76,7 @@ pub(super) async fn keep(link: &Arc<Link>, realm: &Arc<SharedRealm>, speaking: &
 }
 
 struct Keeper {
-    link: Arc<Link>,
+    port: Arc<FabricPort>,
     realm: Arc<SharedRealm>,
     subjects: Subjects,
     wished: UnboundedReceiver<Wish>,
@@ -127,7 +128,7 @@ impl Keeper {
     }
 
     fn answer(&self, claim: u64, is_granted: bool) {
-        self.link.note_claimed(is_granted);
+        self.port.note_claimed(is_granted);
         self.realm.handle_claimed(claim, is_granted);
         crosstie_transport::uncork();
     }
@@ -137,7 +138,7 @@ impl Keeper {
         let granted = self.subjects.granted();
         let mut register = Register::new(connection.clone(), &self.subjects.bucket());
         register.wait(ANSWER_TIME);
-        let replicas = self.link.settings.strict_replicas.unwrap_or(1);
+        let replicas = self.port.settings.strict_replicas.unwrap_or(1);
         let created = self.holding(register.create(&granted, replicas)).await;
         if let Err(failed) = created {
             return failed;
@@ -186,7 +187,7 @@ impl Keeper {
                     None => return ended(),
                 },
             }
-            if self.link.is_stopped() {
+            if self.port.is_stopped() {
                 return ended();
             }
             if let Some(lease) = &self.lease {
@@ -223,11 +224,11 @@ impl Keeper {
         if let Some(sequence) = sequence {
             lease.sequence = sequence;
             self.realm.handle_lease(asked, LEASE_LASTS);
-            self.link.note_leased();
+            self.port.note_leased();
             crosstie_transport::uncork();
             if self.is_told {
                 self.is_told = false;
-                let realm = &self.link.realm;
+                let realm = &self.port.realm;
                 tracing::info!("Realm '{realm}': JetStream grants procedures for one callee again");
             }
         }
@@ -240,7 +241,7 @@ impl Keeper {
         self.leases += 1;
         self.given_up.clear();
         self.realm.handle_lease(Instant::now(), Duration::ZERO);
-        let name = format!("{:016x}-{}", self.link.incarnation, self.leases);
+        let name = format!("{:016x}-{}", self.port.incarnation, self.leases);
         Lease {
             key: self.subjects.of_lease(&name),
             name,

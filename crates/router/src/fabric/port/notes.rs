@@ -1,10 +1,10 @@
-//! What a link counts and keeps of what the realm says.
+//! What a port counts and keeps of what the realm says.
 
 use std::sync::atomic::Ordering;
 
-use super::Link;
+use super::FabricPort;
 
-impl Link {
+impl FabricPort {
     pub(crate) fn note_leased(&self) {
         let mut inner = self.inner.lock();
         inner.is_leased = true;

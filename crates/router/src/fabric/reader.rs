@@ -11,18 +11,18 @@ use crosstie_transport::{Connection, Ended, Outcome, Protocol};
 use tokio::sync::oneshot;
 
 use crate::counters::{Counter, counters};
-use crate::link::Link;
+use crate::fabric::port::FabricPort;
 use crate::wamp::realm::SharedRealm;
 
-/// The reader of a link's connection. The link has it from the server's first PONG on, which answers the PING behind CONNECT: a
+/// The reader of a port's connection. The port has it from the server's first PONG on, which answers the PING behind CONNECT: a
 /// server that is not trusted, or does not let the node in, never was the realm's.
 pub(super) struct Reading {
-    pub(super) link: Arc<Link>,
+    pub(super) port: Arc<FabricPort>,
     pub(super) realm: Arc<SharedRealm>,
     pub(super) connection: Arc<Connection>,
     pub(super) greeting: Greeting,
     pub(super) limits: Limits,
-    /// To whom it is told that the link has the connection; taken then.
+    /// To whom it is told that the port has the connection; taken then.
     pub(super) attached: Option<oneshot::Sender<()>>,
     /// What the realm was told last.
     pub(super) reached: Position,
@@ -80,14 +80,14 @@ impl Protocol for Reading {
         }
         if !inputs.is_empty() {
             let overdelivered = self.realm.handle_across(&inputs, &self.connection);
-            self.link.note_overdelivered(overdelivered);
+            self.port.note_overdelivered(overdelivered);
         }
         self.realm.handle_changes();
         // Before those are let in whose pattern is in force: the server says what it denies before it answers a ping.
         if std::mem::take(&mut self.refuses) {
             self.realm.handle_denied();
         }
-        let reached = self.link.with(|member, _, _| member.in_force());
+        let reached = self.port.with(|member, _, _| member.in_force());
         if reached > self.reached {
             self.reached = reached;
             self.realm.handle_in_force(reached);
@@ -111,7 +111,7 @@ impl Reading {
                 self.handle_message(message.subject, message.payload, inputs);
             }
             Operation::Pong if self.attached.is_some() => self.attach(),
-            Operation::Pong => self.link.with(|member, engine, now| {
+            Operation::Pong => self.port.with(|member, engine, now| {
                 if let Some(engine) = engine {
                     member.handle_pong(now, engine);
                 }
@@ -126,7 +126,7 @@ impl Reading {
                 Some(denial) => self.handle_denial(denial, text),
                 None => {
                     if self.attached.is_none() {
-                        let realm = &self.link.realm;
+                        let realm = &self.port.realm;
                         tracing::warn!("Realm '{realm}': the NATS server says: {text}");
                     }
                     self.error = Some(text.to_owned());
@@ -143,9 +143,9 @@ impl Reading {
             payload_bytes_max,
             ..
         } = &self.greeting;
-        let (realm, at) = (&self.link.realm, self.connection.peer());
+        let (realm, at) = (&self.port.realm, self.connection.peer());
         tracing::info!("Realm '{realm}': on NATS server '{name}' at {at}");
-        self.link
+        self.port
             .attach(&self.connection, (id, name, *payload_bytes_max));
         if let Some(attached) = self.attached.take() {
             let _ = attached.send(());
@@ -166,14 +166,14 @@ impl Reading {
 
     /// Has the member take the frames of a message; what of it is for the realm is added to `inputs`.
     fn handle_message<'i>(&self, subject: &str, message: &'i [u8], inputs: &mut Vec<Input<'i>>) {
-        self.link.with(|member, engine, now| {
+        self.port.with(|member, engine, now| {
             let Some(engine) = engine else { return };
             for frame in pack::frames(message) {
                 match member.handle_message(now, (subject, frame), engine) {
                     Ok(input) => inputs.extend(input),
                     Err(refusal) => tracing::debug!(
                         "Realm '{}': a message on '{subject}' is no frame of a node: {}",
-                        self.link.realm,
+                        self.port.realm,
                         refusal.name()
                     ),
                 }
@@ -187,9 +187,9 @@ impl Reading {
             Denial::Subscribe(subject) => Denied::Subscribe(subject),
             Denial::Subscriptions => Denied::Unknown,
         };
-        let matters = self.link.with(|member, _, _| member.handle_denied(denied));
+        let matters = self.port.with(|member, _, _| member.handle_denied(denied));
         if self.denials.may_say() {
-            tracing::warn!("Realm '{}': the NATS server says: {text}", self.link.realm);
+            tracing::warn!("Realm '{}': the NATS server says: {text}", self.port.realm);
         }
         match matters {
             Matters::Event => {}

@@ -9,7 +9,7 @@ use crosstie_auth::wamp::{Cause, Refusal};
 use crosstie_routing::error;
 
 use crate::wamp::elsewhere::{Outcome, Slot};
-use crate::wamp::pending::{Look, Pending, Waits};
+use crate::wamp::pending_handshake::{Look, Pending, Waits};
 use crate::wamp::session::Session;
 
 /// Interval at which a handshake asks for its turn.

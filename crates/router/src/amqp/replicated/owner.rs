@@ -14,7 +14,7 @@ use super::journal::Journal;
 use super::log;
 use super::questions::Questions;
 use super::seen::Role;
-use super::standing_by::BEAT_EVERY;
+use super::standby::BEAT_EVERY;
 use super::task::Holder;
 use super::term::{Done, Term};
 

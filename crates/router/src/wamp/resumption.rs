@@ -14,7 +14,7 @@ use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
 use crate::wamp::payload_encodings::PayloadEncodings;
 use crate::wamp::peer::Peer;
-use crate::wamp::pending::Wishes;
+use crate::wamp::pending_handshake::Wishes;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::session::{Session, State};
 use crate::wamp::welcome::Welcome;

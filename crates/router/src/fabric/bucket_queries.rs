@@ -8,7 +8,7 @@ use crosstie_jetstream::{Failed, Put, Register};
 use tokio::task::JoinSet;
 use tokio::time;
 
-use crate::link::Wish;
+use crate::fabric::port::Wish;
 
 /// A node's lease.
 pub(super) struct Lease {

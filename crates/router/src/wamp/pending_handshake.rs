@@ -7,8 +7,8 @@ use crosstie_auth::wamp::{Given, Handshake, Method, Methods, Refusal, Resumption
 use crosstie_routing::ClientFeatures;
 use crosstie_wamp::Dict;
 
-use crate::door::Place;
 use crate::report::Refused;
+use crate::wamp::door::Place;
 use crate::wamp::elsewhere::Slot;
 
 /// The features and the resumption requested in HELLO.

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::{Cause, Method};
-use crosstie_auth::{Guess, Guesses, Origin};
-use crosstie_transport::{Connection, PeerAddress};
+use crosstie_auth::{Guess, Guesses};
+use crosstie_transport::Connection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use crate::addresses::origin;
 use crate::audit::Audit;
-use crate::deriving::Deriving;
 use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::key_derivation::Deriving;
 
 /// What all handshakes of a router have in common.
 pub(crate) struct Door {
@@ -215,13 +216,5 @@ impl Door {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Where a peer comes from, as far as that tells people apart.
-pub(crate) fn origin(peer: PeerAddress) -> Origin {
-    match peer {
-        PeerAddress::Tcp(address) => Origin::of(address.ip()),
-        PeerAddress::Unix(_) => Origin::Local,
     }
 }

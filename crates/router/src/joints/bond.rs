@@ -21,7 +21,7 @@ use crate::router_state::RouterState;
 pub(super) const CHANNEL: u16 = 1;
 
 /// A channel in a vhost.
-pub(super) struct Link {
+pub(super) struct Bond {
     connection: Arc<Connection>,
     state: Mutex<State>,
     /// Why it has ended, from when it has.
@@ -50,9 +50,9 @@ pub(super) struct Publication<'p> {
 }
 
 /// Why something was not done: in words.
-pub(super) type Unlinked = String;
+pub(super) type Unbound = String;
 
-impl Link {
+impl Bond {
     /// Enters a vhost, and opens the channel. `handle` is told what comes, on the thread of `runtime`.
     pub(super) async fn open(
         router: &Arc<RouterState>,
@@ -60,26 +60,26 @@ impl Link {
         body_bytes_max: usize,
         runtime: &Handle,
         handle: impl FnMut(Incoming) + Send + 'static,
-    ) -> Result<Arc<Self>, Unlinked> {
+    ) -> Result<Arc<Self>, Unbound> {
         let connection = let_in(router, residence, runtime)?;
-        let link = Arc::new(Self {
+        let bond = Arc::new(Self {
             connection,
             state: Mutex::default(),
             ended: watch::Sender::new(None),
         });
-        let mut frames = Frames::new(Arc::clone(&link), body_bytes_max, handle);
-        let reading = Arc::clone(&link);
+        let mut frames = Frames::new(Arc::clone(&bond), body_bytes_max, handle);
+        let reading = Arc::clone(&bond);
         runtime.spawn(async move {
             pump(&reading.connection, &mut frames).await;
             drop(frames);
             reading.connection.close();
         });
-        link.ask(&ChannelOpen { out_of_band: "" }).await?;
-        Ok(link)
+        bond.ask(&ChannelOpen { out_of_band: "" }).await?;
+        Ok(bond)
     }
 
     /// Says something that is answered, and waits for the answer.
-    pub(super) async fn ask(&self, method: &impl Arguments) -> Result<(), Unlinked> {
+    pub(super) async fn ask(&self, method: &impl Arguments) -> Result<(), Unbound> {
         let (sender, answered) = oneshot::channel();
         {
             let mut state = self.state.lock();
@@ -99,7 +99,7 @@ impl Link {
     }
 
     /// Publishes; what comes of it shows elsewhere, if at all.
-    pub(super) fn publish(&self, publication: Publication<'_>) -> Result<(), Unlinked> {
+    pub(super) fn publish(&self, publication: Publication<'_>) -> Result<(), Unbound> {
         let published = self.write(publication, None);
         uncork();
         published
@@ -109,7 +109,7 @@ impl Link {
     pub(super) async fn publish_confirmed(
         &self,
         publication: Publication<'_>,
-    ) -> Result<bool, Unlinked> {
+    ) -> Result<bool, Unbound> {
         let (sender, confirmed) = oneshot::channel();
         let published = self.write(publication, Some(sender));
         uncork();
@@ -211,7 +211,7 @@ impl Link {
     }
 
     fn say(&self, method: &impl Arguments) {
-        // A link that has ended says so to whoever waits for that.
+        // A bond that has ended says so to whoever waits for that.
         let _ = self.append(|out| frame::write_method(CHANNEL, method, out));
         uncork();
     }
@@ -220,7 +220,7 @@ impl Link {
         &self,
         publication: Publication<'_>,
         confirm: Option<oneshot::Sender<bool>>,
-    ) -> Result<(), Unlinked> {
+    ) -> Result<(), Unbound> {
         let mut state = self.state.lock();
         if state.is_over {
             return Err(self.why());
@@ -252,7 +252,7 @@ impl Link {
         Ok(())
     }
 
-    fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Unlinked> {
+    fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Unbound> {
         let appended = self.connection.append(|out| {
             write(out);
             Ok::<(), ()>(())
@@ -269,7 +269,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for Bond {
     fn drop(&mut self) {
         self.connection.close();
     }

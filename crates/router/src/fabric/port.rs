@@ -1,8 +1,8 @@
 //! The member of the fabric that a realm is, and its connection.
 
-mod noting;
+mod faults;
+mod notes;
 mod strangers;
-mod wrong;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 /// A realm's way to other nodes. Any thread may use it for one short call.
-pub(crate) struct Link {
+pub(crate) struct FabricPort {
     pub(crate) settings: model::Fabric,
     pub(crate) realm: String,
     inner: Mutex<Inner>,
@@ -73,7 +73,7 @@ struct Inner {
 /// So long a realm counts as denied: longer than it takes to try again.
 const DENIED_FOR: Duration = Duration::from_secs(10);
 
-/// What operators see of a link.
+/// What operators see of a port.
 pub(crate) struct Seen {
     pub(crate) state: State,
     /// Of the server, while there is one.
@@ -193,7 +193,7 @@ impl Engine for Wire {
     }
 }
 
-impl Link {
+impl FabricPort {
     pub(crate) fn new(
         realm: &str,
         settings: &model::Fabric,
@@ -477,9 +477,9 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for FabricPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
+        f.debug_struct("FabricPort")
             .field("realm", &self.realm)
             .finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crosstie_config::{RawSocket, WebSocket};
 
-use crate::cookies::Jar;
+use crate::wamp::cookies::Jar;
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::supervision::Supervision;
 

@@ -7,7 +7,7 @@ use crosstie_jetstream::{Connection, Failed, Message, Stream, Subscription};
 
 use super::beat::Beat;
 use super::driver::Driver;
-use super::others::SILENCE_MAX;
+use super::peers::SILENCE_MAX;
 
 /// Maximum bytes of waiting heartbeats.
 const BEATS_BYTES_MAX: usize = 1 << 20;

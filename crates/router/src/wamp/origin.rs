@@ -8,7 +8,7 @@ use crosstie_transport::PeerAddress;
 use crosstie_wamp::Value;
 use crosstie_wamp::codec::Detail;
 
-use crate::certificate;
+use crate::wamp::certificate;
 use crate::wamp::peer::Peer;
 
 /// Node, worker, the client's own address, process.

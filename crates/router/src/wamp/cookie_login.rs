@@ -6,9 +6,9 @@ use crosstie_auth::wamp::cookie::Remembered;
 use crosstie_auth::wamp::{Hello, Method, Methods, Principal, Provider, Refusal, offers_cookie};
 
 use crate::cause::Cause;
-use crate::cookies::Jar;
 use crate::report;
-use crate::wamp::pending::Pending;
+use crate::wamp::cookies::Jar;
+use crate::wamp::pending_handshake::Pending;
 use crate::wamp::session::Session;
 
 impl Session {

@@ -29,10 +29,10 @@ use crosstie_routing::{Question, SessionKey, Verdict};
 use crosstie_wamp::{Dict, Value, codec};
 
 use crate::counters::{Counter, counters};
-use crate::origin;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::handled::Handled;
 use crate::wamp::judged::{Judging, Kept};
+use crate::wamp::origin;
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;
