@@ -1,5 +1,5 @@
-//! The longest single input of a vhost that is given hundreds of thousands of things to hold, and the longest
-//! turn of what they leave behind.
+//! Measures the longest single input of a vhost that holds hundreds of thousands of entries, and the longest turn of
+//! removing them.
 //!
 //! `cargo run --release -p crosstie-queues --example longest_turn [COUNT]`
 
@@ -21,11 +21,11 @@ use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, Outbox, Refused, Time, Vhost, VhostConfig,
 };
 
-/// What the default bounds allow of most things.
+/// The default bounds allow this many of most things.
 const COUNT: u64 = 300_000;
-/// What a vhost has at most by default.
+/// The default maximum number of queues in a vhost.
 const QUEUES_MAX: u64 = 99_999;
-/// What a thread does of the backlog before it is others' turn.
+/// Steps of backlog that a thread does before other inputs have their turn.
 const STEPS: u32 = 1024;
 
 fn main() {
@@ -123,7 +123,7 @@ impl Given {
         }
     }
 
-    /// What the last method and the connection's end lead to.
+    /// Prints the longest input and turn up to the last method and the connection's end.
     fn end(mut self, what: &str, last: Option<&Method<'_>>) {
         let Self {
             vhost,
@@ -149,7 +149,7 @@ impl Given {
     }
 }
 
-/// The longest one of what was timed.
+/// The longest timed input.
 #[derive(Default)]
 struct Longest {
     longest: Duration,

@@ -21,7 +21,7 @@ use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf};
 use crosstie_auth::Permissions;
 use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
 
-/// Takes bytes as a connection's queue does, and forgets them when there are many.
+/// Accepts bytes as a connection's queue does, and drops them when there are many.
 #[derive(Default)]
 struct Sink {
     bytes: Vec<u8>,
@@ -72,7 +72,7 @@ impl Sink {
     }
 }
 
-/// If the command line says no other number.
+/// The default, unless the command line has another number.
 const MESSAGES: u64 = 1_000_000;
 
 fn messages() -> u64 {
@@ -147,7 +147,7 @@ impl Bench {
         }
     }
 
-    // A profiler finds the sections by it.
+    // A separate function, so that a profiler finds the sections.
     #[inline(never)]
     fn time(&mut self, what: &str, mut message: impl FnMut(&mut Self, u64)) {
         let start = Instant::now();

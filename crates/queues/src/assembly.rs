@@ -1,27 +1,27 @@
-//! A message that is put together as it comes.
+//! Assembles a message as its parts arrive.
 
 use crosstie_amqp::Properties;
 
 use crate::MessageContent;
 
-/// A message's bytes in the form in which queues keep them: one that came in many parts is copied
-/// where nobody waits for it, and not once more where everybody does.
+/// A message's bytes in the form in which queues keep them. A message in many parts is copied outside the vhost's lock,
+/// and not once more under it.
 #[derive(Debug)]
 pub struct ContentAssembly {
-    /// Exchange, routing key, properties and what there is of the body.
+    /// Exchange, routing key, properties and the body received so far.
     parts: Vec<u8>,
     exchange_bytes: u8,
     routing_key_bytes: u8,
     properties_bytes: u32,
-    /// Of all of it.
+    /// Total bytes when complete.
     bytes: usize,
 }
 
-/// It begins with room for so much, and grows with what comes, not with what is announced.
+/// Initial capacity. The buffer grows with the received bytes, not with the announced length.
 const BYTES_FIRST: usize = 256 * 1024;
 
 impl ContentAssembly {
-    /// Of a message that is published so. Names longer than 255 bytes are cut, as the wire cannot
+    /// Begins a message with this exchange and routing key. Names longer than 255 bytes are cut, as the wire cannot
     /// carry them.
     pub fn new(exchange: &str, routing_key: &str) -> Self {
         let exchange = &exchange[..exchange.floor_char_boundary(255)];
@@ -36,7 +36,7 @@ impl ContentAssembly {
         }
     }
 
-    /// Its properties, and how long its body will be. Before the body, and once.
+    /// Sets the properties and the length of the body. To be called once, before the body.
     pub fn begin_body(&mut self, properties: Properties<'_>, body_bytes: usize) {
         let properties = properties.bytes();
         self.properties_bytes = properties.len() as u32;
@@ -46,7 +46,7 @@ impl ContentAssembly {
         self.parts.extend_from_slice(properties);
     }
 
-    /// The next part of its body.
+    /// Appends the next part of the body.
     pub fn append(&mut self, part: &[u8]) {
         let needed = self.parts.len() + part.len();
         if needed > self.parts.capacity() {
@@ -58,22 +58,22 @@ impl ContentAssembly {
         self.parts.extend_from_slice(part);
     }
 
-    /// Bytes of the body that are there.
+    /// Number of body bytes received.
     pub fn body_bytes(&self) -> usize {
         self.parts.len() - self.head_bytes()
     }
 
-    /// Bytes of the body that are not.
+    /// Number of body bytes missing.
     pub fn missing_bytes(&self) -> usize {
         self.bytes - self.parts.len()
     }
 
-    /// Its bytes in memory. They never become fewer.
+    /// Its memory in bytes. Never decreases.
     pub fn memory_bytes(&self) -> usize {
         self.parts.capacity() + size_of::<Self>()
     }
 
-    /// The message, as far as it has come.
+    /// Returns the message with the parts received so far.
     pub fn finish(self) -> MessageContent {
         MessageContent::assembled(
             self.parts,

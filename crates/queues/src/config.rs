@@ -1,4 +1,4 @@
-//! How a vhost is set up.
+//! The configuration of a vhost.
 
 use std::sync::Arc;
 
@@ -7,25 +7,24 @@ use std::sync::Arc;
 pub struct VhostConfig {
     pub name: Arc<str>,
     pub limits: VhostLimits,
-    /// A delivery that is not acknowledged for so long closes its channel with 406. `None`: never.
+    /// Time after which an unacknowledged delivery closes its channel with 406. `None`: never.
     pub consumer_timeout_ms: Option<u64>,
-    /// The steps that one input takes at once; the rest is left for [`crate::Vhost::work`].
+    /// Maximum steps of one input; the rest is left for [`crate::Vhost::work`].
     pub input_steps_max: u32,
 }
 
-/// How much there may be. A client that asks for more has the channel closed with 406, and keeps what it
-/// had.
+/// Bounds of a vhost. A request beyond a bound closes its channel with 406; existing entities stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VhostLimits {
     pub queues_max: usize,
-    /// Exclusive ones of one connection.
+    /// Exclusive queues of one connection.
     pub connection_queues_max: usize,
     pub exchanges_max: usize,
     pub bindings_max: usize,
     /// Bytes of the names, keys and arguments of all queues, exchanges and bindings together.
     pub definition_bytes_max: usize,
-    /// Nodes of patterns, words and fields, that a message may meet at worst: in one exchange, and
-    /// in all those together that others lead to.
+    /// Maximum nodes of patterns, words and fields, that a message visits in the worst case: in one exchange, and in
+    /// all exchanges with incoming bindings together.
     pub exchange_steps_max: usize,
     /// Words of topic exchanges' patterns with wildcards, and fields of headers exchanges'.
     pub pattern_nodes_max: usize,
@@ -57,11 +56,11 @@ impl VhostConfig {
     }
 }
 
-/// The work of an ordinary input is done when its answer leaves; a tenth of a millisecond is nothing
-/// that others would notice.
+/// Ordinary inputs finish within this bound, before their answer is sent. A tenth of a millisecond does not delay other
+/// inputs noticeably.
 const INPUT_STEPS_MAX: u32 = 1_024;
 
-/// Half an hour, as RabbitMQ has it.
+/// Half an hour, as in RabbitMQ.
 const CONSUMER_TIMEOUT_MS: u64 = 1_800_000;
 
 impl Default for VhostLimits {
@@ -73,9 +72,9 @@ impl Default for VhostLimits {
             bindings_max: 1_000_000,
             // A million bindings with keys of 64 bytes; RabbitMQ's users have a few thousand.
             definition_bytes_max: 64 << 20,
-            // Below a millisecond, even where each node has to be fetched from memory.
+            // Below a millisecond, even if each node has to be fetched from memory.
             exchange_steps_max: 10_000,
-            // Some 130 bytes each.
+            // About 130 bytes each.
             pattern_nodes_max: 1_000_000,
             consumers_max: 10_000,
             connection_consumers_max: 100_000,

@@ -8,7 +8,7 @@ pub struct Fault {
     pub code: ReplyCode,
     /// With the code's name in front.
     pub text: String,
-    /// The method that was at fault; zeros where none was.
+    /// The method at fault; zeros if there is none.
     pub class_id: u16,
     pub method_id: u16,
 }

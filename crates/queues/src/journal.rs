@@ -6,16 +6,16 @@ use crosstie_amqp::TableBuf;
 
 use crate::{MessageContent, Time};
 
-/// A durable queue's number: never given twice in a vhost, so that a queue declared again under
-/// a name has none of the old one's messages.
+/// A durable queue's number. It is never reused in a vhost, so that a queue declared again has none of its
+/// predecessor's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u64);
 
-/// How much of a journal: everything up to a record, counted from the vhost's start.
+/// A position in the journal: everything up to a record, counted from the vhost's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub u64);
 
-/// One thing that happened to what survives.
+/// One change of the durable state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     ExchangeDeclared {
@@ -52,7 +52,7 @@ pub enum Record {
     },
     Enqueued {
         queue: QueueId,
-        /// Messages of a queue are in the order of this; a requeued one keeps its place.
+        /// The order of a queue's messages; a requeued message keeps its place.
         place: i64,
         message: StoredMessage,
     },
@@ -60,8 +60,8 @@ pub enum Record {
         queue: QueueId,
         place: i64,
     },
-    /// A kept message has been delivered so often by now. Quorum queues say so of each delivery: one
-    /// that is out when the node ends counts. Other queues say so when the vhost rests.
+    /// The number of times that a stored message has been delivered. Quorum queues record each delivery, so that
+    /// unsettled deliveries count if the node ends. Other queues record it when the vhost rests.
     Delivered {
         queue: QueueId,
         place: i64,
@@ -71,9 +71,9 @@ pub enum Record {
     Purged {
         queue: QueueId,
     },
-    /// The vhost has ended in good order. Messages of that queue have been delivered before if their
-    /// place is before `fresh_from`, or if they have a record [`Self::Delivered`]. Without this record any may
-    /// have been. The record holds until the vhost goes on: a store deletes it then.
+    /// The vhost has ended in good order. Messages of that queue have been delivered before if their place is before
+    /// `fresh_from`, or if they have a record [`Self::Delivered`]. Without this record any may have been. The record is
+    /// valid until the vhost continues; a store deletes it then.
     Rested {
         queue: QueueId,
         fresh_from: i64,
@@ -81,7 +81,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// The message is sent in the moment in which it is kept.
+    /// Counts a delivery in the same moment as the message is recorded.
     pub(crate) fn count_delivery(&mut self) {
         if let Self::Enqueued { message, .. } = self {
             message.deliveries = message.deliveries.saturating_add(1);
@@ -96,20 +96,20 @@ pub enum Destination {
     Queue(Arc<str>),
 }
 
-/// A message as it is kept.
+/// A message as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// Where it was published to, its properties' bytes, its body: shared with the queue.
+    /// Exchange, routing key, properties and body: shared with the queue.
     pub content: Arc<MessageContent>,
     pub expires_at: Option<Time>,
-    /// How often it has been delivered, if its queue has said so.
+    /// The number of recorded deliveries.
     pub deliveries: u32,
 }
 
-/// Records that no store has taken yet.
+/// Records that were not handed to a store yet.
 #[derive(Debug, Default)]
 pub struct Journal {
     pub records: Vec<Record>,
-    /// Up to and with the last of them.
+    /// Up to and including the last of them.
     pub position: Position,
 }

@@ -1,8 +1,8 @@
-//! The keys by which a vhost and its owner name things.
+//! The keys by which a vhost and its owner name its entities.
 
 use crate::slab::Key;
 
-/// Markers: what a key is of.
+/// Markers for the kinds of keys.
 #[derive(Debug)]
 pub enum OfConnection {}
 #[derive(Debug)]

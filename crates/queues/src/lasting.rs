@@ -1,4 +1,4 @@
-//! Which records are worth writing: a message that came and went costs no write.
+//! Finds the records worth writing: a message that came and went costs no write.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::{QueueId, Record};
 
 impl Record {
-    /// Whether it takes messages away, so that records before it may not be needed.
+    /// Whether it removes messages, so that records before it may be redundant.
     pub fn is_departure(&self) -> bool {
         matches!(
             self,
@@ -22,14 +22,14 @@ impl Record {
     }
 }
 
-/// For each record of what is written together, from the first, whether those behind it leave it
-/// anything to say. Each is given with what names its vhost.
+/// For each record of a batch, from the first, whether later ones leave it meaningful. Each is given with the name of
+/// its vhost.
 pub fn find_lasting<'r, V: Copy + Eq + Hash>(
     records: impl DoubleEndedIterator<Item = (V, &'r Record)>,
 ) -> Vec<bool> {
     // From the last to the first.
     let mut lasting: Vec<bool> = Vec::new();
-    // What the records behind the one that is looked at undo.
+    // Entries that later records remove.
     let mut cleared: HashSet<(V, QueueId)> = HashSet::new();
     let mut dequeued: HashMap<(V, QueueId, i64), usize> = HashMap::new();
     for (vhost, record) in records.rev() {

@@ -1,8 +1,8 @@
-//! The ledger, which every room of a vhost writes into: the journal, the counters, the steps of the input that is
-//! handled, and the bytes that messages take.
+//! The ledger that every room of a vhost writes to: the journal, the counters, the steps of the present input, and the
+//! bytes of messages.
 //!
-//! It is lent whole, because nearly every change is an entry in several of these; nobody decides by
-//! what is in it, but by [`Steps`].
+//! It is borrowed whole, because nearly every change writes several of these. No room decides by its contents, except
+//! by [`Steps`].
 
 use crate::queues::Entry;
 use crate::queues::Messages;
@@ -12,7 +12,7 @@ use crate::{Counts, Journal, MessageContent, Record};
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) journal: Journal,
-    /// The sums; how many there are of something is counted when asked for.
+    /// The running sums; other counts are computed on request.
     pub(crate) counts: Counts,
     pub(crate) steps: Steps,
     memory_bytes: usize,
@@ -25,31 +25,31 @@ impl Ledger {
         self.journal.records.push(record);
     }
 
-    /// Bytes of messages, with what holds them.
+    /// Bytes of messages, with their holders.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// An entry more in memory.
+    /// Adds an entry in memory.
     pub(crate) fn account(&mut self, entry: &Entry) {
         self.memory_bytes += Entry::MEMORY_BYTES;
         self.account_content(&entry.content);
     }
 
-    /// A holder of a message's bytes more: the bytes are counted with the first one.
+    /// Adds a holder of a message's bytes: the bytes count with the first one.
     pub(crate) fn account_content(&mut self, content: &MessageContent) {
         if content.hold() {
             self.memory_bytes += content.memory_bytes();
         }
     }
 
-    /// An entry less.
+    /// Removes an entry.
     pub(crate) fn release(&mut self, entry: &Entry) {
         self.memory_bytes = self.memory_bytes.saturating_sub(Entry::MEMORY_BYTES);
         self.release_content(&entry.content);
     }
 
-    /// A holder of a message's bytes less.
+    /// Removes a holder of a message's bytes.
     pub(crate) fn release_content(&mut self, content: &MessageContent) {
         if content.release() {
             let bytes = content.memory_bytes();
@@ -57,7 +57,7 @@ impl Ledger {
         }
     }
 
-    /// All of these less, at once: for a restart, when nobody is connected yet.
+    /// Removes all of these at once: for a restart, before any client is connected.
     pub(crate) fn release_all(&mut self, mut entries: Messages) {
         while let Some(entry) = entries.pop() {
             self.release(&entry);

@@ -6,8 +6,8 @@
 //!                                          └▶ Journal ─▶ (a store) ─▶ handle_committed
 //! ```
 //!
-//! `(now, channel, method) → methods and messages into an Outbox, records into a Journal`. Time
-//! is a number that the owner passes in; what is random follows from a seed.
+//! `(now, channel, method) → methods and messages into an Outbox, records into a Journal`. Time is a number that the
+//! owner passes in; random values follow from a seed.
 //!
 //! Never: a socket, a clock, a thread, a file.
 

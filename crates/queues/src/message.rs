@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_amqp::Properties;
 
-/// Where a message was published to, its properties and its body, as one run of bytes: a message
-/// costs two allocations, however many queues hold it.
+/// Exchange, routing key, properties and body of a message, as one run of bytes: a message costs two allocations,
+/// however many queues hold it.
 pub struct MessageContent {
     bytes: Box<[u8]>,
     exchange_bytes: u8,
     routing_key_bytes: u8,
     properties_bytes: u32,
-    /// How many entries of queues and of channels hold it: what a store still holds beside them
-    /// is not counted as memory of the queues. Changed under the vhost's owner's lock only.
+    /// Number of entries of queues and channels that hold it. A store's references do not count as memory of the
+    /// queues. Changed only under the lock of the vhost's owner.
     holders: AtomicU32,
-    /// The number by which its confirm waits for a store; 0: it does not. As `holders`.
+    /// The number by which its confirm waits for a store; 0: none waits. As `holders`.
     awaited: AtomicU64,
 }
 
 impl MessageContent {
-    /// Copies everything. Names longer than 255 bytes are cut, as the wire cannot carry them.
-    /// Bytes that are no properties become none.
+    /// Copies everything. Names longer than 255 bytes are cut, as the wire cannot carry them. Invalid properties become
+    /// empty.
     pub fn new(exchange: &str, routing_key: &str, properties: &[u8], body: &[u8]) -> Self {
         let properties = Properties::from_bytes(properties).unwrap_or(Properties::EMPTY);
         Self::of(exchange, routing_key, properties, body)
@@ -51,7 +51,7 @@ impl MessageContent {
         )
     }
 
-    /// The names and checked properties have so many bytes; the rest is the body.
+    /// Takes assembled bytes; the names and checked properties have these lengths, and the rest is the body.
     pub(crate) fn assembled(
         bytes: Vec<u8>,
         exchange_bytes: u8,
@@ -91,11 +91,11 @@ impl MessageContent {
         &self.bytes[self.head_bytes() + self.properties_bytes as usize..]
     }
 
-    /// Exchange, routing key, properties and body in one go.
+    /// Exchange, routing key, properties and body at once.
     pub(crate) fn parts(&self) -> (&str, &str, Properties<'_>, &[u8]) {
         let (names, rest) = self.bytes.split_at(self.head_bytes());
         let (properties, body) = rest.split_at(self.properties_bytes as usize);
-        // They were texts when they were copied.
+        // They were valid UTF-8 when they were copied.
         let names = str::from_utf8(names).unwrap_or_default();
         let names = names.split_at_checked(self.exchange_bytes.into());
         let (exchange, routing_key) = names.unwrap_or_default();
@@ -108,7 +108,7 @@ impl MessageContent {
         self.bytes.len() + size_of::<Self>() + ALLOCATION_BYTES
     }
 
-    /// Another entry holds it. Returns whether it is the first.
+    /// Adds a holder; returns whether it is the first.
     pub(crate) fn hold(&self) -> bool {
         let holders = self.holders.load(Ordering::Relaxed);
         self.holders
@@ -116,7 +116,7 @@ impl MessageContent {
         holders == 0
     }
 
-    /// An entry lets go of it. Returns whether it was the last.
+    /// Removes a holder; returns whether it was the last.
     pub(crate) fn release(&self) -> bool {
         let holders = self.holders.load(Ordering::Relaxed);
         self.holders
@@ -124,7 +124,7 @@ impl MessageContent {
         holders == 1
     }
 
-    /// Its confirm waits by that number.
+    /// Sets the number by which its confirm waits.
     pub(crate) fn set_awaited(&self, number: u64) {
         self.awaited.store(number, Ordering::Relaxed);
     }
@@ -138,12 +138,12 @@ impl MessageContent {
     }
 
     fn text(&self, start: usize, end: usize) -> &str {
-        // They were texts when they were copied.
+        // They were valid UTF-8 when they were copied.
         str::from_utf8(&self.bytes[start..end]).unwrap_or_default()
     }
 }
 
-/// Counts of the shared pointer, and what an allocator adds to two allocations.
+/// The reference counts, and the allocator's overhead of two allocations.
 const ALLOCATION_BYTES: usize = 48;
 
 impl PartialEq for MessageContent {

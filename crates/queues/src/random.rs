@@ -1,7 +1,6 @@
-//! Chance from a seed: names that the vhost gives, tokens of direct replies, hash keys.
+//! Random values from a seed: names that the vhost gives, tokens of direct replies, hash keys.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna), seeded through SplitMix64 as its authors
-//! ask.
+//! The generator is xoshiro256++ (Blackman and Vigna), seeded through SplitMix64 as its authors ask.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Random {
     state: [u64; 4],
-    /// Stands before what peers see: from the generator's own numbers they could tell the next.
+    /// Hashes the numbers that peers see: from the generator's own numbers they could compute the next ones.
     mask: ahash::RandomState,
 }
 
@@ -29,7 +28,7 @@ impl Random {
         }
     }
 
-    /// A name that nobody guesses: 22 letters of base64url, as RabbitMQ's `amq.gen-…` have.
+    /// A name that cannot be guessed: 22 letters of base64url, as in RabbitMQ's `amq.gen-…`.
     pub(crate) fn name(&mut self, prefix: &str) -> Arc<str> {
         const LETTERS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

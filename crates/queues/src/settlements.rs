@@ -1,8 +1,7 @@
 //! Answers to many deliveries at once, and deliveries that channels left unanswered when they ended.
 //!
-//! It is taken out of the channel at once, and gone through in parts, the oldest first. Of messages
-//! that go back to their queues, all are in their places before anybody is sent one: a queue is kept
-//! from delivering from the first of them on.
+//! They are taken out of the channel at once, and processed in parts, the oldest first. All messages that return to a
+//! queue are in their places before the queue delivers any: it stops delivering from the first of them on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -15,11 +14,11 @@ use crate::{ChannelKey, QueueKey};
 #[derive(Debug, Default)]
 pub(crate) struct Settlements {
     of_channels: BTreeMap<ChannelKey, Settling>,
-    /// Whose turn it was.
+    /// The last channel that had its turn.
     last: Option<ChannelKey>,
 }
 
-/// The answers of one channel that are left to do, in their order.
+/// The unprocessed answers of one channel, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     runs: VecDeque<Run>,
@@ -34,8 +33,7 @@ struct Run {
 }
 
 impl Settlements {
-    /// A channel has said the same about all of these. Nothing is done yet but that the first one's
-    /// queue waits for it.
+    /// Adds the same answer for all these deliveries. So far only the first one's queue stops delivering.
     pub(crate) fn push(
         &mut self,
         key: ChannelKey,
@@ -56,14 +54,14 @@ impl Settlements {
         });
     }
 
-    /// A queue waits for all that a channel gives back, if it gives anything back.
+    /// Stops a queue for a channel's returns, if it returns anything.
     pub(crate) fn begin_return(&mut self, key: ChannelKey, queue: QueueKey, queues: &mut Queues) {
         if let Some(settling) = self.of_channels.get_mut(&key) {
             settling.begin_return(queue, queues);
         }
     }
 
-    /// Whether something that a channel has said before is not done yet.
+    /// Whether earlier answers of a channel are not processed yet.
     pub(crate) fn has(&self, key: ChannelKey) -> bool {
         self.of_channels.contains_key(&key)
     }
@@ -72,7 +70,7 @@ impl Settlements {
         self.of_channels.is_empty()
     }
 
-    /// What is left of a channel's; [`Self::put`] keeps what is left of that.
+    /// Takes a channel's unprocessed answers; [`Self::put`] puts the rest back.
     pub(crate) fn take(&mut self, key: ChannelKey) -> Option<Settling> {
         self.of_channels.remove(&key)
     }
@@ -81,7 +79,7 @@ impl Settlements {
         self.of_channels.insert(key, settling);
     }
 
-    /// The channel after the one that was last, as long as there are any.
+    /// The channel after the last one, if there are any.
     pub(crate) fn next_channel(&mut self) -> Option<ChannelKey> {
         let after = self.last.map_or(Unbounded, Excluded);
         let mut behind = self.of_channels.range((after, Unbounded));
@@ -101,7 +99,7 @@ impl Settlements {
 }
 
 impl Settling {
-    /// The next delivery, with its tag, and what was said about it.
+    /// The next delivery, with its tag and its answer.
     pub(crate) fn next(&mut self) -> Option<(u64, Delivery, Verdict)> {
         while let Some(run) = self.runs.front_mut() {
             if let Some((tag, delivery)) = run.deliveries.take_up_to(u64::MAX) {
@@ -112,12 +110,12 @@ impl Settling {
         None
     }
 
-    /// Whether nothing is left.
+    /// Whether all are processed.
     pub(crate) fn is_done(&self) -> bool {
         self.runs.iter().all(|run| run.deliveries.len() == 0)
     }
 
-    /// Messages of a queue are about to come back; whether there is such a queue.
+    /// Begins the return of messages to a queue; returns whether the queue exists.
     pub(crate) fn begin_return(&mut self, key: QueueKey, queues: &mut Queues) -> bool {
         if self.returning.contains(&key) {
             return queues.find(key).is_some();

@@ -1,10 +1,10 @@
-//! Collections that were long once give back their memory.
+//! Gives back the memory of collections that were long once.
 
 use std::collections::VecDeque;
 
-/// After something was taken out: halves the room when three quarters of it are empty, so that a
-/// line that grows and shrinks is not moved all the time.
-// Nearly every message asks it, and mostly hears that there is no room to give back.
+/// Halves the capacity when three quarters of it are empty, so that a line that grows and shrinks is not reallocated
+/// all the time.
+// Nearly every message calls it, and mostly there is no memory to give back.
 #[inline(always)]
 pub(crate) fn shrink<T>(deque: &mut VecDeque<T>) {
     let capacity = deque.capacity();
@@ -18,7 +18,7 @@ fn halve<T>(deque: &mut VecDeque<T>) {
     deque.shrink_to(deque.capacity() / 2);
 }
 
-/// Room for so many is not worth a move.
+/// A capacity up to this is not worth a reallocation.
 const ROOM_MIN: usize = 4096;
 
 #[cfg(test)]

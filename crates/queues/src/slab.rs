@@ -1,9 +1,9 @@
-//! Places with generations: a key of something that is gone finds nothing, not its successor.
+//! Slots with generations: a key of a removed value finds nothing, not its successor.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A place in a [`Slab`], typed by what its slab holds. `K` is a marker only.
+/// The index and generation of a value in a [`Slab`]. `K` is a marker only.
 pub struct Key<K> {
     index: u32,
     generation: u32,
@@ -83,12 +83,12 @@ impl<K, T> Slab<K, T> {
         self.part(0, usize::MAX)
     }
 
-    /// Places, free ones among them.
+    /// Size of the table, free slots included.
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }
 
-    /// The values at so many places, from `place` on.
+    /// The values at that many slots, from `place` on.
     pub(crate) fn part(
         &self,
         place: usize,
@@ -105,8 +105,8 @@ impl<K, T> Slab<K, T> {
     }
 }
 
-/// Values that one room keeps beside those of another's [`Slab`], by the same keys. A place takes memory
-/// from the first time on that something is kept for it.
+/// Values that one room keeps beside those of another's [`Slab`], by the same keys. A slot takes memory once a value
+/// was kept for it.
 #[derive(Debug)]
 pub(crate) struct Beside<K, T> {
     slots: Vec<Slot<T>>,
@@ -139,7 +139,7 @@ impl<K, T> Beside<K, T> {
         slot.value.as_mut()
     }
 
-    /// The value for that key, made where there is none.
+    /// The value for that key, created if absent.
     pub(crate) fn entry(&mut self, key: Key<K>, make: impl FnOnce() -> T) -> &mut T {
         let place = key.index as usize;
         if self.slots.len() <= place {
@@ -151,7 +151,7 @@ impl<K, T> Beside<K, T> {
         let slot = &mut self.slots[place];
         if slot.generation != key.generation {
             slot.generation = key.generation;
-            // Of what was in that place before.
+            // The value of an earlier generation.
             slot.value = None;
         }
         slot.value.get_or_insert_with(make)
@@ -193,7 +193,7 @@ impl<K> Key<K> {
     }
 }
 
-// By hand: the derives would ask the same of the marker.
+// By hand: the derives would require the same of the marker.
 impl<K> Clone for Key<K> {
     fn clone(&self) -> Self {
         *self

@@ -1,4 +1,4 @@
-//! The listings that operators see.
+//! The listings for operators.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::Destination;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part<T> {
     pub items: Vec<T>,
-    /// Where the next part begins; `None`: this was the last.
+    /// The place at which the next part begins; `None`: this was the last.
     pub next: Option<usize>,
 }
 
@@ -25,7 +25,7 @@ pub struct QueueStatus {
     pub arguments: TableBuf,
     pub messages_ready: usize,
     pub messages_unacknowledged: usize,
-    /// Of all its messages; one that several queues hold is counted in each.
+    /// Bytes of all its messages; a message in several queues counts in each.
     pub message_bytes: usize,
     pub consumers: usize,
 }
@@ -63,7 +63,7 @@ pub struct ConsumerStatus {
     /// `x-priority`.
     pub priority: i64,
     pub messages_unacknowledged: usize,
-    /// Whether it is not waiting behind a single active consumer.
+    /// Whether it does not wait behind a single active consumer.
     pub active: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct ChannelStatus {
     pub prefetch_count: u16,
 }
 
-/// How many there are, and how many there were.
+/// Gauges and counters of a vhost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub connections: usize,
@@ -91,15 +91,15 @@ pub struct Counts {
     pub messages_ready: usize,
     pub messages_unacknowledged: usize,
     pub memory_bytes: usize,
-    /// Of messages that were published and not committed.
+    /// Bytes of messages that were published and not committed.
     pub uncommitted_bytes: usize,
-    /// Of the names, keys and arguments of queues, exchanges and bindings.
+    /// Bytes of the names, keys and arguments of queues, exchanges and bindings.
     pub definition_bytes: usize,
-    /// Words and fields of the patterns that bindings have.
+    /// Words and fields of the patterns of bindings.
     pub pattern_nodes: usize,
-    /// Dead letters that have not gone where they are to go yet.
+    /// Dead letters that have not been published yet.
     pub dead_letters_waiting: usize,
-    /// Since the start, from here on.
+    /// Counters since the start, from here on.
     pub published: u64,
     pub delivered: u64,
     pub acknowledged: u64,
@@ -108,10 +108,10 @@ pub struct Counts {
     pub returned: u64,
     pub unroutable: u64,
     pub expired: u64,
-    /// By a bound of their queue, or rejected, and nowhere to go.
+    /// Messages dropped by a bound of their queue, or rejected, without a dead-letter exchange.
     pub dropped: u64,
     pub dead_lettered: u64,
-    /// Of those that were dropped: dead letters that followed from one message beside too many others.
+    /// The dropped dead letters that followed from one message beside too many others.
     pub dead_letters_cut: u64,
     /// Transactions.
     pub committed: u64,

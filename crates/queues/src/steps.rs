@@ -1,32 +1,32 @@
-//! How much work an input is.
+//! The work of an input, in steps.
 //!
-//! A step is some 50 to 100 ns: a message that is moved, a queue that a publication goes to, a
-//! consumer that is removed. The holder of a vhost's lock asks for them, and gives it up when they
-//! are many; what one input may cost at once is bounded by them too.
+//! A step is some 50 to 100 ns: a message that is moved, a queue that a publication goes to, a consumer that is
+//! removed. The holder of a vhost's lock reads them, and releases the lock when they are many. They also bound the work
+//! of one input.
 
-/// Steps of the input that is handled, and those that the owner has not asked for yet.
+/// The steps of the present input, and those not yet taken by the owner.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     spent: u64,
-    /// As many had been spent when the owner asked last.
+    /// The total when the owner took them last.
     told: u64,
-    /// From so many on the rest is left for later.
+    /// From this total on, the rest is postponed.
     limit: u64,
 }
 
 impl Steps {
-    /// An input begins that may spend so many.
+    /// Begins an input with that many steps.
     #[inline]
     pub(crate) fn begin(&mut self, steps_max: u32) {
         self.limit = self.spent + u64::from(steps_max);
     }
 
-    /// A part of an input begins that may spend so many, and leaves none behind `end`.
+    /// Begins a part of an input with that many steps, but not beyond `end`.
     pub(crate) fn begin_part(&mut self, steps_max: u64, end: u64) {
         self.limit = end.min(self.spent + steps_max);
     }
 
-    /// The steps from now on belong together, whatever they cost; `until` goes on with the bound that was.
+    /// Lifts the bound, because the next steps belong together, whatever they cost; returns it for `until`.
     pub(crate) fn lift(&mut self) -> u64 {
         std::mem::replace(&mut self.limit, u64::MAX)
     }
@@ -35,12 +35,12 @@ impl Steps {
         self.limit = end;
     }
 
-    /// Where the input that has begun is to end.
+    /// The total at which the present input ends.
     pub(crate) fn end(&self) -> u64 {
         self.limit
     }
 
-    /// Whether it has come so far.
+    /// Whether that total is reached.
     pub(crate) fn is_at(&self, end: u64) -> bool {
         self.spent >= end
     }
@@ -50,19 +50,19 @@ impl Steps {
         self.spent += steps as u64;
     }
 
-    /// The steps of moving a message with a body so long.
+    /// Counts the steps of moving a message with that body length.
     #[inline]
     pub(crate) fn spend_on_body(&mut self, body_bytes: usize) {
         self.spend(1 + body_bytes / BODY_BYTES_PER_STEP);
     }
 
-    /// Whether what is left to do is for another turn.
+    /// Whether the remaining work is for another turn.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.spent >= self.limit
     }
 
-    /// Those since it was asked last.
+    /// Takes the steps since the last call.
     pub(crate) fn take(&mut self) -> u32 {
         let steps = self.spent - self.told;
         self.told = self.spent;
@@ -70,5 +70,5 @@ impl Steps {
     }
 }
 
-/// So much is copied in a step.
+/// Bytes copied per step.
 const BODY_BYTES_PER_STEP: usize = 1024;

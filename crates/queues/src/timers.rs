@@ -1,16 +1,16 @@
-//! A heap of what happens by time in one room. Entries are not taken out when their reason goes:
-//! what a timer wakes looks whether there is something to do, and sets the next.
+//! A heap of timers of one room. Timers are not removed when their reason ends: a fired timer checks whether there is
+//! work, and sets the next one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Time;
 
-/// `T` says what is to be looked at.
+/// `T` names the subject of a timer.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     heap: BinaryHeap<Reverse<(Time, T)>>,
-    /// Beyond so many the stale ones are sorted out.
+    /// Number of timers at which stale ones are removed.
     sweep_at: usize,
 }
 
@@ -22,8 +22,8 @@ impl<T: Copy + Ord> Timers<T> {
         }
     }
 
-    /// A queue's first message can be replaced by one that expires earlier, again and again; each
-    /// time leaves a stale entry. When they have doubled, `is_live` says which stay.
+    /// Sets a timer. A queue's first message may be replaced again and again by one that expires earlier, which leaves
+    /// a stale timer each time. When their number has doubled, those that `is_live` rejects are removed.
     pub(crate) fn set(&mut self, at: Time, timer: T, is_live: impl Fn(Time, T) -> bool) {
         self.heap.push(Reverse((at, timer)));
         if self.heap.len() >= self.sweep_at {
@@ -47,5 +47,5 @@ impl<T: Copy + Ord> Timers<T> {
     }
 }
 
-/// Fewer entries are not worth a sweep.
+/// Fewer timers are not worth a sweep.
 const SWEEP_MIN: usize = 1024;

@@ -1,4 +1,4 @@
-//! Channels and connections that have more to be done than one input does.
+//! Channels and connections with more work than one input does.
 
 use super::Channels;
 use crate::{ChannelKey, ConnectionKey};
@@ -30,8 +30,8 @@ impl<H> Channels<H> {
         self.resuming.pop_front()
     }
 
-    /// A connection takes messages again. Returns whether its groups are to be lined up: they are
-    /// already, if it does that by parts.
+    /// A connection takes messages again. Returns whether the caller has to line up its groups; not if they are being
+    /// lined up in parts already.
     pub(crate) fn resume(&mut self, key: ConnectionKey) -> Option<bool> {
         let resuming = self.connections.find_mut(key).filter(|c| !c.is_closing)?;
         resuming.is_full = false;
@@ -45,7 +45,7 @@ impl<H> Channels<H> {
         Some(resuming.channels.clone())
     }
 
-    /// They are not all lined up: the rest is for later.
+    /// Leaves the rest of the groups for later.
     pub(crate) fn resume_later(&mut self, key: ConnectionKey) {
         if let Some(resuming) = self.connections.find_mut(key) {
             resuming.is_resuming = true;

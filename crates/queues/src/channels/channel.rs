@@ -1,4 +1,4 @@
-//! A channel: what it was sent and has not acknowledged, and how much it takes.
+//! A channel: its unacknowledged deliveries, and its limits.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use crate::{ChannelKey, ConnectionKey};
 pub(crate) struct Channel {
     pub(crate) connection: ConnectionKey,
     pub(crate) number: u16,
-    /// It is gone, and what it has left is worked off.
+    /// Closed: its remains are being removed.
     pub(crate) is_closing: bool,
     /// Bytes of `unacked` that its connection is charged with.
     pub(super) unacked_bytes: usize,
     /// The last delivery tag given.
     pub(crate) last_tag: u64,
     pub(crate) unacked: Unacked,
-    /// How many of them count against a limit of all consumers together: those that consumers
-    /// were sent, and those that `basic.get` was given before the limit was set.
+    /// How many of them count against a limit of all consumers together: deliveries to consumers, and those of
+    /// `basic.get` before the limit was set.
     pub(super) prefetched: usize,
     /// The last delivery tag when it was set.
     pub(super) limited_at: u64,
-    /// For consumers to come; 0: without limit.
+    /// For later consumers; 0: without limit.
     pub(crate) prefetch_count: u16,
     /// For all consumers together; 0: without limit.
     pub(crate) prefetch_count_global: u16,
     /// The queue that an empty name means.
     pub(crate) last_queue: Option<Arc<str>>,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
-    /// A timer looks at the oldest delivery.
+    /// Whether a timer checks the oldest delivery.
     pub(super) has_timer: bool,
-    /// A timer gives what a higher limit has made room for.
+    /// Whether a timer delivers what a higher limit allows.
     pub(super) has_room_timer: bool,
 }
 
@@ -43,12 +43,12 @@ pub(crate) struct ReplyConsumer {
     pub(crate) address: Arc<str>,
 }
 
-/// The reasons to look at a channel when its time has come.
+/// The timers of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ChannelTimer {
     /// Its oldest delivery may be too old.
     Unacked(ChannelKey),
-    /// It has more room than it had.
+    /// It may have more room.
     Room(ChannelKey),
 }
 
@@ -72,14 +72,14 @@ impl Channel {
         }
     }
 
-    /// Whether its consumers are sent nothing, even those that acknowledge nothing.
+    /// Whether its consumers are sent nothing, including those without acknowledgements.
     #[inline]
     pub(crate) fn is_at_limit(&self) -> bool {
         let max = self.prefetch_count_global;
         max != 0 && self.prefetched >= max.into()
     }
 
-    /// Nothing is sent to it any more: it is at a limit that no acknowledgement takes it below.
+    /// Stops all deliveries: sets a limit that no acknowledgement frees.
     pub(super) fn shut(&mut self) {
         self.is_closing = true;
         self.prefetch_count_global = 1;

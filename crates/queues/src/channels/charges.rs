@@ -1,14 +1,13 @@
-//! The charges of connections beside their messages: an account that is not theirs alone knows
-//! then whose memory it is.
+//! The memory charged to connections beside their messages, so that a shared memory account knows each owner.
 
 use super::{Channel, Channels};
 use crate::consumers::Consumer;
 use crate::{ChannelKey, ConnectionKey, Outbox};
 
-/// A channel, with what finds it, and with what other rooms keep beside it.
+/// A channel, with its places in maps and in the other rooms.
 pub(crate) const CHANNEL_BYTES: isize = size_of::<Channel>() as isize + 256;
 
-/// A consumer without its tag: with its places in maps and lines, and the counts of what is shared.
+/// A consumer without its tag: with its places in maps and lines, and its counts.
 const CONSUMER_BYTES: isize = size_of::<Consumer>() as isize + 256;
 
 pub(crate) fn consumer_bytes(tag: &str) -> isize {
@@ -16,7 +15,7 @@ pub(crate) fn consumer_bytes(tag: &str) -> isize {
 }
 
 impl<H> Channels<H> {
-    /// A channel has a consumer more.
+    /// Charges a channel for another consumer.
     pub(crate) fn add_consumer(&mut self, key: ChannelKey, tag: &str) {
         if let Some(connection) = self.channels.find(key).map(|c| c.connection) {
             if let Some(connection) = self.connections.find_mut(connection) {
@@ -26,7 +25,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// It has one less, if it is there still.
+    /// Releases the charge of a consumer, if the channel still exists.
     pub(crate) fn remove_consumer(&mut self, key: ChannelKey, tag: &str) {
         if let Some(connection) = self.channels.find(key).map(|c| c.connection) {
             if let Some(connection) = self.connections.find_mut(connection) {
@@ -36,7 +35,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// So many bytes more, or fewer. The outbox hears of it when the turn ends.
+    /// Changes the charge of a connection. The outbox is told when the turn ends.
     pub(super) fn charge(&mut self, key: ConnectionKey, delta: isize) {
         if let Some(connection) = self.connections.find_mut(key)
             && !connection.is_closing
@@ -48,7 +47,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// That what a channel was sent and has not acknowledged is charged as it is now.
+    /// Updates the charge for a channel's unacknowledged deliveries.
     #[inline]
     pub(crate) fn check_charge(&mut self, key: ChannelKey) {
         if let Some(channel) = self.channels.find(key)
@@ -68,7 +67,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// Tells the outbox of the charges that have changed.
+    /// Tells the outbox of the changed charges.
     #[inline]
     pub(crate) fn flush_charges(&mut self, out: &mut dyn Outbox<H>) {
         if !self.to_charge.is_empty() {
@@ -88,7 +87,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// It is closing: it holds nothing any more that it could be asked for.
+    /// Releases all charges of a closing connection: it holds nothing any more that it could be asked for.
     pub(super) fn discharge(&mut self, key: ConnectionKey, out: &mut dyn Outbox<H>) {
         if let Some(connection) = self.connections.find_mut(key) {
             let told = std::mem::take(&mut connection.charge).told;

@@ -12,7 +12,7 @@ use crate::{ChannelKey, QueueKey};
 pub struct Client {
     pub user: Arc<str>,
     pub permissions: Arc<Permissions>,
-    /// The capability `consumer_cancel_notify`: it wants to be told when a queue goes.
+    /// The capability `consumer_cancel_notify`: the client wants to be told when a consumed queue is deleted.
     pub consumer_cancel_notify: bool,
     /// May publish with any `user-id` (RabbitMQ's tag `impersonator`).
     pub is_impersonator: bool,
@@ -22,16 +22,16 @@ pub struct Client {
 pub(crate) struct Connection<H> {
     pub(crate) handle: H,
     pub(crate) client: Client,
-    /// It did not take a message; no more are offered until it resumes.
+    /// It refused a message; it is sent no more until it resumes.
     pub(super) is_full: bool,
-    /// It is gone, and what it has left is worked off.
+    /// Closed: its remains are being removed.
     pub(crate) is_closing: bool,
-    /// Its resumption is not done with all its channels yet.
+    /// Its resumption is not complete for all its channels.
     pub(crate) is_resuming: bool,
     pub(crate) channels: Vec<ChannelKey>,
     /// Consumers of all its channels.
     pub(crate) consumers: usize,
-    /// The exclusive queues that go with it.
+    /// The exclusive queues that are deleted with it.
     pub(crate) queues: BTreeSet<QueueKey>,
     pub(super) charge: Charge,
 }
@@ -39,9 +39,9 @@ pub(crate) struct Connection<H> {
 /// The bytes that are held for a connection beside its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Charge {
-    /// Bytes of which the outbox was told.
+    /// Bytes that the outbox was told of.
     pub(super) told: isize,
-    /// And of which it will be.
+    /// Bytes that the outbox has yet to be told of.
     pub(super) untold: isize,
 }
 

@@ -7,7 +7,7 @@ use crate::keys::ConsumerKey;
 use crate::{ChannelKey, Time};
 
 impl<H> Channels<H> {
-    /// A message that was sent waits for its acknowledgement.
+    /// Holds a delivered message until it is acknowledged.
     pub(crate) fn hold(&mut self, key: ChannelKey, tag: u64, delivery: Delivery) {
         let Some(channel) = self.channels.find_mut(key) else {
             return;
@@ -27,18 +27,18 @@ impl<H> Channels<H> {
         }
     }
 
-    /// The delivery of that tag, which has to be settled.
+    /// Takes the delivery with that tag; the caller settles it.
     #[inline]
     pub(crate) fn take(&mut self, key: ChannelKey, tag: u64) -> Option<Delivery> {
         self.channels.find_mut(key)?.unacked.take(tag)
     }
 
-    /// The oldest delivery, if its tag is not above that. It has to be settled.
+    /// Takes the oldest delivery, if its tag is not above `tag`; the caller settles it.
     pub(crate) fn take_up_to(&mut self, key: ChannelKey, tag: u64) -> Option<(u64, Delivery)> {
         self.channels.find_mut(key)?.unacked.take_up_to(tag)
     }
 
-    /// All up to that tag, which have to be settled.
+    /// Takes all deliveries up to that tag; the caller settles them.
     pub(crate) fn split_up_to(&mut self, key: ChannelKey, tag: u64) -> Unacked {
         let Some(channel) = self.channels.find_mut(key) else {
             return Unacked::default();
@@ -48,7 +48,7 @@ impl<H> Channels<H> {
         deliveries
     }
 
-    /// Deliveries that were acknowledged in a transaction are unacknowledged again.
+    /// Restores deliveries whose acknowledgement in a transaction was rolled back.
     pub(crate) fn put_back(&mut self, key: ChannelKey, deliveries: Vec<(u64, Delivery)>) {
         if let Some(channel) = self.channels.find_mut(key) {
             channel.unacked.put_back(deliveries);
@@ -56,7 +56,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// A delivery is the channel's no more, and counts against no limit of it.
+    /// Removes a delivery from the channel's limits.
     #[inline(always)]
     pub(crate) fn settle(&mut self, key: ChannelKey, tag: u64, consumer: Option<ConsumerKey>) {
         if let Some(channel) = self.channels.find_mut(key)
@@ -66,9 +66,9 @@ impl<H> Channels<H> {
         }
     }
 
-    /// `basic.qos`, as RabbitMQ has it: `global` is the channel's consumers together, and what
-    /// `basic.get` has been given by then (`held`: and is acknowledged in an open transaction); else
-    /// each to come, and the channel has no limit any more.
+    /// `basic.qos`, as in RabbitMQ. `global` limits the channel's consumers together, including earlier messages of
+    /// `basic.get`; `held` is the number that an open transaction acknowledges. Otherwise it limits each later
+    /// consumer, and the channel has no limit any more.
     pub(crate) fn limit(&mut self, key: ChannelKey, method: &BasicQos, held: usize) {
         let Some(channel) = self.channels.find_mut(key) else {
             return;
@@ -87,9 +87,8 @@ impl<H> Channels<H> {
         }
     }
 
-    /// Whether the oldest delivery of a channel that its timer looks at is too old: `held_since` is
-    /// when the oldest was delivered that an open transaction acknowledges, which is no
-    /// acknowledgement yet.
+    /// Whether the oldest delivery of a channel is older than the consumer timeout. `held_since` is the time of the
+    /// oldest delivery acknowledged in an open transaction, which does not count as acknowledged yet.
     pub(crate) fn is_too_old(
         &mut self,
         now: Time,

@@ -1,5 +1,4 @@
-//! Connections and their channels: where messages are written to, how much each takes, and what it has
-//! not acknowledged.
+//! Connections and their channels: output, limits, and unacknowledged deliveries.
 //!
 //! ```text
 //! open_connection ─▶ open ─▶ deliver, give (a message) ─▶ hold ─▶ take, take_up_to, split_up_to ─▶ settle
@@ -7,7 +6,7 @@
 //!                     └─▶ shut ─▶ remove                   └─▶ (a timer) is_too_old
 //! ```
 //!
-//! It is lent the outbox, and the time where a timer is set. *Never:* a queue, a consumer, a confirm.
+//! It borrows the outbox, and the time to set timers. *Never:* a queue, a consumer, a confirm.
 
 mod backlog;
 mod channel;
@@ -45,20 +44,20 @@ pub(crate) struct Channels<H> {
     connections: Slab<OfConnection, Connection<H>>,
     channels: Slab<OfChannel, Channel>,
     timers: Timers<ChannelTimer>,
-    /// Of one connection.
+    /// Maximum number of channels per connection.
     channels_max: usize,
-    /// How long a delivery may wait for its acknowledgement.
+    /// Maximum time that a delivery may stay unacknowledged.
     consumer_timeout_ms: Option<u64>,
     /// Connections whose charge has changed.
     to_charge: Vec<ConnectionKey>,
-    /// Those that have gone and have left more than one input removes.
+    /// Closed channels whose remains are more than one input removes.
     closing_channels: VecDeque<ChannelKey>,
     closing_connections: VecDeque<ConnectionKey>,
     /// Connections that take messages again, with more groups of consumers than one input lines up.
     resuming: VecDeque<ConnectionKey>,
 }
 
-/// Connections and channels come and go.
+/// Opening and closing of connections and channels.
 impl<H> Channels<H> {
     pub(crate) fn new(config: &VhostConfig) -> Self {
         Self {
@@ -104,8 +103,8 @@ impl<H> Channels<H> {
         Ok(channel)
     }
 
-    /// Nothing is sent to a connection any more, not even that a queue of its own goes. Returns its
-    /// channels, which are to be shut; none, if that was done before.
+    /// Stops all output to a connection, including notices of its own queues' ends. Returns its channels, for the
+    /// caller to shut; none, if that was done before.
     pub(crate) fn shut_connection(
         &mut self,
         key: ConnectionKey,
@@ -120,7 +119,7 @@ impl<H> Channels<H> {
         Some(channels)
     }
 
-    /// Nothing is sent to a channel any more. Returns what it has not acknowledged.
+    /// Stops all output to a channel. Returns its unacknowledged deliveries.
     pub(crate) fn shut(&mut self, key: ChannelKey) -> Unacked {
         let Some(channel) = self.channels.find_mut(key) else {
             return Unacked::default();
@@ -145,14 +144,14 @@ impl<H> Channels<H> {
         self.connections.remove(key);
     }
 
-    /// An exclusive queue belongs to a connection.
+    /// Makes a connection the owner of an exclusive queue.
     pub(crate) fn own(&mut self, key: ConnectionKey, queue: QueueKey) {
         if let Some(connection) = self.connections.find_mut(key) {
             connection.queues.insert(queue);
         }
     }
 
-    /// One of them that has to go, as its connection has gone.
+    /// Takes one of the connection's exclusive queues, which has to be deleted with it.
     pub(crate) fn take_owned(&mut self, key: ConnectionKey) -> Option<QueueKey> {
         self.connections.find_mut(key)?.queues.pop_first()
     }
@@ -178,7 +177,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// Sends a message that was asked for, or that goes back: a connection that cannot be given it is closed.
+    /// Sends a message that was requested or is returned: a connection that refuses it is closed.
     pub(crate) fn send_owed<'m>(
         &self,
         key: ChannelKey,
@@ -191,8 +190,8 @@ impl<H> Channels<H> {
         out.send_owed(handle, number, &method, sending.properties, sending.body)
     }
 
-    /// Delivers a message to a consumer of a channel. Returns its delivery tag. A connection that
-    /// refuses it is offered nothing until it resumes.
+    /// Delivers a message to a consumer of a channel; returns its delivery tag. A connection that refuses it is sent
+    /// nothing until it resumes.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
@@ -227,12 +226,12 @@ impl<H> Channels<H> {
         Ok(channel.next_tag())
     }
 
-    /// The tag of a message that was sent as an answer.
+    /// The delivery tag for a message that answers `basic.get`.
     pub(crate) fn take_tag(&mut self, key: ChannelKey) -> Option<u64> {
         self.channels.find_mut(key).map(Channel::next_tag)
     }
 
-    /// The vhost closes a channel by itself: its client is told.
+    /// Tells the client that the vhost closed a channel.
     pub(crate) fn tell_closed(&self, key: ChannelKey, fault: &Fault, out: &mut dyn Outbox<H>) {
         if let Some((handle, number)) = self.address(key) {
             out.close_channel(handle, number, fault);
@@ -240,7 +239,7 @@ impl<H> Channels<H> {
     }
 }
 
-/// The memory of a channel, and the time of the next look at it.
+/// The memory of a channel, and its timers.
 impl<H> Channels<H> {
     pub(crate) fn set_last_queue(&mut self, key: ChannelKey, name: Arc<str>) {
         if let Some(channel) = self.channels.find_mut(key) {
@@ -260,7 +259,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// A timer looks at the channel then, as there may be more room.
+    /// Sets a timer to check the channel for more room.
     pub(crate) fn look_for_room(&mut self, at: Time, key: ChannelKey) {
         if let Some(channel) = self.channels.find_mut(key)
             && !std::mem::replace(&mut channel.has_room_timer, true)
@@ -269,7 +268,7 @@ impl<H> Channels<H> {
         }
     }
 
-    /// That timer was due.
+    /// Notes that this timer has fired.
     pub(crate) fn room_was_looked_for(&mut self, key: ChannelKey) {
         if let Some(channel) = self.channels.find_mut(key) {
             channel.has_room_timer = false;
@@ -299,7 +298,7 @@ impl<H> Channels<H> {
         self.channels.find(key)
     }
 
-    /// One that is not on its way out.
+    /// A channel that is not closing.
     #[inline]
     pub(crate) fn find_open(&self, key: ChannelKey) -> Option<&Channel> {
         self.channels.find(key).filter(|c| !c.is_closing)
@@ -324,7 +323,7 @@ impl<H> Channels<H> {
         Some(!connection.is_full && !channel.is_at_limit())
     }
 
-    /// How the outbox knows a channel.
+    /// The outbox's name for a channel.
     #[inline]
     fn address(&self, key: ChannelKey) -> Option<(&H, u16)> {
         let (channel, connection) = self.both(key)?;

@@ -26,8 +26,8 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// The same with what a quorum queue says of itself: how often it tried in vain. Consumers are
-    /// not told of a first try, `basic.get` is.
+    /// The same with the delivery count of a quorum queue: the number of failed deliveries. Consumers are not told of a
+    /// first attempt; `basic.get` is.
     pub(crate) fn with_delivery_count(self, deliveries: u32, bytes: &'a mut Vec<u8>) -> Self {
         const HEADER: &str = "x-delivery-count";
         let old_headers = self.properties.parse_for_broker().headers;

@@ -10,7 +10,7 @@ use crate::{QueueKey, Time};
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) queue: QueueKey,
-    /// None: it was asked for by `basic.get`.
+    /// `None`: requested by `basic.get`.
     pub(crate) consumer: Option<ConsumerKey>,
     pub(crate) delivered_at: Time,
     pub(crate) entry: Entry,
@@ -45,7 +45,7 @@ impl Unacked {
             .is_some_and(|at| self.deliveries[at].1.is_some())
     }
 
-    /// Takes the one of that tag, which mostly is the first: that needs no search.
+    /// Takes the delivery with that tag. Mostly it is the first, which needs no search.
     #[inline]
     pub(crate) fn take(&mut self, tag: u64) -> Option<Delivery> {
         match self.deliveries.front()?.0 == tag {
@@ -62,7 +62,7 @@ impl Unacked {
         Some(delivery)
     }
 
-    /// Takes the first, if its tag is not above that.
+    /// Takes the first delivery, if its tag is not above that.
     pub(crate) fn take_up_to(&mut self, tag: u64) -> Option<(u64, Delivery)> {
         if self.deliveries.front()?.0 > tag {
             return None;
@@ -79,9 +79,8 @@ impl Unacked {
         Some((tag, delivery?))
     }
 
-    /// Deliveries that were taken are there again, as if they had not been. Each fills its gap;
-    /// where gaps have gone meanwhile as many were taken as are here, so that walking through all
-    /// costs no more than that did.
+    /// Restores deliveries that were taken. Each fills its gap. If gaps have been removed since then, at least as many
+    /// deliveries were taken as are left, so that a walk through all costs no more than taking them did.
     pub(crate) fn put_back(&mut self, mut deliveries: Vec<(u64, Delivery)>) {
         deliveries.sort_unstable_by_key(|(tag, _)| *tag);
         self.count += deliveries.len();
@@ -100,13 +99,13 @@ impl Unacked {
         }
     }
 
-    /// Takes out all whose tag is not above that, to be gone through one by one.
+    /// Takes all deliveries up to that tag, to be processed one by one.
     pub(crate) fn split_up_to(&mut self, tag: u64) -> Self {
         if self.deliveries.back().is_none_or(|(last, _)| *last <= tag) {
             return std::mem::take(self);
         }
         let at = self.deliveries.partition_point(|(other, _)| *other <= tag);
-        // The lesser part is moved.
+        // Moves the smaller part.
         let deliveries = match at <= self.deliveries.len() / 2 {
             true => self.deliveries.drain(..at).collect(),
             false => {

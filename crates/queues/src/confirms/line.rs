@@ -1,5 +1,5 @@
-//! The line of publications that wait for a store, in the order of its positions. Each has a number, so that a
-//! message that is done with before its commit finds what waits for it.
+//! The line of publications that wait for a store, in the order of their positions. Each has a number, by which a
+//! message that leaves all queues before its commit finds its confirm.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use crate::{ChannelKey, Position};
 #[derive(Debug)]
 pub(super) struct Line {
     waiting: VecDeque<Waiting>,
-    /// The first one's. None has 0, by which a message says that nothing waits for it.
+    /// The number of the first one. 0 is never used: a message with 0 has no waiting confirm.
     first: u64,
 }
 
-/// A channel is told when a store has everything up to there.
+/// A channel that is told when the store has committed up to a position.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) position: Position,
@@ -23,11 +23,11 @@ pub(super) struct Waiting {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Awaited {
-    /// The confirm of a publication, of which a store is to keep so many entries of queues.
+    /// The confirm of a publication; `owed` is the number of queue entries that the store has yet to keep.
     Publication { tag: u64, owed: u32 },
     /// `tx.commit-ok`.
     Commit,
-    /// It was told: its queues had forgotten the message before a store had it.
+    /// Confirmed already: its queues had forgotten the message before the store kept it.
     Told,
 }
 
@@ -39,13 +39,13 @@ impl Line {
         }
     }
 
-    /// Returns the number.
+    /// Adds to the line; returns the number.
     pub(super) fn push(&mut self, waiting: Waiting) -> u64 {
         self.waiting.push_back(waiting);
         self.first + self.waiting.len() as u64 - 1
     }
 
-    /// The first, if it is within that position, with its number.
+    /// Takes the first, if it is within that position, with its number.
     #[inline(always)]
     pub(super) fn pop_within(&mut self, position: Position) -> Option<(u64, Waiting)> {
         let waiting = self.waiting.pop_front_if(|w| w.position <= position)?;
@@ -54,14 +54,13 @@ impl Line {
         Some((number, waiting))
     }
 
-    /// After some have left.
+    /// Gives memory back after several have left.
     #[inline(always)]
     pub(super) fn shrink(&mut self) {
         shrink(&mut self.waiting);
     }
 
-    /// An entry of a queue less is owed for what waits by that number. Returns the publication's
-    /// channel and tag when it was the last: nothing is waited for any more.
+    /// Reduces the entries owed for a number by one. Returns the publication's channel and tag if it was the last one.
     pub(super) fn settle(&mut self, number: u64) -> Option<(ChannelKey, u64)> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let waiting = self.waiting.get_mut(at)?;
@@ -77,7 +76,7 @@ impl Line {
         Some((waiting.channel, tag))
     }
 
-    /// The publication that waits by that number.
+    /// The tag of the publication with that number.
     pub(super) fn publication(&self, number: u64) -> Option<u64> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         match self.waiting.get(at)?.awaited {

@@ -1,5 +1,5 @@
-//! Publisher confirms (RabbitMQ's extension, `confirm.select`) and what else waits for a store: given at
-//! once where nothing has to be kept, when a store has it, or when no queue needs it any more.
+//! Publisher confirms (RabbitMQ's extension, `confirm.select`) and commits that wait for a store. A confirm is sent at
+//! once if nothing has to be stored, when the store has committed it, or when no queue needs the message any more.
 //!
 //! ```text
 //! select ─▶ promise (a number) ─▶ confirm ─▶ (nothing to keep) ─────────────▶ flush: basic.ack
@@ -9,8 +9,8 @@
 //!                                                └▶ forgotten (by its queues) ┘
 //! ```
 //!
-//! It is lent the channels and the outbox where something is said, and the ledger for its counts.
-//! *Never:* a queue, a consumer, what a transaction holds.
+//! It borrows the channels and the outbox to send, and the ledger for its counts. *Never:* a queue, a consumer, the
+//! contents of a transaction.
 
 mod line;
 mod promises;
@@ -29,29 +29,29 @@ use crate::{ChannelKey, MessageContent, Outbox, Position};
 
 #[derive(Debug)]
 pub(crate) struct Confirms {
-    /// Confirms and commits that a store keeps waiting.
+    /// Confirms and commits that wait for a store.
     line: Line,
     /// Outcomes of commits that the waiting channels have not been told.
     outcomes: VecDeque<Outcome>,
     /// Of channels in confirm mode.
     promises: Beside<OfChannel, Promises>,
-    /// Channels with something to be told.
+    /// Channels with confirms to be sent.
     to_flush: Vec<ChannelKey>,
 }
 
-/// A store has everything up to there, or could not.
+/// The store has committed everything up to a position, or failed.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     position: Position,
     is_committed: bool,
 }
 
-/// The outcome of a commit for one that waited for it.
+/// The outcome of a commit for a waiting channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
-    /// It is confirmed, or was before: nothing else is to be done.
+    /// Confirmed, now or before: no further work.
     Confirmed,
-    /// A publication is not kept.
+    /// A publication was not stored.
     Refused {
         channel: ChannelKey,
         tag: u64,
@@ -70,7 +70,7 @@ impl Confirms {
         }
     }
 
-    /// A channel is in confirm mode from now on.
+    /// Puts a channel in confirm mode.
     pub(crate) fn select(&mut self, key: ChannelKey) {
         self.promises.entry(key, Promises::default);
     }
@@ -79,18 +79,18 @@ impl Confirms {
         self.promises.find(key).is_some()
     }
 
-    /// How many publications of a channel wait for a store.
+    /// Number of publications of a channel that wait for a store.
     pub(crate) fn waiting(&self, key: ChannelKey) -> usize {
         self.promises.find(key).map_or(0, |p| p.waiting)
     }
 
-    /// A channel has gone, and is told nothing any more.
+    /// Ends a channel, which is sent nothing any more.
     pub(crate) fn end_channel(&mut self, key: ChannelKey) {
         self.promises.remove(key);
     }
 
-    /// The number of a channel's next publication, which will be confirmed or refused; none, if it
-    /// is not in confirm mode.
+    /// The number of a channel's next publication, which will be confirmed or refused; `None` if it is not in confirm
+    /// mode.
     #[inline]
     pub(crate) fn promise(&mut self, key: ChannelKey) -> Option<u64> {
         let promises = self.promises.find_mut(key)?;
@@ -98,8 +98,8 @@ impl Confirms {
         Some(promises.last)
     }
 
-    /// A publication is where it belongs, or will be when a store has come to `position`, with so
-    /// many entries of queues.
+    /// Confirms a publication that is in its queues; if some entries have to be stored, once the store has committed
+    /// `position`.
     #[inline]
     pub(crate) fn confirm(
         &mut self,
@@ -130,8 +130,7 @@ impl Confirms {
         }
     }
 
-    /// A queue has forgotten a message that a store was to keep for it. When all have, there is
-    /// nothing to wait for.
+    /// Notes that a queue has forgotten a message before it was stored. When all have, the publication is confirmed.
     pub(crate) fn forgotten(&mut self, content: &MessageContent) {
         let number = content.awaited();
         if number == 0 {
@@ -145,12 +144,12 @@ impl Confirms {
             if !promises.has_news() {
                 self.to_flush.push(channel);
             }
-            // Something that was published before may wait.
+            // An earlier publication may still wait.
             promises.early.push(tag);
         }
     }
 
-    /// A channel hears of its commit when a store has all up to there.
+    /// Tells a channel of its commit once the store has committed everything up to there.
     pub(crate) fn await_commit(&mut self, channel: ChannelKey, position: Position) {
         self.line.push(Waiting {
             position,
@@ -159,7 +158,7 @@ impl Confirms {
         });
     }
 
-    /// A publication was not taken.
+    /// Refuses a publication.
     pub(crate) fn refuse<H>(
         &mut self,
         key: ChannelKey,
@@ -168,7 +167,7 @@ impl Confirms {
         ledger: &mut Ledger,
         out: &mut dyn Outbox<H>,
     ) {
-        // Messages published before it are told first.
+        // Earlier publications are confirmed first.
         self.flush_channel(key, channels, ledger, out);
         if channels.find_open(key).is_some() {
             let method = BasicNack {
@@ -181,9 +180,10 @@ impl Confirms {
     }
 }
 
-/// What a store says.
+/// Outcomes of the store.
 impl Confirms {
-    /// A store has everything up to there, or could not; [`Self::next_told`] says who is to hear of it.
+    /// Notes an outcome of the store: everything up to the position is committed, or failed. [`Self::next_told`]
+    /// returns the channels to tell.
     pub(crate) fn store_says(&mut self, position: Position, is_committed: bool) {
         self.outcomes.push_back(Outcome {
             position,
@@ -191,26 +191,26 @@ impl Confirms {
         });
     }
 
-    /// Whether a store has said something that was not told to all that wait.
+    /// Whether waiting channels have yet to be told of an outcome.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.outcomes.is_empty()
     }
 
-    /// Takes the next that has waited for a store to have everything up to there, which it has said just
-    /// now: what it said before was told.
+    /// Takes the next one that waited for a position at or before the one just committed. Earlier outcomes must have
+    /// been told.
     #[inline(always)]
     pub(crate) fn next_kept(&mut self, position: Position) -> Option<Told> {
         let (number, waiting) = self.line.pop_within(position)?;
         Some(self.tell(number, &waiting, true))
     }
 
-    /// After the last of them.
+    /// Gives memory back after the last of them.
     #[inline(always)]
     pub(crate) fn end_kept(&mut self) {
         self.line.shrink();
     }
 
-    /// Takes the next that has waited for what a store has said, and what was left for later.
+    /// Takes the next one that waited for an outcome, including those left for later.
     pub(crate) fn next_told(&mut self) -> Option<Told> {
         loop {
             let outcome = *self.outcomes.front()?;
@@ -241,7 +241,7 @@ impl Confirms {
         if !promises.has_news() {
             self.to_flush.push(channel);
         }
-        // Those before it were confirmed when they came, or waited in this same line.
+        // Earlier ones were confirmed on arrival, or waited in this same line.
         Ready::add(&mut promises.ready, tag);
         Told::Confirmed
     }
@@ -249,7 +249,7 @@ impl Confirms {
 
 /// Sending confirms.
 impl Confirms {
-    /// Tells all channels what is confirmed, several publications as one.
+    /// Sends all channels their confirms, several publications in one.
     #[inline]
     pub(crate) fn flush<H>(
         &mut self,
@@ -262,7 +262,7 @@ impl Confirms {
         }
     }
 
-    /// Tells a channel what is confirmed, if anything is.
+    /// Sends a channel its confirms, if there are any.
     #[inline]
     pub(crate) fn flush_channel<H>(
         &mut self,
@@ -298,7 +298,7 @@ impl Confirms {
         }
         if !early.is_empty() {
             ledger.steps.spend(early.len());
-            // An acknowledgement of several would cover those that wait.
+            // A `multiple` acknowledgement would cover those that still wait.
             ledger.counts.confirmed += early.len() as u64;
             for tag in early {
                 ack(key, tag, false, channels, out);

@@ -1,4 +1,4 @@
-//! The confirms that are owed to a channel in confirm mode.
+//! The confirms owed to a channel in confirm mode.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ pub(super) struct Promises {
     pub(super) last: u64,
     /// How many wait for a store.
     pub(super) waiting: usize,
-    /// By which numbers they do, oldest first; some of them may have been told meanwhile.
+    /// The numbers in the line of those that wait, oldest first; some may have been confirmed since.
     pub(super) line: VecDeque<u64>,
-    /// Confirmed and not told yet, with nothing before them that waits.
+    /// Confirmed and not told yet; no earlier one waits.
     pub(super) ready: Option<Ready>,
-    /// Confirmed and not told yet, perhaps with something before them that waits.
+    /// Confirmed and not told yet; an earlier one may wait.
     pub(super) early: Vec<u64>,
 }
 
-/// Publications that are told of together.
+/// Publications that are confirmed together.
 #[derive(Debug)]
 pub(super) struct Ready {
     /// The last one's number.
@@ -27,7 +27,7 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// One more, of which there may have been none.
+    /// Adds one, to none or some.
     pub(super) fn add(ready: &mut Option<Self>, tag: u64) {
         let (to, count) = ready
             .as_ref()
@@ -40,20 +40,20 @@ impl Ready {
 }
 
 impl Promises {
-    /// There is something to be told.
+    /// Whether confirms are to be sent.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         self.ready.is_some() || !self.early.is_empty()
     }
 
-    /// What has that number in the line waits no more, nor does what its channel had before it.
+    /// Marks the number in the line, and those before it, as not waiting.
     #[inline]
     pub(super) fn leave_line(&mut self, number: u64) {
         self.waiting -= 1;
         while self.line.pop_front_if(|n| *n <= number).is_some() {}
     }
 
-    /// Takes what is confirmed behind something that waits, in order; what is not is ready.
+    /// Takes the confirmed publications after one that waits, in order; earlier ones become ready.
     pub(super) fn take_early(&mut self, publication: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
         let first_waiting = self.first_waiting(publication);
         let mut early = std::mem::take(&mut self.early);
@@ -68,7 +68,7 @@ impl Promises {
         early
     }
 
-    /// The first publication that waits; `publication` finds it by its number, while it does.
+    /// The first publication that waits; `publication` maps its number to its tag while it waits.
     fn first_waiting(&mut self, publication: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         while let Some(number) = self.line.front() {
             if let Some(tag) = publication(*number) {

@@ -1,4 +1,4 @@
-//! A consumer, and what consumers have in common by their queue and by their channel.
+//! A consumer, and the state of all consumers of a queue and of a channel.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(crate) struct Consumer {
     pub(crate) is_exclusive: bool,
     /// 0: without limit.
     pub(crate) prefetch_count: u16,
-    /// Its successor begins when all that it holds is acknowledged or back in the queue.
+    /// Its successor starts when all its deliveries are acknowledged or returned.
     pub(super) is_awaited: bool,
     pub(crate) unacked: usize,
     pub(super) turn: Turn,
@@ -36,24 +36,24 @@ pub(super) enum Turn {
     InLine,
     /// At its own limit.
     Blocked,
-    /// Another one is the single active consumer.
+    /// Another consumer is the single active one.
     Inactive,
 }
 
 /// The consumers of one queue.
 #[derive(Debug, Default)]
 pub(super) struct OfOneQueue {
-    /// By priority, and in the order in which they came.
+    /// By priority, then in the order of their `basic.consume`.
     pub(super) consumers: Line<ConsumerKey>,
-    /// Whose turn it is: groups that nothing is known against. One that turns out to have no room
-    /// leaves, and comes back by what changes that.
+    /// Groups in turn that may have room. A group that turns out to have none leaves the line, and returns when that
+    /// changes.
     pub(super) line: Line<GroupKey>,
     pub(super) last_turn: u64,
     pub(super) exclusive: Option<ConsumerKey>,
-    /// Of a queue with `x-single-active-consumer`.
+    /// Set for a queue with `x-single-active-consumer`.
     pub(super) active: Option<ConsumerKey>,
-    /// Deliveries of active consumers that have left: the next one begins when all of them are
-    /// acknowledged or back in the queue, so that it is sent them in their order.
+    /// Unsettled deliveries of active consumers that have left. The next consumer starts when all are acknowledged or
+    /// returned, so that it is sent them in their order.
     pub(super) awaited: usize,
 }
 
@@ -63,27 +63,27 @@ pub(super) struct OfOneChannel {
     pub(super) by_tag: BTreeMap<Arc<str>, ConsumerKey>,
     /// By queue.
     pub(super) groups: BTreeMap<QueueKey, GroupKey>,
-    /// Groups that found no room when they could have been given something, in that order.
+    /// Groups that found no room when they had a turn, in that order.
     pub(super) waiting: BTreeMap<u64, GroupKey>,
     last_waiting: u64,
 }
 
 impl Consumer {
-    /// Whether it has to acknowledge something before it is sent more.
+    /// Whether it is at its prefetch limit.
     #[inline]
     pub(super) fn is_at_limit(&self) -> bool {
         let max = self.prefetch_count;
         !self.no_ack && max != 0 && self.unacked >= max.into()
     }
 
-    /// Whether it is not waiting behind a single active consumer.
+    /// Whether it does not wait behind a single active consumer.
     pub(crate) fn is_active(&self) -> bool {
         self.turn != Turn::Inactive
     }
 }
 
 impl OfOneQueue {
-    /// A place in line behind all that have this priority.
+    /// A place in line behind all with this priority.
     pub(super) fn rank_behind(&mut self, priority: Reverse<i64>) -> Rank {
         self.last_turn += 1;
         Rank {
@@ -94,7 +94,7 @@ impl OfOneQueue {
 }
 
 impl OfOneChannel {
-    /// A group waits for room, behind those that do. Returns its number.
+    /// Adds a group to those that wait for room; returns its number.
     pub(super) fn wait(&mut self, group: GroupKey) -> u64 {
         self.last_waiting += 1;
         self.waiting.insert(self.last_waiting, group);

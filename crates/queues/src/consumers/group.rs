@@ -1,8 +1,8 @@
 //! The consumers that a channel has of one queue.
 //!
-//! A stop for all consumers of a channel, its limit (`basic.qos` with `global`) or a connection that
-//! takes nothing, stops such a group in one step and not each of them: a channel may have ten
-//! thousand consumers of one queue, and an acknowledgement makes room for one message.
+//! If all consumers of a channel stop, because of its limit (`basic.qos` with `global`) or a full connection, each
+//! group stops in one step. A channel may have ten thousand consumers of one queue, and an acknowledgement makes room
+//! for only one message.
 
 use super::consumer::{Consumer, OfOneQueue};
 use super::line::{Line, Rank};
@@ -13,15 +13,14 @@ use crate::{ChannelKey, QueueKey};
 pub(super) struct Group {
     pub(super) channel: ChannelKey,
     pub(super) queue: QueueKey,
-    /// How many there are.
+    /// Number of consumers.
     pub(super) consumers: usize,
-    /// Consumers that nothing is known against themselves. One that turns out to be at its own limit
-    /// leaves, and comes back behind its equals.
+    /// Consumers that may have room. One that turns out to be at its limit leaves the line, and returns behind its
+    /// equals.
     pub(super) line: Line<ConsumerKey>,
-    /// Where it stands in the queue's line: at the place of its own first. None: it has none, or it
-    /// waits.
+    /// The group's place in the queue's line, which is that of its first consumer. `None`: it has none, or waits.
     pub(super) rank: Option<Rank>,
-    /// Its number among those of its channel that wait for room.
+    /// Its number among the groups of its channel that wait for room.
     pub(super) waiting: Option<u64>,
 }
 
@@ -37,7 +36,7 @@ impl Group {
         }
     }
 
-    /// Puts a consumer of this group, which is not in its line, behind its equals.
+    /// Adds a consumer of this group to its line, behind its equals.
     #[inline]
     pub(super) fn line_up(
         &mut self,
@@ -50,7 +49,7 @@ impl Group {
         self.place(consumer.group, queue);
     }
 
-    /// After its line or its waiting has changed: moves it to where it stands now.
+    /// Moves the group after a change of its line or its waiting.
     pub(super) fn place(&mut self, key: GroupKey, queue: &mut OfOneQueue) {
         let rank = match self.waiting {
             Some(_) => None,

@@ -17,9 +17,8 @@ impl Consumers {
         channel.flat_map(|channel| channel.by_tag.keys().map(|tag| &**tag))
     }
 
-    /// Panics where something is not as it must be. `unacked`: what a consumer has not acknowledged;
-    /// `is_settling`: something that a channel has said is not done yet; `is_ready`: a queue has
-    /// messages for a consumer that takes them.
+    /// Panics if an invariant is broken. `unacked`: the unacknowledged deliveries of a consumer; `is_settling`: a
+    /// channel's answers are not all processed; `is_ready`: a queue has messages for a consumer with room.
     pub(crate) fn check_invariants<H>(
         &self,
         channels: &Channels<H>,
@@ -45,7 +44,7 @@ impl Consumers {
                 assert_eq!(consumer.unacked, unacked(key));
                 match consumer.turn {
                     Turn::InLine => {}
-                    // A consumer out of line is there for a reason that ends some time.
+                    // A consumer out of line is there for a temporary reason.
                     Turn::Blocked => assert!(consumer.is_at_limit()),
                     Turn::Inactive => assert!(queue.active != Some(key) || queue.awaited > 0),
                 }
@@ -61,7 +60,7 @@ impl Consumers {
         }
     }
 
-    /// Whether it would take a message.
+    /// Checks that a group in line has room, and one out of line has not.
     fn check_group<H>(
         &self,
         key: GroupKey,
@@ -88,12 +87,12 @@ impl Consumers {
         assert_eq!(of_channel.waiting.get(&number), Some(&key));
         assert_eq!(group.rank, None);
         let (_, connection) = channels.both(group.channel).expect("is there");
-        // A consumer out of line is there for a reason that ends some time.
+        // A consumer out of line is there for a temporary reason.
         assert!(!has_room || connection.is_resuming || is_settling(group.channel));
         false
     }
 
-    /// That a queue's groups are in line, each at its place.
+    /// Checks that a queue's groups are in line, each at its place.
     fn check_line(&self, queue: &OfOneQueue, of_groups: &OfGroups<'_>) {
         let ranks = of_groups.keys().filter_map(|key| {
             let group = self.groups.find(*key)?;

@@ -1,4 +1,4 @@
-//! A line: keys in the order of their priority, and among equals of their turn.
+//! A line: keys in the order of their priority, then of their turn.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,17 +8,16 @@ use crate::shrink::shrink;
 /// A place in a line. No two of one queue are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// The highest goes first.
+    /// The highest priority comes first.
     pub(super) priority: Reverse<i64>,
     pub(super) turn: u64,
 }
 
-/// Keys by rank. Where all priorities are the same, a new key is behind all others, which is a push
-/// and a pop; a key that goes before others is in a tree, so that no order of priorities, and no
-/// departure from within, costs more than a logarithm.
+/// Keys by rank. If all priorities are equal, each new key is last, which is a push and a pop. A key that precedes
+/// others is in a tree, so that neither priorities nor departures from within cost more than a logarithm.
 #[derive(Debug)]
 pub(super) struct Line<K> {
-    /// In their order. One that left from within leaves a gap; neither end is one.
+    /// In order. A key that left from within leaves a gap; neither end is a gap.
     queued: VecDeque<(Rank, Option<K>)>,
     gaps: usize,
     tree: BTreeMap<Rank, K>,
@@ -77,7 +76,7 @@ impl<K: Copy> Line<K> {
         }
     }
 
-    /// There is one, and no other: the ends are no gaps.
+    /// Whether there is exactly one: the ends are not gaps.
     pub(super) fn has_one(&self) -> bool {
         self.queued.len() + self.tree.len() == 1
     }
@@ -160,7 +159,7 @@ mod tests {
                         expected.remove(&gone);
                         line.remove(gone);
                     }
-                    // One that is not there is removed already.
+                    // One that is absent has been removed already.
                     line.remove(rank);
                 } else {
                     line.insert(rank, turn);

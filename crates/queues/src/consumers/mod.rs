@@ -1,4 +1,4 @@
-//! Consumers: whose turn it is to be sent a queue's next message.
+//! Consumers, and their turns to be sent a queue's next message.
 //!
 //! ```text
 //! add ─▶ next ─▶ send ─▶ (the channel holds it) ─▶ settle ─▶ take_unblocked
@@ -6,9 +6,8 @@
 //!         └─▶ a group whose channel has no room waits ┴▶ stop_waiting
 //! ```
 //!
-//! It keeps for each queue and each channel which consumers there are, and in which order they wait;
-//! a queue is a key here, and so is a channel. It is lent the channels, to ask whether one has room and
-//! to write to it. *Never:* a message that waits, a confirm.
+//! It keeps the consumers of each queue and each channel, and their order. Queues and channels are only keys here. It
+//! borrows the channels, to check for room and to send. *Never:* a queued message, a confirm.
 
 mod consumer;
 mod group;
@@ -35,17 +34,17 @@ use crate::{ChannelKey, QueueKey};
 pub(crate) struct Consumers {
     consumers: Slab<OfConsumer, Consumer>,
     groups: Slab<OfGroup, Group>,
-    /// Of queues that have been consumed.
+    /// Of queues that have had consumers.
     of_queues: Beside<OfQueue, OfOneQueue>,
-    /// Of channels that have consumed.
+    /// Of channels that have had consumers.
     of_channels: Beside<OfChannel, OfOneChannel>,
     /// Queues with a consumer that has room again. Empty between inputs, and used again.
     unblocked: Vec<QueueKey>,
-    /// Consumers whose queue has gone, and who have not been told.
+    /// Consumers of deleted queues that have not been told.
     orphans: VecDeque<Line<ConsumerKey>>,
 }
 
-/// The wishes of a `basic.consume`.
+/// The options of a `basic.consume`.
 pub(crate) struct NewConsumer {
     pub(crate) channel: ChannelKey,
     pub(crate) queue: QueueKey,
@@ -54,28 +53,28 @@ pub(crate) struct NewConsumer {
     pub(crate) no_ack: bool,
     pub(crate) is_exclusive: bool,
     pub(crate) prefetch_count: u16,
-    /// The queue gives messages to one consumer at a time.
+    /// Whether the queue has a single active consumer.
     pub(crate) single_active: SingleActive,
 }
 
-/// Whether a queue has a single active consumer (`x-single-active-consumer`), and who succeeds it.
+/// Whether a queue has a single active consumer (`x-single-active-consumer`), and how its successor is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SingleActive {
     No,
-    /// The most urgent, when all is back that the former one held: of classic queues.
+    /// The one with the highest priority, once all deliveries of the former one are settled: classic queues.
     ByPriority,
-    /// The one that has waited longest, at once: of quorum queues.
+    /// The one that has waited longest, at once: quorum queues.
     ByOrder,
 }
 
 /// A consumer that was removed.
 pub(crate) struct Left {
     pub(crate) consumer: Consumer,
-    /// Its queue has no other.
+    /// It was the last consumer of its queue.
     pub(crate) is_last: bool,
 }
 
-/// Consumers come and go.
+/// Adding and removing of consumers.
 impl Consumers {
     pub(crate) fn new() -> Self {
         Self {
@@ -131,13 +130,13 @@ impl Consumers {
         }
     }
 
-    /// The consumer of that tag leaves its queue.
+    /// Removes the consumer with that tag from its queue.
     pub(crate) fn cancel(&mut self, channel: ChannelKey, tag: &str) -> Option<Left> {
         let key = self.of_channels.find_mut(channel)?.by_tag.remove(tag)?;
         self.remove(key)
     }
 
-    /// Some consumer of a channel does, as long as there is one.
+    /// Removes some consumer of a channel, if there is one.
     pub(crate) fn cancel_first(&mut self, channel: ChannelKey) -> Option<Left> {
         let (_, key) = self.of_channels.find_mut(channel)?.by_tag.pop_first()?;
         self.remove(key)
@@ -164,7 +163,7 @@ impl Consumers {
         Some(Left { consumer, is_last })
     }
 
-    /// A queue is gone; its consumers go by [`Self::lose_next`].
+    /// Ends a queue; [`Self::lose_next`] removes its consumers.
     pub(crate) fn end_queue(&mut self, key: QueueKey) {
         if let Some(queue) = self.of_queues.remove(key)
             && !queue.consumers.is_empty()
@@ -173,8 +172,8 @@ impl Consumers {
         }
     }
 
-    /// A consumer whose queue has gone goes, too, as long as there is one; it may have gone by
-    /// itself.
+    /// Removes a consumer whose queue was deleted, if any is left. The inner value is `None` if that consumer has left
+    /// by itself.
     pub(crate) fn lose_next(&mut self) -> Option<Option<Consumer>> {
         let orphans = self.orphans.front_mut()?;
         let Some((seat, key)) = orphans.first() else {
@@ -196,12 +195,12 @@ impl Consumers {
         !self.orphans.is_empty()
     }
 
-    /// A channel is gone, all of whose consumers have.
+    /// Ends a channel whose consumers have all been removed.
     pub(crate) fn end_channel(&mut self, key: ChannelKey) {
         self.of_channels.remove(key);
     }
 
-    /// A consumer is gone, and its group with the last of them.
+    /// Removes a consumer from its group, and the group with its last consumer.
     fn leave_group(&mut self, consumer: &Consumer) {
         let Some(group) = self.groups.find_mut(consumer.group) else {
             return;
@@ -258,7 +257,7 @@ impl Consumers {
         queue.map_or(0, |queue| queue.consumers.len())
     }
 
-    /// Whether a queue has been consumed, and is not any more.
+    /// Whether a queue had consumers, and has none any more.
     pub(crate) fn have_left(&self, queue: QueueKey) -> bool {
         let queue = self.of_queues.find(queue);
         queue.is_some_and(|queue| queue.consumers.is_empty())

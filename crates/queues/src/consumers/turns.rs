@@ -1,4 +1,4 @@
-//! Whose turn it is: by priority, in turn among equals, as long as there is room for more.
+//! The turns of consumers: by priority, then in rotation, while they have room.
 
 use super::Consumers;
 use super::consumer::Turn;
@@ -7,11 +7,11 @@ use crate::keys::{ConsumerKey, GroupKey};
 use crate::steps::Steps;
 use crate::{ChannelKey, Outbox, QueueKey, Refused};
 
-/// Whose turn it is.
+/// The consumer whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Next {
     consumer: ConsumerKey,
-    /// There is nobody that it could pass its turn to.
+    /// No other consumer could take the next turn.
     is_alone: bool,
 }
 
@@ -24,17 +24,17 @@ pub(crate) struct Sent {
     pub(crate) needs_ack: bool,
 }
 
-/// How the first in a queue's line is found.
+/// The state of the first in a queue's line.
 enum First {
     Ready(Next),
-    /// Its channel or its connection takes nothing.
+    /// Its channel or its connection has no room.
     NoRoom(GroupKey),
-    /// It has to acknowledge something first.
+    /// It is at its prefetch limit.
     AtLimit(ConsumerKey),
 }
 
 impl Consumers {
-    /// Whose turn it is. It stays in its place until it is sent something.
+    /// The consumer whose turn it is. It keeps its place until it is sent something.
     #[inline]
     pub(crate) fn next<H>(
         &mut self,
@@ -48,8 +48,8 @@ impl Consumers {
         }
     }
 
-    /// The same, when the first leaves the line for another. Apart, since a loop around the usual
-    /// case costs it registers: 4 to 16 instructions a message, by how it was written.
+    /// The same, when the first leaves the line for another. Out of line: a loop around the usual case costs it
+    /// registers, 4 to 16 instructions a message, depending on how it was written.
     #[inline(never)]
     fn next_behind<H>(
         &mut self,
@@ -87,8 +87,8 @@ impl Consumers {
         }))
     }
 
-    /// Sends to the consumer whose turn it is, and has had it then. One whose connection refuses it
-    /// is not the next any more.
+    /// Sends to the consumer whose turn it is, and ends its turn. A consumer whose connection refuses the message does
+    /// not stay first.
     #[inline]
     pub(crate) fn send<H>(
         &mut self,
@@ -114,8 +114,8 @@ impl Consumers {
         })
     }
 
-    /// A delivery is its consumer's no more. It may have room again: its queue is among those of
-    /// [`Self::take_unblocked`] then.
+    /// Removes a delivery from its consumer. If the consumer has room again, its queue is among those of
+    /// [`Self::take_unblocked`].
     #[inline(always)]
     pub(crate) fn settle(&mut self, key: ConsumerKey, queue: QueueKey) {
         let Some(consumer) = self.consumers.find_mut(key) else {
@@ -128,7 +128,7 @@ impl Consumers {
         }
     }
 
-    /// The same of a consumer that has left. After the last delivery of an active one its successor begins.
+    /// The same for a consumer that has left. After the last delivery of an active consumer its successor starts.
     #[cold]
     fn settle_of_gone(&mut self, key: QueueKey) {
         let Some(queue) = self.of_queues.find_mut(key) else {
@@ -149,8 +149,7 @@ impl Consumers {
         !self.unblocked.is_empty()
     }
 
-    /// Queues with a consumer that has room again. The empty vector is given back by
-    /// [`Self::reuse`].
+    /// Takes the queues with a consumer that has room again. [`Self::reuse`] returns the empty vector.
     pub(crate) fn take_unblocked(&mut self) -> Vec<QueueKey> {
         let mut queues = std::mem::take(&mut self.unblocked);
         queues.sort_unstable();
@@ -162,8 +161,8 @@ impl Consumers {
         self.unblocked = unblocked;
     }
 
-    /// The first group that waits in a channel with room stands in its queue's line again. Mostly
-    /// nobody waits: this is inlined up to where that is known.
+    /// Returns the first waiting group of a channel with room to its queue's line. Mostly none waits: inlined up to
+    /// that check.
     #[inline(always)]
     pub(crate) fn stop_waiting<H>(
         &mut self,
@@ -196,7 +195,7 @@ impl Consumers {
             let (_, group_key): (u64, GroupKey) = channel.waiting.pop_first()?;
             let group = self.groups.find_mut(group_key)?;
             group.waiting = None;
-            // A group whose queue has gone is on its way, too.
+            // A group whose queue was deleted is about to be removed, too.
             if let Some(queue) = self.of_queues.find_mut(group.queue) {
                 group.place(group_key, queue);
                 return Some(group.queue);
@@ -204,7 +203,7 @@ impl Consumers {
         }
     }
 
-    /// A group leaves its queue's line: its channel has no room.
+    /// Moves a group out of its queue's line: its channel has no room.
     fn await_room(&mut self, key: GroupKey) {
         if let Some(group) = self.groups.find_mut(key)
             && let Some(channel) = self.of_channels.find_mut(group.channel)
@@ -215,7 +214,7 @@ impl Consumers {
         }
     }
 
-    /// A consumer leaves its group's line: it is at its own limit.
+    /// Moves a consumer out of its group's line: it is at its own limit.
     fn block(&mut self, key: ConsumerKey) {
         if let Some(consumer) = self.consumers.find_mut(key)
             && let Some(group) = self.groups.find_mut(consumer.group)
@@ -227,7 +226,7 @@ impl Consumers {
         }
     }
 
-    /// It has had its turn, and goes behind its equals. One that is alone is not asked to.
+    /// Ends a consumer's turn: it moves behind its equals, unless it is alone.
     fn pass_turn(&mut self, key: ConsumerKey) {
         if let Some(consumer) = self.consumers.find_mut(key)
             && let Some(queue) = self.of_queues.find_mut(consumer.queue)
@@ -238,7 +237,7 @@ impl Consumers {
         }
     }
 
-    /// Nothing is known against a consumer any more: it comes behind its equals.
+    /// Returns a consumer that may have room to the line, behind its equals.
     pub(super) fn line_up(&mut self, key: ConsumerKey) {
         if let Some(consumer) = self.consumers.find_mut(key)
             && let Some(queue) = self.of_queues.find_mut(consumer.queue)

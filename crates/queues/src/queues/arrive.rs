@@ -1,4 +1,4 @@
-//! A message comes to a queue.
+//! The arrival of a message at a queue.
 
 use super::{Arrival, Entry, Incoming, Queues};
 use crate::confirms::Confirms;
@@ -7,7 +7,7 @@ use crate::topology::Overflow;
 use crate::{Position, QueueKey, Time};
 
 impl Queues {
-    /// What a queue says to a message that comes to it.
+    /// A queue's decision on an arriving message.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -49,8 +49,8 @@ impl Queues {
         }
     }
 
-    /// The entry of a message that a queue has taken; `is_sent`: and that a consumer has been sent. The
-    /// position is that at which a store has it, if it is to.
+    /// Makes the entry of a message that a queue has accepted; `is_sent`: a consumer has been sent it already. The
+    /// position is that of its record, if it is to be stored.
     #[inline]
     pub(crate) fn keep(
         &mut self,
@@ -83,7 +83,7 @@ impl Queues {
         Some((entry, position))
     }
 
-    /// A message waits in its queue, behind all others of its priority, if there is room.
+    /// Puts a message in its queue, behind all others of its priority, if there is room.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -103,7 +103,7 @@ impl Queues {
         self.set_head_timer(key);
     }
 
-    /// Nothing waits in the queue, and nothing is on its way back to it.
+    /// Whether no message waits in the queue or is being returned to it.
     fn is_idle(&self, key: QueueKey) -> bool {
         let queue = self.queues.find(key);
         queue.is_some_and(|queue| queue.messages.is_empty() && queue.returning == 0)

@@ -6,8 +6,8 @@ use crate::ledger::Ledger;
 use crate::{QueueKey, Time};
 
 impl Queues {
-    /// Messages at the front whose time is over go, as far as this input's steps reach: for the rest
-    /// the queue is attended to later.
+    /// Drops expired messages at the front, as far as this input's steps allow. For the rest the queue is attended to
+    /// later.
     #[inline(always)]
     pub(crate) fn drop_expired(
         &mut self,
@@ -47,8 +47,8 @@ impl Queues {
         }
     }
 
-    /// Messages at the front go until the queue is within its bounds: those that would be next,
-    /// whatever their priority.
+    /// Drops messages at the front until the queue is within its bounds: those that would be next, whatever their
+    /// priority.
     pub(crate) fn drop_overflow(
         &mut self,
         key: QueueKey,
@@ -56,7 +56,7 @@ impl Queues {
         confirms: &mut Confirms,
     ) {
         while let Some(queue) = self.queues.find_mut(key) {
-            // Older ones are on their way back.
+            // Older messages are being returned.
             if queue.returning > 0 || !queue.overflows() {
                 return;
             }
@@ -71,7 +71,7 @@ impl Queues {
         }
     }
 
-    /// That somebody looks when the first message expires.
+    /// Sets a timer for the expiry of the first message.
     #[inline]
     pub(crate) fn set_head_timer(&mut self, key: QueueKey) {
         let Some(queue) = self.queues.find_mut(key) else {
@@ -89,7 +89,7 @@ impl Queues {
         }
     }
 
-    /// Somebody uses the queue now; where that counts, a timer looks when it has been long ago.
+    /// Notes a use of the queue. If the queue expires, a timer checks for its last use.
     pub(crate) fn touch(&mut self, now: Time, key: QueueKey, is_consumed: bool) {
         let Some(queue) = self.queues.find_mut(key) else {
             return;
@@ -105,8 +105,7 @@ impl Queues {
         }
     }
 
-    /// Whether nobody has used a queue for so long that it has to go; when the timer that
-    /// [`Self::touch`] sets is due.
+    /// Whether a queue has been unused for its expiry time. To be called when the timer of [`Self::touch`] is due.
     pub(crate) fn is_unused(&mut self, now: Time, key: QueueKey, is_consumed: bool) -> bool {
         let Some(queue) = self.queues.find_mut(key) else {
             return false;
@@ -128,8 +127,8 @@ impl Queues {
         self.timers.next()
     }
 
-    /// A timer that is due. A queue's first message may have been replaced by one that is waited for
-    /// by another timer: then there is nothing to do.
+    /// Takes a timer that is due. If another timer waits for the queue's present first message, the inner value is
+    /// `None`.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Option<QueueTimer>> {
         let (at, timer) = self.timers.take_due(now)?;
         if let QueueTimer::Head(key) = timer {

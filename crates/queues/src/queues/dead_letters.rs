@@ -1,5 +1,5 @@
-//! Dead letters: what was rejected, has expired or had no room goes to another exchange, and its
-//! headers say how it died.
+//! Dead letters: messages that were rejected, expired or found no room are published to another exchange. Their headers
+//! tell how they died.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ impl Reason {
     }
 }
 
-/// A message that has died and is to go to an exchange.
+/// A dead message on its way to an exchange.
 #[derive(Debug)]
 pub(crate) struct DeadLetter {
     pub(crate) content: Arc<MessageContent>,
-    /// What is let go of when it is done; none, if the queue never took it.
+    /// The entry to release when it is done; `None` if the queue never accepted it.
     entry: Option<Entry>,
-    /// What a store is told then: in the same journal after what it became, so that it is never
-    /// in neither.
+    /// The queue whose record of the message is removed then, in the same journal after the new one, so that one of
+    /// them always exists.
     stored: Option<QueueId>,
     pub(crate) reason: Reason,
     pub(crate) queue: Arc<str>,
@@ -46,34 +46,34 @@ pub(crate) struct DeadLetter {
     pub(crate) following_max: u32,
 }
 
-/// So many deaths may follow at once from one message's: of copies of it, and of what these push out
-/// of queues. It is more hops than anybody's retries have; and queues without room or time, each of
-/// which has all others for its dead letters, would make the factorial of their number of copies.
-/// Dead letters beyond the bound are dropped, and counted as such.
+/// Maximum number of deaths that follow at once from one message's: of its copies, and of messages that these push out
+/// of queues. It is more hops than any retry scheme has. Without a bound, full queues that are each other's dead-letter
+/// targets would make the factorial of their number of copies. Dead letters beyond the bound are dropped, and counted
+/// as dropped.
 pub(crate) const FOLLOWING_MAX: u32 = 256;
 
-/// Beyond so many that wait, those that follow from a message's death go before the others, so that
-/// there are no more than that at a time beside what died by itself; and a publisher does as much of
-/// them as its message may cause.
+/// Number of waiting dead letters from which on the followers of a message precede the others. So there are no more
+/// than that many at a time, beside those that died by themselves. A publisher then processes as many of them as its
+/// message may cause.
 const WAITING_MAX: usize = 10_000;
 
-/// Messages that died and have not gone where they are to go yet.
+/// Messages that died and have not been published yet.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
     waiting: VecDeque<DeadLetter>,
-    /// How many have died in this input.
+    /// Number of deaths in this input.
     died: usize,
 }
 
 impl DeadLetters {
-    /// A message has left a queue that has an exchange for its dead letters.
+    /// Adds a message that has left a queue with a dead-letter exchange.
     pub(super) fn die(&mut self, queue: &Queue, entry: Entry, reason: Reason) {
         let stored = queue.id.filter(|_| entry.is_stored);
         let content = Arc::clone(&entry.content);
         self.push(queue, content, Some(entry), stored, reason);
     }
 
-    /// A message was not taken, and goes where the queue's dead letters go.
+    /// Sends a refused message to the queue's dead-letter exchange.
     pub(super) fn reject(
         &mut self,
         queue: &Queue,
@@ -110,13 +110,13 @@ impl DeadLetters {
         });
     }
 
-    /// The one that has waited longest; [`Self::let_go`] ends it.
+    /// Takes the one that has waited longest; [`Self::let_go`] finishes it.
     pub(crate) fn pop(&mut self) -> Option<DeadLetter> {
         self.waiting.pop_front()
     }
 
-    /// One is where it goes, or nowhere. A store is told now: in the same journal after what it
-    /// became, so that it is never in neither.
+    /// Finishes a dead letter that was published or dropped. The store is told in the same journal after the new
+    /// record, so that one of both always exists.
     pub(crate) fn let_go(dead: DeadLetter, ledger: &mut Ledger) {
         match dead.entry {
             None => ledger.release_content(&dead.content),
@@ -130,7 +130,7 @@ impl DeadLetters {
         }
     }
 
-    /// Those that have died in this input share what may follow from one death.
+    /// Divides the number of followers allowed from one death among those that died in this input.
     pub(crate) fn share_following(&mut self) {
         let died = std::mem::take(&mut self.died);
         let of_each = FOLLOWING_MAX / died.max(1) as u32;
@@ -139,7 +139,7 @@ impl DeadLetters {
         }
     }
 
-    /// Those behind `waiting` have followed from a death from which so many may.
+    /// Bounds the dead letters behind `waiting`, which follow from one death.
     pub(crate) fn bound_following(
         &mut self,
         waiting: usize,
@@ -167,8 +167,8 @@ impl DeadLetters {
         }
     }
 
-    /// Sets aside what waits, so that what dies from now on is known as what follows;
-    /// [`Self::put_first`] puts it before that.
+    /// Sets the waiting ones aside, so that later ones are known to be followers; [`Self::put_first`] puts these back
+    /// before the others.
     pub(crate) fn set_aside(&mut self) -> VecDeque<DeadLetter> {
         std::mem::take(&mut self.waiting)
     }
@@ -178,7 +178,7 @@ impl DeadLetters {
         self.waiting.extend(followed);
     }
 
-    /// Whether any have died since it was asked last.
+    /// Whether any have died since the last call.
     #[inline]
     pub(crate) fn take_died(&mut self) -> bool {
         std::mem::take(&mut self.died) > 0
@@ -190,7 +190,7 @@ impl DeadLetters {
         self.died > 0
     }
 
-    /// There are so many that a publisher does a share of them.
+    /// Whether there are so many that a publisher processes a share of them.
     pub(crate) fn are_many(&self) -> bool {
         self.waiting.len() > WAITING_MAX
     }
@@ -203,12 +203,12 @@ impl DeadLetters {
         self.waiting.is_empty()
     }
 
-    /// After many have gone.
+    /// Gives memory back after many have left.
     pub(crate) fn shrink(&mut self) {
         shrink(&mut self.waiting);
     }
 
-    /// Each one's content, and whether a queue had it and its place counts still.
+    /// The content of each, and whether it comes from a queue whose place still counts.
     #[cfg(test)]
     pub(crate) fn contents(&self) -> impl Iterator<Item = (&Arc<MessageContent>, bool)> {
         let waiting = self.waiting.iter();

@@ -5,7 +5,7 @@ use crosstie_amqp::{Changes, Properties, Table, TableBuf, Value};
 use super::dead_letters::DeadLetter;
 use crate::Time;
 
-/// A message's `x-death`, the latest first.
+/// The `x-death` header of a message, the latest death first.
 pub(crate) struct Deaths<'a> {
     properties: Properties<'a>,
     tables: Vec<Table<'a>>,
@@ -33,8 +33,8 @@ impl<'a> Deaths<'a> {
         self.tables.len()
     }
 
-    /// Whether a message that comes to `queue` from `last` has been there before, and nobody
-    /// rejected it since: it would go round for ever.
+    /// Whether a message that comes to `queue` from `last` has been there before without a rejection since then: it
+    /// would circle for ever.
     pub(crate) fn is_circle(&self, queue: &str, last: &str) -> bool {
         if queue == last {
             return true;
@@ -50,12 +50,12 @@ impl<'a> Deaths<'a> {
         false
     }
 
-    /// The bytes of the properties with this death in front; without what must not go further:
-    /// the expiration, and routing keys that were for the first way only.
+    /// The bytes of the properties with this death in front. Leaves out the expiration, and routing keys that applied
+    /// to the first publication only.
     pub(crate) fn with(&self, now: Time, dead: &DeadLetter) -> Vec<u8> {
         let named = self.properties.parse_for_broker();
         let old_headers = named.headers.unwrap_or_default();
-        // A message that comes with deaths has had its first, even where a client wrote them.
+        // A message with `x-death` has died before, even if a client wrote that header.
         let is_first = old_headers.find(X_DEATH).is_none();
         let mut headers = TableBuf::new();
         for (name, value) in old_headers.iter() {
@@ -100,7 +100,7 @@ impl<'a> Deaths<'a> {
         written
     }
 
-    /// This death; one more, where the message died so in this queue before.
+    /// This death; with a higher count, if the message died before in this queue for this reason.
     fn first(
         &self,
         now: Time,
@@ -164,7 +164,7 @@ fn is_same(table: Table<'_>, dead: &DeadLetter) -> bool {
     says(table, "queue", &dead.queue) && says(table, "reason", dead.reason.name())
 }
 
-/// Whether a field is that text; clients may have written it as octets.
+/// Whether a field is that text; clients may have written it as bytes.
 fn says(table: Table<'_>, name: &str, expected: &str) -> bool {
     matches!(
         table.find(name),

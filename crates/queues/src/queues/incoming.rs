@@ -7,7 +7,7 @@ use crosstie_amqp::Properties;
 use crate::channels::Sending;
 use crate::{MessageContent, Position, Time};
 
-/// Its bytes are copied when the first queue keeps it.
+/// A message whose bytes are copied when the first queue keeps it.
 pub(crate) struct Incoming<'a> {
     pub(crate) exchange: &'a str,
     pub(crate) routing_key: &'a str,
@@ -17,7 +17,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) content: Option<Arc<MessageContent>>,
 }
 
-/// How queues are to treat a message.
+/// The properties of a message that matter to queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handling {
     pub(crate) is_persistent: bool,
@@ -27,12 +27,12 @@ pub(crate) struct Handling {
 /// How a queue receives a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arrival {
-    /// There is no such queue any more.
+    /// The queue does not exist any more.
     Nowhere,
-    /// It is full, and takes nothing (`x-overflow`).
+    /// The queue is full, and rejects it (`x-overflow`).
     Rejected,
     Taken {
-        /// Nothing is before it: it may go straight on to a consumer.
+        /// No other message waits: it may be sent straight to a consumer.
         is_next: bool,
         is_stored: bool,
         expires_at: Option<Time>,
@@ -42,11 +42,11 @@ pub(crate) enum Arrival {
 /// A queue's decision on a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Enqueued {
-    /// It took it.
+    /// The queue accepted it.
     Taken,
-    /// It took it, and a store has to.
+    /// The queue accepted it, and it has to be stored.
     Stored(Position),
-    /// It is full, and takes nothing (`x-overflow`).
+    /// The queue is full, and rejected it (`x-overflow`).
     Rejected,
 }
 

@@ -1,8 +1,7 @@
 //! A line of messages in the order of their places.
 //!
-//! Messages come at the end and go from the front. What comes back mostly was taken from the front a
-//! moment ago, or was all of it; but it may be any, in any order, among any number of others: that
-//! costs a logarithm.
+//! Messages enter at the end and leave from the front. A returned message mostly was at the front a moment ago, or
+//! belongs to all that was there. But it may be any, in any order, among any number of others: that costs a logarithm.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,19 +11,19 @@ use crate::shrink::shrink;
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     line: VecDeque<Entry>,
-    /// None where nothing is among the others: that is asked of each message.
+    /// `None` if nothing is among the others: that is checked for each message.
     returned: Option<Box<Returned>>,
 }
 
-/// Messages that came back to places behind the line's front.
+/// Messages returned to places behind the line's front.
 #[derive(Debug, Default)]
 struct Returned {
-    /// In order, as many are put back.
+    /// In order, as many are returned.
     run: VecDeque<Entry>,
     tree: BTreeMap<i64, Entry>,
 }
 
-/// Where an entry is.
+/// The location of an entry.
 #[derive(Clone, Copy)]
 enum Part {
     Line,
@@ -56,7 +55,7 @@ impl Lane {
         }
     }
 
-    /// Behind all others.
+    /// Adds behind all others.
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
         self.line.push_back(entry);
@@ -72,7 +71,7 @@ impl Lane {
         Some(entry)
     }
 
-    /// Back to its place.
+    /// Returns an entry to its place.
     pub(crate) fn insert(&mut self, entry: Entry) {
         let place = entry.place;
         if self.line.back().is_none_or(|back| back.place < place) {
@@ -95,8 +94,8 @@ impl Lane {
         self.line.iter().find(|entry| !entry.is_redelivered)
     }
 
-    /// Those that have been delivered before: they are before all others of their level, as they were
-    /// taken from the front. Only a quorum queue has some behind them, and counts each.
+    /// Messages that have been delivered before. They precede all others of their level, as they were taken from the
+    /// front. Only quorum queues have some further back, and count each.
     pub(crate) fn delivered(&self) -> impl Iterator<Item = &Entry> {
         let returned = self.returned.iter();
         let returned = returned.flat_map(|found| found.run.iter().chain(found.tree.values()));

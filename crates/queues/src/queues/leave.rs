@@ -1,43 +1,42 @@
-//! A message leaves its queue: sent, forgotten, dead; or comes back to it.
+//! The departure of a message from its queue: sent, forgotten, dead; or its return.
 
 use super::{Entry, Queue, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
 use crate::{QueueKey, Record, Time};
 
-/// Messages go.
+/// Departure of messages.
 impl Queues {
-    /// Whether a queue has a message that somebody may be sent.
+    /// Whether a queue has a message to send.
     #[inline]
     pub(crate) fn is_ready(&self, key: QueueKey) -> bool {
         let queue = self.queues.find(key);
         queue.is_some_and(|queue| !queue.messages.is_empty() && queue.returning == 0)
     }
 
-    /// Takes the first message out, which is sent, or inserted again. `is_quorum`: how often it came
-    /// back is told.
+    /// Takes the first message out; the caller sends it or inserts it again. Also returns whether its delivery count is
+    /// sent (quorum queues).
     #[inline]
     pub(crate) fn pop(&mut self, key: QueueKey) -> Option<(Entry, bool)> {
         let queue = self.queues.find_mut(key)?;
         Some((queue.pop()?, queue.is_quorum()))
     }
 
-    /// The same for `basic.get`, if the first one has not expired: while many expire there may be
-    /// others behind them.
+    /// The same for `basic.get`, unless the first message has expired: while many expire, others may follow it.
     pub(crate) fn pop_unexpired(&mut self, now: Time, key: QueueKey) -> Option<(Entry, bool)> {
         let queue = self.queues.find_mut(key)?;
         queue.messages.front().filter(|e| !e.is_expired(now))?;
         Some((queue.pop()?, queue.is_quorum()))
     }
 
-    /// A message goes back to its place.
+    /// Returns a message to its place.
     pub(crate) fn insert(&mut self, key: QueueKey, entry: Entry) {
         if let Some(queue) = self.queues.find_mut(key) {
             queue.insert(entry);
         }
     }
 
-    /// A channel holds a message of that queue.
+    /// Notes that a channel holds a message of that queue.
     #[inline]
     pub(crate) fn hold_one(&mut self, key: QueueKey) {
         if let Some(queue) = self.queues.find_mut(key) {
@@ -45,7 +44,7 @@ impl Queues {
         }
     }
 
-    /// It does not any more.
+    /// Notes that a channel holds it no longer.
     #[inline(always)]
     pub(crate) fn settle_one(&mut self, key: QueueKey) {
         if let Some(queue) = self.queues.find_mut(key) {
@@ -53,7 +52,7 @@ impl Queues {
         }
     }
 
-    /// A message is done with: for this queue it does not exist any more.
+    /// Forgets a message: it does not exist any more for this queue.
     #[inline]
     pub(crate) fn forget(
         &self,
@@ -68,7 +67,7 @@ impl Queues {
         ledger.release(entry);
     }
 
-    /// Apart, so that the rest is small enough to be a part of its callers.
+    /// Out of line, so that the rest is small enough to be inlined.
     #[inline(never)]
     fn forget_stored(
         &self,
@@ -84,8 +83,8 @@ impl Queues {
         }
     }
 
-    /// A message has left a queue (or a channel) for that reason: it goes where the queue's dead
-    /// letters go, or nowhere.
+    /// Handles the death of a message that has left a queue or a channel: it is published to the dead-letter exchange,
+    /// if the queue has one.
     pub(crate) fn die(
         &mut self,
         key: QueueKey,
@@ -104,7 +103,7 @@ impl Queues {
     }
 }
 
-/// Messages come back.
+/// Return of messages.
 impl Queues {
     /// Records a delivery of a quorum queue at once, so that it counts if the node ends before the consumer
     /// acknowledges or rejects the message.
@@ -120,21 +119,20 @@ impl Queues {
         }
     }
 
-    /// Messages of a queue are about to come back: no consumer is sent any until all are there. Whether
-    /// there is such a queue.
+    /// Begins the return of messages to a queue: it delivers none until all are back. Returns whether the queue exists.
     pub(crate) fn begin_return(&mut self, key: QueueKey) -> bool {
         let queue = self.queues.find_mut(key);
         queue.map(|queue| queue.returning += 1).is_some()
     }
 
-    /// All are in their places; whether there is such a queue, which is to be attended to.
+    /// Ends a return; returns whether the queue exists, and is to be attended to.
     pub(crate) fn end_return(&mut self, key: QueueKey) -> bool {
         let queue = self.queues.find_mut(key);
         queue.map(|queue| queue.returning -= 1).is_some()
     }
 
-    /// A message comes back, unless it has come back too often (`x-delivery-limit`), or its queue is
-    /// gone. `is_wish`: its client asked for that.
+    /// Returns a message, unless it has come back too often (`x-delivery-limit`), or its queue is gone. `is_wish`: its
+    /// client requested that.
     pub(crate) fn give_back(
         &mut self,
         key: QueueKey,
@@ -163,8 +161,7 @@ impl Queues {
 }
 
 impl Queue {
-    /// Gives a message that is on its way back the place behind all others. A store has it at both
-    /// places or at one, and at none at no time.
+    /// Moves a message that is being returned behind all others. The store has it at either or both places at any time.
     fn move_to_end(&mut self, entry: &mut Entry, ledger: &mut Ledger) {
         let before = entry.place;
         entry.place = self.take_place();

@@ -1,9 +1,8 @@
-//! A queue's ready messages: the highest priority first, and within one in the order of their
-//! places.
+//! A queue's ready messages: the highest priority first, and within one in the order of their places.
 //!
-//! Messages without a priority wait in one lane, as all messages of a queue without `x-max-priority` do:
-//! such a queue has nothing else. Of the levels above, only those hold memory where somebody waits,
-//! and a map of bits finds them: a message costs the same whatever the number of levels is.
+//! Messages without a priority wait in one lane, as all messages of a queue without `x-max-priority` do: such a queue
+//! has nothing else. Of the levels above, only those with messages take memory, and a bitmap finds them. A message
+//! costs the same, whatever the number of levels is.
 
 use super::Entry;
 use super::lane::Lane;
@@ -11,15 +10,15 @@ use super::lane::Lane;
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     lowest: Lane,
-    /// None until the first message comes that has a priority.
+    /// `None` until the first message with a priority arrives.
     upper: Option<Box<Upper>>,
 }
 
 #[derive(Debug, Default)]
 struct Upper {
-    /// A bit for each level where messages wait.
+    /// A bit for each level with messages.
     filled: [u64; 4],
-    /// Their lanes, the lowest level's first. None is empty.
+    /// The lanes of these levels, the lowest first. No lane is empty.
     lanes: Vec<Lane>,
     len: usize,
 }
@@ -41,14 +40,14 @@ impl Messages {
         highest.unwrap_or(&self.lowest).front()
     }
 
-    /// As they are taken, one after the other.
+    /// In the order of their departure.
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let upper = self.upper.iter().flat_map(|upper| upper.lanes.iter().rev());
         upper.chain([&self.lowest]).flat_map(Lane::iter)
     }
 
-    /// Behind all others of its level.
+    /// Adds behind all others of its level.
     pub(crate) fn push(&mut self, entry: Entry) {
         match entry.level {
             0 => self.lowest.push(entry),
@@ -65,7 +64,7 @@ impl Messages {
         self.lowest.pop()
     }
 
-    /// Back to its place.
+    /// Returns an entry to its place.
     pub(crate) fn insert(&mut self, entry: Entry) {
         match entry.level {
             0 => self.lowest.insert(entry),
@@ -73,7 +72,7 @@ impl Messages {
         }
     }
 
-    /// The one of that place, which may be at any level.
+    /// The entry with that place, at any level.
     pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
         let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lanes);
         let mut lanes = [&mut self.lowest].into_iter().chain(upper);
@@ -89,19 +88,19 @@ impl Messages {
             .flat_map(Lane::iter_mut)
     }
 
-    /// One for each level where messages wait, and the lowest.
+    /// The lowest lane, and one for each other level with messages.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         let upper = self.upper.iter().flat_map(|upper| &upper.lanes);
         [&self.lowest].into_iter().chain(upper)
     }
 
-    /// Takes out the one of that place.
+    /// Takes out the entry with that place.
     pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
         let found = self.lowest.take(place);
         found.or_else(|| self.upper.as_mut()?.take(place))
     }
 
-    /// The lane of a level above the lowest, for one more.
+    /// The lane of a level above the lowest, to add an entry.
     fn upper_lane(&mut self, level: u8) -> &mut Lane {
         self.upper.get_or_insert_default().lane(level)
     }
@@ -152,7 +151,7 @@ impl Upper {
     }
 }
 
-/// Room for so many levels is not worth a move.
+/// Capacity for fewer levels is not worth a reallocation.
 const LANES_MIN: usize = 8;
 
 fn place_of(level: u8) -> (usize, u64) {
@@ -231,7 +230,7 @@ mod tests {
                         for entry in &taken {
                             both.add(entry.level, entry.place);
                         }
-                        // Forwards, backwards, and as they went.
+                        // Forwards, backwards, and in the order of their departure.
                         match seed % 4 {
                             0 => taken.sort_by_key(|entry| entry.place),
                             1 => taken.sort_by_key(|entry| -entry.place),

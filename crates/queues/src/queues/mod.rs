@@ -1,4 +1,4 @@
-//! Queues and their messages: what is ready, what bounds it, what expires, what is dead.
+//! Queues and their messages: ready messages, bounds, expiry, dead letters.
 //!
 //! ```text
 //! add ─▶ arrive ─▶ keep ─▶ push, or hold_one (a channel has it) ─▶ next_ready ─▶ settle_one
@@ -7,8 +7,8 @@
 //!                                                                      └◀ give_back ◀┘
 //! ```
 //!
-//! It is lent the ledger, and the confirms, which hear of each stored message that is forgotten. What
-//! consumes a queue it is told where it matters. *Never:* a channel, a consumer, an exchange.
+//! It borrows the ledger, and the confirms, which are told of each stored message that is forgotten. Callers pass
+//! whether a queue has consumers. *Never:* a channel, a consumer, an exchange.
 
 mod arrive;
 mod bounds;
@@ -41,34 +41,34 @@ pub(crate) struct Queues {
     queues: Slab<OfQueue, Queue>,
     timers: Timers<QueueTimer>,
     next_id: QueueId,
-    /// By what a store calls them; only until it has given back what it kept.
+    /// By their ids in the store; only during a restore.
     restoring: BTreeMap<QueueId, QueueKey>,
-    /// The place in each of those from which on messages were never delivered; kept as long.
+    /// The place from which on each queue's messages were never delivered; only during a restore.
     rested: BTreeMap<QueueId, i64>,
-    /// Those that have something for somebody, or something that has to go, later.
+    /// Queues that have messages to send or to drop later.
     postponed: VecDeque<QueueKey>,
     /// The messages of queues that were purged or deleted.
     remains: VecDeque<Remains>,
     dead: DeadLetters,
 }
 
-/// The reasons to look at a queue when its time has come.
+/// The timers of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// Its first message may have expired.
     Head(QueueKey),
-    /// It may not have been used for long enough.
+    /// It may have been unused for its expiry time.
     Unused(QueueKey),
 }
 
 #[derive(Debug)]
 struct Remains {
     messages: Messages,
-    /// A store is told of each message of that queue.
+    /// The queue's id, if the store is told of each message.
     id: Option<QueueId>,
 }
 
-/// Queues come and go.
+/// Adding and removing of queues.
 impl Queues {
     pub(crate) fn new() -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Queues {
         }
     }
 
-    /// The id in the store of the next queue that survives.
+    /// The store's id of the next durable queue.
     pub(crate) fn take_id(&mut self) -> QueueId {
         let id = self.next_id;
         self.next_id.0 += 1;
@@ -94,7 +94,7 @@ impl Queues {
         self.queues.insert(queue)
     }
 
-    /// A queue goes. Its messages do by [`Self::clear_one`]; a store forgets them with it.
+    /// Removes a queue. [`Self::clear_one`] removes its messages; a store forgets them with the queue.
     pub(crate) fn remove(&mut self, key: QueueKey, ledger: &mut Ledger) -> Option<Queue> {
         let mut queue = self.queues.remove(key)?;
         if let Some(id) = queue.id {
@@ -104,9 +104,8 @@ impl Queues {
         Some(queue)
     }
 
-    /// Ready messages go, and nowhere. Returns how many. A store is told of all at once, if it has
-    /// been told of everything else: of dead letters, and of what was purged, one by one
-    /// (`is_settled`).
+    /// Removes all ready messages, without dead letters; returns how many. `is_settled`: no dead letters or purged messages
+    /// of the queue are left. Then, if none are unacknowledged either, the store is told once, otherwise of each message.
     pub(crate) fn purge(&mut self, key: QueueKey, is_settled: bool, ledger: &mut Ledger) -> usize {
         let Some(queue) = self.queues.find_mut(key) else {
             return 0;
@@ -131,7 +130,7 @@ impl Queues {
         }
     }
 
-    /// A message goes of a queue that was purged or deleted; whether there was one.
+    /// Removes a message of a purged or deleted queue; returns whether there was one.
     pub(crate) fn clear_one(&mut self, ledger: &mut Ledger) -> bool {
         let Some(remains) = self.remains.front_mut() else {
             return false;
@@ -150,9 +149,9 @@ impl Queues {
     }
 }
 
-/// Work that is left for later.
+/// Postponed work.
 impl Queues {
-    /// A queue is attended to later.
+    /// Postpones attending to a queue.
     #[cold]
     pub(crate) fn postpone(&mut self, key: QueueKey) {
         if let Some(queue) = self.queues.find_mut(key)
@@ -163,7 +162,7 @@ impl Queues {
         }
     }
 
-    /// One that is to be attended to now.
+    /// Takes a queue that is to be attended to now.
     pub(crate) fn next_postponed(&mut self) -> Option<QueueKey> {
         let key = self.postponed.pop_front()?;
         if let Some(queue) = self.queues.find_mut(key) {
@@ -204,12 +203,12 @@ impl Queues {
         self.queues.iter()
     }
 
-    /// Places of queues, free ones among them.
+    /// Size of the table, free places included.
     pub(crate) fn places(&self) -> usize {
         self.queues.places()
     }
 
-    /// Those at so many places, from `place` on.
+    /// The queues at that many places, from `place` on.
     pub(crate) fn part(
         &self,
         place: usize,

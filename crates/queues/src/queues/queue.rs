@@ -12,45 +12,44 @@ use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time}
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) content: Arc<MessageContent>,
-    /// A requeued message goes back to where it was.
+    /// A requeued message returns to this place.
     pub(crate) place: i64,
     pub(crate) expires_at: Option<Time>,
-    /// How often it came back; only quorum queues count.
+    /// Number of returns; only quorum queues count.
     pub(crate) deliveries: u32,
-    /// Its priority, as far as its queue has such (`x-max-priority`).
+    /// Its priority, if its queue has priorities (`x-max-priority`).
     pub(crate) level: u8,
     pub(crate) is_redelivered: bool,
-    /// A store knows of it.
+    /// Whether the store has a record of it.
     pub(crate) is_stored: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) name: Arc<str>,
-    /// Its id in the store; queues that do not survive have none.
+    /// Its id in the store; `None` if it is not durable.
     pub(crate) id: Option<QueueId>,
     pub(crate) flags: QueueFlags,
     pub(crate) arguments: TableBuf,
     pub(crate) settings: QueueArguments,
     /// The connection that an exclusive queue belongs to.
     pub(crate) owner: Option<ConnectionKey>,
-    /// Ready ones.
+    /// The ready messages.
     pub(crate) messages: Messages,
-    /// Of the ready messages' bodies: what `x-max-length-bytes` bounds.
+    /// Bytes of the ready messages' bodies: bounded by `x-max-length-bytes`.
     pub(crate) body_bytes: u64,
     pub(super) next_place: i64,
-    /// How many messages channels hold.
+    /// Number of messages held by channels.
     pub(crate) unacknowledged: usize,
-    /// Channels that are giving messages back, part by part. Until all are in their places no
-    /// consumer is sent any.
+    /// Number of channels that are returning messages in parts. No consumer is sent any until all are back.
     pub(crate) returning: u32,
-    /// It is among the queues that are attended to later.
+    /// Whether it is postponed.
     pub(crate) is_postponed: bool,
-    /// Since when no client has used it (`x-expires`).
+    /// The last use by a client (`x-expires`).
     pub(super) used_at: Time,
-    /// A timer looks at that.
+    /// Whether a timer checks that.
     pub(super) has_unused_timer: bool,
-    /// For when a timer looks at its first message.
+    /// The time of the timer for its first message.
     pub(super) head_timer: Option<Time>,
 }
 
@@ -108,14 +107,14 @@ impl Queue {
         matches!(self.settings.kind, QueueKind::Quorum)
     }
 
-    /// A place behind all others.
+    /// Takes the next place behind all others.
     pub(super) fn take_place(&mut self) -> i64 {
         let place = self.next_place;
         self.next_place = place.saturating_add(1);
         place
     }
 
-    /// Behind all others of its priority.
+    /// Adds behind all others of its priority.
     pub(super) fn push(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
         self.messages.push(entry);
@@ -133,20 +132,20 @@ impl Queue {
         std::mem::take(&mut self.messages)
     }
 
-    /// Back to its place.
+    /// Returns an entry to its place.
     pub(super) fn insert(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
         self.messages.insert(entry);
     }
 
-    /// Takes out the ready message of that place.
+    /// Takes out the ready message with that place.
     pub(super) fn take(&mut self, place: i64) -> Option<Entry> {
         let entry = self.messages.take(place)?;
         self.body_bytes -= entry.content.body().len() as u64;
         Some(entry)
     }
 
-    /// Which line a message waits in that says so of itself.
+    /// The level of a message with these properties.
     pub(crate) fn level(&self, properties: Properties<'_>) -> u8 {
         match self.settings.priority_max {
             0 => 0,
@@ -154,7 +153,7 @@ impl Queue {
         }
     }
 
-    /// Whether a publication is refused, and not an older message dropped for it.
+    /// Whether a publication is refused, rather than an older message dropped for it.
     pub(super) fn rejects(&self, body_bytes: usize) -> bool {
         !matches!(self.settings.overflow, Overflow::DropHead)
             && self.is_over(
@@ -163,7 +162,7 @@ impl Queue {
             )
     }
 
-    /// Whether the first message has to go.
+    /// Whether the first message has to be dropped.
     #[inline]
     pub(crate) fn overflows(&self) -> bool {
         matches!(self.settings.overflow, Overflow::DropHead)

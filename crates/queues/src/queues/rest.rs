@@ -1,4 +1,4 @@
-//! Records for the store when the vhost ends in good order: which messages have been delivered before.
+//! Records for the store when the vhost ends in good order: the messages that have been delivered before.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::{Queue, Queues};
 use crate::{QueueKey, Record};
 
 impl Queues {
-    /// Records that make `redelivered` exact after a restart, for each queue that survives; `held`: the
-    /// places of messages that channels have.
+    /// Records that make `redelivered` exact after a restart, for each durable queue; `held`: the places of messages
+    /// that channels hold.
     pub(crate) fn rest(&self, held: &BTreeMap<QueueKey, Vec<i64>>) -> Vec<Record> {
         let mut records = Vec::new();
         for (key, queue) in self.queues.iter() {
@@ -27,8 +27,8 @@ impl Queue {
             .map(|entry| entry.place)
             .min()
             .unwrap_or(self.next_place);
-        // Priorities only let a message be delivered before another one that has waited longer. A
-        // quorum queue has counted each delivery already.
+        // With priorities a message may be delivered before one that has waited longer. A quorum queue has counted each
+        // delivery already.
         if !self.is_quorum() {
             let delivered = self.messages.lanes().flat_map(|lane| lane.delivered());
             let delivered = delivered.filter(|entry| entry.is_stored && entry.deliveries == 0);

@@ -6,19 +6,19 @@ use crate::ledger::Ledger;
 use crate::{QueueId, QueueKey, Record, StoredMessage};
 
 impl Queues {
-    /// A queue that a store has kept. No other is given its number.
+    /// Restores a queue. Its id is not given to another.
     pub(crate) fn restore_queue(&mut self, id: QueueId, queue: Queue) -> QueueKey {
         let key = self.queues.insert(queue);
         self.restoring.insert(id, key);
         key
     }
 
-    /// That number was given, whatever became of its queue.
+    /// Notes that an id was used, even if its queue is gone.
     pub(crate) fn restore_id(&mut self, id: QueueId) {
         self.next_id = self.next_id.max(QueueId(id.0.saturating_add(1)));
     }
 
-    /// A queue that was deleted, which is returned.
+    /// Removes and returns a queue that was deleted.
     pub(crate) fn restore_deleted(&mut self, id: QueueId, ledger: &mut Ledger) -> Option<QueueKey> {
         let key = self.restoring.remove(&id)?;
         if let Some(queue) = self.queues.remove(key) {
@@ -27,7 +27,7 @@ impl Queues {
         Some(key)
     }
 
-    /// A record about a queue's messages; one about another queue does nothing.
+    /// Restores a record about a queue's messages; a record of an unknown queue has no effect.
     pub(crate) fn restore(&mut self, record: Record, ledger: &mut Ledger) {
         match record {
             Record::Enqueued {
@@ -77,8 +77,8 @@ impl Queues {
             place,
             expires_at: message.expires_at,
             deliveries: message.deliveries,
-            // Any message may have been delivered before the end, and `redelivered` is to be set
-            // where that cannot be ruled out (AMQP 0-9-1, basic.deliver). `end_restoring` rules it out.
+            // Any message may have been delivered before the end, and `redelivered` has to be set unless that can be
+            // ruled out (AMQP 0-9-1, basic.deliver). `end_restoring` does that.
             is_redelivered: true,
             is_stored: true,
         };
@@ -90,8 +90,8 @@ impl Queues {
         queue.next_place = queue.next_place.max(place.saturating_add(1));
     }
 
-    /// Everything has been given back. Returns the queues in the order of their keys: what follows
-    /// from a seed follows from it alone.
+    /// Ends the restore. Returns the queues in the order of their keys, so that everything random follows from the seed
+    /// alone.
     pub(crate) fn end_restoring(
         &mut self,
         ledger: &mut Ledger,
@@ -109,8 +109,8 @@ impl Queues {
         keys
     }
 
-    /// Notes which messages of a queue were never delivered, if that is known. Takes out those whose last
-    /// delivery before the vhost ended exceeded the delivery limit.
+    /// Marks the messages of a queue that were never delivered, if that is known. Takes out those whose last delivery
+    /// before the end exceeded the delivery limit.
     fn judge_restored(&mut self, key: QueueKey, fresh_from: Option<i64>) -> Vec<Entry> {
         let Some(queue) = self.queues.find_mut(key) else {
             return Vec::new();
@@ -132,7 +132,7 @@ impl Queues {
             .collect()
     }
 
-    /// The queue that a store calls so.
+    /// The queue with that id in the store.
     fn restoring(&mut self, id: QueueId) -> Option<&mut Queue> {
         let key = self.restoring.get(&id)?;
         self.queues.find_mut(*key)

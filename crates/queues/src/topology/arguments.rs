@@ -1,4 +1,4 @@
-//! Arguments of `queue.declare`: which there are, what each may say, and what they come to.
+//! The arguments of `queue.declare`: their names, types and effects.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crosstie_auth::Access;
 use super::{Caller, Resource, equivalence, term};
 use crate::Fault;
 
-/// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration
-/// says: it does not outlive its connection.
+/// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration says: it ends with its
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueFlags {
     pub(crate) durable: bool,
@@ -21,14 +21,14 @@ pub(crate) struct QueueFlags {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueArguments {
     pub(crate) kind: QueueKind,
-    /// Unused for so long, it is deleted.
+    /// Time without use after which the queue is deleted.
     pub(crate) expires_ms: Option<u64>,
     pub(crate) message_ttl_ms: Option<u64>,
     pub(crate) length_max: Option<u64>,
-    /// Of bodies.
+    /// Maximum bytes of message bodies.
     pub(crate) bytes_max: Option<u64>,
     pub(crate) overflow: Overflow,
-    /// Messages wait by their priority up to there; 0: all in one line.
+    /// The highest priority level; 0: all messages wait in one line.
     pub(crate) priority_max: u8,
     pub(crate) dead_letter_exchange: Option<Arc<str>>,
     pub(crate) dead_letter_routing_key: Option<Arc<str>>,
@@ -44,7 +44,7 @@ pub(crate) enum QueueKind {
     Quorum,
 }
 
-/// `x-overflow`: what gives way in a full queue.
+/// `x-overflow`: the message that a full queue drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Overflow {
     #[default]
@@ -54,8 +54,7 @@ pub(crate) enum Overflow {
 }
 
 impl QueueArguments {
-    /// Of a queue that is not there yet: that its arguments can be, and that the user may have
-    /// its dead letters published.
+    /// Parses the arguments of a new queue, and checks that the user may publish its dead letters.
     pub(crate) fn parse(
         caller: &Caller<'_>,
         queue: Resource<'_>,
@@ -133,8 +132,7 @@ impl QueueArguments {
     }
 }
 
-/// That a declaration of a queue that is there says what the first one said. Exclusive access is
-/// for the vhost to check, before.
+/// Checks that a declaration of an existing queue equals the first one. The vhost has checked exclusive access before.
 pub(crate) fn check_queue_equivalent(
     caller: &Caller<'_>,
     queue: Resource<'_>,
@@ -147,7 +145,7 @@ pub(crate) fn check_queue_equivalent(
     ];
     equivalence::check_flags(caller, queue, &flags)?;
     let (current, received) = (current.1, received.1);
-    // Not to say it is to say `classic`.
+    // An absent type means `classic`.
     let kinds = [current, received].map(|arguments| arguments.find(QUEUE_TYPE));
     let is_classic = kinds.map(|kind| kind.is_none_or(|k| k == Value::LongString(b"classic")));
     let kind = match is_classic {
@@ -159,7 +157,7 @@ pub(crate) fn check_queue_equivalent(
     equivalence::check_arguments(caller, queue, names, current, received)
 }
 
-/// That a queue with these arguments may be named by the broker.
+/// Checks that a queue with these arguments may have a server-generated name.
 pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> Result<(), Fault> {
     let module = match arguments.find(QUEUE_TYPE) {
         Some(Value::LongString(b"quorum")) => QueueKind::Quorum.module(),
@@ -173,7 +171,7 @@ pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> R
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 const QUEUE_TYPE: &str = "x-queue-type";
 
-/// Of a timer: ten years, as RabbitMQ has it.
+/// Maximum of a timer: ten years, as in RabbitMQ.
 const TIME_MAX_MS: u64 = 315_360_000_000;
 
 struct Argument {
@@ -187,9 +185,8 @@ const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
 const BOTH: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum];
 const NEITHER: &[QueueKind] = &[];
 
-/// Every argument that RabbitMQ knows, in the order in which it looks at them. Whatever else
-/// begins with `x-` is taken and means nothing. What only says where or how a queue is kept is
-/// checked, and means nothing here.
+/// Every argument that RabbitMQ knows, in the order in which it checks them. Other names that begin with `x-` are
+/// accepted without effect. Arguments about the place or form of storage are checked, without effect here.
 const ARGUMENTS: &[Argument] = &[
     Argument {
         name: "x-expires",
@@ -326,7 +323,7 @@ const ARGUMENTS: &[Argument] = &[
         kinds: CLASSIC,
         read: |_, value| {
             let known = ["min-masters", "client-local", "random"];
-            // The one argument that RabbitMQ takes as octets, too.
+            // The one argument that RabbitMQ also accepts as bytes.
             let value = match value {
                 Value::ByteArray(octets) => Value::LongString(octets),
                 value => value,
@@ -353,7 +350,7 @@ const ARGUMENTS: &[Argument] = &[
     Argument {
         name: "x-delivery-limit",
         kinds: QUORUM,
-        // RabbitMQ takes anything here, and counts up to a number.
+        // RabbitMQ accepts any value here, but counts only to a number.
         read: |queue, value| {
             queue.delivery_limit = value.as_i64().and_then(|limit| limit.try_into().ok());
             Ok(())
@@ -383,7 +380,7 @@ impl Argument {
 }
 
 impl QueueKind {
-    /// As it is called in arguments.
+    /// Its name in arguments.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Classic => "classic",
@@ -391,7 +388,7 @@ impl QueueKind {
         }
     }
 
-    /// As RabbitMQ's texts call it.
+    /// Its name in RabbitMQ's texts.
     pub(crate) fn module(self) -> &'static str {
         match self {
             Self::Classic => "rabbit_classic_queue",
@@ -427,7 +424,7 @@ pub(crate) fn integer(value: Value<'_>) -> Result<i64, String> {
 }
 
 fn string(value: Value<'_>) -> Result<&str, String> {
-    // RabbitMQ takes other bytes too; nothing that they could name is there.
+    // RabbitMQ accepts other bytes, too; no entity has such a name.
     value.as_str().ok_or_else(|| unacceptable(value))
 }
 

@@ -1,4 +1,4 @@
-//! Bindings come and go.
+//! Adding and removing of bindings.
 
 use std::sync::Arc;
 
@@ -16,9 +16,8 @@ use super::{Caller, ExchangeKey, Resource, Topology, record, strip_line_ends};
 use crate::{Destination, Fault, Journal, QueueKey, Record};
 
 impl Topology {
-    /// `queue.bind`, the queue's name filled in where the client left it out (and then, where the
-    /// routing key is left out too, that name in its place). `check`: that this connection may use
-    /// the queue.
+    /// `queue.bind`, with the queue's name filled in if it is absent (and then also for an absent routing key).
+    /// `check`: checks that this connection may use the queue.
     pub(crate) fn bind_queue(
         &mut self,
         caller: &Caller<'_>,
@@ -51,7 +50,7 @@ impl Topology {
         self.bind(caller, &asked, |_| Ok(()), journal)
     }
 
-    /// `queue.unbind`, the names filled in as for [`Self::bind_queue`].
+    /// `queue.unbind`, with the names filled in as for [`Self::bind_queue`].
     pub(crate) fn unbind_queue(
         &mut self,
         caller: &Caller<'_>,
@@ -84,7 +83,7 @@ impl Topology {
         self.unbind(caller, &asked, |_| Ok(()), journal)
     }
 
-    /// A target's name.
+    /// The name of a target.
     pub(super) fn destination(&self, target: Target) -> Option<Destination> {
         Some(match target {
             Target::Exchange(key) => Destination::Exchange(self.exchanges.find(key)?.name.clone()),
@@ -92,7 +91,7 @@ impl Topology {
         })
     }
 
-    /// Adds a binding if it is not there.
+    /// Adds a binding unless it exists.
     pub(super) fn add_binding(&mut self, binding: Arc<Binding>, pattern: Option<HeadersPattern>) {
         self.count_steps(BINDING_STEPS);
         let Some(key) = self.bindings.insert(&binding) else {
@@ -116,7 +115,7 @@ impl Topology {
         }
     }
 
-    /// The record of a binding, if it is one that survives.
+    /// Records a binding, if it is durable.
     fn record_bound(&self, binding: &Binding, journal: &mut Journal) {
         if let Some((source, destination)) = self.ends_if_durable(binding) {
             record(
@@ -138,7 +137,7 @@ impl Topology {
         }
     }
 
-    /// The checked arguments of a binding from there.
+    /// The checked arguments of a binding of that exchange.
     pub(super) fn pattern(&self, binding: &Binding) -> Result<Option<HeadersPattern>, String> {
         let source = self.exchanges.find(binding.source);
         match source.map(|exchange| exchange.kind) {
@@ -195,7 +194,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Removing what is not there succeeds, as in RabbitMQ.
+    /// Removing an absent binding succeeds, as in RabbitMQ.
     fn unbind(
         &mut self,
         caller: &Caller<'_>,
@@ -227,7 +226,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Returns its source if that is to be deleted now.
+    /// Removes a binding; returns its source if that is to be deleted now.
     pub(super) fn remove_binding(
         &mut self,
         key: BindingKey,
@@ -270,7 +269,7 @@ impl Topology {
         Some(binding)
     }
 
-    /// The names of a binding's ends, where both survive.
+    /// The names of a binding's ends, if both are durable.
     fn ends_if_durable(&self, binding: &Binding) -> Option<(Arc<str>, Destination)> {
         let source = self.exchanges.find(binding.source)?;
         let is_durable = match binding.target {
@@ -286,7 +285,7 @@ impl Topology {
     }
 }
 
-/// A binding as a client asks for it.
+/// A binding as a client requests it.
 struct Asked<'a> {
     source: &'a str,
     destination: (ResourceKind, &'a str),
@@ -302,8 +301,8 @@ impl Asked<'_> {
         [self.source, self.destination.1].map(strip_line_ends)
     }
 
-    /// The permissions to add or remove it: to write to the destination and to read the source, and
-    /// that neither is the default exchange.
+    /// Checks the permissions to add or remove a binding (write to the destination, read the source), and that neither
+    /// is the default exchange.
     fn check<'n>(
         &self,
         caller: &Caller<'_>,

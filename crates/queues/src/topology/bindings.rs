@@ -20,7 +20,7 @@ pub(super) struct Binding {
     pub(super) source: ExchangeKey,
     pub(super) target: Target,
     pub(super) routing_key: Arc<str>,
-    /// By name: in which order they were sent makes no other binding.
+    /// Sorted by name: another order in the request does not make another binding.
     pub(super) arguments: TableBuf,
 }
 
@@ -38,7 +38,7 @@ impl Bindings {
         }
     }
 
-    /// `None`: it is there already.
+    /// Adds a binding; `None`: it exists already.
     pub(super) fn insert(&mut self, binding: &Arc<Binding>) -> Option<BindingKey> {
         if self.keys.contains_key(binding) {
             return None;
@@ -66,12 +66,12 @@ impl Bindings {
         self.by_key.len()
     }
 
-    /// Places, free ones among them.
+    /// Size of the table, free places included.
     pub(super) fn places(&self) -> usize {
         self.by_key.places()
     }
 
-    /// Those at so many places, from `place` on.
+    /// The bindings at that many places, from `place` on.
     pub(super) fn part(&self, place: usize, places_max: usize) -> impl Iterator<Item = &Binding> {
         let part = self.by_key.part(place, places_max);
         part.map(|(_, binding)| &**binding)
@@ -79,7 +79,7 @@ impl Bindings {
 }
 
 impl Binding {
-    /// Of its definition, without its ends' names.
+    /// Bytes of its definition, without the names of its ends.
     pub(super) fn bytes(&self) -> usize {
         self.routing_key.len() + self.arguments.as_table().bytes().len()
     }

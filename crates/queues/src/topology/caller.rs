@@ -6,25 +6,25 @@ use crosstie_auth::{Access, Permissions};
 use super::resource::Resource;
 use crate::Fault;
 
-/// The user that sent a method: permissions decide, and faults name the user and the method.
+/// The user who sent a method: its permissions decide, and faults name the user and the method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller<'a> {
     pub(crate) user: &'a str,
     pub(crate) permissions: &'a Permissions,
-    /// The method's class and number; an operator calls by none.
+    /// The method's class and number; zeros for an operator.
     pub(crate) method: (u16, u16),
 }
 
-/// In place of a method's class and number.
+/// The class and number for operators.
 pub(crate) const OPERATOR: (u16, u16) = (0, 0);
 
 impl Caller<'_> {
-    /// No client's, but an operator's.
+    /// Whether the caller is an operator.
     pub(crate) fn is_operator(&self) -> bool {
         self.method == OPERATOR
     }
 
-    /// That the user may do that. A vhost's default exchange goes by the name `amq.default`.
+    /// Checks that the user has that access. A vhost's default exchange has the name `amq.default`.
     pub(crate) fn check(&self, access: Access, resource: Resource<'_>) -> Result<(), Fault> {
         let name = match resource.is_default_exchange() {
             true => "amq.default",

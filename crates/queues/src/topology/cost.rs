@@ -1,8 +1,8 @@
-//! The cost of patterns for the messages that meet them, and of all that was done here.
+//! The cost of patterns for messages, and of changes to the topology.
 //!
-//! A client that binds decides how much work a message is; its publisher, and everybody beside it,
-//! pays for it. So it is bounded where it comes from: an exchange knows what its worst message takes,
-//! and a binding that would make that more than the bound is refused.
+//! A client's bindings decide how much work a message is, but its publisher and all other clients pay for it. So it is
+//! bounded at the source: an exchange knows the cost of its worst message, and a binding that would raise that above
+//! the bound is refused.
 
 use std::sync::Arc;
 
@@ -21,8 +21,7 @@ pub(super) struct Before {
 }
 
 impl Topology {
-    /// The steps since this was last asked: a step is a node of a pattern, an exchange passed, a
-    /// few targets found.
+    /// Takes the steps since the last call: a step is a node of a pattern, an exchange passed, or a few targets found.
     pub(crate) fn take_steps(&mut self) -> u32 {
         std::mem::take(&mut self.steps)
     }
@@ -36,7 +35,7 @@ impl Topology {
         self.pattern_nodes
     }
 
-    /// Changes an exchange, and what follows for all of them.
+    /// Changes an exchange, and updates the sums over all of them.
     pub(super) fn change_exchange(
         &mut self,
         key: ExchangeKey,
@@ -51,7 +50,7 @@ impl Topology {
         Some(exchange)
     }
 
-    /// To be asked before a binding from there is added.
+    /// The costs before a binding from that exchange is added.
     pub(super) fn before(&self, source: ExchangeKey) -> Before {
         Before {
             steps: self.exchanges.find(source).map_or(0, Exchange::steps),
@@ -60,7 +59,7 @@ impl Topology {
         }
     }
 
-    /// That what a binding has made more of is within its bounds; `what` is what was done.
+    /// Checks that a new binding keeps the costs within the bounds; `what` names the action.
     pub(super) fn check_cost(
         &self,
         caller: &Caller<'_>,
@@ -97,7 +96,7 @@ impl Topology {
         Err(caller.precondition_failed(format!("cannot {what}: {limit} is reached")))
     }
 
-    /// That an exchange may name this one as its alternate.
+    /// Checks that an exchange may name this one as its alternate.
     pub(super) fn check_alternate(
         &self,
         caller: &Caller<'_>,
@@ -119,7 +118,7 @@ impl Topology {
         )))
     }
 
-    /// An exchange comes that names this one as its alternate.
+    /// Counts an exchange that names this one as its alternate.
     pub(super) fn add_alternate(&mut self, name: &Arc<str>) {
         *self.alternates.entry(name.clone()).or_insert(0) += 1;
         if let Some(key) = self.exchange_keys.get(name) {
@@ -127,7 +126,7 @@ impl Topology {
         }
     }
 
-    /// It goes.
+    /// Uncounts it.
     pub(super) fn remove_alternate(&mut self, name: &Arc<str>) {
         if let Some(times) = self.alternates.get_mut(name) {
             *times -= 1;

@@ -1,4 +1,4 @@
-//! Exchanges come and go.
+//! Declaring and deleting of exchanges.
 
 use crosstie_amqp::method::{ExchangeDeclare, ExchangeDelete};
 use crosstie_amqp::{ReplyCode, Table, TableBuf, Value};
@@ -9,7 +9,7 @@ use super::exchange::{Exchange, ExchangeKind};
 use super::{Caller, ExchangeKey, Resource, Topology, equivalence, record, strip_line_ends, term};
 use crate::{Fault, Journal, Record};
 
-/// An exchange as it is asked for.
+/// An exchange as it is requested.
 pub(super) struct Declaration<'a> {
     pub(super) name: &'a str,
     pub(super) kind: ExchangeKind,
@@ -84,7 +84,7 @@ impl Topology {
         Ok(())
     }
 
-    /// `exchange.delete`. Deleting what is not there succeeds, as in RabbitMQ.
+    /// `exchange.delete`. Deleting an absent exchange succeeds, as in RabbitMQ.
     pub(crate) fn delete_exchange(
         &mut self,
         caller: &Caller<'_>,
@@ -148,8 +148,7 @@ impl Topology {
         }
     }
 
-    /// An exchange goes; its bindings, and the auto-delete exchanges that have no others, remain to
-    /// be cleared away.
+    /// Removes an exchange; its bindings, and auto-delete exchanges without others, remain to be cleared away.
     pub(super) fn remove_exchange(&mut self, key: ExchangeKey, journal: &mut Journal) {
         if let Some(alternate) = self.exchanges.find(key).and_then(|e| e.alternate.clone()) {
             self.remove_alternate(&alternate);
@@ -168,7 +167,7 @@ impl Topology {
     }
 }
 
-/// Names that begin with it are the broker's.
+/// Names with this prefix belong to the broker.
 const RESERVED_PREFIX: &str = "amq.";
 
 impl Caller<'_> {
@@ -184,8 +183,8 @@ impl Caller<'_> {
         Err(self.fault(ReplyCode::AccessRefused, text))
     }
 
-    /// That the name of a queue or an exchange to be made is not one of the broker's: a rule for
-    /// clients. Definitions may hold queues that a broker has named.
+    /// Checks that a new queue or exchange does not have a reserved name: a rule for clients. Definitions may contain
+    /// queues with server-generated names.
     pub(crate) fn check_not_reserved(&self, resource: Resource<'_>) -> Result<(), Fault> {
         if self.is_operator() || !resource.name.starts_with(RESERVED_PREFIX) {
             return Ok(());

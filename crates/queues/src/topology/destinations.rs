@@ -1,4 +1,4 @@
-//! Where bindings lead, each place once.
+//! The destinations of bindings, each once.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -13,8 +13,8 @@ pub(super) enum Target {
     Queue(QueueKey),
 }
 
-/// A set of targets, with the number of bindings that lead to each: bindings may differ in nothing
-/// but their arguments. Most keys have one target; that costs no allocation.
+/// A set of targets, with the number of bindings that lead to each: bindings may differ only in their arguments. Most
+/// keys have one target; that costs no allocation.
 #[derive(Debug, Default)]
 pub(super) enum Destinations {
     #[default]

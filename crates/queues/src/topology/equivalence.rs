@@ -1,4 +1,4 @@
-//! Declaring what is there already: it must be the same thing.
+//! Declaring an existing entity again: the declaration must be equivalent.
 
 use crosstie_amqp::{Table, Value};
 
@@ -6,7 +6,7 @@ use super::term;
 use super::{Caller, Resource};
 use crate::Fault;
 
-/// That the flags are the same, by the names that RabbitMQ has for them.
+/// Checks that the flags are equal, by RabbitMQ's names for them.
 pub(super) fn check_flags(
     caller: &Caller<'_>,
     resource: Resource<'_>,
@@ -26,7 +26,7 @@ pub(super) fn check_flags(
     Ok(())
 }
 
-/// That one is what the other is, by name.
+/// Checks that two texts are equal.
 pub(super) fn check_text(
     caller: &Caller<'_>,
     resource: Resource<'_>,
@@ -41,7 +41,7 @@ pub(super) fn check_text(
     Err(inequivalent(caller, resource, name, &received, &current))
 }
 
-/// That arguments of those names have the same values; others do not matter.
+/// Checks that arguments with those names are equal; others do not matter.
 pub(super) fn check_arguments(
     caller: &Caller<'_>,
     resource: Resource<'_>,
@@ -77,8 +77,8 @@ pub(super) fn check_argument(
     Err(inequivalent(caller, resource, name, &texts.0, &texts.1))
 }
 
-/// Types do not matter, as in RabbitMQ, but what they hold: integers and timestamps of any width, floats
-/// of any width, text and octets.
+/// Compares values regardless of their types, as RabbitMQ does: integers and timestamps of any width, floats of any
+/// width, text and bytes.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     match (one, other) {
         (

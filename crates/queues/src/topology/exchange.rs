@@ -1,4 +1,4 @@
-//! An exchange: what it was declared as, and what its bindings match.
+//! An exchange: its declaration, and the index of its bindings.
 
 use std::sync::Arc;
 
@@ -22,23 +22,23 @@ pub(super) struct Exchange {
     pub(super) kind: ExchangeKind,
     pub(super) durable: bool,
     pub(super) auto_delete: bool,
-    /// Fed by other exchanges only.
+    /// Only other exchanges may publish to it.
     pub(super) internal: bool,
     pub(super) arguments: TableBuf,
-    /// Where a message goes that no binding matches.
+    /// The alternate exchange, for messages that no binding matches.
     pub(super) alternate: Option<Arc<str>>,
     /// Bindings from here.
     pub(super) outgoing: BindingKeys,
     /// Bindings to here.
     pub(super) incoming: BindingKeys,
-    /// How many exchanges name it as their alternate.
+    /// Number of exchanges that name it as their alternate.
     pub(super) alternate_of: u32,
-    /// The last message that came by.
+    /// The number of the last message that passed.
     pub(super) visit: u64,
     matching: Matching,
 }
 
-/// A message that passes an exchange costs about as much without any pattern.
+/// Passing an exchange costs a message about this much without any pattern.
 const STEPS_FREE: u64 = 16;
 
 pub(super) type BindingKeys = IndexSet<BindingKey, FxBuildHasher>;
@@ -60,7 +60,7 @@ enum Matching {
 }
 
 impl Exchange {
-    /// Durable, without arguments.
+    /// A durable exchange without arguments.
     pub(super) fn new(name: Arc<str>, kind: ExchangeKind, hasher: &RandomState) -> Self {
         Self {
             name,
@@ -83,7 +83,7 @@ impl Exchange {
         }
     }
 
-    /// `pattern`: of a headers exchange's binding.
+    /// `pattern`: set for a headers exchange.
     pub(super) fn insert(
         &mut self,
         key: BindingKey,
@@ -130,8 +130,8 @@ impl Exchange {
         self.outgoing.swap_remove(&key);
     }
 
-    /// The queues that the bindings match, some of them perhaps more than once. Returns the steps it took;
-    /// beyond `steps_max` no further key is looked for.
+    /// Finds the queues that the bindings match, some perhaps more than once. Returns the steps taken; beyond
+    /// `steps_max` no further key is looked up.
     #[inline(always)]
     pub(super) fn each<'h, const HAS_HEADERS: bool>(
         &mut self,
@@ -168,8 +168,8 @@ impl Exchange {
         steps
     }
 
-    /// The steps that this exchange adds to those of a message that was not published to it: nothing if
-    /// no other leads here, or if its patterns are few.
+    /// The steps that this exchange adds to those of a message published to another exchange: none if no exchange leads
+    /// here, or if its patterns are few.
     pub(super) fn steps_behind(&self) -> u64 {
         match self.incoming.is_empty() && self.alternate_of == 0 {
             true => 0,
@@ -181,7 +181,7 @@ impl Exchange {
         self.steps().saturating_sub(STEPS_FREE)
     }
 
-    /// The patterns cost no message more than this many steps.
+    /// The maximum steps that the patterns cost a message.
     pub(super) fn steps(&self) -> u64 {
         match &self.matching {
             Matching::Direct(_) | Matching::Fanout(_) => 0,
@@ -190,7 +190,7 @@ impl Exchange {
         }
     }
 
-    /// The words and fields that the patterns are kept as.
+    /// The number of words and fields that the patterns are kept as.
     pub(super) fn node_count(&self) -> usize {
         match &self.matching {
             Matching::Direct(_) | Matching::Fanout(_) => 0,

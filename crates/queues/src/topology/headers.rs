@@ -1,4 +1,4 @@
-//! Patterns of headers exchanges: fields that all, or any, have to be there.
+//! Patterns of headers exchanges: fields of which all or any must be present.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -12,24 +12,23 @@ use super::term;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct HeadersPattern {
     pub(super) is_any: bool,
-    /// The fields that are asked for: without `x-match`, which says how, and without those whose
-    /// names begin with `x-`, where it does not say `-with-x`.
+    /// The required fields: without `x-match`, which selects the mode, and without names that begin with `x-`, unless
+    /// the mode is `-with-x`.
     pub(super) asked: TableBuf,
 }
 
-/// A message's headers, found by name without a walk through all of them for each name: both
-/// sides may have thousands, and a pattern asks for as many as it has.
+/// A message's headers, found by name without a walk through all of them for each name: both sides may have thousands.
 pub(super) struct Headers<'a> {
     table: Table<'a>,
-    /// By name, where there are many.
+    /// By name, if there are many.
     by_name: Option<HashMap<&'a str, Value<'a>, RandomState>>,
 }
 
-/// Up to so many, walking costs less than a map, and needs no memory.
+/// Up to this number, walking costs less than a map, and needs no memory.
 const WALKED_MAX: usize = 16;
 
 impl HeadersPattern {
-    /// The fault of `x-match`, in RabbitMQ's words, if it has one.
+    /// Parses a binding's arguments; the fault of `x-match` is in RabbitMQ's words.
     pub(super) fn parse(arguments: &TableBuf) -> Result<Self, String> {
         let mode = match arguments.as_table().find("x-match") {
             None => "all".into(),
@@ -84,7 +83,7 @@ impl<'a> Headers<'a> {
         let by_name = is_long.then(|| {
             let mut fields = HashMap::with_hasher(hasher.clone());
             for (name, value) in table.iter() {
-                // The first of a name counts.
+                // The first field of a name counts.
                 fields.entry(name).or_insert(value);
             }
             fields
@@ -99,7 +98,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Each name once, in whichever order.
+    /// Shows each name once, in any order.
     pub(super) fn each(&self, mut found: impl FnMut(&'a str, Value<'a>)) {
         if let Some(fields) = &self.by_name {
             fields.iter().for_each(|(name, value)| found(name, *value));
@@ -114,13 +113,13 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Whether a message's field is what a pattern asks for; one without value asks for the name alone.
+/// Whether a message's field satisfies a pattern; a field without value requires the name alone.
 pub(super) fn is_asked(asked: Value<'_>, found: Value<'_>) -> bool {
     asked == Value::Void || is_equal(found, asked)
 }
 
-/// As RabbitMQ compares: numbers by what they count, whatever their kinds, a time among them; text
-/// and bytes alike; everything else by kind too.
+/// Compares as RabbitMQ does: numbers by value, whatever their types, and times as numbers; text and bytes alike;
+/// everything else also by type.
 fn is_equal(one: Value<'_>, other: Value<'_>) -> bool {
     if let (Some(one), Some(other)) = (Number::of(one), Number::of(other)) {
         return match (one, other) {

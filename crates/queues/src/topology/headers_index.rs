@@ -1,4 +1,4 @@
-//! A headers exchange's bindings, found by the fields that a message has.
+//! An index of a headers exchange's bindings by the fields of messages.
 
 use std::sync::Arc;
 
@@ -12,24 +12,23 @@ use super::headers::{Hashed, Headers, HeadersPattern, is_asked};
 use super::heaviest::Heaviest;
 use crate::slab::{Key, Slab};
 
-/// All patterns of one exchange, so that a message is compared with those only that share a field
-/// with it. A field that suffices by itself (each of a pattern that any may match, the only one of
-/// a pattern that all must match) leads to targets at once. A pattern that asks for several is kept
-/// by one of them, the one that the fewest others are kept by, and then asked.
+/// All patterns of one exchange, so that a message is compared only with those that share a field with it. A field that
+/// suffices by itself (each of a pattern that any may match, the only one of a pattern that all must match) leads to
+/// targets at once. A pattern that requires several fields is filed under one of them, the one with the fewest others,
+/// and then compared.
 ///
-/// A message has a name once, and with it one value: of all values of a name that there are
-/// patterns for, it meets those of one. What the heaviest value of each name takes is therefore,
-/// summed over all names, a bound that no message exceeds.
+/// A message has each name once, with one value: of all values of a name in patterns, it meets one. The cost of the
+/// heaviest value of each name, summed over all names, is therefore a bound that no message exceeds.
 #[derive(Debug)]
 pub(super) struct HeadersIndex {
     hasher: RandomState,
     names: GrowingMap<Box<str>, Name, RandomState>,
     pattern_keys: GrowingMap<Arc<HeadersPattern>, PatternKey, RandomState>,
     patterns: Slab<OfPattern, Pattern>,
-    /// Of patterns that ask for nothing.
+    /// The targets of patterns without fields.
     all: Destinations,
     steps: u64,
-    /// Fields in buckets.
+    /// Number of fields in buckets.
     nodes: usize,
 }
 
@@ -37,13 +36,13 @@ pub(super) struct HeadersIndex {
 enum OfPattern {}
 type PatternKey = Key<OfPattern>;
 
-/// One that asks for several fields.
+/// A pattern that requires several fields.
 #[derive(Debug)]
 struct Pattern {
     pattern: Arc<HeadersPattern>,
-    /// How many fields it asks for.
+    /// Number of its required fields.
     fields: u64,
-    /// Where among them the one is that it is kept by.
+    /// The index of the field that it is filed under.
     place: usize,
     destinations: Destinations,
 }
@@ -52,23 +51,23 @@ struct Pattern {
 struct Name {
     /// By hash of the value.
     values: GrowingMap<u64, Bucket, FxBuildHasher>,
-    /// For whatever value there is.
+    /// For any value.
     any_value: Bucket,
-    /// Of `values`.
+    /// The weights of `values`.
     heaviest: Heaviest,
 }
 
 #[derive(Debug, Default)]
 struct Bucket {
-    /// Fields that suffice by themselves. They are several only where values that differ are equal,
-    /// as numbers of several kinds may be, or have one hash.
+    /// Fields that suffice by themselves. There are several only if different values compare as equal, as numbers of
+    /// several types may, or have one hash.
     fields: Vec<(TableBuf, Destinations)>,
     patterns: Vec<PatternKey>,
     /// The steps of comparing a message with all of them.
     weight: u64,
 }
 
-/// Of looking for a field and comparing what is found: some three look-ups where memory is slow.
+/// The steps of looking up a field and comparing the result: about three look-ups with slow memory.
 const FIELD_STEPS: u64 = 4;
 
 impl HeadersIndex {
@@ -123,8 +122,8 @@ impl HeadersIndex {
         }
     }
 
-    /// Every target of a pattern that headers match, some of them more than once. Returns the
-    /// fields looked for.
+    /// Finds every target of a pattern that the headers match, some more than once. Returns the number of fields looked
+    /// up.
     pub(super) fn each(&self, headers: &Headers<'_>, found: &mut impl FnMut(Target)) -> u64 {
         self.all.each(found);
         if self.names.is_empty() {
@@ -157,7 +156,7 @@ impl HeadersIndex {
         steps
     }
 
-    /// No message takes more steps than this, beside one for each of its headers.
+    /// The maximum steps of a message, beside one for each of its headers.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
@@ -172,7 +171,7 @@ impl HeadersIndex {
         let mut lightest: Option<(u64, usize)> = None;
         for (place, (name, value)) in asked.iter().enumerate() {
             fields += 1;
-            // A name alone is what many messages have: that is for those who ask for nothing else.
+            // Many messages have the same name: it is used only for patterns that require nothing else.
             let weight = match value {
                 Value::Void => u64::MAX,
                 value => self.weight(name, value),
@@ -212,14 +211,14 @@ impl HeadersIndex {
         }
     }
 
-    /// Of all that is kept by a field.
+    /// The weight of everything filed under a field.
     fn weight(&self, name: &str, value: Value<'_>) -> u64 {
         let known = self.names.get(name);
         let bucket = known.and_then(|known| known.values.get(&self.hash(value)));
         bucket.map_or(0, |bucket| bucket.weight)
     }
 
-    /// Changes what is kept by a field, and what follows from that.
+    /// Changes a bucket, and updates the weights.
     fn change(&mut self, name: &str, value: Value<'_>, change: impl FnOnce(&mut Bucket)) {
         let hash = self.hash(value);
         if !self.names.contains_key(name) {

@@ -1,9 +1,9 @@
-//! The heaviest of many, where some come, go and change their weight.
+//! The maximum of a changing set of weights.
 
 use std::collections::BTreeMap;
 
-/// Weights, each as often as it was added. Most often all are the same, which costs no allocation;
-/// the others are a map, in which the heaviest is found without a look at all of them.
+/// Weights, each as often as it was added. Most often all are equal, which costs no allocation. Others are in a map, in
+/// which the heaviest is found without a walk.
 #[derive(Debug, Default)]
 pub(super) enum Heaviest {
     #[default]
@@ -45,7 +45,7 @@ impl Heaviest {
         }
     }
 
-    /// 0 where there is none.
+    /// 0 if there is none.
     pub(super) fn max(&self) -> u64 {
         match self {
             Self::None => 0,

@@ -1,4 +1,4 @@
-//! Exchanges and bindings: where a message goes.
+//! Exchanges and bindings: the routing of a message.
 //!
 //! ```text
 //! declare_exchange, bind_queue, …  (methods, with the permissions they ask for) ─▶ Journal
@@ -7,8 +7,8 @@
 //! restore                          (what a store has kept, in order, before anything else)
 //! ```
 //!
-//! A queue is a name and a key here; what is in it, the vhost knows. The texts of faults, and the
-//! order in which things are checked, are RabbitMQ 3.10's, found by asking it.
+//! A queue is only a name and a key here; its contents belong to another room. The texts of faults, and the order in
+//! which things are checked, are RabbitMQ 3.10's, found by asking it.
 
 mod arguments;
 mod bind;
@@ -69,29 +69,29 @@ pub(crate) struct Topology {
     vhost: Arc<str>,
     exchanges_max: usize,
     bindings_max: usize,
-    /// Of a message in an exchange, and in all those together that others lead to.
+    /// Maximum steps of a message in an exchange, and in all exchanges with incoming bindings together.
     steps_max: u64,
-    /// Of all exchanges that others lead to.
+    /// Steps of all exchanges with incoming bindings.
     steps_behind: u64,
     pattern_nodes_max: usize,
-    /// Words and fields that the patterns of all exchanges are kept as.
+    /// Number of words and fields that the patterns of all exchanges are kept as.
     pattern_nodes: usize,
     bytes: DefinitionBytes,
     hasher: RandomState,
     exchanges: Slab<OfExchange, Exchange>,
     exchange_keys: HashMap<Arc<str>, ExchangeKey, RandomState>,
     default_exchange: ExchangeKey,
-    /// Names of alternates, whether there is one of that name or not: of how many exchanges.
+    /// Names of alternate exchanges, existing or not, with the number of exchanges that name them.
     alternates: HashMap<Arc<str>, u32, RandomState>,
     queues: Queues,
     bindings: Bindings,
-    /// Of what was deleted, the last of it at the end.
+    /// Remains of deletions, the latest last.
     remains: Vec<Remains>,
-    /// Messages routed: what they have come by is marked with this.
+    /// Number of messages routed: marks the exchanges and queues that a message has passed.
     visit: u64,
-    /// Exchanges that a message has still to go through; empty between messages.
+    /// Exchanges that a message has still to pass; empty between messages.
     ahead: Vec<ExchangeKey>,
-    /// The steps since the last question.
+    /// The steps since they were last taken.
     steps: u32,
 }
 
@@ -107,9 +107,9 @@ const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
 ];
 
 impl Topology {
-    /// `exchanges_max` counts those that every vhost has, too.
+    /// `exchanges_max` includes the predeclared ones.
     pub(crate) fn new(vhost: Arc<str>, limits: &VhostLimits, seed: u64) -> Self {
-        // The words are π's: nothing up the sleeve, and different from each other.
+        // The seeds are digits of π, and different from each other.
         let hasher = RandomState::with_seeds(
             seed,
             seed.rotate_left(32) ^ 0x243f_6a88_85a3_08d3,
@@ -152,7 +152,7 @@ impl Topology {
         }
     }
 
-    /// The exchange of that name; permissions are not looked at.
+    /// The exchange with that name, without a check of permissions.
     pub(crate) fn exchange(&self, name: &str) -> Option<ExchangeKey> {
         match name {
             "" => Some(self.default_exchange),
@@ -164,7 +164,7 @@ impl Topology {
         self.exchanges.len()
     }
 
-    /// Those that the default exchange has by nature are not counted.
+    /// The default exchange's implicit bindings are not counted.
     pub(crate) fn binding_count(&self) -> usize {
         self.bindings.len()
     }
@@ -173,7 +173,7 @@ impl Topology {
         self.exchanges.iter().map(|(_, exchange)| exchange.status())
     }
 
-    /// The default exchange's first: one to each queue, by its name.
+    /// The default exchange's implicit bindings first: one to each queue, by its name.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingStatus> {
         let default = self.queues.names().map(|name| BindingStatus {
             source: "".into(),
@@ -184,12 +184,12 @@ impl Topology {
         default.chain(self.bindings_part(0, usize::MAX))
     }
 
-    /// Places of exchanges, free ones among them.
+    /// Size of the table of exchanges, free places included.
     pub(crate) fn exchange_places(&self) -> usize {
         self.exchanges.places()
     }
 
-    /// Those at so many places, from `place` on.
+    /// The exchanges at that many places, from `place` on.
     pub(crate) fn exchanges_part(
         &self,
         place: usize,
@@ -199,12 +199,12 @@ impl Topology {
         part.map(|(_, exchange)| exchange.status())
     }
 
-    /// Places of bindings, free ones among them.
+    /// Size of the table of bindings, free places included.
     pub(crate) fn binding_places(&self) -> usize {
         self.bindings.places()
     }
 
-    /// Those at so many places, from `place` on; none that the default exchange has by nature.
+    /// The bindings at that many places, from `place` on; without the default exchange's implicit ones.
     pub(crate) fn bindings_part(
         &self,
         place: usize,
@@ -223,7 +223,7 @@ impl Topology {
     }
 }
 
-/// A record more.
+/// Adds a record to the journal.
 fn record(journal: &mut Journal, record: Record) {
     journal.records.push(record);
     journal.position.0 += 1;

@@ -21,10 +21,10 @@ pub(super) struct QueueEntry {
     key: QueueKey,
     pub(super) name: Arc<str>,
     pub(super) is_durable: bool,
-    /// Of its definition.
+    /// Bytes of its definition.
     bytes: usize,
     pub(super) incoming: BindingKeys,
-    /// The last message that came by.
+    /// The number of the last message that passed.
     visit: u64,
 }
 
@@ -37,7 +37,7 @@ impl Topology {
         self.queues.keys.len()
     }
 
-    /// There is a queue more, with so many bytes of arguments. Its name is one that no other has.
+    /// Adds a queue with that many bytes of arguments. Its name must be free.
     pub(crate) fn add_queue(
         &mut self,
         name: Arc<str>,
@@ -63,8 +63,8 @@ impl Topology {
         self.queues.keys.insert(name, key);
     }
 
-    /// A queue is gone; its bindings, and the auto-delete exchanges that have no others, remain to be
-    /// cleared away, where they are few at once.
+    /// Removes a queue; its bindings, and auto-delete exchanges without others, remain to be cleared away, unless they
+    /// are few.
     pub(crate) fn remove_queue(&mut self, key: QueueKey, journal: &mut Journal) {
         if self.queues.find(key).is_none() {
             return;
@@ -97,7 +97,8 @@ impl Queues {
         entry.filter(|entry| entry.key == key)
     }
 
-    /// Whether a message comes to a queue for the first time. `None`: there is no queue any more.
+    /// Marks a queue as visited by a message; returns whether it is the first time. `None`: the queue does not exist
+    /// any more.
     #[inline]
     pub(super) fn visit(&mut self, key: QueueKey, visit: u64) -> Option<bool> {
         let entry = self.find_mut(key)?;
@@ -109,7 +110,7 @@ impl Queues {
     }
 }
 
-/// The low half of a key's number: no two queues that are there share it.
+/// The low half of a key's number: no two existing queues share it.
 fn place(key: QueueKey) -> usize {
     key.number() as u32 as usize
 }

@@ -1,19 +1,18 @@
-//! Bindings that deleted exchanges and queues leave behind, taken away in turns.
+//! Bindings of deleted exchanges and queues, which are removed in turns.
 //!
-//! An exchange may have a million bindings, and to take one out of all that knows it is some 3 µs. What is
-//! deleted is therefore found by nobody from then on, and keeps its bindings for itself; a store forgets them
-//! with the record of the deletion. They are still counted until they are gone, so that nobody can have more
-//! than the bound by deleting.
+//! An exchange may have a million bindings, and removing one from all tables takes about 3 µs. A deleted exchange or
+//! queue therefore cannot be found from then on, and its bindings are set aside. A store forgets them with the record
+//! of the deletion. They count until they are gone, so that no client can exceed the bound by deleting.
 
 use super::bindings::BindingKey;
 use super::exchange::{BindingKeys, Exchange};
 use super::{ExchangeKey, Topology};
 use crate::Journal;
 
-/// So many are taken away within the deletion, as if it were a single act: some 0.5 ms.
+/// Number of bindings removed within the deletion: about 0.5 ms.
 const BINDINGS_AT_ONCE: usize = 256;
 
-/// The remains of one of them.
+/// The remains of one exchange or queue.
 #[derive(Debug)]
 pub(super) enum Remains {
     Exchange(Box<Exchange>),
@@ -30,7 +29,7 @@ impl Remains {
     fn next(&mut self) -> Option<Next> {
         let incoming = match self {
             Self::Exchange(exchange) => match exchange.outgoing.last() {
-                // It goes with what the exchange matches by it.
+                // It is removed together with the exchange's index entry.
                 Some(key) => return Some(Next::Outgoing(*key)),
                 None => &mut exchange.incoming,
             },
@@ -41,13 +40,13 @@ impl Remains {
 }
 
 impl Topology {
-    /// Whether deletions have left something for [`Self::clear_one`].
+    /// Whether deletions have left bindings for [`Self::clear_one`].
     pub(crate) fn has_remains(&self) -> bool {
         !self.remains.is_empty()
     }
 
-    /// Takes a binding away that something deleted has left, the last deleted first: what has few
-    /// bindings is gone at once, whatever was deleted before. Whether there was something left.
+    /// Removes a binding of the latest deletion: an entity with few bindings is gone at once, whatever was deleted
+    /// before. Returns whether there was one.
     pub(crate) fn clear_one(&mut self, journal: &mut Journal) -> bool {
         let Some(remains) = self.remains.last_mut() else {
             return false;
@@ -62,19 +61,19 @@ impl Topology {
                     self.remove_exchange(deserted, journal);
                 }
             }
-            // The remains of its source take it away.
+            // The remains of its source include it.
             Some(Next::Incoming(_)) => self.count_steps(1),
         }
         true
     }
 
-    /// Whether a binding leads from an exchange that is there.
+    /// Whether a binding's source exchange exists.
     fn has_source(&self, key: BindingKey) -> bool {
         let binding = self.bindings.get(key);
         binding.is_some_and(|binding| self.exchanges.find(binding.source).is_some())
     }
 
-    /// Takes a binding away that led from the exchange that was deleted last.
+    /// Removes a binding whose source exchange was deleted last.
     fn clear_outgoing(&mut self, key: BindingKey) {
         let binding = self.take_binding(key);
         if let Some(Remains::Exchange(exchange)) = self.remains.last_mut() {
@@ -85,7 +84,7 @@ impl Topology {
         }
     }
 
-    /// Takes as much away as few bindings are, of what was left since there was so much.
+    /// Removes a small number of bindings, of those left since `remains_before`.
     pub(super) fn clear_few(&mut self, remains_before: usize, journal: &mut Journal) {
         let mut bindings = 0;
         while self.remains.len() > remains_before && bindings < BINDINGS_AT_ONCE {
@@ -94,8 +93,8 @@ impl Topology {
         }
     }
 
-    /// Takes all bindings away that something deleted has left, without what follows from that: a
-    /// store has a record of its own of each exchange that was auto-deleted.
+    /// Removes all remaining bindings, without further consequences: each auto-deleted exchange has a record of its own
+    /// in the store.
     pub(super) fn clear_restored(&mut self) {
         while let Some(remains) = self.remains.last_mut() {
             match remains.next() {
@@ -107,21 +106,21 @@ impl Topology {
         }
     }
 
-    /// Keeps what an exchange leaves, whose key finds nothing any more.
+    /// Sets the bindings of a deleted exchange aside.
     pub(super) fn leave_exchange(&mut self, exchange: Exchange) {
         self.steps_behind -= exchange.steps_behind();
         self.pattern_nodes -= exchange.node_count();
         self.remains.push(Remains::Exchange(Box::new(exchange)));
     }
 
-    /// Keeps what a queue leaves, whose key finds nothing any more.
+    /// Sets the bindings of a deleted queue aside.
     pub(super) fn leave_queue(&mut self, incoming: BindingKeys) {
         if !incoming.is_empty() {
             self.remains.push(Remains::Queue(incoming));
         }
     }
 
-    /// Whether all that a message was sent on to is deleted: it has found nothing then.
+    /// Whether all exchanges that a message was forwarded to are deleted: then it has found nothing.
     pub(super) fn are_gone(&self, exchanges: &[ExchangeKey]) -> bool {
         exchanges
             .iter()

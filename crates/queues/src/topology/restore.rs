@@ -8,12 +8,11 @@ use super::resource::ResourceKind;
 use crate::{Destination, Journal, Record};
 
 impl Topology {
-    /// Takes a record of an exchange or a binding; others are the vhost's. What is bound has been
-    /// restored before. Bounds do not apply: what was let in once stays. Nothing is auto-deleted:
-    /// bindings that did not survive may have held an exchange, and where none did, its deletion
-    /// has a record of its own.
+    /// Restores a record of an exchange or a binding; others belong to the vhost. Its ends must have been restored
+    /// before. Bounds do not apply: accepted definitions stay. Nothing is auto-deleted: lost bindings may have kept an
+    /// exchange, and otherwise its deletion has a record of its own.
     pub(crate) fn restore(&mut self, record: &Record) {
-        // It is in the store already.
+        // The store has it already.
         let journal = &mut Journal::default();
         match record {
             Record::ExchangeDeclared {

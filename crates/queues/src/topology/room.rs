@@ -1,5 +1,5 @@
-//! How many bytes the names, keys and arguments of definitions come to. Numbers of queues,
-//! exchanges and bindings are bounded, but each may bring a frame full of arguments.
+//! The bound on bytes of names, keys and arguments of definitions. The numbers of queues, exchanges and bindings are
+//! bounded, but each may bring a frame full of arguments.
 
 use super::{Caller, Topology};
 use crate::Fault;
@@ -15,7 +15,7 @@ impl Topology {
         self.bytes.held
     }
 
-    /// That a definition of so many bytes may come; `what` would be done with it.
+    /// Checks that there is room for a definition of that size; `what` names the action.
     pub(crate) fn check_room(
         &self,
         caller: &Caller<'_>,

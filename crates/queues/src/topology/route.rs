@@ -31,8 +31,8 @@ impl Topology {
         Ok(key)
     }
 
-    /// Appends the queues that a message goes to, each once. Headers `CC` and `BCC` are routing
-    /// keys too. Nothing but `queues` grows here.
+    /// Appends the queues that a message reaches, each once. Headers `CC` and `BCC` are routing keys, too. Only
+    /// `queues` grows here.
     pub(crate) fn route(
         &mut self,
         exchange: ExchangeKey,
@@ -46,14 +46,14 @@ impl Topology {
             self.count_steps(1);
             queues.extend(self.queue(routing_key));
         } else {
-            // As most messages are, without headers: a way of its own saves a hundred instructions.
+            // The path for messages without headers, which most are: a separate one saves a hundred instructions.
             self.walk::<false>(u64::MAX, exchange, routing_key, headers, queues);
         }
     }
 
-    /// That a message may go wherever it asks for copies (`CC`, `BCC`), in a dry run: each is
-    /// another walk through all patterns, and it may ask for thousands. What is bound has its own
-    /// bound; a message may take as much as one key can, in an exchange and all behind it.
+    /// Checks the cost of a message with copies (`CC`, `BCC`) in a dry run. Each key is another walk through all
+    /// patterns, and there may be thousands. A message may take as much as one key can, in an exchange and all behind
+    /// it.
     #[cold]
     pub(crate) fn check_copies(
         &mut self,
@@ -76,7 +76,7 @@ impl Topology {
         )))
     }
 
-    /// Whether that took no more than so many steps; if not, some queues are missing.
+    /// Returns whether that took no more than that many steps; if not, some queues are missing.
     #[inline(never)]
     fn route_within(
         &mut self,
@@ -104,7 +104,7 @@ impl Topology {
         steps <= steps_max
     }
 
-    /// From an exchange through all that it leads to.
+    /// Walks from an exchange through all exchanges that it leads to.
     #[inline(always)]
     fn walk<const HAS_HEADERS: bool>(
         &mut self,
@@ -133,7 +133,7 @@ impl Topology {
             if std::mem::replace(&mut exchange.visit, visit) == visit {
                 continue;
             }
-            // A binding's destination may be deleted, and the binding not yet be cleared away.
+            // A binding's destination may be deleted before the binding is removed.
             let mut is_matched = false;
             let ahead_before = self.ahead.len();
             let headers = || found_headers.get_or_init(|| Headers::new(headers, &self.hasher));
@@ -158,7 +158,7 @@ impl Topology {
                 && let Some(alternate) = exchange.alternate.clone()
                 && self.are_gone(&self.ahead[ahead_before..])
             {
-                // The default exchange is nobody's alternate: it would be found by no name.
+                // The default exchange cannot be an alternate: its name is empty.
                 let alternate = self.exchange_keys.get(&alternate);
                 self.ahead.extend(alternate);
             }
@@ -168,10 +168,10 @@ impl Topology {
     }
 }
 
-/// How many targets, which may have been found before, are the work of a step.
+/// Number of targets found per step, duplicates included.
 const FOUND_PER_STEP: u64 = 4;
 
-/// The keys in the headers `CC` and `BCC`, looked for once, however many exchanges a message goes through.
+/// The keys in the headers `CC` and `BCC`, looked up once, however many exchanges a message passes.
 #[derive(Default)]
 pub(super) struct Copies<'a>([Array<'a>; 2]);
 
@@ -190,7 +190,7 @@ impl<'a> Copies<'a> {
         self.0.iter().all(|keys| keys.is_empty())
     }
 
-    /// Each key, as long as all of them take no more than so many steps. Returns those.
+    /// Shows each key, while all of them together take no more than that many steps; returns these.
     #[cold]
     #[inline(never)]
     pub(super) fn each(&self, steps_max: u64, mut found: impl FnMut(&str) -> u64) -> u64 {

@@ -47,8 +47,7 @@ impl Topic {
         }
     }
 
-    /// Every target of a pattern that a key matches, some of them more than once. Returns how many
-    /// nodes that took.
+    /// Finds every target of a pattern that a key matches, some more than once. Returns the number of nodes visited.
     pub(super) fn each(&mut self, key: &str, found: &mut impl FnMut(Target)) -> u64 {
         if let Some(destinations) = self.literals.get(key) {
             destinations.each(found);
@@ -59,7 +58,7 @@ impl Topic {
         }
     }
 
-    /// No key takes more steps than this.
+    /// The maximum steps of a key.
     pub(super) fn steps(&self) -> u64 {
         self.wildcards.steps()
     }
@@ -69,7 +68,7 @@ impl Topic {
     }
 }
 
-/// The empty key has no word at all, as RabbitMQ has it: `#` matches it, `*` does not.
+/// The empty key has no words, as in RabbitMQ: `#` matches it, `*` does not.
 pub(super) fn words(key: &str) -> impl Iterator<Item = &str> {
     let words_max = if key.is_empty() { 0 } else { usize::MAX };
     key.split('.').take(words_max)

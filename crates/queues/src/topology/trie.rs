@@ -1,4 +1,4 @@
-//! Patterns with wildcards as a trie of words, which knows what its worst key costs.
+//! Patterns with wildcards as a trie of words, which knows the cost of its worst key.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::topic::words;
 
 /// Words are numbered, so that a word of a key is hashed once, however many nodes ask for it.
 ///
-/// A key walks the trie as a set of nodes, one step per word, each node at most once per word:
-/// the work is bounded by words × nodes, also for patterns such as `#.a.#.a.#`, where following
-/// each possibility by itself would take exponential time. A `#` is entered once a walk: whatever
-/// ends there matches, and where more follows, it stands, and is asked for each word after that.
+/// A key walks the trie as a set of nodes, one step per word, each node at most once per word: the work is bounded by
+/// words × nodes, also for patterns such as `#.a.#.a.#`, for which backtracking would take exponential time. A `#` is
+/// entered once per walk: a pattern that ends there matches. If more follows, the node stands, and is visited for each
+/// later word.
 ///
-/// Words × nodes is a loose bound: of ten thousand patterns that differ in a word, a key sees one.
-/// Each node therefore has its [`Weight`], and the root's is a bound that no key exceeds.
+/// Words × nodes is a loose bound: of ten thousand patterns that differ in a word, a key sees one. Each node therefore
+/// has its [`Weight`], and the root's is a bound that no key exceeds.
 #[derive(Debug)]
 pub(super) struct Trie {
     words: GrowingMap<Arc<str>, Word, RandomState>,
@@ -41,7 +41,7 @@ type WordNumber = u64;
 
 const ROOT: NodeIndex = 0;
 
-/// Of a key of 255 bytes, which are dots.
+/// The words of a key of 255 dots.
 const WORDS_MAX: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -56,27 +56,27 @@ struct Node {
     origin: Option<(NodeIndex, Edge)>,
     star: Option<NodeIndex>,
     hash: Option<NodeIndex>,
-    /// Without `star` and `hash`.
+    /// Number of children, without `star` and `hash`.
     word_children: u32,
-    /// It is a `#`, or one leads here.
+    /// It is a `#`, or is below one.
     is_below_hash: bool,
     destinations: Destinations,
-    /// The step that it was last part of.
+    /// The last step that included it.
     step: u64,
     weight: Weight,
-    /// Of `word_children`: how much each takes to walk.
+    /// The walk costs of the `word_children`.
     heaviest: Heaviest,
     /// The sum of all children's `standing`.
     standing_below: u64,
 }
 
-/// How many nodes are entered at most, counted from a node down.
+/// The maximum number of nodes entered, counted from a node down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Weight {
-    /// For each time that the node is entered. Of all words that may follow, a key has one.
+    /// For each time that the node is entered. Of all possible next words, a key has one.
     walk: u64,
-    /// Below a `#`, for the whole of a key: by each `#` within, which once entered stands until
-    /// the key's end, whichever way led there. Above, that is part of `walk`.
+    /// Below a `#`, for the whole key: each `#` within, once entered, stands until the key's end, whichever way led
+    /// there. Above a `#`, that is part of `walk`.
     standing: u64,
 }
 
@@ -125,7 +125,7 @@ impl Trie {
         self.nodes[node as usize].destinations.remove(target);
         self.patterns -= 1;
         if self.patterns == 0 {
-            // Memory that it has grown to is given back.
+            // Gives its memory back.
             *self = Self::new(self.words.hasher());
             return;
         }
@@ -140,8 +140,7 @@ impl Trie {
         self.weigh_up_from(node);
     }
 
-    /// Every target of a pattern that a key matches, some of them more than once. Returns how many
-    /// nodes were entered.
+    /// Finds every target of a pattern that a key matches, some more than once. Returns the number of nodes entered.
     pub(super) fn each(&mut self, key: &str, found: &mut impl FnMut(Target)) -> u64 {
         self.next.clear();
         self.standing.clear();
@@ -153,7 +152,7 @@ impl Trie {
             self.next.clear();
             self.step += 1;
             let word = self.words.get(word).map(|word| word.number);
-            // Those that are entered by this word are asked for the next.
+            // Nodes entered by this word are visited for the next one.
             let standing = self.standing.len();
             steps += standing as u64;
             for position in 0..standing {
@@ -176,7 +175,7 @@ impl Trie {
         self.patterns == 0
     }
 
-    /// No key enters more nodes than this.
+    /// The maximum number of nodes that a key enters.
     pub(super) fn steps(&self) -> u64 {
         match self.is_empty() {
             true => 0,
@@ -189,7 +188,7 @@ impl Trie {
         self.nodes.len() - self.free.len() - 1
     }
 
-    /// Enters every node that a word leads to from `node`; returns how many those are.
+    /// Enters every node that a word leads to from `node`; returns how many.
     fn advance(
         &mut self,
         node: NodeIndex,
@@ -214,7 +213,7 @@ impl Trie {
         steps
     }
 
-    /// A node becomes part of the next step, and so does what `#` leads to with no word at all.
+    /// Adds a node to the next step, and also the `#` below it, which matches no word at all.
     fn enter(&mut self, node: NodeIndex, found: &mut impl FnMut(Target)) -> u64 {
         let entered = &mut self.nodes[node as usize];
         if entered.step == self.step {
@@ -245,7 +244,7 @@ impl Trie {
         let found = &self.nodes[node as usize];
         match word {
             "*" => found.star,
-            // `#.#` says the same as `#`.
+            // `#.#` means the same as `#`.
             "#" if matches!(found.origin, Some((_, Edge::Hash))) => Some(node),
             "#" => found.hash,
             word => {
@@ -286,7 +285,7 @@ impl Trie {
         child
     }
 
-    /// `weight`: of the child that it led to.
+    /// `weight`: of the removed child.
     fn remove_edge(&mut self, parent: NodeIndex, edge: &Edge, weight: Weight) {
         let node = &mut self.nodes[parent as usize];
         node.replace(edge, weight, Weight::default());
@@ -307,7 +306,7 @@ impl Trie {
         }
     }
 
-    /// After a change at a node: its weight, and its ancestors' where that changes theirs.
+    /// Updates the weight of a node after a change, and those of its ancestors as far as they change.
     fn weigh_up_from(&mut self, mut node: NodeIndex) {
         loop {
             let weight = self.weigh(node);
@@ -344,7 +343,7 @@ impl Trie {
             weight.walk += 1;
             let hash = &self.nodes[*hash as usize];
             if !hash.ends_here() {
-                // Every word may be where it ends.
+                // A standing node may end at every word.
                 let standing = WORDS_MAX * hash.weight.walk;
                 match is_below_hash {
                     true => weight.standing += standing,
@@ -382,13 +381,13 @@ impl Node {
         self.star.is_none() && self.word_children == 0
     }
 
-    /// A child's weight is another now.
+    /// Updates the weight of a child.
     fn replace(&mut self, edge: &Edge, before: Weight, after: Weight) {
         if let Edge::Word(_) = edge {
             self.heaviest.remove(before.walk);
             self.heaviest.add(after.walk);
         }
-        // Of nothing above a `#` is there a sum: of several, a key may see one.
+        // Above a `#` there is no sum: of several children, a key may see one.
         if self.is_below_hash {
             self.standing_below = self.standing_below - before.standing + after.standing;
         }

@@ -1,4 +1,4 @@
-//! Transactions (class `tx`): what channels have published and acknowledged since their last commit.
+//! Transactions (class `tx`): publications and acknowledgements of channels since their last commit.
 //!
 //! ```text
 //! select ─▶ publish, acknowledge ─▶ take (commit, rollback, the channel's end)
@@ -23,13 +23,13 @@ use crate::{ChannelKey, ConnectionKey, Fault, Time, VhostLimits};
 pub(crate) struct Transactions {
     /// Of channels in transaction mode.
     of_channels: Beside<OfChannel, Box<Transaction>>,
-    /// How many there are: mostly none, and nothing is looked up then.
+    /// Number of channels in transaction mode: mostly none, and nothing is looked up then.
     count: usize,
     /// Bytes of publications, by connection.
     of_connections: Beside<OfConnection, usize>,
     /// All of those.
     bytes: usize,
-    /// Channels whose commit a store keeps waiting.
+    /// Channels whose commit waits for a store.
     committing: usize,
     messages_max: usize,
     /// Of one connection.
@@ -49,7 +49,7 @@ impl Transactions {
         }
     }
 
-    /// The channel's publications and acknowledgements wait for its commit from now on.
+    /// Puts a channel in transaction mode: its publications and acknowledgements wait for its commit.
     pub(crate) fn select(&mut self, key: ChannelKey) {
         if self.of_channels.find(key).is_none() {
             self.of_channels.entry(key, Box::default);
@@ -87,8 +87,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// An acknowledgement in a transaction, made by method `M`. After one too many its channel is to
-    /// be closed.
+    /// Adds an acknowledgement to a transaction, made by method `M`. Beyond the bound its channel is to be closed.
     pub(crate) fn acknowledge<M: Arguments>(
         &mut self,
         key: ChannelKey,
@@ -106,8 +105,7 @@ impl Transactions {
         }
     }
 
-    /// Empties a channel's transaction. One whose commit waits for a store is empty, and does not
-    /// wait any more.
+    /// Empties a channel's transaction. A transaction whose commit waits for a store is empty, and stops waiting.
     pub(crate) fn take(&mut self, key: ChannelKey, connection: ConnectionKey) -> Contents {
         let Some(transaction) = self.of_channels.find_mut(key) else {
             return Contents::default();
@@ -121,19 +119,19 @@ impl Transactions {
         contents
     }
 
-    /// A channel is gone, whose transaction was taken.
+    /// Ends a channel whose transaction was taken.
     pub(crate) fn end_channel(&mut self, key: ChannelKey) {
         if self.count > 0 && self.of_channels.remove(key).is_some() {
             self.count -= 1;
         }
     }
 
-    /// A connection is gone, all of whose channels have.
+    /// Ends a connection whose channels have all ended.
     pub(crate) fn end_connection(&mut self, key: ConnectionKey) {
         self.of_connections.remove(key);
     }
 
-    /// A store has to keep something of a channel's commit first.
+    /// Has a channel's commit wait for a store.
     pub(crate) fn await_store(&mut self, key: ChannelKey) {
         if let Some(transaction) = self.of_channels.find_mut(key) {
             transaction.is_committing = true;
@@ -141,9 +139,9 @@ impl Transactions {
         }
     }
 
-    /// A store has all of a channel's commit. Returns whether that is still to be told.
+    /// The store has kept all of a channel's commit. Returns whether the channel is to be told.
     pub(crate) fn end_commit(&mut self, key: ChannelKey) -> bool {
-        // A channel that has been closed meanwhile does not wait any more.
+        // A channel that has been closed since does not wait any more.
         let transaction = self.of_channels.find_mut(key);
         let Some(transaction) = transaction.filter(|tx| tx.is_committing) else {
             return false;
@@ -162,8 +160,8 @@ impl Transactions {
         }
     }
 
-    /// Whether a channel waits for its commit, and may do nothing meanwhile, as in RabbitMQ: an answer
-    /// would overtake that of the commit.
+    /// Whether a channel waits for its commit. Until then its methods are refused, as in RabbitMQ: an answer would
+    /// overtake that of the commit.
     #[inline]
     pub(crate) fn check_not_committing(
         &self,
@@ -192,18 +190,18 @@ impl Transactions {
         }
     }
 
-    /// All deliveries with an acknowledgement or a rejection that is not committed.
+    /// All deliveries whose acknowledgement or rejection is not committed.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (u64, &Delivery)> {
         let transactions = self.of_channels.iter().map(|(_, transaction)| transaction);
         transactions.flat_map(|transaction| transaction.deliveries())
     }
 
-    /// When the oldest delivery was delivered that a channel's transaction acknowledges.
+    /// The delivery time of the oldest delivery that a channel's transaction acknowledges.
     pub(crate) fn held_since(&self, key: ChannelKey) -> Option<Time> {
         self.find(key)?.held_since()
     }
 
-    /// Bytes of what was published and not committed.
+    /// Bytes of uncommitted publications.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,5 +1,4 @@
-//! The methods that a transactional channel holds until its commit: publications that no queue has
-//! yet, and acknowledgements that no queue has heard of.
+//! The methods that a transactional channel holds until its commit: publications, and acknowledgements.
 
 use std::sync::Arc;
 
@@ -13,25 +12,25 @@ use crate::{MessageContent, Time};
 pub(crate) struct Transaction {
     publications: Vec<Publication>,
     acknowledgements: Vec<Acknowledgements>,
-    /// How many deliveries those are about.
+    /// Number of deliveries in these.
     acknowledged: usize,
-    /// When the oldest of them was delivered.
+    /// The delivery time of the oldest of them.
     held_since: Option<Time>,
     publication_bytes: usize,
-    /// A store keeps its commit waiting.
+    /// Whether its commit waits for a store.
     pub(crate) is_committing: bool,
 }
 
-/// A message that goes to its exchange at the commit.
+/// A message that is published at the commit.
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) content: Arc<MessageContent>,
-    /// By which it is routed, where receivers must not see all of them (`BCC`).
+    /// The headers for routing, if receivers must not see all of them (`BCC`).
     pub(crate) full_headers: Option<Box<TableBuf>>,
     pub(crate) mandatory: bool,
 }
 
-/// Deliveries about which the same was said one after another.
+/// Deliveries with the same answer, one after another.
 #[derive(Debug)]
 pub(crate) struct Acknowledgements {
     pub(crate) verdict: Verdict,
@@ -47,11 +46,11 @@ pub(crate) enum Verdict {
     Refused,
     /// The same with `requeue`, or `basic.recover`.
     GivenBack,
-    /// None: its channel is gone.
+    /// Unanswered: its channel is gone.
     Left,
 }
 
-/// The contents of a transaction, taken out of it.
+/// The contents taken out of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) publications: Vec<Publication>,
@@ -79,7 +78,7 @@ impl Transaction {
         }
     }
 
-    /// It is empty then.
+    /// Takes the contents; the transaction is empty then.
     pub(crate) fn take(&mut self) -> Contents {
         let taken = std::mem::take(self);
         Contents {
@@ -98,12 +97,12 @@ impl Transaction {
         self.publications.len() + self.acknowledged
     }
 
-    /// Deliveries that were acknowledged, and count as if they were not.
+    /// Number of deliveries that were acknowledged, which count as unacknowledged.
     pub(crate) fn acknowledged(&self) -> usize {
         self.acknowledged
     }
 
-    /// When the oldest delivery that it acknowledges was delivered.
+    /// The delivery time of the oldest delivery that it acknowledges.
     pub(crate) fn held_since(&self) -> Option<Time> {
         self.held_since
     }
@@ -134,7 +133,7 @@ impl Publication {
 }
 
 impl Verdict {
-    /// Whether the message is in its queue again.
+    /// Whether the message returns to its queue.
     pub(crate) fn is_return(self) -> bool {
         matches!(self, Self::GivenBack | Self::Left)
     }

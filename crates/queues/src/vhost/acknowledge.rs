@@ -1,4 +1,4 @@
-//! The end of a delivery: it is acknowledged, refused or given back.
+//! The end of a delivery: acknowledged, refused or returned.
 
 use crosstie_amqp::method::{BasicAck, BasicNack, BasicRecoverOk, BasicReject};
 use crosstie_amqp::{Arguments, ReplyCode};
@@ -93,14 +93,14 @@ impl<H> Vhost<H> {
             let text = "requeue=false";
             return Err(context.caller().fault(ReplyCode::NotImplemented, text));
         }
-        // The answer first: what is delivered again comes behind it.
+        // The answer first: redeliveries follow it.
         self.answer(context.channel, !is_answered, BasicRecoverOk {}, out)?;
         let deliveries = self.channels.split_up_to(context.channel, ALL);
         self.settle_all(now, context.channel, deliveries, Verdict::GivenBack, out);
         Ok(())
     }
 
-    /// A refused delivery: back to its queue, or where dead letters go.
+    /// Refuses a delivery: it returns to its queue, or becomes a dead letter.
     fn turn_down<M: Arguments>(
         &mut self,
         now: Time,
@@ -113,7 +113,7 @@ impl<H> Vhost<H> {
             return Ok(());
         };
         if self.settlements.has(key) {
-            // Behind what it has refused before.
+            // After earlier refusals that are still being processed.
             let mut one = Unacked::default();
             one.push(tag, delivery);
             self.settle_all(now, key, one, verdict, out);
@@ -128,8 +128,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// The delivery of that tag, which has to be settled; in a transaction it waits there for its
-    /// commit.
+    /// Takes the delivery with that tag, for the caller to settle; in a transaction it waits for the commit.
     fn take_one<M: Arguments>(
         &mut self,
         key: ChannelKey,
@@ -151,7 +150,7 @@ impl<H> Vhost<H> {
         Ok(None)
     }
 
-    /// The same of all deliveries up to that one. Returns whether the channel is transactional.
+    /// The same for all deliveries up to that one. Returns whether the channel is transactional.
     fn hold_up_to<M: Arguments>(
         &mut self,
         key: ChannelKey,
@@ -169,8 +168,8 @@ impl<H> Vhost<H> {
         Ok(true)
     }
 
-    /// The tag up to which something is said. 0 is everything, even where there is nothing
-    /// (AMQP 0-9-1, basic.ack, `delivery-tag`).
+    /// The tag up to which an answer applies. 0 means all, even if there are none (AMQP 0-9-1, basic.ack,
+    /// `delivery-tag`).
     fn check_multiple<M: Arguments>(&self, key: ChannelKey, tag: u64) -> Result<u64, Fault> {
         match self.channels.find(key) {
             Some(channel) if tag != 0 && !channel.unacked.contains(tag) => Err(unknown::<M>(tag)),
@@ -179,9 +178,9 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// A delivery is nobody's any more; it counts against no limit. Its consumer may have room
-    /// again: [`Self::serve`] then gives it what is ready.
-    // One of its callers is the way of nearly every acknowledgement.
+    /// Removes a delivery from all limits. Its consumer may have room again: [`Self::serve`] then sends it ready
+    /// messages.
+    // One of its callers handles nearly every acknowledgement.
     #[inline(always)]
     pub(super) fn settle(&mut self, key: ChannelKey, tag: u64, delivery: &Delivery) {
         self.queues.settle_one(delivery.queue);

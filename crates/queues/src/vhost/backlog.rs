@@ -1,23 +1,23 @@
-//! Work that inputs have left for later. An input that is about much does as much of it as an ordinary one
-//! is about; each room keeps the rest, and [`Vhost::work`] goes on with it in turn with other inputs.
+//! Postponed work of inputs. A large input does as much of it as an ordinary one would; each room keeps the rest, and
+//! [`Vhost::work`] continues with it in turn with other inputs.
 
 use super::Vhost;
 use crate::{Outbox, Time};
 
-/// Of each kind so much in turn.
+/// Maximum steps of each kind per turn.
 const PART_STEPS_MAX: u64 = 256;
 
 type Part<H> = fn(&mut Vhost<H>, Time, &mut dyn Outbox<H>);
 
 impl<H> Vhost<H> {
-    /// Steps since it was asked last, each some 50 to 100 ns: an owner whose client has had many gives
-    /// the lock up for others before that one's next input.
+    /// Takes the steps since the last call, each about 50 to 100 ns. An owner whose client has used many releases the
+    /// lock for others before that client's next input.
     pub fn take_steps(&mut self) -> u32 {
         let routed = self.topology.take_steps();
         self.ledger.steps.take().saturating_add(routed)
     }
 
-    /// Whether inputs have left something for later: [`Self::work`] is due.
+    /// Whether inputs have postponed work: [`Self::work`] is due.
     pub fn has_backlog(&self) -> bool {
         self.queues.has_backlog()
             || self.channels.has_backlog()
@@ -27,8 +27,8 @@ impl<H> Vhost<H> {
             || !self.settlements.is_empty()
     }
 
-    /// Does some of what inputs have left for later, in about so many steps. It is an input as any
-    /// other, and called in turn with those of connections until nothing is left.
+    /// Does some of the postponed work, in about that many steps. It is an input like any other, and is called in turn
+    /// with those of connections until nothing is left.
     pub fn work(&mut self, now: Time, steps_max: u32, out: &mut dyn Outbox<H>) {
         // Without any step nothing would ever be done.
         self.ledger.steps.begin(steps_max.max(1));
@@ -43,7 +43,7 @@ impl<H> Vhost<H> {
         self.flush_confirms(out);
     }
 
-    /// Kinds of work; each does as much as its part's steps reach.
+    /// The kinds of work; each continues up to its share of steps.
     const PARTS: [Part<H>; 9] = [
         Self::handle_outcomes,
         Self::settle_next,
@@ -80,7 +80,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// As many queues as there are steps for.
+    /// Attends to as many queues as there are steps for.
     fn attend_next(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         while !self.ledger.steps.is_over()
             && let Some(key) = self.queues.next_postponed()
@@ -90,24 +90,24 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Remains of deleted queues go, as far as the steps reach: their consumers, who are told if they
-    /// like, and their messages.
+    /// Clears the remains of deleted queues, as far as the steps allow: their messages, and their consumers, which are
+    /// told if they support that.
     pub(super) fn clear_remains(&mut self, out: &mut dyn Outbox<H>) {
         while !self.ledger.steps.is_over() && self.clear_one(out) {
             self.ledger.steps.spend(1);
         }
     }
 
-    /// Bindings of deleted exchanges and queues go from the topology.
+    /// Clears the bindings of deleted exchanges and queues.
     fn clear_bindings(&mut self) {
         let ledger = &mut self.ledger;
         while !ledger.steps.is_over() && self.topology.clear_one(&mut ledger.journal) {
-            // They count for this part's end, not only for the owner of the lock.
+            // They also count for this part's end, not only for the lock's owner.
             ledger.steps.spend(self.topology.take_steps() as usize);
         }
     }
 
-    /// Whether there was something left.
+    /// Clears one; returns whether there was one.
     fn clear_one(&mut self, out: &mut dyn Outbox<H>) -> bool {
         if let Some(lost) = self.consumers.lose_next() {
             if let Some(consumer) = lost {

@@ -1,4 +1,4 @@
-//! Dead letters go where they are to go.
+//! Publishes dead letters to their exchanges.
 
 use crosstie_amqp::{DeliveryMode, Properties};
 
@@ -9,14 +9,14 @@ use crate::{Outbox, Time};
 /// A message that has died more often is dropped. Its headers would grow with each death.
 const DEATHS_MAX: usize = 64;
 
-/// A dead letter's steps beside what is routed and copied: its headers are written anew.
+/// Steps of a dead letter, beside routing and copying: its headers are rewritten.
 const DEATH_STEPS: usize = 16;
-/// Long headers cost more: they are read and written again with each death.
+/// Long headers cost more: they are parsed and rewritten with each death.
 const HEADER_BYTES_PER_STEP: usize = 64;
 
 impl<H> Vhost<H> {
-    /// Publishes what has died, as far as this input's steps reach. The last step of each input: it
-    /// comes after whatever caused it, and may cause more of its kind.
+    /// Publishes dead letters, as far as this input's steps allow. This is the last step of each input: it follows all
+    /// causes of death, and may cause further ones.
     pub(super) fn bury(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         while !self.queues.dead().is_empty() && !self.ledger.steps.is_over() {
             self.bury_first(now, out);
@@ -24,8 +24,8 @@ impl<H> Vhost<H> {
         self.queues.dead_mut().shrink();
     }
 
-    /// The same for a publication, from which no more may follow than from one death, whatever it has
-    /// pushed out of queues. While many wait its publisher does as much as he may cause.
+    /// The same for a publication, from which no more may follow than from one death, whatever it pushes out of queues.
+    /// While many dead letters wait, the publisher processes as many as its message may cause.
     #[cold]
     pub(super) fn bury_published(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         self.queues.dead_mut().share_following();
@@ -37,13 +37,13 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// The one that has waited longest goes where it is to go.
+    /// Publishes the dead letter that has waited longest.
     pub(super) fn bury_first(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         let Some(dead) = self.queues.dead_mut().pop() else {
             return;
         };
         let waiting = self.queues.dead().len();
-        // What it pushes out of queues has followed from it, and is known as that only now.
+        // Messages that it pushes out of queues follow from it, and are known as followers only now.
         let end = self.ledger.steps.lift();
         match self.publish_dead(now, &dead, out) {
             true => self.ledger.counts.dead_lettered += 1,
@@ -61,7 +61,7 @@ impl<H> Vhost<H> {
         DeadLetters::let_go(dead, &mut self.ledger);
     }
 
-    /// Whether it went to any queue.
+    /// Publishes it; returns whether a queue accepted it.
     fn publish_dead(&mut self, now: Time, dead: &DeadLetter, out: &mut dyn Outbox<H>) -> bool {
         self.ledger.steps.spend(1);
         let Some(exchange) = self.topology.exchange(&dead.exchange) else {

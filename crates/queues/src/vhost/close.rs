@@ -1,12 +1,12 @@
-//! Connections and channels go, with what they have left.
+//! Closing of connections and channels, and removal of their remains.
 
 use super::Vhost;
 use crate::transactions::Verdict;
 use crate::{ChannelKey, ConnectionKey, Outbox, Time};
 
 impl<H> Vhost<H> {
-    /// Its exclusive queues go; what it has not acknowledged is ready again. Nothing is sent to it any
-    /// more: not what is requeued, nor that a queue of its own goes.
+    /// Closes a connection: deletes its exclusive queues, and requeues its unacknowledged messages. It is sent nothing
+    /// any more, neither requeued messages nor notices of its own queues' ends.
     pub fn close_connection(
         &mut self,
         now: Time,
@@ -20,9 +20,9 @@ impl<H> Vhost<H> {
         self.end(now, out);
     }
 
-    /// Nothing is sent to a connection any more; whether that is news. All of its channels are shut before
-    /// any is closed: messages that one held go to no other of them, and all are back in their places
-    /// before another consumer gets any.
+    /// Stops all output to a connection; returns whether it was open. All of its channels are shut before any is
+    /// closed. So messages that one held are not sent to another, and all are back in their places before another
+    /// consumer gets any.
     pub(super) fn shut_connection(&mut self, key: ConnectionKey, out: &mut dyn Outbox<H>) -> bool {
         let Some(channels) = self.channels.shut_connection(key, out) else {
             return false;
@@ -33,7 +33,7 @@ impl<H> Vhost<H> {
         true
     }
 
-    /// Works off what a connection has left, as far as this input's steps reach.
+    /// Removes the remains of a connection, as far as this input's steps allow.
     pub(super) fn go_on_closing(&mut self, now: Time, key: ConnectionKey, out: &mut dyn Outbox<H>) {
         while let Some(closing) = self.channels.connection(key) {
             if let Some(channel) = closing.channels.last().copied() {
@@ -53,9 +53,9 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Its consumers go; what it has not acknowledged is ready again, at its place. Confirms that
-    /// it waits for are told to nobody. Of a channel that the vhost has closed by itself
-    /// ([`Outbox::close_channel`]) nothing is left to be closed.
+    /// Closes a channel: removes its consumers, and requeues its unacknowledged messages at their places. Its waiting
+    /// confirms are dropped. A channel that the vhost has closed by itself ([`Outbox::close_channel`]) needs no further
+    /// closing.
     pub fn close_channel(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
         self.begin();
         self.end_channel(now, channel, out);
@@ -73,7 +73,7 @@ impl<H> Vhost<H> {
         self.go_on_closing_channel(now, key, out);
     }
 
-    /// Nothing is sent to a channel any more, and what it holds is on its way back.
+    /// Stops all output to a channel, and begins the return of its messages.
     fn shut(&mut self, key: ChannelKey) {
         self.abandon_transaction(key);
         self.confirms.end_channel(key);
@@ -98,7 +98,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Removes what a channel has left, as far as this input's steps reach; whether nothing is left.
+    /// Removes the remains of a channel, as far as this input's steps allow; returns whether none are left.
     fn close_some(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) -> bool {
         self.go_on_settling(now, key, out);
         let mut queues = Vec::new();

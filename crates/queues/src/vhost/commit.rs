@@ -1,6 +1,5 @@
-//! Transactions (class `tx`): what a channel publishes and acknowledges happens at its commit, all
-//! of it in one input, so that its records are in the journal one behind the other and a store
-//! that takes what it was handed at once has all of them or none.
+//! Transactions (class `tx`): publications and acknowledgements of a channel take effect at its commit, in one input.
+//! Their records are consecutive in the journal, so that a store that writes atomically has all of them or none.
 //!
 //! ```text
 //! tx.select ─▶ publish, ack, nack, reject (held) ─▶ tx.commit ─▶ queues, journal ─▶ commit-ok,
@@ -8,10 +7,9 @@
 //!                                              └──▶ tx.rollback: as if nothing had been said
 //! ```
 //!
-//! Publications are checked when they come (permissions, that the exchange is there, properties)
-//! and routed at the commit. A commit whose exchanges are not all there any more does nothing and
-//! closes the channel. As in RabbitMQ, a queue that refuses a publication (`x-overflow`) closes it
-//! too, when the rest is done.
+//! Publications are checked when they arrive (permissions, existence of the exchange, properties) and routed at the
+//! commit. If an exchange has been deleted, the commit does nothing and closes the channel. As in RabbitMQ, a queue
+//! that refuses a publication (`x-overflow`) closes it, too, after the rest is done.
 
 use crosstie_amqp::ReplyCode;
 use crosstie_amqp::method::{BasicPublish, TxCommit, TxCommitOk, TxRollbackOk, TxSelectOk};
@@ -25,7 +23,7 @@ use crate::transactions::{Acknowledgements, Contents, Publication, Transaction, 
 use crate::{ChannelKey, Fault, Outbox, Time};
 
 impl<H> Vhost<H> {
-    /// Whether what the channel publishes and acknowledges waits for a commit.
+    /// Whether the channel's publications and acknowledgements wait for a commit.
     pub fn is_transactional(&self, channel: ChannelKey) -> bool {
         self.transactions.find(channel).is_some()
     }
@@ -52,7 +50,7 @@ impl<H> Vhost<H> {
         self.check_exchanges(context)?;
         let key = context.channel;
         let contents = self.take_contents(key);
-        // Only what dies of this is a part of it.
+        // Only its own dead letters are a part of it.
         let died_before = self.queues.dead_mut().set_aside();
         let position_before = self.ledger.journal.position;
         let mut is_rejected = false;
@@ -63,8 +61,8 @@ impl<H> Vhost<H> {
             self.acknowledge_committed(now, key, acknowledgements, out);
         }
         self.serve(now, key, out);
-        // The fate of refused deliveries is a part of the transaction. What follows from that is not: a crash
-        // between has it happen again.
+        // The dead letters of refused deliveries are part of the transaction. Their followers are not: after a crash in
+        // between these happen again.
         for _ in 0..self.queues.dead().len() {
             self.bury_first(now, out);
         }
@@ -83,7 +81,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// That all exchanges that a channel has published to are there still.
+    /// Checks that all exchanges of a channel's publications exist.
     fn check_exchanges(&self, context: &Context) -> Result<(), Fault> {
         for publication in self.transaction(context)?.publications() {
             let name = publication.content.exchange();
@@ -106,8 +104,8 @@ impl<H> Vhost<H> {
         self.answer(context.channel, false, TxRollbackOk {}, out)
     }
 
-    /// Whatever a channel has said in its transaction was not said: what it published is nowhere,
-    /// what it acknowledged waits for that.
+    /// Rolls a channel's transaction back: its publications vanish, and its acknowledged deliveries are unacknowledged
+    /// again.
     pub(super) fn abandon_transaction(&mut self, key: ChannelKey) {
         let groups = self.take_contents(key).acknowledgements.into_iter();
         let deliveries: Vec<_> = groups.flat_map(|group| group.deliveries).collect();
@@ -131,7 +129,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Routes what was published. Returns whether a queue refuses it.
+    /// Routes the publications. Returns whether a queue refused one.
     fn publish_committed(
         &mut self,
         now: Time,
@@ -144,7 +142,7 @@ impl<H> Vhost<H> {
             full_headers,
             mandatory,
         } = publication;
-        // They are all there: that was looked at, and nothing of a commit deletes any.
+        // They all exist: that was checked, and nothing in a commit deletes any.
         let Some(exchange) = self.topology.exchange(content.exchange()) else {
             return false;
         };
@@ -207,7 +205,7 @@ impl<H> Vhost<H> {
     }
 }
 
-/// How a commit that a store could not keep ends.
+/// The fault of a commit that a store could not keep.
 pub(super) fn not_committed() -> Fault {
     Fault::of::<TxCommit>(ReplyCode::PreconditionFailed, "partial tx completion")
 }

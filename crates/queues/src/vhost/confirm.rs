@@ -1,4 +1,4 @@
-//! A store's commits, and the confirms that channels are sent for them.
+//! The store's commits, and the resulting confirms.
 
 use crosstie_amqp::method::TxCommitOk;
 
@@ -8,19 +8,17 @@ use crate::confirms::Told;
 use crate::{ChannelKey, Outbox, Position, Time};
 
 impl<H> Vhost<H> {
-    /// Sends the confirms that need not wait, several as one. Once per input of a connection,
-    /// after its methods; a method on the channel sends its own before it is handled. What its
-    /// connection is charged with is told here, too.
+    /// Sends the confirms that need not wait, several in one. To be called once per input of a connection, after its
+    /// methods; a method on the channel sends its own before it is handled. Also tells the outbox of changed charges.
     pub fn flush_confirms(&mut self, out: &mut dyn Outbox<H>) {
         self.confirms.flush(&self.channels, &mut self.ledger, out);
         self.channels.flush_charges(out);
     }
 
-    /// The store has everything up to there: what waits for it is confirmed.
+    /// The store has committed everything up to there: sends the waiting confirms.
     pub fn handle_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
         self.begin();
-        // Earlier outcomes are told first, by `work`: a failed commit closes channels, for which
-        // the time is needed.
+        // Earlier outcomes are told first, by `work`: a failed commit closes channels, for which the time is needed.
         let mut is_told = false;
         while !is_told && !self.confirms.has_backlog() && !self.ledger.steps.is_over() {
             match self.confirms.next_kept(position) {
@@ -39,8 +37,8 @@ impl<H> Vhost<H> {
         self.flush_confirms(out);
     }
 
-    /// The store failed: what waits for anything up to there is refused, and not lost: its
-    /// publisher may send it again, and has it twice then. A channel whose commit waits is closed.
+    /// The store failed: publications that wait for anything up to there are refused, but not removed. If a publisher
+    /// sends such a message again, there are two. A channel whose commit waits is closed.
     pub fn handle_not_committed(&mut self, now: Time, position: Position, out: &mut dyn Outbox<H>) {
         self.begin();
         self.confirms.store_says(position, false);
@@ -49,7 +47,7 @@ impl<H> Vhost<H> {
         self.flush_confirms(out);
     }
 
-    /// Tells channels what a store has said, as far as this input's steps reach.
+    /// Tells channels of the store's outcomes, as far as this input's steps allow.
     pub(super) fn handle_outcomes(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         while !self.ledger.steps.is_over()
             && let Some(told) = self.confirms.next_told()
@@ -73,14 +71,14 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// A publication was not taken.
+    /// Refuses a publication.
     pub(super) fn refuse(&mut self, key: ChannelKey, tag: u64, out: &mut dyn Outbox<H>) {
         let channels = &self.channels;
         self.confirms
             .refuse(key, tag, channels, &mut self.ledger, out);
     }
 
-    /// Tells a channel what is confirmed, if anything is.
+    /// Sends a channel its confirms, if there are any.
     #[inline]
     pub(super) fn flush_channel(&mut self, key: ChannelKey, out: &mut dyn Outbox<H>) {
         self.confirms

@@ -1,4 +1,4 @@
-//! Consumers come and go, and say how much they take.
+//! Adding and removing of consumers, and their limits.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// That a channel and its connection may have one consumer more, of that tag.
+    /// Checks that a channel and its connection may have another consumer, with that tag.
     fn check_room_for_consumer(
         &self,
         context: &Context,
@@ -86,7 +86,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// That no consumer of the channel has that tag.
+    /// Checks that no consumer of the channel has that tag.
     pub(super) fn check_tag_is_free(&self, context: &Context, tag: &str) -> Result<(), Fault> {
         let channel = self.channels.find(context.channel);
         if self.consumers.has_tag(context.channel, tag)
@@ -98,7 +98,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// That a queue can be consumed so.
+    /// Checks that a queue can be consumed with these options.
     fn check_consumable(
         &self,
         context: &Context,
@@ -131,7 +131,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// Deliveries that the consumer has not acknowledged stay with its channel.
+    /// Unacknowledged deliveries of the consumer stay with its channel.
     pub(super) fn handle_cancel(
         &mut self,
         now: Time,
@@ -148,14 +148,14 @@ impl<H> Vhost<H> {
         let ok = BasicCancelOk { consumer_tag: tag };
         self.answer(key, method.no_wait, ok, out)?;
         if let Some(left) = left {
-            // The queue may have to be deleted, and another may be its active consumer now.
+            // The queue may have to be deleted, and another consumer may be active now.
             self.remove_if_unused(left.consumer.queue, out);
             self.deliver(now, left.consumer.queue, out);
         }
         Ok(())
     }
 
-    /// A consumer has left its queue.
+    /// Handles the departure of a consumer from its queue.
     pub(super) fn note_left(&mut self, now: Time, left: &Left) {
         let consumer = &left.consumer;
         self.channels
@@ -165,7 +165,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// A consumer's queue has gone before it. It is told, if it likes.
+    /// Tells a consumer that its queue was deleted, if its client supports that.
     pub(super) fn tell_cancelled(&mut self, consumer: &Consumer, out: &mut dyn Outbox<H>) {
         self.channels
             .remove_consumer(consumer.channel, &consumer.tag);
@@ -181,7 +181,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// An auto-delete queue goes with its last consumer.
+    /// Deletes an auto-delete queue after its last consumer.
     pub(super) fn remove_if_unused(&mut self, key: QueueKey, out: &mut dyn Outbox<H>) {
         let queue = self.queues.find(key);
         if queue.is_some_and(|queue| queue.flags.auto_delete) && self.consumers.have_left(key) {
@@ -212,24 +212,23 @@ impl<H> Vhost<H> {
         self.answer(key, false, BasicQosOk {}, out)
     }
 
-    /// Some time after a higher limit was set: what there is room for is given.
+    /// Delivers what a higher limit allows, some time after it was set.
     pub(super) fn handle_room(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) {
         self.channels.room_was_looked_for(key);
         self.serve_waiting(now, key, out);
     }
 }
 
-/// Deliveries that a higher limit makes room for come so long after its `basic.qos-ok`. kombu's event loop reads
-/// what follows an answer and then sleeps until a timer of its own, two seconds later, before it
-/// raises the limit again, as Celery's workers do for each task that is due later. RabbitMQ's
-/// deliveries come from another process than the answer, mostly late enough for the loop to be
-/// woken by them. A task behind 100 that were due later was begun after 10 s without this time.
+/// Delay of the deliveries that a higher limit allows, after its `basic.qos-ok`. kombu's event loop reads what follows
+/// an answer, and then sleeps until a timer of its own, two seconds later, before it raises the limit again. Celery's
+/// workers do that for each task that is due later. RabbitMQ's deliveries come from another process than the answer,
+/// mostly late enough to wake the loop. A task behind 100 that were due later was begun after 10 s without this delay.
 const ROOM_AFTER_MS: u64 = 5;
 
-/// Where a consumer begins in a stream; queues have no such places.
+/// The start of a consumer in a stream; queues have none.
 const STREAM_OFFSET: &str = "x-stream-offset";
 
-/// Consumers with a higher one go first while they take messages; none is 0.
+/// The priority of a consumer, 0 by default: higher ones are served first while they have room.
 const PRIORITY: &str = "x-priority";
 
 fn priority(caller: &Caller<'_>, queue: Resource<'_>, arguments: Table<'_>) -> Result<i64, Fault> {

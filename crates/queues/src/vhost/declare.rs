@@ -1,4 +1,4 @@
-//! Queues come and go.
+//! Declaring, purging and deleting of queues.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl<H> Vhost<H> {
         self.answer(context.channel, method.no_wait, ok, out)
     }
 
-    /// The queue of that name and kind, made where there is none.
+    /// The queue with that name and kind, created if absent.
     pub(super) fn declare(
         &mut self,
         now: Time,
@@ -119,7 +119,7 @@ impl<H> Vhost<H> {
         Ok(key)
     }
 
-    /// That there may be one queue more.
+    /// Checks that there may be another queue.
     fn check_room_for_queue(
         &self,
         caller: &Caller<'_>,
@@ -147,7 +147,7 @@ impl<H> Vhost<H> {
             .check_room(caller, bytes, || format!("declare {resource}"))
     }
 
-    /// Somebody uses a queue now.
+    /// Notes a use of a queue.
     pub(super) fn touch(&mut self, now: Time, key: QueueKey) {
         let is_consumed = self.consumers.count_of_queue(key) > 0;
         self.queues.touch(now, key, is_consumed);
@@ -199,7 +199,7 @@ impl<H> Vhost<H> {
         self.answer(context.channel, false, QueueUnbindOk {}, out)
     }
 
-    /// The queue of that name, or the channel's last where none is said, if its messages may be read.
+    /// The queue with that name, or the channel's last one if none is given, if its messages may be read.
     pub(super) fn readable_queue(
         &mut self,
         context: &Context,
@@ -225,7 +225,7 @@ impl<H> Vhost<H> {
         self.answer(context.channel, method.no_wait, ok, out)
     }
 
-    /// Ready messages go, and nowhere. Returns how many.
+    /// Removes the ready messages, without dead letters; returns how many.
     pub(super) fn purge(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) -> usize {
         self.drop_expired(now, key);
         let is_settled = !self.has_backlog();
@@ -246,7 +246,7 @@ impl<H> Vhost<H> {
         let vhost = self.config.name.clone();
         let resource = Resource::queue(&name, &vhost);
         caller.check(Access::Configure, resource)?;
-        // One that is not there is deleted already.
+        // An absent queue is deleted already.
         let key = match self.topology.queue(&name) {
             Some(_) => Some(self.find_queue(context, &name)?),
             None => None,
@@ -263,7 +263,7 @@ impl<H> Vhost<H> {
             }
             message_count = queue.messages.len() as u32;
         }
-        // The answer first: a consumer on the same channel is told of the end behind it.
+        // The answer first: a consumer on the same channel is told of the end after it.
         let ok = QueueDeleteOk { message_count };
         self.answer(context.channel, method.no_wait, ok, out)?;
         if let Some(key) = key {
@@ -272,7 +272,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// A queue goes, with its messages, its bindings and its consumers, who are told if they like.
+    /// Removes a queue with its messages, its bindings and its consumers, which are told if they support that.
     pub(super) fn remove_queue(&mut self, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.topology.remove_queue(key, &mut self.ledger.journal);
         let Some(queue) = self.queues.remove(key, &mut self.ledger) else {
@@ -286,7 +286,7 @@ impl<H> Vhost<H> {
         self.clear_remains(out);
     }
 
-    /// A name whose queue only has to be cleared away with the connection that it belongs to is free.
+    /// Frees a name whose queue belongs to a closing connection.
     fn free_name(&mut self, name: &str, out: &mut dyn Outbox<H>) {
         if let Some(key) = self.topology.queue(name)
             && let Some(owner) = self.queues.find(key).and_then(|queue| queue.owner)
@@ -320,7 +320,7 @@ impl<H> Vhost<H> {
         self.channels.find(channel)?.last_queue.clone()
     }
 
-    /// The queue of that name, if it is not another connection's own.
+    /// The queue with that name, unless another connection owns it.
     pub(super) fn find_queue(&self, context: &Context, name: &str) -> Result<QueueKey, Fault> {
         let resource = Resource::queue(name, &self.config.name);
         let key = self.topology.queue(name);
@@ -330,8 +330,8 @@ impl<H> Vhost<H> {
     }
 }
 
-/// The key of a binding: where neither queue nor key is said, the name of the channel's last queue
-/// (AMQP 0-9-1, queue.bind, "default queue").
+/// The key of a binding. If neither queue nor key is given, it is the name of the channel's last queue (AMQP 0-9-1,
+/// queue.bind, "default queue").
 fn binding_key<'a>(said_queue: &str, said_key: &'a str, queue: &'a str) -> &'a str {
     match (said_queue, said_key) {
         ("", "") => queue,

@@ -11,8 +11,7 @@ use crate::topology::{Caller, OPERATOR};
 use crate::{Destination, Fault, Time};
 
 impl<H> Vhost<H> {
-    /// As `exchange.delete` does, by nobody in particular; but what is not there is a fault. (It
-    /// takes the time as all inputs do.)
+    /// `exchange.delete` without a user; but an absent exchange is a fault. (It takes the time like all inputs.)
     pub fn delete_exchange(&mut self, _now: Time, name: &str) -> Result<(), Fault> {
         let permissions = Permissions::all();
         let delete = ExchangeDelete {
@@ -27,7 +26,7 @@ impl<H> Vhost<H> {
             .delete_exchange(&definer(&permissions), &delete, &mut self.ledger.journal)
     }
 
-    /// As `exchange.declare` does, by nobody in particular. (It takes the time as all inputs do.)
+    /// `exchange.declare` without a user. (It takes the time like all inputs.)
     pub fn define_exchange(
         &mut self,
         _now: Time,
@@ -38,7 +37,7 @@ impl<H> Vhost<H> {
             .declare_exchange(&definer(&permissions), declare, &mut self.ledger.journal)
     }
 
-    /// As `queue.declare` does, by nobody in particular; it is no connection's own.
+    /// `queue.declare` without a user; no connection owns the queue.
     pub fn define_queue(&mut self, now: Time, declare: &QueueDeclare<'_>) -> Result<(), Fault> {
         let permissions = Permissions::all();
         let declare = QueueDeclare {
@@ -51,7 +50,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// As `queue.bind` and `exchange.bind` do, by nobody in particular.
+    /// `queue.bind` and `exchange.bind` without a user.
     pub fn define_binding(
         &mut self,
         _now: Time,

@@ -1,4 +1,4 @@
-//! From a queue to the consumer whose turn it is.
+//! Delivery from a queue to the consumer whose turn it is.
 
 use super::Vhost;
 use crate::channels::{Delivery, Sending};
@@ -7,16 +7,15 @@ use crate::queues::Entry;
 use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 
 impl<H> Vhost<H> {
-    /// Messages beyond a queue's bounds go; ready ones are sent to consumers that have room.
+    /// Drops messages beyond a queue's bounds, and sends ready ones to consumers with room.
     pub(super) fn attend(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
-        // First the bounds, then the consumers: what is beyond a bound is sent to none.
+        // First the bounds, then the consumers: a message beyond a bound is sent to none.
         self.queues
             .drop_overflow(key, &mut self.ledger, &mut self.confirms);
         self.deliver(now, key, out);
     }
 
-    /// Sends what is ready to consumers that have room, drops what has expired, and sets the timer for
-    /// what will.
+    /// Sends ready messages to consumers with room, drops expired ones, and sets the timer for the next expiry.
     /// Messages that are left when this input's steps are spent wait for other inputs.
     pub(super) fn deliver(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
         self.drop_expired(now, key);
@@ -64,14 +63,14 @@ impl<H> Vhost<H> {
         self.send(next, &sending, out)
     }
 
-    /// Whose turn it is.
+    /// The consumer whose turn it is.
     #[inline]
     pub(super) fn next_consumer(&mut self, key: QueueKey) -> Option<Next> {
         let steps = &mut self.ledger.steps;
         self.consumers.next(key, &self.channels, steps)
     }
 
-    /// Sends to a consumer whose turn it is.
+    /// Sends to the consumer whose turn it is.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -87,7 +86,7 @@ impl<H> Vhost<H> {
         Ok(sent)
     }
 
-    /// A message waits for its acknowledgement.
+    /// Holds a message until it is acknowledged.
     #[inline]
     pub(super) fn hold(&mut self, now: Time, queue: QueueKey, sent: Sent, entry: Entry) {
         self.queues.hold_one(queue);
@@ -100,24 +99,23 @@ impl<H> Vhost<H> {
         self.channels.hold(sent.channel, sent.tag, delivery);
     }
 
-    /// A message is done with: for this queue it does not exist any more.
+    /// Forgets a message: it does not exist any more for this queue.
     #[inline]
     pub(super) fn forget(&mut self, key: QueueKey, entry: &Entry) {
         self.queues
             .forget(key, entry, &mut self.ledger, &mut self.confirms);
     }
 
-    /// Messages at a queue's front whose time is over go.
+    /// Drops expired messages at a queue's front.
     #[inline(always)]
     pub(super) fn drop_expired(&mut self, now: Time, key: QueueKey) {
         self.queues
             .drop_expired(now, key, &mut self.ledger, &mut self.confirms);
     }
 
-    /// After deliveries of a channel were settled: consumers that have room again are sent what is ready.
-    /// First those that wait for their channel, each in its turn; so that a consumer that waits for
-    /// its own acknowledgement alone does not go before them. Mostly nobody waits: this is inlined up
-    /// to where that is known.
+    /// Serves consumers after deliveries of a channel were settled: those that have room again are sent ready messages.
+    /// Groups that wait for their channel come first, each in its turn, so that a consumer at its own limit does not
+    /// precede them. Mostly none waits: inlined up to that check.
     #[inline(always)]
     pub(super) fn serve(&mut self, now: Time, channel: ChannelKey, out: &mut dyn Outbox<H>) {
         self.serve_waiting(now, channel, out);
@@ -135,7 +133,7 @@ impl<H> Vhost<H> {
         self.consumers.reuse(queues);
     }
 
-    /// Groups that wait for their channel's room are served in turn, until there is none.
+    /// Serves the groups that wait for their channel's room in turn, until there is none.
     #[inline(always)]
     pub(super) fn serve_waiting(
         &mut self,
@@ -160,7 +158,7 @@ impl<H> Vhost<H> {
         self.end(now, out);
     }
 
-    /// Its groups stand in line again, as many as this input's steps reach.
+    /// Returns its groups to the lines, as many as this input's steps allow.
     pub(super) fn go_on_resuming(
         &mut self,
         now: Time,
@@ -170,7 +168,7 @@ impl<H> Vhost<H> {
         let Some(channels) = self.channels.channels_to_resume(key) else {
             return;
         };
-        // All of them before any is given something: the most urgent goes first.
+        // All of them before any is sent a message: the highest priority comes first.
         let mut queues = Vec::new();
         let mut is_over = false;
         for channel in channels {

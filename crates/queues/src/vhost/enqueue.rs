@@ -1,4 +1,4 @@
-//! A message comes to a queue: straight on to a consumer, or into the line.
+//! The arrival of a message at a queue: straight to a consumer, or into the line.
 
 use super::Vhost;
 use crate::consumers::Sent;
@@ -51,7 +51,7 @@ impl<H> Vhost<H> {
         position.map_or(Enqueued::Taken, Enqueued::Stored)
     }
 
-    /// Sends a message to the first consumer that takes it, before any queue keeps it.
+    /// Sends a message to the first consumer that accepts it, before any queue keeps it.
     #[inline(always)]
     fn pass_on(
         &mut self,

@@ -1,4 +1,4 @@
-//! The properties of a message that are the broker's business.
+//! The properties of a message that concern the broker.
 
 use crosstie_amqp::{DeliveryMode, Properties, Table, TableBuf, Value};
 
@@ -11,17 +11,17 @@ use crate::topology::{Caller, kind};
 pub(super) struct Facets<'a> {
     pub(super) headers: Table<'a>,
     pub(super) handling: Handling,
-    /// Somebody waits for an answer on its own channel.
+    /// The publisher waits for a reply on its own channel.
     pub(super) wants_reply: bool,
-    /// There are more keys than one.
+    /// There are further routing keys.
     pub(super) has_copies: bool,
-    /// There are keys that receivers must not see.
+    /// There are routing keys that receivers must not see.
     pub(super) has_blind_copies: bool,
 }
 
 impl<'a> Facets<'a> {
-    /// Of a message that somebody publishes: anything that is wrong with them is a fault.
-    // Its one caller is the way of every message, and takes apart what would be handed over in memory.
+    /// Reads the properties of a publication: anything wrong with them is a fault.
+    // Its one caller handles every message; inlined, the result need not pass through memory.
     #[inline(always)]
     pub(super) fn of(
         caller: &Caller<'_>,
@@ -70,8 +70,7 @@ impl<'a> Facets<'a> {
         Ok(facets)
     }
 
-    /// Looks for keys beside the publication's own: in the headers `CC` and `BCC` (RabbitMQ's
-    /// extension, sender-selected distribution).
+    /// Reads further routing keys from the headers `CC` and `BCC` (RabbitMQ's extension, sender-selected distribution).
     fn find_copies(&mut self, caller: &Caller<'_>, copy_keys_max: usize) -> Result<(), Fault> {
         let mut copy_keys = 0;
         for name in ["CC", "BCC"] {
@@ -101,7 +100,7 @@ impl<'a> Facets<'a> {
         Ok(())
     }
 
-    /// Of a message that was checked when it was published.
+    /// Reads those of a message that was checked when it was published.
     pub(super) fn of_checked(properties: Properties<'a>) -> Self {
         let named = properties.parse_for_broker();
         let ttl_ms = named.expiration.and_then(|text| expiration_ms(text).ok());
@@ -123,7 +122,7 @@ fn too_long(key: Value<'_>) -> Option<&str> {
     key.as_str().filter(|key| key.len() > ROUTING_KEY_BYTES_MAX)
 }
 
-/// Each key is routed by as the publication's own is, for one message's price.
+/// Each key is routed like the publication's own, at the price of one message.
 #[cold]
 fn check_copy_keys(caller: &Caller<'_>, count: usize, max: usize) -> Result<(), Fault> {
     match count > max {
@@ -149,7 +148,7 @@ pub(super) fn without_blind_copies(headers: Table<'_>) -> TableBuf {
     kept
 }
 
-/// The longest time RabbitMQ's timers take: ten years.
+/// The longest time of RabbitMQ's timers: ten years.
 const EXPIRATION_MS_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
 
 /// Digits, perhaps with a sign; the reason in RabbitMQ's words, which are Erlang's terms.

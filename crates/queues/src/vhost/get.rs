@@ -1,4 +1,4 @@
-//! `basic.get`: a message that is asked for.
+//! `basic.get`: a message on request.
 
 use crosstie_amqp::ReplyCode;
 use crosstie_amqp::method::{BasicGet, BasicGetEmpty, BasicGetOk};
@@ -29,11 +29,11 @@ impl<H> Vhost<H> {
             let empty = BasicGetEmpty { cluster_id: "" };
             return self.answer(context.channel, false, empty, out);
         };
-        // Those behind it that have expired are not there any more.
+        // Expired messages behind it do not count.
         self.drop_expired(now, key);
         match self.send_got(context.channel, key, &entry, is_quorum, out) {
-            // It asked for a message and will not have it, nor hear that there is none: it is
-            // closed. The message stays.
+            // The connection refused a message that it requested, and cannot be answered otherwise: it is closed. The
+            // message stays.
             Err(_) => self.queues.insert(key, entry),
             Ok(_) if method.no_ack => self.forget(key, &entry),
             Ok(tag) => {
@@ -54,7 +54,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// That a queue may be read so.
+    /// Checks that a queue can be read with `basic.get`.
     fn check_gettable(&self, context: &Context, key: QueueKey) -> Result<(), Fault> {
         match self.queues.find(key) {
             Some(queue) if queue.is_quorum() && queue.settings.is_single_active_consumer => {

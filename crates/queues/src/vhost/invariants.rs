@@ -42,7 +42,7 @@ impl Held {
 }
 
 impl<H> Vhost<H> {
-    /// Panics where something is not as it must be.
+    /// Panics if an invariant is broken.
     pub(super) fn check_invariants(&self) {
         let held = self.held();
         assert_eq!(self.ledger.memory_bytes(), held.memory_bytes);
@@ -96,7 +96,7 @@ impl<H> Vhost<H> {
         held
     }
 
-    /// The deliveries that a channel has not acknowledged, or in a transaction only.
+    /// The unacknowledged deliveries of a channel, including those acknowledged in an open transaction.
     fn deliveries<'v>(
         &'v self,
         key: ChannelKey,

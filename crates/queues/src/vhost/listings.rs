@@ -1,4 +1,4 @@
-//! Listings, a part at a time: others have their turns while a hundred thousand queues are listed.
+//! Listings in parts: other inputs have their turns while a hundred thousand queues are listed.
 
 use super::Vhost;
 use crate::QueueKey;
@@ -6,8 +6,8 @@ use crate::queues::Queue;
 use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus};
 
 impl<H> Vhost<H> {
-    /// The queues at so many places, from `place` on; 0 is the first. What comes and goes between two
-    /// parts may be missing, or there twice.
+    /// The queues at that many places, from `place` on; 0 is the first. Queues that are created or deleted between two
+    /// parts may be missing, or listed twice.
     pub fn queues_part(&self, place: usize, places_max: usize) -> Part<QueueStatus> {
         let part = self.queues.part(place, places_max);
         Part {
@@ -18,7 +18,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// The same of exchanges.
+    /// The same for exchanges.
     pub fn exchanges_part(&self, place: usize, places_max: usize) -> Part<ExchangeStatus> {
         let places = self.topology.exchange_places();
         Part {
@@ -27,7 +27,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// The same of bindings, without those that the default exchange has by nature.
+    /// The same for bindings, without the default exchange's implicit ones.
     pub fn bindings_part(&self, place: usize, places_max: usize) -> Part<BindingStatus> {
         let places = self.topology.binding_places();
         Part {
@@ -36,7 +36,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// [`Self::counts`] but for the messages of queues, for which all of them have to be looked at.
+    /// [`Self::counts`] without the messages of queues, for which all of them have to be walked.
     pub fn totals(&self) -> Counts {
         Counts {
             connections: self.channels.connection_count(),
@@ -72,7 +72,7 @@ impl<H> Vhost<H> {
     }
 }
 
-/// Where the next part begins.
+/// The place at which the next part begins.
 fn next(place: usize, places_max: usize, places: usize) -> Option<usize> {
     let next = place.saturating_add(places_max);
     (next < places).then_some(next)

@@ -1,4 +1,4 @@
-//! Which method is whose.
+//! Dispatches each method to its room.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::Vhost;
 use crate::topology::Caller;
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, Time};
 
-/// Whose method is handled, and what faults call it.
+/// The sender of the present method, and the method's name in faults.
 pub(super) struct Context {
     pub(super) channel: ChannelKey,
     pub(super) connection: ConnectionKey,
@@ -97,7 +97,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// The methods of class exchange: all of them are the topology's.
+    /// Handles the methods of class exchange, which all belong to the topology.
     fn handle_exchange_method(
         &mut self,
         context: &Context,
@@ -159,7 +159,7 @@ impl<H> Vhost<H> {
         })
     }
 
-    /// Sends what the peer waits for, if it does.
+    /// Sends an answer, unless the method has `no-wait`.
     pub(super) fn answer<'a>(
         &self,
         key: ChannelKey,

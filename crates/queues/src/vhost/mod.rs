@@ -1,7 +1,7 @@
 //! The vhost: its rooms, and the ways through several of them.
 //!
 //! ```text
-//!            methods.rs (which method is whose)
+//!            methods.rs (dispatch of methods)
 //!   publish.rs ─▶ topology ─▶ enqueue.rs ─▶ deliver.rs ─▶ consumers, channels
 //!                                │  ▲          ▲
 //!                          confirm.rs bury.rs  settle.rs ◀─ acknowledge.rs, commit.rs, close.rs
@@ -53,24 +53,22 @@ use crate::{ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, V
 
 pub use operators::OperatorError;
 
-/// One vhost. `H` is how its owner names a connection to the [`crate::Outbox`].
+/// One vhost. `H` is the type by which its owner names a connection to the [`crate::Outbox`].
 ///
-/// Inputs, each under the owner's lock: [`Self::open_connection`], [`Self::open_channel`], then
-/// [`Self::handle`] for every method of a channel and [`Self::publish`] for every message. After
-/// what one read brought, [`Self::flush_confirms`]. After a fault the owner closes what
-/// `fault.code.is_hard()` says, and calls [`Self::close_channel`] or [`Self::close_connection`].
-/// A key of something that has gone does nothing.
+/// Inputs, each under the owner's lock: [`Self::open_connection`], [`Self::open_channel`], then [`Self::handle`] for
+/// every method of a channel and [`Self::publish`] for every message. After the inputs of one read,
+/// [`Self::flush_confirms`]. After a fault the owner closes the channel, or the connection if `fault.code.is_hard()`,
+/// and calls [`Self::close_channel`] or [`Self::close_connection`]. A key of a removed entity has no effect.
 ///
-/// After each input the owner takes what [`Self::journal`] holds and hands it to a store, which
-/// answers by [`Self::handle_committed`] in the order of positions; an owner without a store calls it
-/// at once. [`Self::handle_timeout`] is due at [`Self::next_timeout`], which any input may change.
+/// After each input the owner takes the records of [`Self::journal`] and hands them to a store, which answers by
+/// [`Self::handle_committed`] in the order of positions; an owner without a store calls it at once.
+/// [`Self::handle_timeout`] is due at [`Self::next_timeout`], which any input may change.
 ///
-/// No input takes long: one that is about much (a million messages to be requeued, a connection with
-/// a hundred thousand consumers that ends) does a part, and leaves the rest for [`Self::work`], which
-/// the owner calls in turn with other inputs while [`Self::has_backlog`]. What was said is true at
-/// once: a purged queue is empty, a deleted one is gone, a closed channel is sent nothing. Messages
-/// that go back to a queue are all in their places before anybody is sent one of it; `basic.get` is
-/// given the first that is there. [`Self::take_steps`] says what an input took.
+/// No input takes long: a large one (a million messages to be requeued, the end of a connection with a hundred thousand
+/// consumers) does a part, and leaves the rest for [`Self::work`]. The owner calls that in turn with other inputs while
+/// [`Self::has_backlog`]. The effect is visible at once: a purged queue is empty, a deleted one is gone, a closed
+/// channel is sent nothing. Messages that return to a queue are all in their places before it delivers any; `basic.get`
+/// returns the first present one. [`Self::take_steps`] returns the cost of an input.
 #[derive(Debug)]
 pub struct Vhost<H> {
     config: VhostConfig,
@@ -85,13 +83,13 @@ pub struct Vhost<H> {
     ledger: Ledger,
     /// The vhost accepts no connection any more.
     has_ended: bool,
-    /// Where a message goes: emptied, and used again.
+    /// The targets of a message: emptied, and used again.
     targets: Vec<QueueKey>,
 }
 
 impl<H> Vhost<H> {
-    /// An empty one with the exchanges that every vhost has. What is random in it follows from
-    /// the seed, which must not be known to peers.
+    /// An empty vhost with the predeclared exchanges. Random values follow from the seed, which must not be known to
+    /// peers.
     pub fn new(config: VhostConfig, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let topology = Topology::new(config.name.clone(), &config.limits, random.next());
@@ -115,12 +113,12 @@ impl<H> Vhost<H> {
         self.channels.open_connection(handle, client)
     }
 
-    /// Its user may do other things from now on.
+    /// Changes the permissions of a connection's user.
     pub fn set_permissions(&mut self, connection: ConnectionKey, permissions: Arc<Permissions>) {
         self.channels.set_permissions(connection, permissions);
     }
 
-    /// Number 0 is the connection itself, and is no channel's.
+    /// Number 0 is the connection itself, and not a channel.
     pub fn open_channel(
         &mut self,
         connection: ConnectionKey,
@@ -133,8 +131,8 @@ impl<H> Vhost<H> {
         self.channels.open(connection, number)
     }
 
-    /// What a store is to keep. The owner takes `records` after each input (`mem::take`) and hands
-    /// them on together with `position`.
+    /// The records for a store. The owner takes `records` after each input (`mem::take`) and hands them on together
+    /// with `position`.
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.ledger.journal
     }
@@ -147,13 +145,12 @@ impl<H> Vhost<H> {
         &self.config.name
     }
 
-    /// Bytes of messages, with what holds them.
+    /// Bytes of messages, with their holders.
     pub fn memory_bytes(&self) -> usize {
         self.ledger.memory_bytes()
     }
 
-    /// Bytes of messages that were published in transactions which are open: in no queue yet, and
-    /// not among [`Self::memory_bytes`].
+    /// Bytes of messages published in open transactions: in no queue yet, and not among [`Self::memory_bytes`].
     pub fn uncommitted_bytes(&self) -> usize {
         self.transactions.bytes()
     }
@@ -163,13 +160,13 @@ impl<H> Vhost<H> {
         self.transactions.bytes_of(connection)
     }
 
-    /// An input begins.
+    /// Begins an input.
     #[inline]
     fn begin(&mut self) {
         self.ledger.steps.begin(self.config.input_steps_max);
     }
 
-    /// The last step of each input: what has died in it goes where dead letters go.
+    /// The last step of each input: publishes its dead letters.
     #[inline(always)]
     fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         if self.queues.dead_mut().take_died() {

@@ -8,14 +8,14 @@ use crate::status::{
 };
 use crate::{ConnectionKey, Outbox, QueueKey, Time};
 
-/// Why an operator's request was not done.
+/// Why an operator's request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorError {
     NoQueue { name: String, vhost: String },
 }
 
 impl<H> Vhost<H> {
-    /// Ready messages of that queue go. Returns how many.
+    /// Removes the ready messages of that queue; returns how many.
     pub fn purge_queue(
         &mut self,
         now: Time,
@@ -29,7 +29,7 @@ impl<H> Vhost<H> {
         Ok(purged)
     }
 
-    /// Returns how many ready messages went with it.
+    /// Deletes a queue; returns how many ready messages it had.
     pub fn delete_queue(
         &mut self,
         now: Time,
@@ -53,7 +53,7 @@ impl<H> Vhost<H> {
         self.topology.exchanges()
     }
 
-    /// With those that the default exchange has by nature.
+    /// Includes the default exchange's implicit bindings.
     pub fn bindings(&self) -> impl Iterator<Item = BindingStatus> {
         self.topology.bindings()
     }

@@ -1,4 +1,4 @@
-//! A message comes in.
+//! The publication of a message.
 
 use std::sync::Arc;
 
@@ -18,24 +18,23 @@ use crate::{ChannelKey, Fault, MessageContent, Outbox, Position, QueueKey, Time}
 struct Message<'a> {
     properties: Properties<'a>,
     body: &'a [u8],
-    /// The same as queues keep it, where it was put together so.
+    /// The same in the queues' form, if it was assembled in that form.
     content: Option<Arc<MessageContent>>,
 }
 
 /// The queues' decisions on a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Distributed {
-    /// One of them did not take it.
+    /// A queue refused it.
     pub(super) is_rejected: bool,
-    /// Where a store has it all, if it is to.
+    /// The position at which a store has it in all queues, if it is to be stored.
     position: Option<Position>,
-    /// For how many of them.
+    /// Number of queue entries to be stored.
     stored: u32,
 }
 
 impl<H> Vhost<H> {
-    /// Handles `basic.publish` with its content. What confirms it must is sent by
-    /// [`Self::flush_confirms`] or later.
+    /// Handles `basic.publish` with its content. A required confirm is sent by [`Self::flush_confirms`] or later.
     pub fn publish(
         &mut self,
         now: Time,
@@ -53,8 +52,8 @@ impl<H> Vhost<H> {
         self.publish_message(now, channel, publish, message, out)
     }
 
-    /// The same of a message that was put together before ([`crate::ContentAssembly`]), by whose names it
-    /// is published: queues keep it as it is.
+    /// The same for a message that was assembled before ([`crate::ContentAssembly`]), with its exchange and routing
+    /// key: queues keep it as it is.
     pub fn publish_content(
         &mut self,
         now: Time,
@@ -160,7 +159,7 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// A message goes where its exchange sends it, and its publisher is promised a confirm.
+    /// Routes a message, and promises its publisher a confirm.
     #[inline(always)]
     fn route(
         &mut self,
@@ -198,9 +197,8 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// Gives a message to the queues that it is for; without any it is a reply, or goes back to
-    /// its publisher.
-    // It has two callers; one is the way of every message.
+    /// Gives a message to its queues. If there are none, it is a direct reply, or returns to its publisher.
+    // It has two callers; one handles every message.
     #[inline(always)]
     pub(super) fn distribute(
         &mut self,
@@ -227,7 +225,7 @@ impl<H> Vhost<H> {
             let replied = self.reply(&sending, out);
             if replied != Replied::Sent {
                 self.ledger.counts.unroutable += 1;
-                // A publisher that hears nothing else is not told that all is well.
+                // Without `mandatory` the confirm is the publisher's only notice, so that a lost reply is refused.
                 distributed.is_rejected = match publish.mandatory {
                     true => !self.return_message(key, &sending, out),
                     false => replied == Replied::Lost,
@@ -237,7 +235,7 @@ impl<H> Vhost<H> {
         distributed
     }
 
-    /// Whether its publisher has it back.
+    /// Sends a message back to its publisher; returns whether that succeeded.
     fn return_message(
         &mut self,
         key: ChannelKey,
@@ -256,8 +254,8 @@ impl<H> Vhost<H> {
     }
 }
 
-/// Writes the properties as receivers see them: with the address of the channel that waits for a
-/// reply, without the keys of blind copies.
+/// Writes the properties as receivers see them: with the address of the channel that waits for a reply, without the
+/// keys of blind copies.
 #[cold]
 fn rewrite(
     caller: &Caller<'_>,

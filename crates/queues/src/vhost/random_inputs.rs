@@ -1,4 +1,4 @@
-//! A thousand inputs at random that keep what is true of a vhost between any two.
+//! A thousand random inputs, between which all invariants of a vhost hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::{ChannelKey, Client, ConnectionKey, Counts, Fault, Outbox, Refused, T
 
 struct Sink {
     full: Vec<u32>,
-    /// What each is charged with.
+    /// The charge of each connection.
     held: HashMap<u32, isize>,
 }
 
@@ -128,14 +128,14 @@ fn random_inputs_keep_the_invariants() {
 }
 
 impl Driver {
-    /// Some of what was left for later.
+    /// Does some of the postponed work.
     fn work(&mut self) {
         let steps_max = self.below(40) as u32;
         self.vhost.work(self.now, steps_max, &mut self.sink);
         self.vhost.check_invariants();
     }
 
-    /// All of it, and what is due.
+    /// Does all of it, and the due timers.
     fn work_all(&mut self) {
         let is_due = |vhost: &Vhost<u32>, now| vhost.next_timeout().is_some_and(|at| at <= now);
         while self.vhost.has_backlog() || is_due(&self.vhost, self.now) {
@@ -371,7 +371,7 @@ impl Driver {
         table
     }
 
-    /// A tag that can be acknowledged, where there is one.
+    /// A tag that can be acknowledged, if there is one.
     fn oldest(&self, channel: ChannelKey) -> u64 {
         let channel = self.vhost.channels.find(channel);
         channel.map_or(0, |c| c.last_tag.saturating_sub(c.unacked.len() as u64))

@@ -1,5 +1,5 @@
-//! Direct reply-to: `amq.rabbitmq.reply-to` is a queue that is not there. A client that consumes it gets an
-//! address in its requests' `reply-to`, and what is published to that goes straight to its channel.
+//! Direct reply-to: `amq.rabbitmq.reply-to` is a pseudo-queue. A client that consumes it gets an address in its
+//! requests' `reply-to`. A message published to that address is sent straight to its channel.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::{ChannelKey, Fault, Outbox, Refused};
 
 pub(super) const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to";
 
-/// The fate of a message that no queue takes.
+/// The outcome of a message without queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replied {
-    /// It went to the channel that waits for it.
+    /// It was sent to the channel that waits for it.
     Sent,
-    /// No channel has that address, or has it any more.
+    /// No channel has that address any more.
     ToNobody,
-    /// A channel has, and could not be given it.
+    /// The channel could not be sent it.
     Lost,
 }
 
@@ -50,8 +50,8 @@ impl<H> Vhost<H> {
             "" => self.random.name("amq.ctag-"),
             tag => tag.into(),
         };
-        // The channel, to find it; and a part that cannot be guessed, since an address is all that is
-        // needed to send there.
+        // The channel's number, to find it, and a part that cannot be guessed, since knowing an address suffices to
+        // send there.
         let number = context.channel.number();
         let address = self.random.name(&format!("{REPLY_QUEUE}.{number:x}."));
         let consumer = ReplyConsumer {
@@ -64,7 +64,7 @@ impl<H> Vhost<H> {
         Ok(true)
     }
 
-    /// Whether that name is a reply address, and then whether somebody listens there.
+    /// Whether that name is a reply address, and if so whether its channel still consumes it.
     pub(super) fn find_reply_queue(
         &self,
         context: &Context,
@@ -94,7 +94,7 @@ impl<H> Vhost<H> {
         };
         let method = BasicDeliver {
             consumer_tag: &consumer.tag,
-            // There is nothing to be acknowledged: it uses up no tag.
+            // It needs no acknowledgement, and uses up no tag.
             delivery_tag: channel.last_tag + 1,
             redelivered: false,
             exchange: sending.exchange,

@@ -1,4 +1,4 @@
-//! The vhost ends in good order.
+//! The end of a vhost in good order.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::Vhost;
 use crate::{Outbox, QueueKey, Record, Time};
 
 impl<H> Vhost<H> {
-    /// Ends the vhost in good order: all connections leave, and none comes any more. The journal says
-    /// which messages have been delivered before, so that `redelivered` is exact after a restart. This is
-    /// the last input; it takes as long as there is something left to do.
+    /// Ends the vhost in good order: all connections are closed, and no more are accepted. The journal records which
+    /// messages have been delivered before, so that `redelivered` is exact after a restart. This is the last input; it
+    /// takes as long as there is work.
     pub fn rest(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         self.has_ended = true;
         let connections = self.channels.connection_keys();
-        // First all of them: messages that one held go to no other.
+        // First all of them: messages that one held are not sent to another.
         for connection in &connections {
             self.shut_connection(*connection, out);
         }
@@ -28,8 +28,8 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// The same records of a vhost that goes on: for a copy of its store, in which what is out now is
-    /// back in its queue.
+    /// The same records of a vhost that continues: for a copy of its store, in which unacknowledged messages are back
+    /// in their queues.
     pub fn delivered(&self) -> Vec<Record> {
         let mut held = BTreeMap::<QueueKey, Vec<i64>>::new();
         let unacked = self

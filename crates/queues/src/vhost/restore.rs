@@ -1,4 +1,4 @@
-//! The return of everything that a store has kept.
+//! Restores the state that a store has kept.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::topology::{Caller, QueueArguments, QueueFlags, Resource};
 use crate::{Journal, Outbox, QueueId, Record, Time};
 
 impl<H> Vhost<H> {
-    /// Takes a record that a store has kept, in its order, before anybody connects. Any journal
-    /// whose records were all committed may be given, and what a store made of it.
+    /// Restores a record from a store, in order, before any client connects. Accepts any journal whose records were all
+    /// committed, and the store's condensed form of it.
     pub fn restore(&mut self, now: Time, record: Record) {
         match record {
             Record::QueueDeclared {
@@ -28,7 +28,7 @@ impl<H> Vhost<H> {
             }
             Record::QueueDeleted { id } => {
                 if let Some(key) = self.queues.restore_deleted(id, &mut self.ledger) {
-                    // The store knows of the bindings' end by itself.
+                    // The store has forgotten the bindings already.
                     let journal = &mut Journal::default();
                     self.topology.remove_queue(key, journal);
                     while self.topology.clear_one(journal) {}
@@ -67,7 +67,7 @@ impl<H> Vhost<H> {
         };
         let arguments = arguments.as_table();
         let resource = Resource::queue(&name, &self.config.name);
-        // They were understood when the queue was declared.
+        // They were valid when the queue was declared.
         let settings =
             QueueArguments::parse(&caller, resource, flags, arguments).unwrap_or_default();
         let queue = Queue::new(
@@ -83,8 +83,8 @@ impl<H> Vhost<H> {
             .add_queue(name, key, true, arguments.bytes().len());
     }
 
-    /// Everything has been given back: what is beyond its queue's bounds or has expired in the
-    /// meantime goes, and what will is waited for. The journal may have records after this, as after any input.
+    /// Ends the restore: drops messages that are beyond their queue's bounds or have expired in the meantime, and sets
+    /// timers. The journal may have records after this, as after any input.
     pub fn restored(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         // Without a bound: no client is connected yet that could be kept waiting.
         self.ledger.steps.begin(u32::MAX);

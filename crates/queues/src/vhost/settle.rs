@@ -1,4 +1,4 @@
-//! The answers of a channel to its deliveries are carried out.
+//! Carries out the answers of a channel to its deliveries.
 
 use super::Vhost;
 use crate::channels::{Delivery, Unacked};
@@ -8,7 +8,7 @@ use crate::transactions::Verdict;
 use crate::{ChannelKey, Outbox, Time};
 
 impl<H> Vhost<H> {
-    /// The same was said about all of these; as much is done as this input's steps reach.
+    /// Adds the same answer for all of these; processes as many as this input's steps allow.
     pub(super) fn settle_all(
         &mut self,
         now: Time,
@@ -22,7 +22,7 @@ impl<H> Vhost<H> {
         self.go_on_settling(now, key, out);
     }
 
-    /// Goes on with what a channel has said, and gives it what there is room for then.
+    /// Continues with a channel's answers, and then delivers what its limits allow.
     pub(super) fn go_on_settling(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) {
         if let Some(settling) = self.settlements.take(key) {
             self.settle_some(now, key, settling, out);
@@ -30,7 +30,7 @@ impl<H> Vhost<H> {
         self.serve(now, key, out);
     }
 
-    /// As much as this input's steps reach.
+    /// Processes as many as this input's steps allow.
     fn settle_some(
         &mut self,
         now: Time,
@@ -60,7 +60,7 @@ impl<H> Vhost<H> {
         }
     }
 
-    /// A client gives these back to their queues, at once.
+    /// Returns deliveries to their queues at once, as a client requested.
     pub(super) fn requeue(
         &mut self,
         now: Time,
@@ -75,7 +75,7 @@ impl<H> Vhost<H> {
         self.end_return(now, settling, out);
     }
 
-    /// A message goes where its queue's dead letters go.
+    /// Handles a rejected message: it becomes a dead letter.
     pub(super) fn reject(&mut self, delivery: Delivery) {
         let Delivery { queue, entry, .. } = delivery;
         let (ledger, confirms) = (&mut self.ledger, &mut self.confirms);
@@ -83,9 +83,9 @@ impl<H> Vhost<H> {
             .die(queue, entry, Reason::Rejected, ledger, confirms);
     }
 
-    /// A message goes back to its queue, which then waits until all are there: to its place; behind
-    /// all others, if a client gave it back to a quorum queue without a delivery limit, as in RabbitMQ,
-    /// or it would be delivered before them for ever.
+    /// Returns a message to its queue, which does not deliver until all are back. It returns to its place. If a client
+    /// returned it to a quorum queue without a delivery limit, it moves behind all others, as in RabbitMQ, which
+    /// otherwise would deliver it before them for ever.
     fn give_back(&mut self, settling: &mut Settling, delivery: Delivery, verdict: Verdict) {
         let Delivery { queue, entry, .. } = delivery;
         settling.begin_return(queue, &mut self.queues);
@@ -95,7 +95,7 @@ impl<H> Vhost<H> {
             .give_back(queue, entry, is_wish, ledger, confirms);
     }
 
-    /// All are in their places.
+    /// Ends the return: all are in their places.
     fn end_return(&mut self, now: Time, settling: Settling, out: &mut dyn Outbox<H>) {
         for key in settling.into_returning() {
             if self.queues.end_return(key) {

@@ -8,8 +8,8 @@ use crate::queues::QueueTimer;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
 
 impl<H> Vhost<H> {
-    /// When [`Self::handle_timeout`] is due. Now and then it will find nothing to do; and after one that
-    /// had too much to do it is due at once.
+    /// When [`Self::handle_timeout`] is due. It may find nothing to do; after one with too much to do it is due at
+    /// once.
     pub fn next_timeout(&self) -> Option<Time> {
         match (self.queues.next_timeout(), self.channels.next_timeout()) {
             (Some(queues), Some(channels)) => Some(queues.min(channels)),
@@ -26,7 +26,7 @@ impl<H> Vhost<H> {
         self.flush_confirms(out);
     }
 
-    /// The timer that is due first, of queues before those of channels; whether there was one.
+    /// Handles the timer that is due first, of queues before those of channels; returns whether there was one.
     fn handle_due(&mut self, now: Time, out: &mut dyn Outbox<H>) -> bool {
         let next = self.next_timeout();
         if self.queues.next_timeout() == next
@@ -66,7 +66,7 @@ impl<H> Vhost<H> {
              learn more"
         );
         let fault = Fault::in_method(ReplyCode::PreconditionFailed, (0, 0), text);
-        // First it is told, then what it held goes to others. Nothing may follow its end.
+        // First it is told, then its messages are returned. Nothing may follow its end.
         self.flush_channel(key, out);
         self.channels.tell_closed(key, &fault, out);
         self.end_channel(now, key, out);
