@@ -104,8 +104,8 @@ def of_rust() -> list[Suite]:
     return [
         Suite(
             "build",
-            "the program that the black-box suites run",
-            [["cargo", "build", "-p", "crosstie"]],
+            "the programs that the black-box suites run",
+            [["cargo", "build", "-p", "crosstie", "-p", "crosstie-lab"]],
             [needs.compiler],
             compiles=True,
         ),

@@ -28,8 +28,9 @@ from suite_times import Times
 from suites import Suite, suites
 
 LOGS = needs.TARGET / "test-logs"
-# What the black-box suites run: cargo's own file is written anew by whatever is built beside them.
-TESTED = needs.TARGET / "tested/crosstie"
+# The programs that the black-box suites run: copies, for builds beside them replace cargo's own.
+TESTED = needs.TARGET / "tested"
+PROGRAMS = ["crosstie", "crosstie-lab"]
 AT_ONCE = 4
 # Minutes that all of it may take from a cold clone on two cores that do nothing else.
 BUDGET_MIN = 25
@@ -112,7 +113,7 @@ class Run:
         self.is_echoing = len(chosen) == 1
         self.environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         if "CROSSTIE" not in os.environ and any(suite.is_black_box for suite in chosen):
-            self.environment["CROSSTIE"] = str(TESTED)
+            self.environment["CROSSTIE"] = str(TESTED / "crosstie")
         self._changed = threading.Condition()
         # One thing is installed at a time, whichever suite needs it.
         self._installing = threading.Lock()
@@ -206,8 +207,9 @@ class Run:
             # It counts nothing by itself, but every command succeeded.
             outcome.passed = 1
         if suite.name == "build" and not outcome.failed:
-            TESTED.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(needs.TARGET / "debug/crosstie", TESTED)
+            TESTED.mkdir(parents=True, exist_ok=True)
+            for program in PROGRAMS:
+                shutil.copy2(needs.TARGET / "debug" / program, TESTED)
         self._print(suite, log)
         return outcome
 

@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def binary() -> Path:
-    """Return the `crosstie` to test: `$CROSSTIE`, else the workspace's debug build."""
+    """Return the `crosstie` to test: `$CROSSTIE`, else the workspace's debug build.
+
+    `crosstie-lab` is in the same folder.
+    """
     return Path(os.environ.get("CROSSTIE", ROOT / "target/debug/crosstie"))
 
 

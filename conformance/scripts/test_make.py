@@ -76,15 +76,15 @@ def test_make_run_says_that_a_node_runs_here(tmp_path):
     for each in ("Makefile", "scripts"):
         (tmp_path / each).symlink_to(ROOT / each)
     program(tmp_path / "bin", "cargo", "cargo 1.95.0")
-    release = tmp_path / "target/release"
-    release.mkdir(parents=True)
-    (release / "crosstie").symlink_to(binary())
+    quick = tmp_path / "target/quick"
+    quick.mkdir(parents=True)
+    (quick / "crosstie").symlink_to(binary())
     make = ["make", "run", f"CARGO={tmp_path}/bin/cargo", "CARGO_TARGET_DIR=target"]
     router = Router(tmp_path, "--listen", "127.0.0.1:0")
     done = subprocess.run(make, cwd=tmp_path, text=True, capture_output=True, timeout=60)
     assert done.returncode == 2
     assert "A node runs here already:" in done.stdout
     assert f"process: {router.process.pid}" in done.stdout
-    assert "'target/release/crosstie stop' ends it" in done.stdout
+    assert "'target/quick/crosstie stop' ends it" in done.stdout
     assert "build" not in done.stdout
     router.stop()

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use crosstie_client::{CallError, CallOptions, CallReply};
+use crosstie_terminal::duration::duration;
 
 use crate::output::print_line;
-use crate::wamp_arguments::{Connection, Given, duration, print_error, to_object, to_value};
+use crate::wamp_arguments::{Connection, Given, print_error, to_object, to_value};
 
 /// Call a procedure and print its result as JSON.
 ///

@@ -103,13 +103,11 @@ fn list() -> StyledStr {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn every_command_is_in_one_group() {
-        let command = crate::Arguments::command();
+        let command = crate::command();
         let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
         let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
         let commands = GROUPS.iter().flat_map(|(_, commands)| commands.iter());

@@ -100,6 +100,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         arguments.loglevel,
         arguments.logformat,
         log_directory.as_deref(),
+        Some(crosstie_node::CHILD_LINES),
     )?;
     let outcome = run_node(arguments, found.as_ref(), directory, shutdown_after);
     // A collector of logs is to find there why the node did not start.

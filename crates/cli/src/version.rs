@@ -13,8 +13,8 @@ pub(crate) fn run(_: Arguments) -> anyhow::Result<ExitCode> {
     };
     let system = rustix::system::uname();
     let rows = [
-        ("Crosstie", env!("CARGO_PKG_VERSION").to_owned()),
-        ("Commit", env!("CROSSTIE_COMMIT").to_owned()),
+        ("Crosstie", crosstie_terminal::VERSION.to_owned()),
+        ("Commit", crosstie_terminal::COMMIT.to_owned()),
         (
             "Built for",
             format!(

@@ -4,7 +4,6 @@
 //! the command line starts them, or inside a router. What it owes a peer is bounded: nothing is
 //! read from a connection while its answers wait to be sent.
 
-mod process;
 mod serve;
 mod statistics;
 mod streams;
@@ -16,9 +15,8 @@ use crosstie_transport::tls::ServerConfig;
 use crosstie_transport::{Listener, Workers};
 use crosstie_wamp::framing::websocket::DeflateConfig;
 
-pub use process::{Place, Sockets, WorkerProcess};
 pub use serve::{Served, Serving, serve};
-pub use statistics::{Periods, Statistics, Totals};
+pub use statistics::{Statistics, Totals};
 
 /// What is done with the bytes of a connection.
 #[derive(Clone, Debug)]

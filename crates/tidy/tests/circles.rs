@@ -21,6 +21,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("bench", 7),
     ("report", 5),
     ("cli", 15),
+    ("lab", 3),
     ("sim", 5),
 ];
 

@@ -11,7 +11,9 @@ use crate::frame::{OWN, Site, Subject, Testbed};
 use crate::machine::process_tree;
 use crate::peer::Peer;
 use crate::peer::crossbar::{find_on_path, version};
-use crate::subject::{Case, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded};
+use crate::subject::{
+    Case, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded, own_program,
+};
 
 /// Crossbar.io starts in three to five seconds where nothing else runs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +52,7 @@ impl Nodes {
         configure: &Configure<'_>,
     ) -> Result<Node, BenchError> {
         let options = ["--loglevel", "error", "--threads", "1"];
-        self.start_in(site, OWN, (OWN, &site.executable), &options, configure)
+        self.start_in(site, OWN, (OWN, &own_program()?), &options, configure)
     }
 
     /// Ours once more, in a directory of that name.
@@ -61,13 +63,7 @@ impl Nodes {
         configure: &Configure<'_>,
     ) -> Result<Node, BenchError> {
         let options = ["--loglevel", "error", "--threads", "1"];
-        self.start_in(
-            site,
-            directory,
-            (OWN, &site.executable),
-            &options,
-            configure,
-        )
+        self.start_in(site, directory, (OWN, &own_program()?), &options, configure)
     }
 
     /// A peer, where it is installed.

@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::frame::OWN;
 use crate::machine::{allowed_cores, process_tree};
 use crate::network::Network;
-use crate::subject::{Endpoint, NodeDirectory, ServerProcess, guarded};
+use crate::subject::{Endpoint, NodeDirectory, ServerProcess, guarded, own_program};
 
 pub(super) struct Node {
     pub(super) broker: Broker,
@@ -49,7 +49,7 @@ impl Node {
             options: &["--loglevel", "warn"],
             patience: PATIENCE,
         };
-        let command = guarded(executable, &place, executable);
+        let command = guarded(executable, &place, &own_program()?);
         let process = ServerProcess::start_node(command, OWN, &node, [Endpoint::Tcp(address)])?;
         Ok(Self {
             broker: Broker::own(address),

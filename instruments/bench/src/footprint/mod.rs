@@ -23,7 +23,7 @@ use crate::load::Spread;
 use crate::machine::{Memory, Placement, kernel_memory};
 use crate::process::Workers;
 use crate::report::json::metrics;
-use crate::subject::{Case, Router, RouterOptions};
+use crate::subject::{Case, Router, RouterOptions, own_program};
 use crate::wamp::holder::{self, HolderOrder, HolderReport, Instruction};
 
 /// What can be asked of it.
@@ -188,7 +188,7 @@ impl Footprint {
             }
             Part::Sessions(case) => self.hold(site, case),
             Part::Binary => {
-                let bytes = std::fs::metadata(&site.executable)?.len();
+                let bytes = std::fs::metadata(own_program()?)?.len();
                 Ok(Figures::new().with("binary_bytes", bytes as f64))
             }
         }

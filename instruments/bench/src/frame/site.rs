@@ -14,7 +14,7 @@ use crate::process::{Place, Stop, directory};
 /// What all rounds of a run have in common.
 pub(crate) struct Site {
     pub(crate) machine: Machine,
-    /// What is started as server and worker.
+    /// This program: what is started as worker, as testee and around servers.
     pub(crate) executable: PathBuf,
     /// Sockets, node directories and stores live here.
     pub(crate) directory: tempfile::TempDir,

@@ -24,6 +24,7 @@ use crate::peer::StartedPeer;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::subject::{
     Case, Endpoint, NodeDirectory, REALM, ServerProcess, Socket, Target, Transport, Url, guarded,
+    own_program,
 };
 
 /// Whose turn it is.
@@ -212,13 +213,13 @@ fn own_command(setting: Setting, starting: &Starting<'_>) -> Result<Command, Ben
     let place = starting.network.server_place(&allowed_cores()?);
     let executable = starting.executable;
     if setting != Setting::FewDescriptors {
-        return Ok(guarded(executable, &place, executable));
+        return Ok(guarded(executable, &place, &own_program()?));
     }
     // The hard limit too: a node that raises the soft one may not go round it.
     let mut command = guarded(executable, &place, Path::new("/bin/sh"));
     command
         .args(["-c", "ulimit -n 1024 && exec \"$0\" \"$@\""])
-        .arg(executable);
+        .arg(own_program()?);
     Ok(command)
 }
 

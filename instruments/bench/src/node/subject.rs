@@ -17,7 +17,7 @@ use crate::frame::instrument;
 use crate::load::Stream;
 use crate::network::Network;
 use crate::process::Place;
-use crate::subject::{Case, Endpoint, Router, RouterOptions, guarded};
+use crate::subject::{Case, Endpoint, Router, RouterOptions, guarded, own_program};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -87,13 +87,13 @@ impl Subject {
         match self {
             Self::Crosstie => {
                 let copied = with.original.copy(with.directory, with.python)?;
-                let program = with.executable;
+                let program = own_program()?;
                 let arguments = [
                     "start".into(),
                     "--cbdir".into(),
                     copied.node.into_os_string(),
                 ];
-                let mut command = guarded(program, &Place::on(with.cores), program);
+                let mut command = guarded(with.executable, &Place::on(with.cores), &program);
                 command.args(arguments);
                 Running::node(self.name(), command, copied.listening)
             }
@@ -102,7 +102,7 @@ impl Subject {
                 let mut command = guarded(with.executable, &Place::on(with.cores), program);
                 command.args(["start", "--cbdir"]).arg(&copied.node);
                 // Its guests' `crosstie` is this one.
-                command.env("PATH", path_with(with.executable)?);
+                command.env("PATH", path_with(&own_program()?)?);
                 Running::node(self.name(), command, copied.listening)
             }
             Self::Plain => Running::plain(self.name(), with),

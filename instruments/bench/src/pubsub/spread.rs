@@ -17,7 +17,7 @@ use crate::machine::bind_processes;
 use crate::nodes::{self, PATIENCE};
 use crate::peer::nats::{self, NatsServer};
 use crate::subject::router::Listening;
-use crate::subject::{Case, NodeDirectory, ServerProcess, Target, guarded};
+use crate::subject::{Case, NodeDirectory, ServerProcess, Target, guarded, own_program};
 
 /// Some nodes, and the server of NATS that they meet on.
 pub(super) struct Spread {
@@ -70,7 +70,7 @@ impl Spread {
                 options: &["--loglevel", "warn", "--threads", &threads],
                 patience: PATIENCE,
             };
-            let command = guarded(&site.executable, &place, &site.executable);
+            let command = guarded(&site.executable, &place, &own_program()?);
             let process =
                 ServerProcess::start_node(command, "crosstie", &node, listening.endpoints())?;
             spread.nodes.push((listening, process));

@@ -12,7 +12,7 @@ pub(crate) use crosstie_wan::{Endpoint, ParseError};
 pub(crate) use options::RoutersOptions;
 pub(crate) use router::{REALM, Router, RouterOptions};
 pub(crate) use routers::{Reachable, Routers};
-pub(crate) use server::{NodeDirectory, ServerProcess, guarded};
+pub(crate) use server::{NodeDirectory, ServerProcess, guarded, own_program};
 pub(crate) use target::{Target, Url};
 
 /// The names of an enum's values on the command line and in results files, each once; then what is said

@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::load::free_address;
 use crate::machine::allowed_cores;
 use crate::network::Network;
-use crate::subject::{Case, Endpoint, ServerProcess, Socket, Target, guarded};
+use crate::subject::{Case, Endpoint, ServerProcess, Socket, Target, guarded, own_program};
 
 /// The realm of every router that the bench starts.
 pub(crate) const REALM: &str = "realm1";
@@ -71,7 +71,7 @@ impl Router {
     ) -> Result<Self, BenchError> {
         let listening = Listening::in_directory(directory, network.free_server_address()?);
         let place = network.server_place(&allowed_cores()?);
-        let mut command = guarded(&options.executable, &place, &options.executable);
+        let mut command = guarded(&options.executable, &place, &own_program()?);
         command.args(start_arguments(options, &listening));
         // Its store is in the directory in which it runs.
         command.current_dir(directory);
@@ -84,7 +84,7 @@ impl Router {
         directory: &Path,
     ) -> Result<(Self, Duration), BenchError> {
         let listening = Listening::in_directory(directory, free_address()?);
-        let mut command = Command::new(&options.executable);
+        let mut command = Command::new(own_program()?);
         command.args(start_arguments(options, &listening));
         command.current_dir(directory);
         let begun = Instant::now();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crosstie_terminal::companion::{SERVER, find};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -23,6 +24,14 @@ pub(crate) fn guarded(executable: &Path, place: &Place, program: &Path) -> Comma
         .arg(serde_json::to_string(place).unwrap_or_default())
         .arg(program);
     command
+}
+
+/// The server that is measured unless a URL names another: `crosstie` beside this program, or on PATH.
+pub(crate) fn own_program() -> Result<PathBuf, BenchError> {
+    find(SERVER).map_err(|missing| BenchError::Server {
+        name: SERVER.to_owned(),
+        why: missing.to_string(),
+    })
 }
 
 /// A server's first process; ended when this is dropped.

@@ -1,61 +1,38 @@
-//! `crosstie`: the router, the broker and their instruments, by command line.
+//! The command line of `crosstie`: a node, its management, and clients. Its instruments are another program.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crosstie_node::StartError;
+use crosstie_terminal::{CANNOT_RUN, chain, logging, output, signals, wait_for};
 
-/// Prints a line, or has the error that it could not be. A reader that has gone misses it, and that is all.
-macro_rules! say {
-    ($($text:tt)*) => {
-        crate::output::print_line(&format!($($text)*))
-    };
-}
-
-/// Says something on standard error, if that can be written to; the standard library's panics if not.
-macro_rules! complain {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
-}
+#[macro_use(complain, say)]
+extern crate crosstie_terminal;
 
 mod amqp;
-mod analyze;
 mod backup;
 mod behind_proxy;
-mod bench;
 mod call;
 mod check;
 mod cluster;
-mod conformance;
 mod convert;
-mod credentials;
 mod embedded;
 mod exec_child;
 mod explain;
 mod groups;
 mod init;
+mod instruments;
 mod keys;
-mod link;
-mod log_sink;
-mod logging;
 mod management;
-mod oslo;
-mod output;
 mod passwd;
 mod publish;
 mod queues;
 mod register;
-mod report;
-mod roundtrip;
-mod signals;
 mod start;
 mod status;
 mod stop;
 mod subscribe;
-mod testee;
 mod version;
 mod wamp_arguments;
 
@@ -80,20 +57,6 @@ enum Command {
     Register(register::RegisterArguments),
     Publish(publish::PublishArguments),
     Subscribe(subscribe::SubscribeArguments),
-    /// Measure: this router, another one by its URL, and the machine's own floor.
-    #[command(subcommand)]
-    Bench(bench::Bench),
-    #[command(subcommand)]
-    Oslo(oslo::Oslo),
-    /// Make one page of the benches' results files.
-    Report(report::Arguments),
-    /// Sum up handshake logs in the source document's form.
-    Analyze(analyze::Arguments),
-    /// Run a system to be measured: an echo server for WebSocket or plain streams.
-    Testee(testee::Arguments),
-    Conformance(conformance::Arguments),
-    /// Relay a stream with a delay, as a longer line would.
-    Link(link::Arguments),
     /// Make a node directory from a template.
     Init(init::Arguments),
     /// Rewrite a configuration file from JSON to YAML, or the other way.
@@ -116,18 +79,7 @@ enum Command {
     Passwd(passwd::Arguments),
     /// Say what version this is, and what it runs on.
     Version(version::Arguments),
-    /// Call or be called one call after the other: the source document's pair of components.
-    Roundtrip(roundtrip::Arguments),
-    /// A process of a bench; started by it, of no use by hand.
-    #[command(hide = true, name = crosstie_bench::WORKER_SUBCOMMAND)]
-    BenchWorker {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
 }
-
-/// The exit code of what could not do its work at all.
-const CANNOT_RUN: u8 = 2;
 
 /// The exit code for an error: 1 if the node or its peer refuses.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
@@ -135,24 +87,9 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_refusal { 1 } else { CANNOT_RUN })
 }
 
-/// An error and its causes in one line, without those that the line has told already.
-fn chain(e: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in e.chain().map(ToString::to_string) {
-        if !line.ends_with(&cause) {
-            let separator = if line.is_empty() { "" } else { ": " };
-            line = [&line, separator, &cause].concat();
-        }
-    }
-    line
-}
-
-/// Runs what the client library does on this thread.
-fn wait_for(outcome: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(outcome)
+/// The grammar of the command line.
+fn command() -> clap::Command {
+    groups::grouped(instruments::listed(Arguments::command()))
 }
 
 /// Crossbar.io's words for which of its programs is meant, before the command itself.
@@ -167,12 +104,16 @@ fn command_line(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item
         .map(|(_, argument)| argument)
 }
 
-fn main() -> ExitCode {
+/// The whole of the program `crosstie`.
+pub fn main() -> ExitCode {
     if let Some(exit_code) = exec_child::run() {
         return exit_code;
     }
-    let command = groups::grouped(Arguments::command());
-    let matches = command.get_matches_from(command_line(std::env::args_os()));
+    let given: Vec<OsString> = command_line(std::env::args_os()).collect();
+    if instruments::are_meant(&given) {
+        return crosstie_terminal::end(instruments::run(&given), exit_code);
+    }
+    let matches = command().get_matches_from(given);
     // The matches are those of the derived command, so that they can be read as its arguments.
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match arguments.command {
@@ -182,13 +123,6 @@ fn main() -> ExitCode {
         Command::Register(arguments) => wait_for(register::run(arguments)),
         Command::Publish(arguments) => wait_for(publish::run(arguments)),
         Command::Subscribe(arguments) => wait_for(subscribe::run(arguments)),
-        Command::Bench(bench) => bench::run(bench),
-        Command::Oslo(oslo) => oslo::run(oslo),
-        Command::Report(arguments) => report::run(arguments),
-        Command::Analyze(arguments) => analyze::run(arguments),
-        Command::Testee(arguments) => testee::run(arguments),
-        Command::Conformance(arguments) => conformance::run(arguments),
-        Command::Link(arguments) => link::run(arguments),
         Command::Init(arguments) => init::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Stop(arguments) => stop::run(arguments),
@@ -203,18 +137,7 @@ fn main() -> ExitCode {
         Command::Cluster(command) => cluster::run(command),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Passwd(arguments) => passwd::run(arguments),
-        Command::Roundtrip(arguments) => roundtrip::run(arguments),
         Command::Version(arguments) => version::run(arguments),
-        Command::BenchWorker { arguments } => {
-            return crosstie_bench::worker(&arguments);
-        }
     };
-    // The log before the error that ends it; and where standard error takes no more, not even that.
-    let is_heard = logging::finish();
-    outcome.unwrap_or_else(|e| {
-        if is_heard {
-            complain!("crosstie: {}", chain(&e));
-        }
-        exit_code(&e)
-    })
+    crosstie_terminal::end(outcome, exit_code)
 }

@@ -20,7 +20,7 @@ use crate::log_sink::{self, Input, Sink};
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
     None,
     Error,
     /// Also `warning`, as lines of the log have it.
@@ -33,7 +33,7 @@ pub(crate) enum LogLevel {
 
 /// In which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// `2026-01-31T12:00:00+0100 [Controller  4711] text`
     Standard,
     /// One JSON object per line.
@@ -47,7 +47,7 @@ pub(crate) enum LogFormat {
 
 impl LogLevel {
     /// The word for it on a command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Error => "error",
@@ -67,12 +67,13 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 
 static SINKS: OnceLock<Sinks> = OnceLock::new();
 
-/// Sets the process's log up; to be called once. All goes to a file in a directory too, if one is
-/// named.
-pub(crate) fn set_up(
+/// Sets up the log of the process; to be called once. With a directory, the log is also written to a file there.
+/// Events of the target `child_lines` are lines of child processes.
+pub fn set_up(
     level: LogLevel,
     format: LogFormat,
     directory: Option<&Path>,
+    child_lines: Option<&'static str>,
 ) -> anyhow::Result<()> {
     let level = match level {
         LogLevel::None => LevelFilter::OFF,
@@ -95,14 +96,14 @@ pub(crate) fn set_up(
             .with_current_span(false)
             .with_span_list(false)
             .init(),
-        _ => builder.event_format(Lines::new()).init(),
+        _ => builder.event_format(Lines::new(child_lines)).init(),
     }
     Ok(())
 }
 
 /// Waits a moment for what was logged to be written. Whether standard error has taken all of it: if
 /// not, a thread that writes there would wait.
-pub(crate) fn finish() -> bool {
+pub fn finish() -> bool {
     SINKS.get().is_none_or(|sinks| {
         let until = Instant::now() + END_WITHIN;
         if let Some((file, _)) = &sinks.file {
@@ -113,7 +114,7 @@ pub(crate) fn finish() -> bool {
 }
 
 /// Has the log's file opened anew, for the old one may have been moved away. Its path, if there is one.
-pub(crate) fn reopen() -> Option<&'static Path> {
+pub fn reopen() -> Option<&'static Path> {
     let (file, path) = SINKS.get()?.file.as_ref()?;
     file.renew();
     Some(path)
@@ -226,12 +227,14 @@ impl Write for &Sinks {
 /// The form that Crossbar.io's log has, so that what reads one reads the other.
 struct Lines {
     process: u32,
+    child_lines: Option<&'static str>,
 }
 
 impl Lines {
-    fn new() -> Self {
+    fn new(child_lines: Option<&'static str>) -> Self {
         Self {
             process: std::process::id(),
+            child_lines,
         }
     }
 }
@@ -250,7 +253,7 @@ where
         let target = event.metadata().target();
         let now = Local::now().format("%Y-%m-%dT%H:%M:%S%z");
         let mut child = ChildLine::default();
-        if target == crosstie_node::CHILD_LINES {
+        if self.child_lines == Some(target) {
             event.record(&mut child);
         }
         let role = child.role.as_deref().unwrap_or_else(|| role(target));
@@ -303,7 +306,7 @@ impl Visit for ChildLine {
 
 /// Which part of the node speaks.
 fn role(target: &str) -> &'static str {
-    if target.starts_with("crosstie::") || target.starts_with("crosstie_node::") {
+    if target.starts_with("crosstie_cli::") || target.starts_with("crosstie_node::") {
         "Controller"
     } else {
         "Router"

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 
 /// What was to be printed could not be.
 #[derive(Debug)]
-pub(crate) struct NotPrinted(io::Error);
+pub struct NotPrinted(io::Error);
 
 impl fmt::Display for NotPrinted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -16,12 +16,12 @@ impl fmt::Display for NotPrinted {
 impl std::error::Error for NotPrinted {}
 
 /// Prints one line at once. `false`: the reader has gone.
-pub(crate) fn print_line(line: &str) -> Result<bool, NotPrinted> {
+pub fn print_line(line: &str) -> Result<bool, NotPrinted> {
     print(&format!("{line}\n"))
 }
 
 /// Prints a text at once. `false`: the reader has gone.
-pub(crate) fn print(text: &str) -> Result<bool, NotPrinted> {
+pub fn print(text: &str) -> Result<bool, NotPrinted> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {

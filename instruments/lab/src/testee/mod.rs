@@ -1,5 +1,8 @@
 //! `crosstie testee`: echo systems in worker processes that share a port.
 
+mod periods;
+mod process;
+
 use std::future::{self, Future};
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,11 +15,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use crosstie_node::process::raise_descriptor_limit;
-use crosstie_testee::{Mode, Place, Sockets, Testee, WebSocketOptions, WorkerProcess};
+use crosstie_bench::raise_descriptors;
+use crosstie_testee::{Mode, Testee, WebSocketOptions};
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
+use self::process::{Place, Sockets, WorkerProcess};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
 
@@ -128,7 +132,7 @@ struct Work {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    logging::set_up(LogLevel::Info, LogFormat::Standard, None)?;
+    logging::set_up(LogLevel::Info, LogFormat::Standard, None, None)?;
     let (work, scheme, place) = match arguments.testee {
         Subject::Websocket(arguments) => {
             let options = WebSocketOptions {
@@ -307,7 +311,7 @@ async fn lead(
     mut signals: Signals,
 ) -> anyhow::Result<ExitCode> {
     // As many connections as this process may have: a descriptor each.
-    raise_descriptor_limit();
+    raise_descriptors();
     let count = usize::from(work.workers.workers);
     let mut bound = Sockets::bind(place, count).context("cannot listen")?;
     let announce = |bound: &Sockets| {

@@ -10,12 +10,10 @@ use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// As shells have it for what SIGINT ended.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// Has the first signal, told to `first`, end a command in good order, and a second one at once.
-pub(crate) fn end_in_good_order(
-    first: impl FnOnce(&'static str) + Send + 'static,
-) -> anyhow::Result<()> {
+pub fn end_in_good_order(first: impl FnOnce(&'static str) + Send + 'static) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -34,7 +32,7 @@ pub(crate) fn end_in_good_order(
 }
 
 /// From its making on a signal does not kill the process; it waits to be asked for.
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     quit: Option<Signal>,
@@ -46,7 +44,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Needs a tokio context.
-    pub(crate) fn catch() -> anyhow::Result<Self> {
+    pub fn catch() -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
         // A signal that nohup, or another starter, has the process ignore stays ignored.
@@ -67,7 +65,7 @@ impl Signals {
 
     /// As [`Signals::catch`], but SIGHUP ends nothing: each one calls `act`. It is heard under `nohup`
     /// too: who rotates log files does not know how a daemon was started.
-    pub(crate) fn catch_with_hangup(act: fn()) -> anyhow::Result<Self> {
+    pub fn catch_with_hangup(act: fn()) -> anyhow::Result<Self> {
         let hangup = signal(SignalKind::hangup()).context("cannot catch SIGHUP")?;
         Ok(Self {
             hangup: Some(hangup),
@@ -77,7 +75,7 @@ impl Signals {
     }
 
     /// The name of the next signal that is to end the process.
-    pub(crate) async fn next(&mut self) -> &'static str {
+    pub async fn next(&mut self) -> &'static str {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => return "SIGINT",

@@ -11,7 +11,7 @@ use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, T
 
 /// A secret stands in no option: everybody on the machine could read it there.
 #[derive(clap::Args)]
-pub(crate) struct Credentials {
+pub struct Credentials {
     /// Authid to ask the router for.
     #[arg(long)]
     authid: Option<String>,
@@ -38,7 +38,7 @@ enum Method {
 }
 
 impl Credentials {
-    pub(crate) fn authenticator(&self) -> anyhow::Result<Arc<dyn Authenticator>> {
+    pub fn authenticator(&self) -> anyhow::Result<Arc<dyn Authenticator>> {
         if self.authmethod == Method::Anonymous {
             if self.secret_file.is_some() || self.secret_env.is_some() {
                 bail!("a secret goes with an --authmethod that needs one, such as ticket");

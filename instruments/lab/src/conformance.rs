@@ -11,10 +11,9 @@ use crosstie_client::{Endpoint, TlsOptions};
 use crosstie_conformance::{
     Feature, METHOD, Options, Verdict, embedded, from_directory, run as judge,
 };
+use crosstie_terminal::credentials::Credentials;
+use crosstie_terminal::duration::duration;
 use crosstie_wamp::Serializer;
-
-use crate::credentials::Credentials;
-use crate::wamp_arguments::duration;
 
 /// Judge any WAMP router by its URL: each feature of the specification by scenarios that are played
 /// against it.

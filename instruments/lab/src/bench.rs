@@ -116,7 +116,7 @@ fn counts(is_valid: bool) -> ExitCode {
 /// What stands in every results file about this program.
 pub(crate) fn build() -> Build {
     Build {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: env!("CROSSTIE_COMMIT").to_owned(),
+        version: crosstie_terminal::VERSION.to_owned(),
+        commit: crosstie_terminal::COMMIT.to_owned(),
     }
 }

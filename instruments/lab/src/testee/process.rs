@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crosstie_testee::{Statistics, Testee, accept};
 use crosstie_transport::{Endpoint, Listener, TcpOptions, WorkerOptions, Workers, bind_group};
 
-use crate::{Periods, Statistics, Testee, accept};
+use super::periods::Periods;
 
 /// Where a testee listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(super) enum Place {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -29,10 +30,10 @@ impl fmt::Display for Place {
 }
 
 /// Listening sockets, one for each worker.
-pub struct Sockets {
+pub(super) struct Sockets {
     /// Where they listen; the port is the one that the kernel chose, if it was to choose.
-    pub place: Place,
-    pub sockets: Vec<OwnedFd>,
+    pub(super) place: Place,
+    pub(super) sockets: Vec<OwnedFd>,
     /// The process that binds a path removes it in the end.
     _path: Option<Listener>,
 }
@@ -41,7 +42,7 @@ const BACKLOG: i32 = 4096;
 
 impl Sockets {
     /// Binds them all, so that nobody has to wait until a worker does. Needs a tokio context.
-    pub fn bind(place: &Place, count: usize) -> io::Result<Self> {
+    pub(super) fn bind(place: &Place, count: usize) -> io::Result<Self> {
         match place {
             Place::Tcp(address) => {
                 let options = TcpOptions {
@@ -77,14 +78,14 @@ impl Sockets {
 }
 
 /// One worker: a thread that serves what it accepts on a socket.
-pub struct WorkerProcess {
+pub(super) struct WorkerProcess {
     workers: Arc<Workers>,
     statistics: Arc<Statistics>,
 }
 
 impl WorkerProcess {
     /// Begins to accept.
-    pub fn start(testee: Testee, socket: OwnedFd) -> io::Result<Self> {
+    pub(super) fn start(testee: Testee, socket: OwnedFd) -> io::Result<Self> {
         let options = WorkerOptions {
             threads: 1,
             // Accepting a connection and handling what came with it are two.
@@ -108,7 +109,7 @@ impl WorkerProcess {
     }
 
     /// Hands a block to `print` after each interval, for ever.
-    pub async fn report(&self, interval: Duration, mut print: impl FnMut(&str)) {
+    pub(super) async fn report(&self, interval: Duration, mut print: impl FnMut(&str)) {
         let mut periods = Periods::default();
         let mut begun = Instant::now();
         let process = std::process::id();
@@ -125,7 +126,7 @@ impl WorkerProcess {
     }
 
     /// Closes everything.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.workers.stop();
     }
 }
