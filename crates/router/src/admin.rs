@@ -6,16 +6,22 @@ use crosstie_config as model;
 
 use crate::binding;
 use crate::error::{StartError, StartFault};
-use crate::listen::Listening;
+use crate::listen::{Listening, Terms};
 use crate::router::{Router, RouterOptions};
 use crate::serve;
+use crate::status_page::Told;
+use crate::tls_files::tls_of;
 use crate::transports::Accepting;
 use crate::urls;
+use crate::wamp::entrance::Entrance;
+use crate::web::pages::Pages;
+use crate::web::site::Site;
 
 /// A running operators' listener. It ends when it is stopped, and with the router whose threads
 /// serve it.
 pub struct Admin {
     listening: Arc<Listening>,
+    told: Arc<Told>,
     accepting: Accepting,
 }
 
@@ -34,10 +40,22 @@ pub fn start_admin(
         return Err(failed(StartFault::NoSuch("router to tell of".to_owned())));
     };
     let io = |e| failed(StartFault::Io(e));
-    let state = Arc::clone(&first.state);
-    let listening = Listening::of_pages(state, admin, directory).map_err(io)?;
-    let listening = Arc::new(listening);
-    let stall_max = first.state.limits.stall_max;
+    let state = &first.state;
+    let terms = Terms {
+        handshake_timeout: state.bounds.handshake_timeout,
+        tls: tls_of(&admin.endpoint, directory, &[]).map_err(io)?,
+        limits: Arc::clone(&state.bounds.limits),
+        connections_max: None,
+        connections_per_second_max: None,
+    };
+    let listening = Listening::new(&state.bounds, &state.watch, terms);
+    let told = Told::new(state, Vec::new());
+    let figures = Arc::clone(&told);
+    let pages = Pages::new(&admin.pages, figures, state.page_connections_max);
+    let site = Arc::new(Site::of_pages(pages));
+    let kept = Arc::clone(&listening);
+    let entrance = Entrance::of_http(&state.realms, kept, &admin.allowed_hosts, site);
+    let stall_max = state.bounds.limits.stall_max;
     let bind = || binding::bind(&admin.endpoint, true, None, directory, stall_max);
     let listener = first.workers.enter_first(bind).map_err(io)?;
     let urls = urls::of_pages(&admin.endpoint, &listener, directory);
@@ -46,10 +64,16 @@ pub fn start_admin(
     pages.retain(|page| page.strong_count() > 0);
     pages.push(Arc::downgrade(&listening));
     drop(pages);
-    let serving = serve::serve_all(Arc::clone(&listening), listener, workers);
+    let serving = serve::serve_all(
+        Arc::clone(&listening),
+        Arc::new(entrance),
+        listener,
+        workers,
+    );
     let accepting = Accepting::start(&first.workers, serving);
     let admin = Admin {
         listening,
+        told,
         accepting,
     };
     admin.show(routers);
@@ -60,14 +84,13 @@ impl Admin {
     /// Has the pages tell of these routers from now on.
     pub fn show(&self, routers: &[&Router]) {
         let states = routers.iter().map(|router| Arc::clone(&router.state));
-        *self.listening.routers.lock() = states.collect();
+        self.told.show(states.collect());
     }
 
     /// Closes the listener; a page that is being served is cut off.
     pub fn stop(self) {
         self.listening.stop();
         self.accepting.stop();
-        let Listening { router, number, .. } = &*self.listening;
-        router.watch.close_all(*number);
+        self.listening.watch.close_all(self.listening.number);
     }
 }

@@ -61,7 +61,7 @@ impl Admitted {
     /// Counts a connection in, if only to tell it that there are too many.
     pub(crate) fn admit(listening: &Arc<Listening>, socket: &Socket) -> Option<Self> {
         // The node's own processes may have the last.
-        let room = match listening.router.is_private {
+        let room = match listening.bounds.is_private {
             true => Room::Enough,
             false => Room::left_by(socket),
         };
@@ -76,19 +76,19 @@ impl Admitted {
 
     /// Counts somebody in, and says whether there is room to tell one who is too many.
     fn judge(listening: &Arc<Listening>, peer: PeerAddress, room: Room) -> (Self, bool) {
-        let router = &listening.router;
+        let bounds = &listening.bounds;
         let (here, everywhere) = listening.count_in();
         let over = |count: usize, max: usize| count.saturating_sub(max.saturating_sub(1));
         let excess =
-            over(here, listening.connections_max).max(over(everywhere, router.connections_max));
-        let (address, of_address) = router.peer_addresses.count_in(peer);
-        let of_address = over(of_address as usize, router.address_connections_max);
+            over(here, listening.connections_max).max(over(everywhere, bounds.connections_max));
+        let (address, of_address) = bounds.peer_addresses.count_in(peer);
+        let of_address = over(of_address as usize, bounds.address_connections_max);
         let admitted = Self {
             listening: Arc::clone(listening),
             address,
             excess: if excess > 0 {
                 Some(Excess::Connections)
-            } else if of_address > 0 && !router.is_private {
+            } else if of_address > 0 && !bounds.is_private {
                 counters().count(Counter::ConnectionsRefusedOfAddress);
                 Some(Excess::Address)
             } else if listening.is_too_fast() {
@@ -109,7 +109,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.listening.router.peer_addresses.count_out(self.address);
+        self.listening.bounds.peer_addresses.count_out(self.address);
         self.listening.count_out();
         counters().count(Counter::ConnectionsClosed);
     }

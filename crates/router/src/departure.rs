@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cause::Cause;
+use crate::registry::Registry;
 use crate::report::Escaped;
-use crate::router_state::RouterState;
 use crate::wamp::realm::SharedRealm;
 use crate::watch::{Awaited, Connections};
 
@@ -26,16 +26,12 @@ const NAMED_MAX: usize = 10;
 /// Waits until the calls that are open now have been answered, those of these connections' sessions or all, or until
 /// `shutdown_timeout` is over. Calls that are open then end with an ERROR. A call that begins meanwhile is not waited
 /// for, so that a stop among busy clients has an end. Runs on a runtime with timers.
-pub(crate) async fn drain(
-    state: &RouterState,
-    realms: &[Arc<SharedRealm>],
-    of: Option<&Connections>,
-) {
+pub(crate) async fn drain(state: &Registry, realms: &[Arc<SharedRealm>], of: Option<&Connections>) {
     let calls = realms.iter().map(|realm| (realm, realm.open_calls(of)));
     let mut open: Vec<_> = calls.filter(|(_, calls)| !calls.is_empty()).collect();
     let begun = Instant::now();
     let mut is_said = false;
-    while !open.is_empty() && begun.elapsed() < state.shutdown_timeout {
+    while !open.is_empty() && begun.elapsed() < state.bounds.shutdown_timeout {
         tokio::time::sleep(CALLS_AGAIN_AFTER).await;
         open.retain_mut(|(realm, calls)| {
             realm.forget_answered(calls);
@@ -46,8 +42,8 @@ pub(crate) async fn drain(
             let count: usize = open.iter().map(|(_, calls)| calls.len()).sum();
             tracing::info!(
                 "Router '{}' waits for open calls, {} ms at most: {count} at present",
-                state.id,
-                state.shutdown_timeout.as_millis()
+                state.id(),
+                state.bounds.shutdown_timeout.as_millis()
             );
         }
     }
@@ -60,28 +56,28 @@ pub(crate) async fn drain(
     if ended > 0 {
         tracing::info!(
             "Router '{}' has ended open calls with wamp.error.canceled: {ended}",
-            state.id
+            state.id()
         );
     }
     crosstie_transport::uncork();
 }
 
 /// The time that all clients have, together, to close their connections after they were told to leave.
-pub(crate) fn timeout(state: &RouterState) -> Duration {
-    match state.says_goodbye {
-        true => state.shutdown_timeout,
-        false => state.shutdown_timeout.min(CLOSED_WITHIN),
+pub(crate) fn timeout(state: &Registry) -> Duration {
+    match state.realms.says_goodbye {
+        true => state.bounds.shutdown_timeout,
+        false => state.bounds.shutdown_timeout.min(CLOSED_WITHIN),
     }
 }
 
 /// Waits until all clients that were told to leave have gone, or their time is over.
-pub(crate) fn await_all(state: &RouterState) {
+pub(crate) fn await_all(state: &Registry) {
     let begun = Instant::now();
     let deadline = begun + timeout(state);
     let mut look_at = begun + SAID_AFTER;
     let mut is_said = false;
     let mut given_up = 0;
-    while state.conversations() > 0 && Instant::now() < deadline {
+    while state.bounds.conversations() > 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(2));
         if Instant::now() < look_at {
             continue;
@@ -107,7 +103,7 @@ pub(crate) fn await_all(state: &RouterState) {
     }
 }
 
-fn say(state: &RouterState, awaited: &[Awaited]) {
+fn say(state: &Registry, awaited: &[Awaited]) {
     let mut text = String::new();
     for one in awaited.iter().take(NAMED_MAX) {
         let comma = if text.is_empty() { "" } else { ", " };
@@ -118,12 +114,12 @@ fn say(state: &RouterState, awaited: &[Awaited]) {
     }
     tracing::info!(
         "Router '{}' waits for clients to close their connections, {} ms at most: {text}",
-        state.id,
+        state.id(),
         timeout(state).as_millis()
     );
 }
 
-fn give_up(state: &RouterState, one: &Awaited, given_up: &mut usize) {
+fn give_up(state: &Registry, one: &Awaited, given_up: &mut usize) {
     if one.connection.is_closed() && !one.connection.is_finishing() {
         return;
     }
@@ -135,7 +131,7 @@ fn give_up(state: &RouterState, one: &Awaited, given_up: &mut usize) {
     one.connection.close();
 }
 
-fn say_why(state: &RouterState, one: &Awaited) {
+fn say_why(state: &Registry, one: &Awaited) {
     let why = match one.connection.deaf_for_s() {
         0 => "it did not answer",
         _ => "it does not read what it is sent",
@@ -144,7 +140,7 @@ fn say_why(state: &RouterState, one: &Awaited) {
 }
 
 /// In words, with what an operator knows it by.
-fn who(state: &RouterState, one: &Awaited) -> String {
+fn who(state: &Registry, one: &Awaited) -> String {
     let peer = one.connection.peer();
     let amqp = state
         .amqp()

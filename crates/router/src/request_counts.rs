@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -55,6 +56,28 @@ impl Outcome {
     ];
 }
 
+/// The counters of a router's services and components: as many as a configuration ever named.
+#[derive(Default)]
+pub(crate) struct Requests(Mutex<Vec<Arc<RequestCounts>>>);
+
+impl Requests {
+    /// The counters of a service or component, which are there from the first time on that they are asked for.
+    pub(crate) fn of(&self, kind: &'static str, name: &str) -> Arc<RequestCounts> {
+        let mut requests = self.0.lock();
+        if let Some(known) = requests.iter().find(|known| known.is_of(kind, name)) {
+            return Arc::clone(known);
+        }
+        let counts = Arc::new(RequestCounts::new(kind, name));
+        requests.push(Arc::clone(&counts));
+        counts
+    }
+
+    /// All of them, in the order in which they came.
+    pub(crate) fn all(&self) -> Vec<Arc<RequestCounts>> {
+        self.0.lock().clone()
+    }
+}
+
 /// A request that is counted when this is dropped.
 pub(crate) struct Counted {
     counts: Arc<RequestCounts>,
@@ -64,7 +87,7 @@ pub(crate) struct Counted {
 }
 
 impl RequestCounts {
-    pub(crate) fn new(kind: &'static str, name: &str) -> Self {
+    fn new(kind: &'static str, name: &str) -> Self {
         Self {
             kind,
             name: name.to_owned(),
@@ -74,7 +97,7 @@ impl RequestCounts {
         }
     }
 
-    pub(crate) fn is_of(&self, kind: &str, name: &str) -> bool {
+    fn is_of(&self, kind: &str, name: &str) -> bool {
         self.kind == kind && self.name == name
     }
 

@@ -9,18 +9,19 @@ use crosstie_config::{self as model, Role};
 use crosstie_transport::{Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
-use crate::amqp::{self, Broker};
+use crate::amqp::{self, Broker, Home};
 use crate::audit::Audit;
 use crate::bridges;
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::listen::{Listening, MakeHttp};
+use crate::listen::Listening;
 use crate::meta_session::MetaSession;
-use crate::overview::Overview;
-use crate::programs::Programs;
-use crate::router_state::{RouterState, close_silent};
+use crate::registry::Registry;
 use crate::transports::RunningTransport;
 use crate::wamp::peer::Peer;
+use crate::wamp::silence::close_silent;
+use crate::web::overview::Overview;
+use crate::web::programs::Programs;
 
 /// What a router needs to know beside its configuration.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ pub struct RouterOptions {
 /// Realms, roles and transports may be started and stopped in any order, by any thread that is
 /// not one of the router's own. What is stopped is told so, and may be started again at once.
 pub struct Router {
-    pub(crate) state: Arc<RouterState>,
+    pub(crate) state: Arc<Registry>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) options: RouterOptions,
     /// In the order in which they were started.
@@ -83,25 +84,26 @@ pub struct RoleStatus {
 
 impl Router {
     /// Starts the threads of `worker`; none of its realms or transports yet.
-    pub(crate) fn start_with(
+    pub fn start(
         worker: &model::RouterWorker,
         limits: &model::Limits,
         options: &RouterOptions,
-        make_http: MakeHttp,
     ) -> Result<Self, StartError> {
         let workers = threads(worker, options).map_err(|error| StartError {
             what: format!("the threads of worker {}", worker.id),
             fault: StartFault::Io(error),
         })?;
-        let state = Arc::new(RouterState::new(
+        let state = Arc::new(Registry::new(
             worker,
             limits,
             options,
             workers.keeper_handle(),
-            make_http,
         ));
         let watched = Arc::clone(&state);
-        workers.spawn_keeper(async move { watched.watch.run(|| watched.door.is_crowded()).await });
+        workers.spawn_keeper(async move {
+            let door = &watched.realms.door;
+            watched.watch.run(|| door.is_crowded()).await;
+        });
         Ok(Self {
             state,
             workers: Arc::new(workers),
@@ -125,14 +127,14 @@ impl Router {
         if self.state.amqp().is_some() {
             return Err(failed(StartFault::AlreadyRunning));
         }
-        let opened = Broker::open(amqp, &self.options.directory, &self.workers);
+        let opened = Broker::open(amqp, self.home(), &self.options.directory, &self.workers);
         let (broker, skipped) =
             opened.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
         if !self.state.set_amqp(Arc::clone(&broker)) {
             return Err(failed(StartFault::AlreadyRunning));
         }
         let (directory, workers) = (&self.options.directory, &self.workers);
-        let started = broker.start_replicated(amqp, &self.state, directory, workers);
+        let started = broker.start_replicated(amqp, directory, workers);
         started.map_err(|e| failed(StartFault::Io(std::io::Error::other(e))))?;
         for (transport, cluster) in amqp::cluster_listeners(broker.replicated()) {
             self.start_cluster_listener(&transport, cluster)?;
@@ -140,16 +142,26 @@ impl Router {
         Ok(skipped)
     }
 
+    /// What a broker of this router shares with it.
+    pub(crate) fn home(&self) -> Home {
+        Home {
+            node: self.options.node.clone(),
+            worker: self.id().to_owned(),
+            bounds: Arc::clone(&self.state.bounds),
+            watch: Arc::clone(&self.state.watch),
+        }
+    }
+
     /// Starts a component that the router is itself. It runs as long as the router.
     pub fn start_bridge(&self, bridge: &model::OutgoingBridge) -> Result<(), StartError> {
         let what = || self.of_worker("component", &bridge.id);
         self.check_runs(what)?;
-        let rooms = Arc::clone(&self.state);
+        let rooms = Arc::clone(&self.state.realms);
         let kind = match bridge.kind {
             model::OutgoingKind::Callee { .. } => "callee",
             _ => "forwarder",
         };
-        let counts = self.state.counts_of(kind, &bridge.id);
+        let counts = self.state.grounds.requests.of(kind, &bridge.id);
         let run = bridges::run(bridge, rooms, counts, &self.options.directory);
         let started = run.and_then(|run| self.workers.spawn_web(run));
         started.map_err(|e| StartError {
@@ -160,7 +172,7 @@ impl Router {
 
     /// Joins a realm for its meta API.
     pub fn meta_session(&self, realm: &str) -> Result<MetaSession, String> {
-        let rooms = Arc::clone(&self.state);
+        let rooms = Arc::clone(&self.state.realms);
         MetaSession::join(rooms, realm, self.workers.keeper_handle())
     }
 
@@ -168,25 +180,21 @@ impl Router {
     pub fn amqp(&self) -> Option<amqp::Operators> {
         let broker = Arc::clone(self.state.amqp()?);
         let context = self.workers.keeper_handle();
-        Some(amqp::Operators::new(
-            broker,
-            Arc::clone(&self.state),
-            context,
-        ))
+        Some(amqp::Operators::new(broker, context))
     }
 
     /// Stops a realm: no client can join it any more. Its open calls may be answered for as long as the shutdown
     /// timeout; where there are none, its sessions are out of it when this returns. Their connections are closed so
     /// that the clients come back, or the clients are sent GOODBYE `wamp.close.close_realm`.
     pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
-        let Some(realm) = self.state.remove_realm(name) else {
+        let Some(realm) = self.state.realms.remove(name) else {
             return Err(StopError {
                 what: self.of_worker("realm", name),
             });
         };
         if realm.open_calls(None).is_empty() {
             let stopped = Arc::clone(&realm);
-            let says_goodbye = self.state.says_goodbye;
+            let says_goodbye = self.state.realms.says_goodbye;
             self.end_sessions(!says_goodbye, move || Some(stopped.stop(says_goodbye)));
             realm.stop_store();
             return Ok(());
@@ -194,7 +202,7 @@ impl Router {
         let (state, id) = (Arc::clone(&self.state), self.of_worker("realm", name));
         self.workers.spawn_keeper(async move {
             departure::drain(&state, std::slice::from_ref(&realm), None).await;
-            let says_goodbye = state.says_goodbye;
+            let says_goodbye = state.realms.says_goodbye;
             let ended = realm.stop(says_goodbye);
             close_later(state, &ended, !says_goodbye);
             realm.stop_store();
@@ -209,7 +217,7 @@ impl Router {
             what: self.of_realm(realm, &role.name),
             fault,
         };
-        let found = self.state.realm(realm);
+        let found = self.state.realms.realm(realm);
         let Some(found) = found else {
             return Err(failed(StartFault::NoSuch(format!("realm {realm}"))));
         };
@@ -222,7 +230,7 @@ impl Router {
     /// Stops a role. Its sessions are told GOODBYE `wamp.close.killed`, as those of a stopped
     /// realm are told.
     pub fn stop_role(&self, realm: &str, role: &str) -> Result<(), StopError> {
-        let stopped = self.state.realm(realm).is_some_and(|found| {
+        let stopped = self.state.realms.realm(realm).is_some_and(|found| {
             let name = role.to_owned();
             self.end_sessions(false, move || found.stop_role(&name))
         });
@@ -236,12 +244,12 @@ impl Router {
 
     /// The worker's id.
     pub fn id(&self) -> &str {
-        &self.state.id
+        self.state.id()
     }
 
     /// The realms, in the order in which they were started.
     pub fn realms(&self) -> Vec<RealmStatus> {
-        let realms = self.state.realms();
+        let realms = self.state.realms.realms();
         let status = realms.iter().map(|realm| {
             let counts = realm.counts();
             RealmStatus {
@@ -260,7 +268,7 @@ impl Router {
     /// The roles of a realm, in the order in which they were started; `None` if there is no such
     /// realm.
     pub fn roles(&self, realm: &str) -> Option<Vec<RoleStatus>> {
-        let roles = self.state.realm(realm)?.roles().into_iter();
+        let roles = self.state.realms.realm(realm)?.roles().into_iter();
         let status = roles.map(|(started, sessions)| RoleStatus {
             role: started.role,
             started: started.started,
@@ -284,7 +292,7 @@ impl Router {
         // Its own tasks hold the threads, which would live on.
         self.workers.stop();
         let mut is_stored = self.state.amqp().is_none_or(|broker| broker.stop());
-        for realm in self.state.realms() {
+        for realm in self.state.realms.realms() {
             is_stored &= realm.store.as_ref().is_none_or(|store| store.keeper.stop());
         }
         is_stored
@@ -319,7 +327,7 @@ impl Router {
     }
 
     pub(crate) fn check_runs(&self, what: impl FnOnce() -> String) -> Result<(), StartError> {
-        match self.state.is_stopping() {
+        match self.state.bounds.is_stopping() {
             false => Ok(()),
             true => Err(StartError {
                 what: what(),
@@ -345,7 +353,7 @@ impl Drop for Router {
 
 /// Sends the last messages of sessions that are out of their realm, and sees to it that their connections end: soon if
 /// they were closed, else after the time for an answer to GOODBYE.
-fn close_later(state: Arc<RouterState>, ended: &[Peer], are_closed: bool) {
+fn close_later(state: Arc<Registry>, ended: &[Peer], are_closed: bool) {
     crosstie_transport::uncork();
     // Not kept open for the sake of being closed later.
     let told = ended.iter().map(|peer| Arc::downgrade(&peer.connection));
@@ -357,7 +365,7 @@ fn close_later(state: Arc<RouterState>, ended: &[Peer], are_closed: bool) {
             let connections = told.iter().filter_map(Weak::upgrade);
             connections.for_each(|connection| connection.close());
         })),
-        (false, false) => drop(tokio::spawn(close_silent(state, told))),
+        (false, false) => drop(tokio::spawn(close_silent(Arc::clone(&state.realms), told))),
     }
 }
 

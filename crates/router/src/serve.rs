@@ -2,85 +2,101 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crosstie_transport::tls::TlsStage;
 use crosstie_transport::{
-    Connection, ConnectionStream, Ended, Listener, Place, Protocol, Socket, Stage, Unread, Workers,
-    pump_in,
+    Connection, Ended, Listener, Place, Protocol, Socket, Stage, Unread, Workers, pump_in,
 };
-use crosstie_wamp::framing::websocket::closing_response;
 use parking_lot::Mutex;
 
-use crate::admission::Admitted;
-use crate::amqp::splice::Spliced;
+use crate::admission::{Admitted, Excess};
 use crate::binding::accept;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
-use crate::wamp::conversation::Conversation;
-use crate::{amqp, pages, report};
 
-/// Accepts conversations for ever, and deals them out to the threads.
+/// The destination of a listener's connections.
+pub(crate) trait Endpoint: Send + Sync {
+    /// Starts the conversation of a connection, as [`serve`] does.
+    fn start(self: Arc<Self>, arrival: Arrival);
+}
+
+/// A connection that was accepted and counted in.
+pub(crate) struct Arrival {
+    admitted: Admitted,
+    socket: Socket,
+    workers: Arc<Workers>,
+}
+
+impl Arrival {
+    pub(crate) fn listening(&self) -> Arc<Listening> {
+        Arc::clone(&self.admitted.listening)
+    }
+}
+
+/// The server's side of what a connection says.
+pub(crate) trait Converse: Protocol + Send + 'static {
+    /// Cleans up after the connection, however it ended.
+    fn handle_ended(&mut self, ended: &Ended);
+
+    /// The next owner of the connection, which the conversation has handed over.
+    fn take_successor(&mut self) -> Option<Successor>;
+}
+
+/// Goes on with a connection that its conversation has handed over.
+pub(crate) type Successor = Box<dyn FnOnce(HandedOver<'_>) + Send>;
+
+/// A connection that its conversation has handed over, with the bytes that have come.
+pub(crate) struct HandedOver<'w> {
+    pub(crate) admitted: Admitted,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) input: Vec<u8>,
+    pub(crate) workers: &'w Workers,
+}
+
+/// Accepts connections for ever, and deals them out to the threads.
 pub(crate) async fn serve_all(
     listening: Arc<Listening>,
+    endpoint: Arc<dyn Endpoint>,
     listener: Listener,
     workers: Arc<Workers>,
 ) {
     loop {
         let socket = accept(&listener, &workers).await;
         match Admitted::admit(&listening, &socket) {
-            Some(admitted) => {
-                workers.spawn_connection(serve(admitted, socket, Arc::clone(&workers)));
-            }
+            Some(admitted) => Arc::clone(&endpoint).start(Arrival {
+                admitted,
+                socket,
+                workers: Arc::clone(&workers),
+            }),
             None => counters().count(Counter::ConnectionsRefused),
         }
     }
 }
 
-/// One connection, from its first byte on.
-async fn serve(admitted: Admitted, socket: Socket, workers: Arc<Workers>) {
-    counters().count(Counter::ConnectionsOpened);
-    let listening = Arc::clone(&admitted.listening);
-    let Some(connection) = connection(&listening, socket) else {
-        return;
-    };
-    let (kept, excess) = (Arc::clone(&connection), admitted.excess);
-    match &listening.amqp {
-        None => {
-            let conversation = Conversation::new(Arc::clone(&listening), kept, excess);
-            // A stop that has come meanwhile did not find it in the watch.
-            if listening.is_stopping() {
-                return;
-            }
-            converse(
-                admitted,
-                connection,
-                conversation,
-                workers,
-                Place::Quick,
-                None,
-            )
-            .await;
+/// Serves a connection on the thread that it is dealt to. `begin` makes its conversation there.
+pub(crate) fn serve<C: Converse>(
+    arrival: Arrival,
+    place: Place,
+    begin: impl FnOnce(Arc<Connection>, Option<Excess>) -> C + Send + 'static,
+) {
+    let Arrival {
+        admitted,
+        socket,
+        workers,
+    } = arrival;
+    let there = Arc::clone(&workers);
+    there.spawn_connection(async move {
+        counters().count(Counter::ConnectionsOpened);
+        let Some(connection) = connection(&admitted.listening, socket) else {
+            return;
+        };
+        let conversation = begin(Arc::clone(&connection), admitted.excess);
+        // A stop that has come meanwhile did not find it in the watch.
+        if admitted.listening.is_stopping() {
+            return;
         }
-        Some(amqp) => {
-            let endpoint = Arc::clone(amqp);
-            let conversation =
-                amqp::Conversation::new(Arc::clone(&listening), endpoint, kept, excess);
-            if listening.is_stopping() {
-                return;
-            }
-            // Boxed, so that the task of a WAMP connection holds no byte for it.
-            converse_boxed(
-                admitted,
-                connection,
-                conversation,
-                workers,
-                Place::Any,
-                None,
-            )
-            .await;
-        }
-    }
+        converse(admitted, connection, conversation, workers, place, None).await;
+    });
 }
 
 /// Has a conversation on this thread, until it ends or goes to another thread, of the same kind or the
@@ -101,14 +117,13 @@ async fn converse<C: Converse>(
         Ended::Misplaced(unread) if place == Place::Quick => (None, Place::Bulk, Some(unread)),
         Ended::Misplaced(unread) => (None, Place::Quick, Some(unread)),
         ended => {
-            let spliced = conversation.take_spliced();
+            let successor = match ended {
+                Ended::HandedOver { .. } => conversation.take_successor(),
+                _ => None,
+            };
             conversation.handle_ended(&ended);
             crosstie_transport::uncork();
-            if let (Some(spliced), Some(amqp)) = (spliced, &admitted.listening.amqp) {
-                let endpoint = Arc::clone(amqp);
-                return pass_on(admitted, endpoint, connection, spliced, ended, &workers);
-            }
-            return end(admitted, connection, ended, &workers);
+            return end(admitted, connection, ended, successor, &workers);
         }
     };
     let moved = converse_boxed(admitted, connection, conversation, workers, place, unread);
@@ -142,59 +157,23 @@ fn converse_boxed<C: Converse>(
     ))
 }
 
-/// What a connection says, in either protocol.
-pub(crate) trait Converse: Protocol + Send + 'static {
-    /// Cleans up after the connection, however it ended.
-    fn handle_ended(&mut self, ended: &Ended);
-
-    /// The client that another node has from now on.
-    fn take_spliced(&mut self) -> Option<Box<Spliced>> {
-        None
-    }
-}
-
-/// Leaves a client to the node that has its vhost.
-fn pass_on(
+/// Ends a connection, or leaves it to its successor.
+fn end(
     admitted: Admitted,
-    endpoint: Arc<amqp::AmqpEndpoint>,
     connection: Arc<Connection>,
-    spliced: Box<Spliced>,
     ended: Ended,
+    successor: Option<Successor>,
     workers: &Workers,
 ) {
-    let Ended::HandedOver { input } = ended else {
-        return connection.close();
-    };
-    let kept = Arc::clone(&connection);
-    let serving = amqp::splice::serve(admitted, endpoint, spliced, connection, input);
-    if let Err(e) = workers.spawn_web(serving) {
-        tracing::error!("cannot start a thread for clients of other nodes: {e}");
-        kept.close();
-    }
-}
-
-/// Ends a connection, or leaves it to those who serve pages.
-fn end(admitted: Admitted, connection: Arc<Connection>, ended: Ended, workers: &Workers) {
-    match ended {
-        Ended::HandedOver { input } if admitted.listening.http.is_some() => {
-            serve_http(admitted, connection, input, workers);
-        }
-        Ended::HandedOver { input } => {
-            let kept = Arc::clone(&connection);
-            let started = match PagePlace::take(&admitted) {
-                Some(place) => workers.spawn_pages(async move {
-                    serve_pages(&admitted, &place, &connection, input).await;
-                    connection.close();
-                }),
-                None => return refuse_pages(&connection),
-            };
-            if let Err(e) = started {
-                tracing::error!("cannot start the thread of pages: {e}");
-                kept.close();
-            }
-        }
+    match (ended, successor) {
+        (Ended::HandedOver { input }, Some(successor)) => successor(HandedOver {
+            admitted,
+            connection,
+            input,
+            workers,
+        }),
         // The peer may still read: what it is owed is sent, and the end of our side said.
-        Ended::ByPeer { .. } => connection.finish_and_close(),
+        (Ended::ByPeer { .. }, _) => connection.finish_and_close(),
         _ => connection.close(),
     }
 }
@@ -215,84 +194,4 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
         stage,
         Arc::clone(&listening.limits),
     )))
-}
-
-/// Leaves a connection to the listener's web services.
-fn serve_http(admitted: Admitted, connection: Arc<Connection>, input: Vec<u8>, workers: &Workers) {
-    let listening = Arc::clone(&admitted.listening);
-    let Some(http) = &listening.http else {
-        return connection.close();
-    };
-    let kept = Arc::clone(&connection);
-    let serving = Arc::clone(http).serve(Arc::clone(&listening), Arc::clone(&connection), input);
-    let started = workers.spawn_web(async move {
-        serving.await;
-        connection.finish_and_close();
-        drop(admitted);
-    });
-    if let Err(e) = started {
-        tracing::error!("cannot start a thread for HTTP: {e}");
-        kept.close();
-    }
-}
-
-/// Plain HTTP, for as long as the peer keeps asking.
-async fn serve_pages(
-    admitted: &Admitted,
-    place: &PagePlace,
-    connection: &Arc<Connection>,
-    input: Vec<u8>,
-) {
-    match ConnectionStream::new(Arc::clone(connection), input) {
-        Ok(stream) => {
-            let listening = Arc::clone(&admitted.listening);
-            pages::serve(listening, connection, stream, place.may_stay).await;
-        }
-        Err(e) => report::peer_fault(connection, "http", &e.to_string()),
-    }
-}
-
-/// One of the connections that pages are served to, for as long as this lives.
-struct PagePlace {
-    listening: Arc<Listening>,
-    /// The connection may wait for another request.
-    may_stay: bool,
-}
-
-impl PagePlace {
-    /// Takes a place, if there is one. Only half of them are for who stays, so that nobody waits for
-    /// those who have said nothing more.
-    fn take(admitted: &Admitted) -> Option<Self> {
-        let listening = &admitted.listening;
-        let before = listening.page_connections.fetch_add(1, Ordering::Relaxed);
-        let place = Self {
-            listening: Arc::clone(listening),
-            may_stay: before < listening.page_connections_max.div_ceil(2)
-                && admitted.excess.is_none(),
-        };
-        (before < listening.page_connections_max).then_some(place)
-    }
-}
-
-impl Drop for PagePlace {
-    fn drop(&mut self) {
-        self.listening
-            .page_connections
-            .fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Tells a peer that asks for a page to come again.
-fn refuse_pages(connection: &Arc<Connection>) {
-    counters().count(Counter::PageConnectionsRefused);
-    let text = "there are as many connections for pages as are allowed: ask again in a moment";
-    let response = closing_response(503, text, &[("Retry-After", "1")]);
-    // A new connection has room; one that is gone needs no answer.
-    let _ = connection.append(|out| {
-        out.extend_from_slice(&response);
-        Ok::<(), ()>(())
-    });
-    connection.finish();
-    crosstie_transport::uncork();
-    connection.close();
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use crosstie_wamp::{Serializer, SessionId};
 
+use crate::registry::Registry;
 use crate::router::Router;
-use crate::router_state::RouterState;
 use crate::wamp::realm::SharedRealm;
 use crate::wamp::seen::Seen;
 
@@ -56,7 +56,7 @@ impl Router {
     pub fn close_session(&self, id: u64, reason: &str) -> Result<(), NoSuchSession> {
         let (state, reason) = (Arc::clone(&self.state), reason.to_owned());
         let closed = self.end_sessions(false, move || {
-            let mut realms = state.realms().into_iter();
+            let mut realms = state.realms.realms().into_iter();
             let ended = realms.find_map(|realm| realm.end_session(SessionId(id), &reason));
             ended.map(|peer| vec![peer])
         });
@@ -69,14 +69,14 @@ impl Router {
 
 /// The same, of a router that the pages tell of.
 pub(crate) fn of_router(
-    state: &RouterState,
+    state: &Registry,
     realm: Option<&str>,
     offset: usize,
     limit: usize,
 ) -> Vec<SessionStatus> {
     let mut skip = offset;
     let mut found = Vec::new();
-    for shared in state.realms() {
+    for shared in state.realms.realms() {
         if realm.is_some_and(|name| name != shared.name()) {
             continue;
         }

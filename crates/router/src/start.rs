@@ -1,7 +1,4 @@
-//! Where a router is put together: its core, and what stands on it.
-//!
-//! Web services reach realms and open sessions, so that they need the core; the core makes them by what it is
-//! given here. Nobody imports this file.
+//! Starting the realms of a router.
 
 use std::io;
 use std::sync::Arc;
@@ -10,27 +7,17 @@ use crosstie_config as model;
 
 use crate::error::{StartError, StartFault};
 use crate::fabric;
-use crate::router::{Router, RouterOptions};
+use crate::router::Router;
 use crate::wamp::event_store::RealmStore;
-use crate::web::services;
 
 impl Router {
-    /// Starts the threads of `worker`; none of its realms or transports yet.
-    pub fn start(
-        worker: &model::RouterWorker,
-        limits: &model::Limits,
-        options: &RouterOptions,
-    ) -> Result<Self, StartError> {
-        Self::start_with(worker, limits, options, services::site)
-    }
-
     /// Starts a realm with the roles that it names.
     pub fn start_realm(&self, realm: &model::Realm) -> Result<(), StartError> {
         let what = || self.of_worker("realm", &realm.name);
         self.check_runs(what)?;
         let speaking = realm.fabric.as_ref().map(|fabric| {
             let directory = &self.options.directory;
-            fabric::speaking(fabric, directory, &self.state.limits)
+            fabric::speaking(fabric, directory, &self.state.bounds.limits)
         });
         let speaking = speaking.transpose().map_err(|e| StartError {
             what: what(),
@@ -41,11 +28,11 @@ impl Router {
             fault: StartFault::AlreadyRunning,
         };
         // Its store would be in use.
-        if self.state.realm(&realm.name).is_some() {
+        if self.state.realms.realm(&realm.name).is_some() {
             return Err(runs_already());
         }
         let store = self.open_store(realm)?;
-        let added = self.state.add_realm(realm, store);
+        let added = self.state.realms.add(realm, store);
         let started = added.ok_or_else(runs_already)?;
         if let (Some(port), Some(speaking)) = (&started.port, speaking) {
             let (port, realm) = (Arc::clone(port), Arc::clone(&started));
@@ -62,7 +49,7 @@ impl Router {
         let Some(store) = &realm.event_store else {
             return Ok(None);
         };
-        let (directory, account) = (&self.options.directory, &self.state.limits.account);
+        let (directory, account) = (&self.options.directory, &self.state.bounds.limits.account);
         let context = self.workers.keeper_handle();
         let opened = RealmStore::open(realm, store, directory, account, context);
         opened.map(Some).map_err(|e| StartError {

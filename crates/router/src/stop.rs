@@ -3,17 +3,16 @@
 use std::sync::{Arc, Weak, mpsc};
 
 use crate::departure;
-use crate::listen::Listening;
+use crate::registry::Registry;
 use crate::router::Router;
-use crate::router_state::RouterState;
-use crate::transports::Accepting;
+use crate::transports::{Accepting, Conversing};
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 
 impl Router {
     /// Closes every listener at once, and the connections that have not become sessions: a client that comes now is
     /// refused by the system, and tries again. Sessions go on. A second time is none.
     pub fn close_listeners(&self) {
-        self.state.stop();
+        self.state.bounds.stop();
         let accepting: Vec<_> = {
             let mut transports = self.transports.lock();
             let running = transports.iter_mut();
@@ -21,7 +20,7 @@ impl Router {
         };
         accepting.iter().for_each(Accepting::abort);
         accepting.into_iter().for_each(Accepting::stop);
-        for listening in self.conversing() {
+        for Conversing { listening, .. } in self.conversing() {
             listening.stop();
             self.state.watch.finish_unopened(listening.number);
         }
@@ -56,7 +55,7 @@ impl Router {
         // It fails once all are sent away.
         dismissed.map(|dismissed| dismissed.recv());
         departure::await_all(&self.state);
-        for listening in self.conversing() {
+        for Conversing { listening, .. } in self.conversing() {
             self.state.watch.close_all(listening.number);
         }
         self.leave_fabric();
@@ -65,7 +64,7 @@ impl Router {
 
     /// Tells realms' other nodes that this one ends.
     fn leave_fabric(&self) {
-        let realms = self.state.realms();
+        let realms = self.state.realms.realms();
         let ports: Vec<_> = realms.iter().filter_map(|r| r.port.clone()).collect();
         if ports.is_empty() {
             return;
@@ -78,21 +77,23 @@ impl Router {
 }
 
 /// Sends all clients of the router away.
-async fn dismiss(state: &RouterState, transports: &[Arc<Listening>]) {
-    let realms = state.realms();
+async fn dismiss(state: &Registry, transports: &[Conversing]) {
+    let realms = state.realms.realms();
     departure::drain(state, &realms, None).await;
-    if state.says_goodbye {
-        transports.iter().for_each(|l| l.note_goodbye());
+    if state.realms.says_goodbye {
+        transports.iter().for_each(Conversing::note_goodbye);
     }
     for realm in &realms {
         let peers = realm.peers();
-        peers.iter().for_each(|peer| match state.says_goodbye {
-            true => say_goodbye(&state.session_messages, peer, &Farewell::SHUTDOWN),
-            false => close_for_return(peer),
-        });
+        peers
+            .iter()
+            .for_each(|peer| match state.realms.says_goodbye {
+                true => say_goodbye(&state.realms.session_messages, peer, &Farewell::SHUTDOWN),
+                false => close_for_return(peer),
+            });
     }
     if let Some(broker) = state.amqp() {
-        broker.close_connections(&state.watch, None, "shutdown");
+        broker.close_connections(None, "shutdown");
     }
     crosstie_transport::uncork();
 }

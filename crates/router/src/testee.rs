@@ -10,8 +10,8 @@ use crosstie_testee::{Mode, Serving, Statistics, Testee, WebSocketOptions};
 use crosstie_transport::descriptors::Room;
 use crosstie_transport::{PeerAddress, Socket, Workers};
 
+use crate::bounds::Bounds;
 use crate::counters::{Counter, counters};
-use crate::router_state::RouterState;
 use crate::tls_files::tls_of;
 use crate::wamp::upgrade::deflate_config;
 
@@ -77,13 +77,9 @@ impl TesteeTransport {
     }
 
     /// Counts a connection in, unless there are as many as may be.
-    pub(crate) fn admit(
-        self: &Arc<Self>,
-        router: &RouterState,
-        socket: &Socket,
-    ) -> Option<Admitted> {
+    pub(crate) fn admit(self: &Arc<Self>, bounds: &Bounds, socket: &Socket) -> Option<Admitted> {
         // Counted apart from the sessions' connections: an echo keeps nobody out of a realm.
-        let fits = self.connections() < self.connections_max.min(router.connections_max)
+        let fits = self.connections() < self.connections_max.min(bounds.connections_max)
             && Room::left_by(socket) == Room::Enough;
         if !fits {
             counters().count(Counter::ConnectionsRefused);

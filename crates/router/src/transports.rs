@@ -5,20 +5,29 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{self as model, TesteeKind, TransportKind};
-use crosstie_transport::{Listener, Workers};
+use crosstie_transport::{ConnectionLimits, Listener, Workers};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::amqp::AmqpEndpoint;
 use crate::amqp::splice::Cluster;
 use crate::binding;
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::listen::Listening;
+use crate::listen::{Listening, Terms};
+use crate::registry::Registry;
 use crate::router::Router;
-use crate::router_state::RouterState;
-use crate::serve;
+use crate::serve::{self, Endpoint};
+use crate::status_page::Told;
 use crate::testee::TesteeTransport;
+use crate::tls_files::tls_of;
 use crate::urls;
+use crate::wamp::endpoints::Endpoints;
+use crate::wamp::entrance::Entrance;
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
+use crate::wamp::http::Http;
+use crate::web::pages::Pages;
+use crate::web::services;
+use crate::web::site::Site;
 
 /// A transport that runs.
 #[derive(Clone, Debug)]
@@ -49,8 +58,25 @@ pub(crate) struct RunningTransport {
 }
 
 enum Served {
-    Conversations(Arc<Listening>),
+    Conversations(Conversing),
     Testee(Arc<TesteeTransport>),
+}
+
+/// A transport whose connections have conversations.
+#[derive(Clone)]
+pub(crate) struct Conversing {
+    pub(crate) listening: Arc<Listening>,
+    /// Of one that leads to realms.
+    entrance: Option<Arc<Entrance>>,
+}
+
+impl Conversing {
+    /// Notes that every session is sent GOODBYE.
+    pub(crate) fn note_goodbye(&self) {
+        if let Some(entrance) = &self.entrance {
+            entrance.note_goodbye();
+        }
+    }
 }
 
 /// How long after a realm's start transports wait for its other nodes.
@@ -90,9 +116,9 @@ impl Router {
         self.show_addresses(&transports);
         drop(transports);
         match stopped.served {
-            Served::Conversations(listening) => {
-                listening.stop();
-                self.end_conversations(listening);
+            Served::Conversations(conversing) => {
+                conversing.listening.stop();
+                self.end_conversations(conversing);
             }
             // Its connections ended with the task that accepted them.
             Served::Testee(testee) => self.state.remove_testee(&testee),
@@ -109,7 +135,7 @@ impl Router {
             urls: transport.urls.clone(),
             pages: transport.pages.clone(),
             connections: match &transport.served {
-                Served::Conversations(listening) => listening.connections(),
+                Served::Conversations(of) => of.listening.connections(),
                 Served::Testee(testee) => testee.connections(),
             },
             started: transport.started,
@@ -117,11 +143,11 @@ impl Router {
         status.collect()
     }
 
-    /// The transports that lead to realms.
-    pub(crate) fn conversing(&self) -> Vec<Arc<Listening>> {
+    /// The transports whose connections have conversations.
+    pub(crate) fn conversing(&self) -> Vec<Conversing> {
         let transports = self.transports.lock();
         let conversing = transports.iter().filter_map(|t| match &t.served {
-            Served::Conversations(listening) => Some(Arc::clone(listening)),
+            Served::Conversations(conversing) => Some(conversing.clone()),
             Served::Testee(_) => None,
         });
         conversing.collect()
@@ -178,7 +204,7 @@ impl Router {
         if matches!(kind, TransportKind::Testee(_)) {
             return;
         }
-        for realm in self.state.realms() {
+        for realm in self.state.realms.realms() {
             if let Some(port) = &realm.port {
                 port.await_attached(realm.started_at() + ATTACHED_TIMEOUT);
             }
@@ -207,7 +233,7 @@ impl Router {
                     nodelay,
                     mode,
                     directory,
-                    self.state.limits.stall_max,
+                    self.state.bounds.limits.stall_max,
                 )
             };
             self.workers.enter_first(bind)
@@ -220,7 +246,7 @@ impl Router {
         let (urls, pages, served, accepting) =
             if let TransportKind::Testee(testee) = &transport.kind {
                 let testee =
-                    TesteeTransport::new(&self.state.id, transport, testee, &workers, directory)?;
+                    TesteeTransport::new(self.state.id(), transport, testee, &workers, directory)?;
                 let testee = Arc::new(testee);
                 let listener = bind(testee.nodelay())?;
                 let urls = urls::of_transport(transport, &listener, directory);
@@ -231,18 +257,14 @@ impl Router {
                 });
                 (urls, Vec::new(), Served::Testee(testee), accepting)
             } else {
-                let state = Arc::clone(&self.state);
-                let mut listening = Listening::new(state, transport, directory)?;
-                if let (Some(cluster), Some(endpoint)) = (cluster, &listening.amqp) {
-                    listening.amqp = Some(Arc::new(endpoint.of_cluster(cluster)));
-                }
-                let listener = bind(listening.nodelay())?;
+                let (conversing, endpoint, nodelay) = self.endpoint(transport, cluster)?;
+                let listener = bind(nodelay)?;
                 let urls = urls::of_transport(transport, &listener, directory);
                 let pages = pages_at(&listener);
-                let listening = Arc::new(listening);
-                let serving = serve::serve_all(Arc::clone(&listening), listener, workers);
+                let listening = Arc::clone(&conversing.listening);
+                let serving = serve::serve_all(listening, endpoint, listener, workers);
                 let accepting = Accepting::start(&self.workers, serving);
-                (urls, pages, Served::Conversations(listening), accepting)
+                (urls, pages, Served::Conversations(conversing), accepting)
             };
         Ok(RunningTransport {
             id: transport.id.clone(),
@@ -256,32 +278,114 @@ impl Router {
         })
     }
 
+    /// What a transport's connections have in common, what they are led to, and whether Nagle's algorithm is off.
+    fn endpoint(
+        &self,
+        transport: &model::Transport,
+        cluster: Option<Cluster>,
+    ) -> io::Result<(Conversing, Arc<dyn Endpoint>, bool)> {
+        match &transport.kind {
+            TransportKind::Amqp(options) => {
+                let no_broker = || io::Error::other("the worker's AMQP has not been started");
+                let broker = self.state.amqp().ok_or_else(no_broker)?;
+                let endpoint = Arc::new(AmqpEndpoint {
+                    options: options.clone(),
+                    broker: Arc::clone(broker),
+                    cluster,
+                });
+                let limits = Arc::new(endpoint.limits(&self.state.bounds.limits));
+                let timeout = options.handshake_timeout;
+                let conversing = Conversing {
+                    listening: self.listening(transport, timeout, limits, &[])?,
+                    entrance: None,
+                };
+                Ok((conversing, endpoint, true))
+            }
+            kind => {
+                let realms = &self.state.realms;
+                let endpoints = Endpoints::of(kind, realms, &self.options.directory)?;
+                let nodelay = endpoints.nodelay();
+                let timeout = endpoints.handshake_timeout();
+                let timeout = timeout.unwrap_or(self.state.bounds.handshake_timeout);
+                let http = self.http(transport)?;
+                let is_http2_spoken = http.as_ref().is_some_and(|http| http.speaks_http2());
+                let protocols = if is_http2_spoken { HTTP } else { &[] };
+                let limits = Arc::clone(&self.state.bounds.limits);
+                let listening = self.listening(transport, timeout, limits, protocols)?;
+                let kept = Arc::clone(&listening);
+                let entrance = Entrance::new(realms, kept, transport, endpoints, http);
+                let entrance = Arc::new(entrance);
+                let conversing = Conversing {
+                    listening,
+                    entrance: Some(Arc::clone(&entrance)),
+                };
+                Ok((conversing, entrance, nodelay))
+            }
+        }
+    }
+
+    fn listening(
+        &self,
+        transport: &model::Transport,
+        handshake_timeout: Duration,
+        limits: Arc<ConnectionLimits>,
+        protocols: &'static [&'static [u8]],
+    ) -> io::Result<Arc<Listening>> {
+        let terms = Terms {
+            handshake_timeout,
+            tls: tls_of(&transport.endpoint, &self.options.directory, protocols)?,
+            limits,
+            connections_max: transport.connections_max,
+            connections_per_second_max: transport.limits.connections_per_second_max,
+        };
+        Ok(Listening::new(&self.state.bounds, &self.state.watch, terms))
+    }
+
+    /// The server of a transport's HTTP requests, if it has web services or pages.
+    fn http(&self, transport: &model::Transport) -> io::Result<Option<Arc<dyn Http>>> {
+        let web = web_of(&transport.kind);
+        if web.is_none() && transport.pages.is_empty() {
+            return Ok(None);
+        }
+        let told = Told::new(&self.state, vec![Arc::clone(&self.state)]);
+        let pages = Pages::new(&transport.pages, told, self.state.page_connections_max);
+        let site = match web {
+            Some(web) => {
+                let directory = &self.options.directory;
+                services::site(web, pages, &self.state.grounds, directory)?
+            }
+            None => Site::of_pages(pages),
+        };
+        Ok(Some(Arc::new(site)))
+    }
+
     /// Tells the sessions of a listener that has stopped, and closes what is left in time.
-    pub(crate) fn end_conversations(&self, listening: Arc<Listening>) {
+    pub(crate) fn end_conversations(&self, conversing: Conversing) {
         let state = Arc::clone(&self.state);
+        let listening = Arc::clone(&conversing.listening);
         self.workers.spawn_keeper(async move {
             state.watch.finish_unopened(listening.number);
             let connections = state.watch.of(listening.number);
-            let realms = state.realms();
+            let realms = state.realms.realms();
             departure::drain(&state, &realms, Some(&connections)).await;
-            if state.says_goodbye {
-                listening.note_goodbye();
+            if state.realms.says_goodbye {
+                conversing.note_goodbye();
             }
             for realm in realms {
                 let peers = realm.peers();
                 let its_own = peers
                     .iter()
                     .filter(|peer| connections.has(&peer.connection));
-                its_own.for_each(|peer| match state.says_goodbye {
+                its_own.for_each(|peer| match state.realms.says_goodbye {
                     true => {
                         let farewell = &Farewell::STOP_TRANSPORT;
-                        say_goodbye(&state.session_messages, peer, farewell);
+                        say_goodbye(&state.realms.session_messages, peer, farewell);
                     }
                     false => close_for_return(peer),
                 });
             }
             if let Some(broker) = state.amqp() {
-                broker.close_connections(&state.watch, Some(listening.number), "shutdown");
+                broker.close_connections(Some(listening.number), "shutdown");
             }
             crosstie_transport::uncork();
             drop(connections);
@@ -295,7 +399,7 @@ impl Router {
 /// Accepts echoing connections for ever; they end with this.
 async fn serve_testee(
     testee: Arc<TesteeTransport>,
-    state: Arc<RouterState>,
+    state: Arc<Registry>,
     listener: Listener,
     workers: Arc<Workers>,
 ) {
@@ -303,7 +407,7 @@ async fn serve_testee(
     loop {
         let socket = binding::accept(&listener, &workers).await;
         while connections.try_join_next().is_some() {}
-        if let Some(admitted) = testee.admit(&state, &socket) {
+        if let Some(admitted) = testee.admit(&state.bounds, &socket) {
             workers.spawn_in(&mut connections, admitted.serve(socket));
         }
     }
@@ -344,6 +448,18 @@ impl Accepting {
     pub(crate) fn stop(self) {
         self.abort();
         let _ = self.ended.recv();
+    }
+}
+
+/// What a listener of web services speaks over TLS, in the names of ALPN.
+const HTTP: &[&[u8]] = &[b"h2", b"http/1.1"];
+
+/// The web services of a transport.
+fn web_of(kind: &TransportKind) -> Option<&model::Web> {
+    match kind {
+        TransportKind::Web(web) => Some(web),
+        TransportKind::Universal { web, .. } => web.as_ref(),
+        _ => None,
     }
 }
 

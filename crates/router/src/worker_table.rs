@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::markup::escaped;
-use crate::overview::WorkerOverview;
+use crate::web::overview::WorkerOverview;
 
 /// The workers and their components, as a table; nothing without any.
 pub(crate) fn table(workers: &[WorkerOverview]) -> String {

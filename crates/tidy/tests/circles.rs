@@ -16,7 +16,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("testee", 5),
     ("client", 22),
     ("oslo", 7),
-    ("router", 35),
+    ("router", 12),
     ("node", 19),
     ("bench", 7),
     ("report", 5),

@@ -31,9 +31,9 @@ use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
 use super::totals::Totals;
 use super::vhost::{Clock, Keeper, SharedVhost};
+use crate::bounds::Bounds;
 use crate::cause::Cause;
 use crate::report;
-use crate::router_state::RouterState;
 use crate::seed::seed;
 use crate::watch::Watch;
 
@@ -55,6 +55,17 @@ pub(crate) struct Broker {
     /// Counters since the start.
     pub(crate) totals: Totals,
     pub(crate) splices: Splices,
+    pub(super) home: Home,
+}
+
+/// The router that a broker belongs to.
+pub(crate) struct Home {
+    /// The node's id.
+    pub(crate) node: String,
+    /// The worker's id.
+    pub(crate) worker: String,
+    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) watch: Arc<Watch>,
 }
 
 impl Broker {
@@ -62,6 +73,7 @@ impl Broker {
     /// were rejected. An error names the file and its fault.
     pub(crate) fn open(
         amqp: &model::Amqp,
+        home: Home,
         directory: &Path,
         workers: &Workers,
     ) -> Result<(Arc<Self>, Vec<model::Skipped>), String> {
@@ -111,6 +123,7 @@ impl Broker {
             number_last: AtomicU64::new(0),
             totals: Totals::default(),
             splices: Splices::default(),
+            home,
         });
         let config = CommitterConfig {
             disk_free_bytes_min: limits.disk_free_bytes_min,
@@ -123,9 +136,8 @@ impl Broker {
 
     /// Starts the threads of the replicated vhosts. An error names the file and its fault.
     pub(crate) fn start_replicated(
-        &self,
+        self: &Arc<Self>,
         amqp: &model::Amqp,
-        state: &Arc<RouterState>,
         directory: &Path,
         workers: &Workers,
     ) -> Result<(), String> {
@@ -139,7 +151,7 @@ impl Broker {
         let definitions = Arc::new(definitions.transpose()?.unwrap_or_default());
         for replicated in &self.replicated {
             replicated.set_splicing(splicing(replicated.settings(), directory)?);
-            let started = replicated.start((amqp, &definitions), state, directory, workers)?;
+            let started = replicated.start((amqp, &definitions), self, directory, workers)?;
             self.ledgers.lock().push(started);
         }
         Ok(())
@@ -238,12 +250,7 @@ impl Broker {
     }
 
     /// Closes one connection, unless it is closing already.
-    pub(crate) fn close_connection(
-        &self,
-        watch: &Watch,
-        number: u64,
-        reason: &str,
-    ) -> Result<(), OperatorError> {
+    pub(crate) fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
         let peers = self.peers.lock();
         let found = peers.get(&number);
         let peer = found.ok_or(OperatorError::NoSuchConnection { number })?;
@@ -251,24 +258,24 @@ impl Broker {
             return Err(OperatorError::ClosingAlready { number });
         }
         report::connection_forced(&peer.connection, reason);
-        force_close(peer, watch, Cause::Operator, reason);
+        force_close(peer, &self.home.watch, Cause::Operator, reason);
         Ok(())
     }
 
     /// Closes all connections of a vhost that accepts no more clients.
-    pub(crate) fn close_vhost(&self, watch: &Watch, vhost: &Arc<SharedVhost>, reason: &str) {
+    pub(crate) fn close_vhost(&self, vhost: &Arc<SharedVhost>, reason: &str) {
         for peer in self.peers.lock().values() {
             if Arc::ptr_eq(&peer.vhost, vhost) {
-                force_close(peer, watch, Cause::VhostGone, reason);
+                force_close(peer, &self.home.watch, Cause::VhostGone, reason);
             }
         }
     }
 
     /// Closes all connections of one transport, or of all transports.
-    pub(crate) fn close_connections(&self, watch: &Watch, transport: Option<u32>, reason: &str) {
+    pub(crate) fn close_connections(&self, transport: Option<u32>, reason: &str) {
         for peer in self.peers.lock().values() {
             if transport.is_none_or(|transport| transport == peer.transport) {
-                force_close(peer, watch, Cause::Stop, reason);
+                force_close(peer, &self.home.watch, Cause::Stop, reason);
             }
         }
     }

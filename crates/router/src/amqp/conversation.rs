@@ -10,7 +10,7 @@ use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 use crosstie_amqp::{Method, PROTOCOL_HEADER, Version};
 use crosstie_config::AmqpTransport;
 use crosstie_queues::Fault;
-use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Protocol};
+use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Place, Protocol};
 
 use super::broker::Broker;
 use super::handled::{End, Handled};
@@ -18,7 +18,7 @@ use super::let_in::LetIn;
 use super::negotiation::{self, Negotiation, Next};
 use super::open::{Entered, Open, decode_alone, next_frame};
 use super::peer;
-use super::splice::{Cluster, Greeting, Spliced};
+use super::splice::{self, Cluster, Greeting, Spliced};
 use super::turned_away::TurnedAway;
 use crate::admission::Excess;
 use crate::cause::{self, Facts};
@@ -26,7 +26,7 @@ use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
 use crate::listen::Listening;
 use crate::report;
-use crate::serve::Converse;
+use crate::serve::{Arrival, Converse, Endpoint, HandedOver, Successor, serve};
 use crate::watch::{self, WatchKey};
 
 mod elsewhere;
@@ -40,15 +40,6 @@ pub(crate) struct AmqpEndpoint {
 }
 
 impl AmqpEndpoint {
-    /// A copy for a listener for other nodes.
-    pub(crate) fn of_cluster(&self, cluster: Cluster) -> Self {
-        Self {
-            options: self.options.clone(),
-            broker: Arc::clone(&self.broker),
-            cluster: Some(cluster),
-        }
-    }
-
     /// The bounds of a connection. A consumer may be slow: unread messages stay in its queues, and heartbeats detect a
     /// dead client. The output queue has room for answers behind the largest message.
     pub(crate) fn limits(&self, router: &ConnectionLimits) -> ConnectionLimits {
@@ -99,7 +90,7 @@ impl Conversation {
         connection: Arc<Connection>,
         excess: Option<Excess>,
     ) -> Self {
-        let watch = &listening.router.watch;
+        let watch = &listening.watch;
         let within = listening.handshake_timeout;
         let watch = watch.add(Arc::clone(&connection), listening.number, within);
         Self {
@@ -216,7 +207,7 @@ impl Conversation {
         self.version = entered.client.version;
         let transport = (self.listening.number, options);
         let open = Open::enter(entered, &self.connection, transport, self.watch, broker);
-        let watch = &self.listening.router.watch;
+        let watch = &self.listening.watch;
         watch.opened_with_heartbeats(self.watch, heartbeat_s, &HEARTBEAT);
         let peer = Arc::clone(open.peer());
         broker.add_peer(&peer);
@@ -314,7 +305,7 @@ impl Conversation {
 
     /// Starts the closing timeout.
     fn await_end(&self) {
-        let watch = &self.listening.router.watch;
+        let watch = &self.listening.watch;
         watch.closing(self.watch, self.endpoint.options.closing_timeout);
     }
 
@@ -337,11 +328,13 @@ impl Conversation {
 }
 
 impl Converse for Conversation {
-    fn take_spliced(&mut self) -> Option<Box<Spliced>> {
-        match &mut self.state {
-            State::PassedOn(spliced) => spliced.take(),
-            _ => None,
-        }
+    fn take_successor(&mut self) -> Option<Successor> {
+        let State::PassedOn(spliced) = &mut self.state else {
+            return None;
+        };
+        let spliced = spliced.take()?;
+        let endpoint = Arc::clone(&self.endpoint);
+        Some(Box::new(move |handed| pass_on(endpoint, spliced, handed)))
     }
 
     fn handle_ended(&mut self, ended: &Ended) {
@@ -356,6 +349,32 @@ impl Converse for Conversation {
             _ => {}
         }
         self.leave(cause::seen(ended));
+    }
+}
+
+/// Leaves a client to the node that has its vhost.
+fn pass_on(endpoint: Arc<AmqpEndpoint>, spliced: Box<Spliced>, handed: HandedOver<'_>) {
+    let kept = Arc::clone(&handed.connection);
+    let workers = handed.workers;
+    let serving = splice::serve(
+        handed.admitted,
+        endpoint,
+        spliced,
+        handed.connection,
+        handed.input,
+    );
+    if let Err(e) = workers.spawn_web(serving) {
+        tracing::error!("cannot start a thread for clients of other nodes: {e}");
+        kept.close();
+    }
+}
+
+impl Endpoint for AmqpEndpoint {
+    fn start(self: Arc<Self>, arrival: Arrival) {
+        let listening = arrival.listening();
+        serve(arrival, Place::Any, |connection, excess| {
+            Conversation::new(listening, self, connection, excess)
+        });
     }
 }
 
@@ -399,7 +418,7 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         // Also if the task is dropped with its runtime, or unwound by a panic.
         self.leave(EndReason::Lost);
-        self.listening.router.watch.remove(self.watch);
+        self.listening.watch.remove(self.watch);
         if std::thread::panicking() {
             self.connection.close();
         }

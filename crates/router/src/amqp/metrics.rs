@@ -11,8 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::broker::Broker;
+use super::status::Named;
 use super::vhost::SharedVhost;
-use crate::router_state::RouterState;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
@@ -22,10 +22,7 @@ type Counts<const N: usize> = Family<Labels<N>, Count>;
 const QUEUES_MAX: usize = 1000;
 
 /// Registers the AMQP metrics of the routers that have AMQP.
-pub(crate) fn register(registry: &mut Registry, routers: &[Arc<RouterState>]) {
-    let brokers = routers
-        .iter()
-        .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
+pub(crate) fn register<'b>(registry: &mut Registry, brokers: impl Iterator<Item = Named<'b>>) {
     let brokers: Vec<_> = brokers.collect();
     if brokers.is_empty() {
         return;

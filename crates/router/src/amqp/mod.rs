@@ -52,12 +52,12 @@ mod turned_away;
 mod unfinished;
 mod vhost;
 
-pub(crate) use broker::Broker;
-pub(crate) use conversation::{AmqpEndpoint, Conversation};
+pub(crate) use broker::{Broker, Home};
+pub(crate) use conversation::AmqpEndpoint;
 pub(crate) use metrics::register as register_metrics;
 pub(crate) use replicated::Whose;
 pub(crate) use replication::{Ownership, cluster_listeners};
-pub(crate) use status::{alarms, replicated_page, replicated_vhosts};
+pub(crate) use status::{Named, alarms, replicated_page, replicated_vhosts};
 
 pub use import::try_import;
 pub use operators::Operators;

@@ -14,23 +14,17 @@ use super::status::{
     ReplicatedStatus, VhostStatus,
 };
 use super::vhost::SharedVhost;
-use crate::router_state::RouterState;
 
 /// A router's AMQP for operators. Any thread but the router's own may use this.
 pub struct Operators {
     broker: Arc<Broker>,
-    state: Arc<RouterState>,
     /// The runtime that continues to send after a socket is full.
     context: Handle,
 }
 
 impl Operators {
-    pub(crate) fn new(broker: Arc<Broker>, state: Arc<RouterState>, context: Handle) -> Self {
-        Self {
-            broker,
-            state,
-            context,
-        }
+    pub(crate) fn new(broker: Arc<Broker>, context: Handle) -> Self {
+        Self { broker, context }
     }
 
     /// The vhosts, by name.
@@ -88,8 +82,7 @@ impl Operators {
 
     /// Closes a connection with 320 `CONNECTION_FORCED` and the reason.
     pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
-        let watch = &self.state.watch;
-        self.act(|| self.broker.close_connection(watch, number, reason))
+        self.act(|| self.broker.close_connection(number, reason))
     }
 
     /// The active alarms.

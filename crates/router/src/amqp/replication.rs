@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
+use super::broker::Broker;
 use super::import;
 use super::limits::vhost_config;
 use super::outbox::VhostOutbox;
@@ -27,7 +28,6 @@ use super::replicated::{self, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Ta
 use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
 use super::status::ReplicatedStatus;
 use super::vhost::{Clock, Keeper, SharedVhost};
-use crate::router_state::RouterState;
 use crate::seed::seed;
 
 /// The owner of a vhost.
@@ -65,7 +65,7 @@ struct Opening {
     keeper: Handle,
     /// The runtime that processes a vhost's backlog.
     serving: Handle,
-    state: Arc<RouterState>,
+    broker: Arc<Broker>,
     /// Stored bytes, for the log.
     held_bytes: AtomicUsize,
 }
@@ -91,7 +91,7 @@ impl Replicated {
     pub(crate) fn start(
         self: &Arc<Self>,
         (amqp, definitions): (&model::Amqp, &Arc<model::Definitions>),
-        state: &Arc<RouterState>,
+        broker: &Arc<Broker>,
         directory: &Path,
         workers: &Workers,
     ) -> Result<JoinHandle<()>, String> {
@@ -102,13 +102,13 @@ impl Replicated {
             clock: Clock::new(),
             keeper: workers.keeper_handle(),
             serving: workers.serving_handle(),
-            state: Arc::clone(state),
+            broker: Arc::clone(broker),
             held_bytes: AtomicUsize::new(0),
         };
         replicated::start(Task {
             vhost: Arc::clone(&self.name),
             settings: self.announced(),
-            node: format!("{}/{}", state.node, state.id),
+            node: format!("{}/{}", broker.home.node, broker.home.worker),
             incarnation: seed(),
             log: seed(),
             node_directory: directory.to_owned(),
@@ -235,12 +235,11 @@ impl Opening {
         let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
         // Rejected definitions were reported when the broker started.
         drop(import::define(&self.definitions, now, &mut vhosts));
-        let broker = self.state.amqp()?;
         let shared = Arc::new(SharedVhost::new(
             Arc::clone(&name),
             vhosts.remove(&name)?,
             self.clock,
-            Arc::clone(&broker.shared),
+            Arc::clone(&self.broker.shared),
             self.serving.clone(),
             Keeper::replicated(journal, self.limits.commit_bytes_max),
         ));
@@ -292,10 +291,9 @@ impl Holder for Opening {
 
     fn back_up(&self, path: &Path) -> Result<(), String> {
         let ending = || "the node is stopping".to_owned();
-        let broker = self.state.amqp().ok_or_else(ending)?;
         let (done, made) = std::sync::mpsc::channel();
         // The copy becomes a log, which does not record deliveries.
-        broker
+        self.broker
             .shared
             .back_up(path.to_owned(), Batch::default, move |made| {
                 let _ = done.send(made.map(drop).map_err(|e| e.to_string()));
@@ -312,11 +310,9 @@ impl Holder for Opening {
         self.act(|| {
             vhost.stop();
             vhost.let_go();
-            if let Some(broker) = self.state.amqp() {
-                let name = &self.replicated.name;
-                let reason = format!("vhost '{name}': {why}");
-                broker.close_vhost(&self.state.watch, &vhost, &reason);
-            }
+            let name = &self.replicated.name;
+            let reason = format!("vhost '{name}': {why}");
+            self.broker.close_vhost(&vhost, &reason);
         });
     }
 
@@ -329,12 +325,10 @@ impl Holder for Opening {
     }
 
     fn note_memory(&self, bytes: usize) {
-        if let Some(broker) = self.state.amqp() {
-            let flow = &broker.shared.flow;
-            let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
-            flow.memory_changed(before, bytes);
-            self.act(|| flow.judge_memory());
-        }
+        let flow = &self.broker.shared.flow;
+        let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
+        flow.memory_changed(before, bytes);
+        self.act(|| flow.judge_memory());
     }
 
     fn show(&self, whose: &Whose) {

@@ -25,7 +25,6 @@ use super::peer;
 use crate::cause::Facts;
 use crate::end_reason::EndReason;
 use crate::report;
-use crate::router_state::RouterState;
 use crate::watch::WatchKey;
 
 /// The user and the vhost of a connection of the router itself.
@@ -50,19 +49,17 @@ struct Resident {
     /// `None` after it has left.
     open: Option<Open>,
     connection: Arc<Connection>,
-    state: Arc<RouterState>,
     broker: Arc<Broker>,
     watch: WatchKey,
 }
 
 /// Enters a vhost with a connection served by `runtime`. Returns the client's end.
 pub(crate) fn let_in(
-    state: &Arc<RouterState>,
+    broker: &Arc<Broker>,
     residence: Residence<'_>,
     runtime: &Handle,
 ) -> Result<Arc<Connection>, String> {
     let Residence { user, vhost, name } = residence;
-    let broker = state.amqp().ok_or("there is no AMQP in this worker")?;
     let found = broker.users.find(user);
     let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
     if !broker.has_vhost(vhost) {
@@ -74,7 +71,7 @@ pub(crate) fn let_in(
     let permissions = broker.users.permissions(user, vhost);
     let permissions = permissions
         .ok_or_else(|| format!("access to vhost '{vhost}' refused for user '{user}'"))?;
-    let limits = Arc::new(limits(&state.limits, broker));
+    let limits = Arc::new(limits(&broker.home.bounds.limits, broker));
     let (own, other) = ends().map_err(|e| e.to_string())?;
     let open = |socket| Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
     let (connection, client) = (open(own), open(other));
@@ -87,10 +84,9 @@ pub(crate) fn let_in(
     let vhost = (shared, Arc::clone(permissions));
     let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");
     let entered = Entered::known(about, vhost, is_impersonator, FRAME_BYTES_MAX);
-    let watch = state
-        .watch
-        .add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
-    state.watch.opened_with_heartbeats(watch, 0, &[]);
+    let watching = &broker.home.watch;
+    let watch = watching.add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
+    watching.opened_with_heartbeats(watch, 0, &[]);
     let options = speaking();
     let entered = Open::enter(entered, &connection, (TRANSPORT, &options), watch, broker);
     broker.add_peer(entered.peer());
@@ -98,7 +94,6 @@ pub(crate) fn let_in(
     let mut resident = Resident {
         open: Some(entered),
         connection,
-        state: Arc::clone(state),
         broker: Arc::clone(broker),
         watch,
     };
@@ -186,7 +181,7 @@ impl Drop for Resident {
     fn drop(&mut self) {
         // Also if the task is dropped with its runtime.
         self.leave(EndReason::Shutdown);
-        self.state.watch.remove(self.watch);
+        self.broker.home.watch.remove(self.watch);
     }
 }
 

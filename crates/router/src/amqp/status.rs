@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use crosstie_config::Json;
 
+use super::broker::Broker;
 use super::replicated::{self, Whose, shown};
 use super::replication::{Ownership, Replicated};
-use crate::router_state::RouterState;
 
 /// A running vhost.
 #[derive(Clone, Debug, PartialEq)]
@@ -195,26 +195,23 @@ impl fmt::Display for OperatorError {
 
 impl std::error::Error for OperatorError {}
 
+/// A broker, with the id of its router.
+pub(crate) type Named<'b> = (&'b str, &'b Arc<Broker>);
+
 /// The alarms, each with its router.
-pub(crate) fn alarms(routers: &[Arc<RouterState>]) -> Vec<(&str, Alarm)> {
-    let brokers = routers
-        .iter()
-        .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
-    brokers
-        .flat_map(|(id, broker)| {
-            let alarms = broker.alarms();
-            alarms.into_iter().map(move |alarm| (id, alarm))
-        })
-        .collect()
+pub(crate) fn alarms<'b>(
+    brokers: impl Iterator<Item = Named<'b>>,
+) -> impl Iterator<Item = (&'b str, Alarm)> {
+    brokers.flat_map(|(id, broker)| {
+        let alarms = broker.alarms();
+        alarms.into_iter().map(move |alarm| (id, alarm))
+    })
 }
 
 /// The replicated vhosts, each with its router.
-pub(crate) fn replicated_vhosts(
-    routers: &[Arc<RouterState>],
-) -> impl Iterator<Item = (&str, Arc<Replicated>)> {
-    let brokers = routers
-        .iter()
-        .filter_map(|router| Some((router.id.as_str(), router.amqp()?)));
+pub(crate) fn replicated_vhosts<'b>(
+    brokers: impl Iterator<Item = Named<'b>>,
+) -> impl Iterator<Item = (&'b str, Arc<Replicated>)> {
     brokers.flat_map(|(id, broker)| {
         let replicated = broker.replicated().iter();
         replicated.map(move |vhost| (id, Arc::clone(vhost)))
@@ -222,8 +219,8 @@ pub(crate) fn replicated_vhosts(
 }
 
 /// The replicated vhosts on the status page.
-pub(crate) fn replicated_page(routers: &[Arc<RouterState>]) -> String {
-    replicated::page(replicated_vhosts(routers).map(|(router, vhost)| {
+pub(crate) fn replicated_page<'b>(brokers: impl Iterator<Item = Named<'b>>) -> String {
+    replicated::page(replicated_vhosts(brokers).map(|(router, vhost)| {
         let owner = match vhost.ownership() {
             Ownership::Here(_) => "this node".to_owned(),
             Ownership::NotHere(Whose::Elsewhere { node, address }) => {

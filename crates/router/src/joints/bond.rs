@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::incoming::{Frames, Incoming};
 use crate::amqp::resident::{FRAME_BYTES_MAX, Residence, let_in};
-use crate::router_state::RouterState;
+use crate::registry::Registry;
 
 /// The only channel.
 pub(super) const CHANNEL: u16 = 1;
@@ -55,13 +55,14 @@ pub(super) type Unbound = String;
 impl Bond {
     /// Enters a vhost, and opens the channel. `handle` is told what comes, on the thread of `runtime`.
     pub(super) async fn open(
-        router: &Arc<RouterState>,
+        router: &Arc<Registry>,
         residence: Residence<'_>,
         body_bytes_max: usize,
         runtime: &Handle,
         handle: impl FnMut(Incoming) + Send + 'static,
     ) -> Result<Arc<Self>, Unbound> {
-        let connection = let_in(router, residence, runtime)?;
+        let broker = router.amqp().ok_or("there is no AMQP in this worker")?;
+        let connection = let_in(broker, residence, runtime)?;
         let bond = Arc::new(Self {
             connection,
             state: Mutex::default(),

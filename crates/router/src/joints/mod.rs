@@ -92,7 +92,7 @@ async fn keep_beginning(setting: &Arc<Setting>) {
     loop {
         let begun = Instant::now();
         let Err(why) = run(setting).await;
-        if setting.state.is_stopping() {
+        if setting.state.bounds.is_stopping() {
             return;
         }
         if begun.elapsed() > WAIT_MAX {

@@ -15,12 +15,12 @@ use super::incoming::{Delivery, Incoming};
 use crate::amqp::resident::Residence;
 use crate::joint_counts::{Count, JointCounts};
 use crate::joint_state::JointState;
-use crate::router_state::RouterState;
+use crate::registry::Registry;
 use crate::wamp::resident::{Manner, Place, Rooms};
 
 /// A joint, with its place in a realm and the way to its vhost.
 pub(super) struct Setting {
-    pub(super) state: Arc<RouterState>,
+    pub(super) state: Arc<Registry>,
     pub(super) joint: model::Joint,
     pub(super) place: Place,
     pub(super) counts: Arc<JointCounts>,
@@ -39,11 +39,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 const QUEUE_EXPIRES_MS: i32 = 1_800_000;
 
 impl Setting {
-    pub(super) fn new(
-        state: &Arc<RouterState>,
-        known: Arc<JointState>,
-        runtime: Handle,
-    ) -> Arc<Self> {
+    pub(super) fn new(state: &Arc<Registry>, known: Arc<JointState>, runtime: Handle) -> Arc<Self> {
         let joint = known.joint.clone();
         let manner = Manner {
             identity: Identity {
@@ -58,7 +54,7 @@ impl Setting {
             is_judged: true,
             runtime: runtime.clone(),
         };
-        let rooms = Arc::clone(state) as Arc<dyn Rooms>;
+        let rooms = Arc::clone(&state.realms) as Arc<dyn Rooms>;
         Arc::new(Self {
             state: Arc::clone(state),
             place: Place::new(rooms, &joint.realm, manner),

@@ -30,49 +30,15 @@ use crate::amqp;
 use crate::counters::{self, Counter};
 use crate::end_reason::EndReason;
 use crate::joint_counts;
-use crate::pages::realms;
+use crate::registry::{Registry as Router, brokers, realms};
 use crate::request_counts;
 use crate::rlink_metrics;
-use crate::router_state::RouterState;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
 use crate::wamp::realm::SharedRealm;
-
-/// The two forms that Prometheus knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    OpenMetrics,
-    /// Prometheus' own text format, version 0.0.4, which everybody takes who reads metrics.
-    Text,
-}
-
-impl Form {
-    /// The form for a request's `Accept`: the newer one where it is asked for by name.
-    pub(crate) fn accepted(accept: Option<&str>) -> Self {
-        let ranges = accept.unwrap_or_default().split(',');
-        let is_open_metrics = |range: &str| {
-            let mut parts = range.split(';').map(str::trim);
-            let is_named = parts
-                .next()
-                .is_some_and(|name| name.eq_ignore_ascii_case("application/openmetrics-text"));
-            is_named && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0"))
-        };
-        match ranges.map(str::trim).any(is_open_metrics) {
-            true => Self::OpenMetrics,
-            false => Self::Text,
-        }
-    }
-
-    /// For `Content-Type`.
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
-        }
-    }
-}
+use crate::web::pages::Form;
 
 /// Everything that is told of these routers and the process that they run in.
-pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
+pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
     let mut registry = Registry::with_prefix("crosstie");
     registry.register(
         "build",
@@ -85,14 +51,14 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     register_denials(&mut registry, routers);
     let of_realms = realms(routers).map(|(router, realm)| {
         let name = realm.name().to_owned();
-        let labels = [("worker", router.id.clone()), ("realm", name)];
+        let labels = [("worker", router.id().to_owned()), ("realm", name)];
         (labels, realm.counts())
     });
     realm_counts::register(&mut registry, of_realms);
     register_decisions(&mut registry, routers);
     let stores = realms(routers).filter_map(|(router, realm)| {
         let status = realm.store.as_ref()?.status();
-        Some((router.id.clone(), realm.name().to_owned(), status))
+        Some((router.id().to_owned(), realm.name().to_owned(), status))
     });
     stores::register(&mut registry, stores);
     register_testees(&mut registry, routers);
@@ -101,18 +67,20 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
         Some((worker_id(router), port, realm.counts()))
     };
     fabric::register(&mut registry, realms(routers).filter_map(linked));
-    let replicated = amqp::replicated_vhosts(routers)
+    let replicated = amqp::replicated_vhosts(brokers(routers))
         .map(|(router, vhost)| (router, Arc::clone(&vhost.name), vhost.seen()));
     ledger::register(&mut registry, replicated);
-    amqp::register_metrics(&mut registry, routers);
-    let joints = routers.iter().map(|router| (&*router.id, router.joints()));
+    amqp::register_metrics(&mut registry, brokers(routers));
+    let joints = routers.iter().map(|router| (router.id(), router.joints()));
     joint_counts::register(&mut registry, joints);
-    let requests = routers.iter().map(|r| (&*r.id, r.request_counts()));
+    let requests = routers.iter().map(|r| (r.id(), r.grounds.requests.all()));
     request_counts::register(&mut registry, requests);
     // All of a node have the same one.
-    let overview = routers.first().map(|router| router.overview.workers());
+    let overview = routers
+        .first()
+        .map(|router| router.grounds.overview.workers());
     workers::register(&mut registry, &overview.unwrap_or_default());
-    let links = routers.iter().map(|r| (&*r.id, r.rlinks.all()));
+    let links = routers.iter().map(|r| (r.id(), r.rlinks.all()));
     rlink_metrics::register(&mut registry, links);
     let mut gauge = |name: &str, help: &str, value: usize| {
         registry.register(name, help, ConstGauge::new(value as i64));
@@ -120,7 +88,7 @@ pub(crate) fn metrics(routers: &[Arc<RouterState>], form: Form) -> String {
     let connections = routers.iter().map(|router| router.connections()).sum();
     gauge("connections", "Open connections", connections);
     let held = |kind: Kind| -> usize {
-        let accounts = routers.iter().map(|router| &router.limits.account);
+        let accounts = routers.iter().map(|router| &router.bounds.limits.account);
         accounts.map(|account| account.bytes(kind)).sum()
     };
     gauge(
@@ -149,24 +117,24 @@ fn written(registry: &Registry, form: Form) -> String {
     }
 }
 
-fn worker_id(router: &RouterState) -> &str {
-    &router.id
+fn worker_id(router: &Router) -> &str {
+    router.id()
 }
 
-fn register_account(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+fn register_account(registry: &mut Registry, routers: &[Arc<Router>]) {
     type Labels = [(&'static str, String); 2];
     let held: Family<Labels, Gauge> = Family::default();
     let bound: Family<[(&'static str, String); 1], Gauge> = Family::default();
     for router in routers {
-        let account = &router.limits.account;
+        let account = &router.bounds.limits.account;
         for kind in Kind::ALL {
             let labels = [
-                ("worker", router.id.clone()),
+                ("worker", router.id().to_owned()),
                 ("kind", kind.name().to_owned()),
             ];
             held.get_or_create(&labels).set(account.bytes(kind) as i64);
         }
-        let labels = [("worker", router.id.clone())];
+        let labels = [("worker", router.id().to_owned())];
         let bytes_max = i64::try_from(account.bytes_max()).unwrap_or(i64::MAX);
         bound.get_or_create(&labels).set(bytes_max);
     }
@@ -179,7 +147,7 @@ fn register_account(registry: &mut Registry, routers: &[Arc<RouterState>]) {
 }
 
 /// Each type has its line from the start, so that a rate is known when the first one comes.
-fn register_messages(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+fn register_messages(registry: &mut Registry, routers: &[Arc<Router>]) {
     // What opens and closes sessions is the router's, and its realm empty.
     type ByType = Family<[(&'static str, String); 3], Count>;
     for (name, help, direction) in [
@@ -205,10 +173,10 @@ fn register_messages(registry: &mut Registry, routers: &[Arc<RouterState>]) {
         };
         for router in routers {
             for kind in MessageType::ALL {
-                let count = router.session_messages.total(direction, kind);
+                let count = router.realms.session_messages.total(direction, kind);
                 // Others are said out of place.
                 if is_of_sessions(kind) || count > 0 {
-                    add(&router.id, "", kind, count);
+                    add(router.id(), "", kind, count);
                 }
             }
         }
@@ -216,7 +184,7 @@ fn register_messages(registry: &mut Registry, routers: &[Arc<RouterState>]) {
             for kind in MessageType::ALL {
                 if !is_of_sessions(kind) {
                     let count = realm.messages.total(direction, kind);
-                    add(&router.id, realm.name(), kind, count);
+                    add(router.id(), realm.name(), kind, count);
                 }
             }
         }
@@ -243,14 +211,14 @@ fn register_totals(registry: &mut Registry) {
 }
 
 /// What is done about who is to be let in.
-fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+fn register_handshakes(registry: &mut Registry, routers: &[Arc<Router>]) {
     let pending: Family<[(&'static str, String); 1], Gauge> = Family::default();
     let refused: Family<[(&'static str, String); 2], Count> = Family::default();
     let fetches: Family<[(&'static str, String); 2], Count> = Family::default();
     for router in routers {
-        let door = &router.door;
-        let worker = ("worker", router.id.clone());
-        let of_worker = pending.get_or_create(&[("worker", router.id.clone())]);
+        let door = &router.realms.door;
+        let worker = ("worker", router.id().to_owned());
+        let of_worker = pending.get_or_create(&[("worker", router.id().to_owned())]);
         of_worker.set(door.pending() as i64);
         for cause in Cause::ALL {
             let labels = [worker.clone(), ("cause", cause.name().to_owned())];
@@ -280,15 +248,15 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<RouterState>]) {
 }
 
 /// What sessions were not let do.
-fn register_denials(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+fn register_denials(registry: &mut Registry, routers: &[Arc<Router>]) {
     let refused: Family<[(&'static str, String); 2], Count> = Family::default();
     for router in routers {
         for cause in RefusalCause::ALL {
             let labels = [
-                ("worker", router.id.clone()),
+                ("worker", router.id().to_owned()),
                 ("cause", cause.name().to_owned()),
             ];
-            let count = router.denials.count(cause);
+            let count = router.realms.denials.count(cause);
             refused.get_or_create(&labels).inc_by(count);
         }
     }
@@ -300,14 +268,14 @@ fn register_denials(registry: &mut Registry, routers: &[Arc<RouterState>]) {
 }
 
 /// What authorizers are asked, and what is kept of what they have said.
-fn register_decisions(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+fn register_decisions(registry: &mut Registry, routers: &[Arc<Router>]) {
     type ByRealm = Family<[(&'static str, String); 2], Gauge>;
     let (decisions, decision_bytes) = (ByRealm::default(), ByRealm::default());
     let judged = ByRealm::default();
     let hits: Family<[(&'static str, String); 2], Count> = Family::default();
     for (router, realm) in realms(routers) {
         let labels = [
-            ("worker", router.id.clone()),
+            ("worker", router.id().to_owned()),
             ("realm", realm.name().to_owned()),
         ];
         let kept = realm.decisions();
@@ -339,7 +307,7 @@ fn register_decisions(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     );
 }
 
-fn register_testees(registry: &mut Registry, routers: &[Arc<RouterState>]) {
+fn register_testees(registry: &mut Registry, routers: &[Arc<Router>]) {
     type Labels = [(&'static str, String); 2];
     let connections: Family<Labels, Gauge> = Family::default();
     let counted: [(&str, &str, Family<Labels, Count>); 5] = [
@@ -353,7 +321,7 @@ fn register_testees(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     for router in routers {
         for testee in &*router.testees() {
             let labels = [
-                ("worker", router.id.clone()),
+                ("worker", router.id().to_owned()),
                 ("transport", testee.id.clone()),
             ];
             let open = testee.connections() as i64;
@@ -374,37 +342,5 @@ fn register_testees(registry: &mut Registry, routers: &[Arc<RouterState>]) {
     registry.register("testee_connections", "Connections of testees", connections);
     for (name, help, family) in counted {
         registry.register(format!("testee_{name}"), help, family);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newer_form_is_for_who_asks_for_it() {
-        for (accept, expected) in [
-            (None, Form::Text),
-            (Some("*/*"), Form::Text),
-            (Some("text/plain"), Form::Text),
-            (Some("text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), Form::Text),
-            (Some("application/openmetrics-text"), Form::OpenMetrics),
-            (
-                Some(
-                    "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
-                ),
-                Form::OpenMetrics,
-            ),
-            (
-                Some("text/plain, Application/OpenMetrics-Text; version=0.0.1"),
-                Form::OpenMetrics,
-            ),
-            (
-                Some("application/openmetrics-text;q=0,text/plain"),
-                Form::Text,
-            ),
-        ] {
-            assert_eq!(Form::accepted(accept), expected, "{accept:?}");
-        }
     }
 }

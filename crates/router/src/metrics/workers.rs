@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::overview::{COMPONENT_STATES, WorkerOverview};
+use crate::web::overview::{COMPONENT_STATES, WorkerOverview};
 
 type ByWorker<M> = Family<[(&'static str, String); 1], M>;
 type ByTwo<M> = Family<[(&'static str, String); 2], M>;

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::local::{FromLocal, Local};
+use crate::registry::Registry;
 use crate::rlink_state::{AtWork, RLink};
-use crate::router_state::RouterState;
 use crate::wamp::resident::{Room, send};
 
 pub(super) struct Running {
@@ -57,7 +57,7 @@ impl Running {
     /// Joins the realm, and begins to ask both sides what there is.
     pub(super) fn begin(
         link: &Arc<RLink>,
-        state: &Arc<RouterState>,
+        state: &Arc<Registry>,
         room: Arc<dyn Room>,
         pipe: &Pipe,
         welcome: &Welcome,
@@ -67,8 +67,8 @@ impl Running {
         let there = place(welcome);
         let here = format!(
             "{}/{}/{}/{}",
-            state.node,
-            state.id,
+            state.realms.node,
+            state.id(),
             std::process::id(),
             link.realm
         );
@@ -83,7 +83,12 @@ impl Running {
             authprovider: "rlink".into(),
         };
         let serializer = remote.serializer();
-        let local = Arc::new(Local::join(room, &state.limits, identity, serializer)?);
+        let local = Arc::new(Local::join(
+            room,
+            &state.bounds.limits,
+            identity,
+            serializer,
+        )?);
         let local_end = End {
             session: local.session,
             authid: authid.to_owned(),

@@ -24,9 +24,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::error::{StartError, StartFault, StopError};
+use crate::registry::Registry;
 use crate::rlink_state::{AtWork, Counts, RLink, RLinkStatus};
 use crate::router::Router;
-use crate::router_state::RouterState;
 use crate::wamp::resident::{Room, Rooms as _};
 use connected::Running;
 
@@ -45,7 +45,11 @@ impl Router {
             what: what(),
             fault,
         };
-        let client = remote::config(link, self.state.key.as_ref(), &self.options.directory);
+        let client = remote::config(
+            link,
+            self.state.realms.key.as_ref(),
+            &self.options.directory,
+        );
         let client = client.map_err(|why| failed(StartFault::Io(std::io::Error::other(why))))?;
         let runtime = self.workers.aside_handle();
         let runtime = runtime.map_err(|e| failed(StartFault::Io(e)))?;
@@ -95,7 +99,7 @@ impl Router {
 }
 
 /// Has a link at work until it is stopped, or its router ends.
-async fn keep(link: Arc<RLink>, state: Arc<RouterState>, client: crosstie_client::Config) {
+async fn keep(link: Arc<RLink>, state: Arc<Registry>, client: crosstie_client::Config) {
     tokio::select! {
         () = keep_connecting(&link, &state, &client) => {}
         () = link.stopped() => {}
@@ -110,7 +114,7 @@ async fn keep(link: Arc<RLink>, state: Arc<RouterState>, client: crosstie_client
 
 async fn keep_connecting(
     link: &Arc<RLink>,
-    state: &Arc<RouterState>,
+    state: &Arc<Registry>,
     client: &crosstie_client::Config,
 ) {
     let mut wait = WAIT_MIN;
@@ -119,7 +123,7 @@ async fn keep_connecting(
         let why = connect(link, state, client).await;
         let was_connected = link.is_connected.swap(false, Ordering::Relaxed);
         *link.running.lock() = None;
-        if state.is_stopping() {
+        if state.bounds.is_stopping() {
             return;
         }
         if begun.elapsed() > HELD {
@@ -141,7 +145,7 @@ async fn keep_connecting(
 /// Connects, and has the link at work until one of its sides has gone; why.
 async fn connect(
     link: &Arc<RLink>,
-    state: &Arc<RouterState>,
+    state: &Arc<Registry>,
     client: &crosstie_client::Config,
 ) -> String {
     let room = awaited(state, &link.realm).await;
@@ -181,11 +185,11 @@ async fn connect(
 }
 
 /// The realm, once it is there.
-async fn awaited(state: &Arc<RouterState>, realm: &str) -> Arc<dyn Room> {
-    let mut comings = state.comings.subscribe();
+async fn awaited(state: &Arc<Registry>, realm: &str) -> Arc<dyn Room> {
+    let mut comings = state.realms.comings();
     loop {
         comings.mark_unchanged();
-        if let Some(room) = state.room(realm) {
+        if let Some(room) = state.realms.room(realm) {
             return room;
         }
         // The state is held by who waits.

@@ -10,8 +10,8 @@ use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{CallOptions, Message, Payload, Serializer, Value};
 use parking_lot::Mutex;
 
-use crate::router_state::RouterState;
 use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::realms::Realms;
 use crate::wamp::resident::{Asked, Manner, Reply, Resident, Rooms};
 
 /// These sessions of a router, by realm and role.
@@ -35,7 +35,7 @@ impl Authenticators {
     /// Calls an authenticator. `slot` gets the answer, or the timeout.
     pub(crate) fn call(
         &self,
-        state: &RouterState,
+        state: &Realms,
         call: &Call,
         slot: &Arc<Slot>,
     ) -> Result<Asked, Unanswered> {
@@ -47,7 +47,7 @@ impl Authenticators {
     /// The same, with a callback. The caller handles the timeout.
     pub(crate) fn call_then(
         &self,
-        state: &RouterState,
+        state: &Realms,
         call: &Call,
         then: impl FnOnce(Answer) + Send + 'static,
     ) -> Result<Asked, Unanswered> {
@@ -68,7 +68,7 @@ impl Authenticators {
     /// Calls an authorizer, in the realm of the session to be judged. The caller handles the timeout.
     pub(crate) fn ask(
         &self,
-        state: &RouterState,
+        state: &Realms,
         realm: &str,
         question: &Question,
         arguments: &Value,
@@ -81,7 +81,7 @@ impl Authenticators {
     /// The same; `slot` gets the answer, or the timeout.
     pub(crate) fn ask_in_time(
         &self,
-        state: &RouterState,
+        state: &Realms,
         realm: &str,
         question: &Question,
         arguments: &Value,
@@ -95,7 +95,7 @@ impl Authenticators {
     /// The calling session, created with the first call.
     fn caller(
         &self,
-        state: &RouterState,
+        state: &Realms,
         realm: &str,
         role: &Arc<str>,
         authid: &'static str,
@@ -125,7 +125,7 @@ impl Authenticators {
             is_judged: false,
             runtime: state.door.keeper().clone(),
         };
-        let caller = Resident::join(room, &state.limits, &manner)?;
+        let caller = Resident::join(room, &state.bounds.limits, &manner)?;
         callers.insert(key, Arc::clone(&caller));
         Ok(caller)
     }
@@ -150,7 +150,7 @@ fn filling(slot: &Arc<Slot>) -> impl FnOnce(Answer) + Send + 'static {
 }
 
 /// Fills a slot with a timeout after the authenticator's time limit.
-fn limit(state: &RouterState, timeout: Duration, slot: &Arc<Slot>) {
+fn limit(state: &Realms, timeout: Duration, slot: &Arc<Slot>) {
     let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     let nothing = Answer::Unanswered(Unanswered::Timeout { timeout_ms });
     let outcome = Outcome::Answer(nothing);

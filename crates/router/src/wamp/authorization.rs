@@ -106,11 +106,11 @@ impl Session {
         if realm.waits_for_itself(key) {
             return Err(question::unavailable(question::WAITS_FOR_ITSELF));
         }
-        let transport = origin::transport(&self.peer, self.listening.tls.is_some());
+        let transport = origin::transport(&self.peer, self.entrance.listening.tls.is_some());
         let extra = realm.judged.extra(key);
         let options = (!is_short).then(|| question::options(&self.peer, message.bytes()));
         let arguments = question::arguments(question, extra.as_deref(), transport, options);
-        let router = &self.listening.router;
+        let router = &self.entrance.realms;
         let asked =
             router
                 .authenticators
@@ -166,7 +166,7 @@ impl Session {
     ) -> ControlFlow<()> {
         let serializer = self.peer.wire.serializer;
         let mut is_doubtful = false;
-        let limits = &self.listening.decoding;
+        let limits = &self.entrance.decoding;
         let decoded = codec::decode_to_pass_on(serializer, kept.bytes(), limits, &mut is_doubtful);
         let Ok(message) = decoded else {
             // It was decodable when it arrived.

@@ -10,9 +10,9 @@ use crate::admission::Excess;
 use crate::cause::{self, Facts};
 use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
-use crate::listen::Listening;
 use crate::report;
-use crate::serve::Converse;
+use crate::serve::{Arrival, Converse, Endpoint, Successor, serve};
+use crate::wamp::entrance::Entrance;
 use crate::wamp::open::{Done, Left, Open, Turn};
 use crate::wamp::session::Stage;
 use crate::wamp::supervision::append_ping;
@@ -22,7 +22,7 @@ mod opening;
 
 /// The server's side of one connection.
 pub(crate) struct Conversation {
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     watch: WatchKey,
     /// Set if the connection limit is reached: this connection is refused.
@@ -54,15 +54,16 @@ const LARGE_BYTES_MIN: usize = 64 * 1024;
 
 impl Conversation {
     pub(crate) fn new(
-        listening: Arc<Listening>,
+        entrance: Arc<Entrance>,
         connection: Arc<Connection>,
         excess: Option<Excess>,
     ) -> Self {
-        let watch = &listening.router.watch;
+        let listening = &entrance.listening;
+        let watch = &listening.watch;
         let within = listening.handshake_timeout;
         let watch = watch.add(Arc::clone(&connection), listening.number, within);
         Self {
-            listening,
+            entrance,
             connection,
             watch,
             excess,
@@ -79,7 +80,7 @@ impl Conversation {
             State::Opening | State::Over => None,
         };
         if let Some(mut open) = open {
-            let facts = Facts::of(&self.connection, self.listening.is_stopping(), why);
+            let facts = Facts::of(&self.connection, self.entrance.is_stopping(), why);
             open.session.leave(facts.reason);
         }
     }
@@ -99,7 +100,10 @@ impl Conversation {
             State::Opening | State::Waiting(_) | State::Over => CLOSING_MAX,
         };
         self.connection.finish();
-        self.listening.router.watch.closing(self.watch, closing_max);
+        self.entrance
+            .listening
+            .watch
+            .closing(self.watch, closing_max);
         self.leave(EndReason::Closed);
         Outcome::Continue {
             consumed: 0,
@@ -196,7 +200,7 @@ impl Conversation {
             } else if self.is_quick && open.frames.may_swell(&input[consumed..]) {
                 return self.leave_quick(consumed, input);
             } else {
-                let watch = || self.listening.router.watch.answered(self.watch);
+                let watch = || self.entrance.listening.watch.answered(self.watch);
                 match open.handle_next(&mut input[consumed..], &mut turn, watch) {
                     Ok((done, bytes)) => {
                         consumed += bytes;
@@ -232,7 +236,7 @@ impl Conversation {
         if open.stage != open.session.stage() {
             let before = mem::replace(&mut open.stage, open.session.stage());
             open.limit_messages();
-            let watch = &self.listening.router.watch;
+            let watch = &self.entrance.listening.watch;
             match open.stage {
                 Stage::Joined => {
                     let framing = open.session.peer.wire.framing;
@@ -328,6 +332,20 @@ impl Converse for Conversation {
         }
         self.leave(cause::seen(ended));
     }
+
+    fn take_successor(&mut self) -> Option<Successor> {
+        let http = Arc::clone(self.entrance.http.as_ref()?);
+        let entrance = Arc::clone(&self.entrance);
+        Some(Box::new(move |handed| http.serve(entrance, handed)))
+    }
+}
+
+impl Endpoint for Entrance {
+    fn start(self: Arc<Self>, arrival: Arrival) {
+        serve(arrival, Place::Quick, |connection, excess| {
+            Conversation::new(self, connection, excess)
+        });
+    }
 }
 
 impl Protocol for Conversation {
@@ -364,8 +382,8 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         // Also if the task is dropped with its runtime, or unwound by a panic.
         self.leave(EndReason::Lost);
-        self.listening.router.watch.remove(self.watch);
-        let endpoints = self.listening.websockets.iter();
+        self.entrance.listening.watch.remove(self.watch);
+        let endpoints = self.entrance.websockets.iter();
         for jar in endpoints.filter_map(|endpoint| endpoint.cookies.as_ref()) {
             jar.detach(&self.connection);
         }

@@ -14,7 +14,7 @@ use crate::wamp::session::Session;
 impl Session {
     /// The cookie jar of the session's endpoint, if the endpoint accepts cookies as logins.
     pub(super) fn cookies(&self) -> Option<&Jar> {
-        let mut endpoints = self.listening.websockets.iter();
+        let mut endpoints = self.entrance.websockets.iter();
         let own = endpoints.find(|endpoint| Arc::ptr_eq(&endpoint.auth, &self.auth))?;
         own.cookies.as_deref().filter(|_| own.options.auth.cookie)
     }

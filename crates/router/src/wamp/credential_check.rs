@@ -34,7 +34,7 @@ impl Session {
     /// The credentials were right.
     pub(super) fn note_right(&self, pending: &Pending) {
         let authid = pending.handshake.authid().unwrap_or_default();
-        let door = &self.listening.router.door;
+        let door = &self.entrance.realms.door;
         door.note_right(door.guess(&self.peer.connection, authid, None));
     }
 
@@ -46,7 +46,7 @@ impl Session {
     ) -> ControlFlow<()> {
         let left = last.saturating_duration_since(Instant::now());
         pending.waited = LONGEST.saturating_sub(left);
-        let door = &self.listening.router.door;
+        let door = &self.entrance.realms.door;
         let authid = pending.handshake.authid().unwrap_or_default();
         let mut guess = door.guess(&self.peer.connection, authid, None);
         guess.credentials = pending.credentials;

@@ -3,12 +3,22 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crosstie_config::{RawSocket, WebSocket};
+use crosstie_auth::wamp::Methods;
+use crosstie_config::{self as model, RawSocket, TransportKind, WebSocket};
 
 use crate::wamp::cookies::Jar;
 use crate::wamp::live_methods::LiveMethods;
+use crate::wamp::realms::Realms;
 use crate::wamp::supervision::Supervision;
+
+/// The endpoints of one listener.
+#[derive(Default)]
+pub(crate) struct Endpoints {
+    pub(super) rawsocket: Option<RawSocketEndpoint>,
+    pub(super) websockets: Vec<WebSocketEndpoint>,
+}
 
 /// RawSocket on a listener.
 pub(crate) struct RawSocketEndpoint {
@@ -26,6 +36,81 @@ pub(crate) struct WebSocketEndpoint {
     pub(crate) auth: Arc<LiveMethods>,
     pub(crate) cookies: Option<Arc<Jar>>,
     pub(crate) supervision: Arc<Supervision>,
+}
+
+impl Endpoints {
+    /// Those of a transport of that kind, in that node directory.
+    pub(crate) fn of(
+        kind: &TransportKind,
+        realms: &Arc<Realms>,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let live = |auth: &Arc<Methods>| {
+            LiveMethods::start(auth, directory, &realms.door, realms.revoking())
+        };
+        let rawsocket = |options: &RawSocket| {
+            let auth = live(&options.auth)?;
+            io::Result::Ok(RawSocketEndpoint::new(options, auth))
+        };
+        let websocket = |path: Option<&String>, options: &WebSocket| {
+            let auth = live(&options.auth)?;
+            let endpoint = WebSocketEndpoint::new(path, options, auth, directory)?;
+            realms.jars.add(endpoint.cookies.as_ref());
+            io::Result::Ok(endpoint)
+        };
+        let services = |web: &model::Web| {
+            let service = |(path, options): (Option<String>, &WebSocket)| {
+                let mut endpoint = websocket(path.as_ref(), options)?;
+                endpoint.is_service = true;
+                io::Result::Ok(endpoint)
+            };
+            let endpoints = web.websockets().into_iter().map(service);
+            endpoints.collect::<io::Result<Vec<_>>>()
+        };
+        let mut endpoints = Self::default();
+        match kind {
+            TransportKind::RawSocket(options) => endpoints.rawsocket = Some(rawsocket(options)?),
+            TransportKind::WebSocket(options) => {
+                endpoints.websockets = vec![websocket(None, options)?];
+            }
+            TransportKind::Universal {
+                rawsocket: raw,
+                websocket: paths,
+                web,
+            } => {
+                endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
+                let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
+                endpoints.websockets = websockets.collect::<io::Result<_>>()?;
+                let of_web = web.iter().map(services).collect::<io::Result<Vec<_>>>()?;
+                endpoints.websockets.extend(of_web.into_iter().flatten());
+            }
+            TransportKind::Web(web) => endpoints.websockets = services(web)?,
+            // What a configuration holds may be secret.
+            _ => {
+                return Err(io::Error::other(
+                    "a transport of this type is not known here",
+                ));
+            }
+        }
+        Ok(endpoints)
+    }
+
+    /// How long a connection may take to become a session, if a WebSocket says so: which path a connection asks for
+    /// shows only in its handshake.
+    pub(crate) fn handshake_timeout(&self) -> Option<Duration> {
+        let timeouts = self
+            .websockets
+            .iter()
+            .filter_map(|w| w.options.options.open_handshake_timeout);
+        timeouts.max()
+    }
+
+    /// Whether Nagle's algorithm is off; it is, unless a WebSocket here asks for it.
+    pub(crate) fn nodelay(&self) -> bool {
+        self.websockets
+            .iter()
+            .all(|endpoint| endpoint.options.options.tcp_nodelay)
+    }
 }
 
 impl RawSocketEndpoint {

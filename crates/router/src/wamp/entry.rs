@@ -25,7 +25,7 @@ impl Session {
         id: Option<SessionId>,
         methods: &Methods,
     ) -> ControlFlow<()> {
-        let router = Arc::clone(&self.listening.router);
+        let router = Arc::clone(&self.entrance.realms);
         let Some(realm) = router.realm(&principal.realm) else {
             return self.refuse_unknown(&principal);
         };
@@ -42,7 +42,7 @@ impl Session {
         let kept = realm.asks_about(&identity.authrole).then(|| extra.clone());
         let own = realm
             .discloses_router
-            .then_some((&*router.node, &*router.id));
+            .then_some((&*router.node, &*router.worker));
         let told = match self.resume_or_tell(&realm, &identity, wishes, (&extra, own)) {
             Ok(told) => told,
             Err(flow) => return flow,
@@ -95,7 +95,7 @@ impl Session {
         principal: &Principal,
         identity: &Identity,
     ) -> Option<ControlFlow<()>> {
-        let admits = self.listening.admits.as_ref()?;
+        let admits = self.entrance.admits.as_ref()?;
         match admits.get(&principal.realm) {
             None => Some(self.refuse_unknown(principal)),
             Some(roles) if !roles.contains(&*identity.authrole) => {
@@ -110,7 +110,7 @@ impl Session {
         let sent = welcome.send(&self.peer);
         match sent {
             Ok(()) => {
-                let messages = &self.listening.router.session_messages;
+                let messages = &self.entrance.realms.session_messages;
                 messages.count(Direction::Sent, MessageType::Welcome);
             }
             Err(_) => counters().count(Counter::MessagesRefused),
@@ -122,10 +122,10 @@ impl Session {
     pub(super) fn conclude(&mut self, welcomed: Result<(), Unsent>) -> ControlFlow<()> {
         match welcomed {
             // The session joined while all clients were being closed.
-            Ok(()) if self.listening.is_stopping() => {
-                match self.listening.router.says_goodbye {
+            Ok(()) if self.entrance.is_stopping() => {
+                match self.entrance.realms.says_goodbye {
                     true => {
-                        let messages = &self.listening.router.session_messages;
+                        let messages = &self.entrance.realms.session_messages;
                         say_goodbye(messages, &self.peer, &Farewell::SHUTDOWN);
                     }
                     false => close_for_return(&self.peer),

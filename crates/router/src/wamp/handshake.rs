@@ -12,12 +12,12 @@ use crosstie_auth::wamp::{
 use crosstie_routing::{ClientFeatures, error};
 use crosstie_wamp::{Dict, Message, SessionId};
 
-use crate::listen::Listening;
 use crate::report::Refused;
 use crate::wamp::certificate;
 use crate::wamp::challenged::Challenged;
 use crate::wamp::door;
 use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::entrance::Entrance;
 use crate::wamp::farewell::Farewell;
 use crate::wamp::hosted;
 use crate::wamp::origin;
@@ -31,7 +31,7 @@ const HELD_BYTES: usize = 2_048;
 
 impl Session {
     pub(super) fn handle_hello(&mut self, realm: &str, details: &Dict) -> ControlFlow<()> {
-        if self.listening.is_stopping() {
+        if self.entrance.is_stopping() {
             let Farewell { reason, text } = Farewell::SHUTDOWN;
             return self.turn_back(&Refused {
                 place: realm,
@@ -89,13 +89,13 @@ impl Session {
         // Computed only for a method that needs it.
         let is_bound = methods.has(Method::Cryptosign);
         Channel {
-            is_tls: self.listening.tls.is_some(),
+            is_tls: self.entrance.listening.tls.is_some(),
             tls_exporter: is_bound
                 .then(|| self.peer.connection.tls_exporter())
                 .flatten(),
             certificate,
             remembered,
-            own_key: self.listening.router.key.as_ref(),
+            own_key: self.entrance.realms.key.as_ref(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Session {
         wishes: Wishes,
         step: Step,
     ) -> ControlFlow<()> {
-        let door = &self.listening.router.door;
+        let door = &self.entrance.realms.door;
         let Some(place) = door.enter() else {
             let text = format!(
                 "the router has reached its maximum of {} pending handshakes",
@@ -157,7 +157,7 @@ impl Session {
         let authid = pending.handshake.authid().unwrap_or_default();
         // Other methods sign a different challenge each time.
         let secret = (pending.handshake.method() == Method::Ticket).then_some(signature);
-        let door = &self.listening.router.door;
+        let door = &self.entrance.realms.door;
         let guess = door.guess(&self.peer.connection, authid, secret);
         pending.credentials = guess.credentials;
         if !door.may_look(guess) {
@@ -222,7 +222,7 @@ impl Session {
             self.end_pending(&pending);
             return ControlFlow::Break(());
         };
-        if self.listening.is_stopping() {
+        if self.entrance.is_stopping() {
             self.end_pending(&pending);
             let Farewell { reason, text } = Farewell::SHUTDOWN;
             return self.turn_back(&Refused {
@@ -259,7 +259,7 @@ impl Session {
             Step::Call(call) => self.call(pending, *call),
             Step::Derive(derivation) => {
                 let slot = Slot::new(&self.peer.connection);
-                let door = &self.listening.router.door;
+                let door = &self.entrance.realms.door;
                 door.fill_with(&slot, move || Outcome::Key(derivation.derive()));
                 pending.waits = Waits::Key { slot };
                 self.wait(pending)
@@ -279,10 +279,10 @@ impl Session {
     }
 
     fn call(&mut self, mut pending: Box<Pending>, mut call: Call) -> ControlFlow<()> {
-        let transport = origin::transport(&self.peer, self.listening.tls.is_some());
+        let transport = origin::transport(&self.peer, self.entrance.listening.tls.is_some());
         call.details.insert(0, ("transport".to_owned(), transport));
         let slot = Slot::new(&self.peer.connection);
-        let router = &self.listening.router;
+        let router = &self.entrance.realms;
         let asked: Result<Box<dyn Send>, _> = match call.authenticator.authprovider {
             Provider::Function => Ok(Box::new(hosted::call(router, call, &slot))),
             _ => {
@@ -325,7 +325,7 @@ impl Session {
             return self.refuse(&pending.refused(&refusal));
         }
         let slot = Slot::new(&self.peer.connection);
-        let door = &self.listening.router.door;
+        let door = &self.entrance.realms.door;
         door.fill_after(delay, &slot, Outcome::Elapsed);
         pending.waits = Waits::Refusal { slot, refusal };
         self.wait(pending)
@@ -339,7 +339,7 @@ impl Session {
         realm: &str,
         method: Option<Method>,
     ) -> Duration {
-        self.listening.router.door.note_refused(&door::Refused {
+        self.entrance.realms.door.note_refused(&door::Refused {
             connection: &self.peer.connection,
             cause: refusal.cause,
             reason: &refusal.reason,
@@ -353,26 +353,24 @@ impl Session {
     /// Tells the watch the stage of a session that has not joined.
     #[cold]
     pub(crate) fn note_stage(&self, key: WatchKey, before: Stage, stage: Stage) {
-        let Listening {
-            router,
-            handshake_timeout,
-            ..
-        } = &*self.listening;
+        let Entrance {
+            listening, realms, ..
+        } = &*self.entrance;
         match (before, stage, &self.state) {
             (_, Stage::Asked, State::Closed(Some(pending))) => {
                 let handshake = &pending.handshake;
                 let authid = handshake.authid().unwrap_or_default();
                 let (peer, method) = (self.peer.clone(), handshake.method());
-                let door = &router.door;
+                let door = &realms.door;
                 let client = Challenged::new(peer, authid, handshake.realm(), method, door);
-                let within = router.challenge_timeout;
-                router
+                let within = realms.challenge_timeout;
+                listening
                     .watch
-                    .asked(key, Box::new(client), within, *handshake_timeout);
+                    .asked(key, Box::new(client), within, listening.handshake_timeout);
             }
-            (Stage::Asked, ..) => router.watch.going_on(key),
+            (Stage::Asked, ..) => listening.watch.going_on(key),
             // The next session gets the same time limit as the first.
-            _ => router.watch.opening(key, *handshake_timeout),
+            _ => listening.watch.opening(key, listening.handshake_timeout),
         }
     }
 

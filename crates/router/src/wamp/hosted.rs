@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::router_state::RouterState;
 use crate::wamp::elsewhere::{Outcome, Slot};
+use crate::wamp::realms::Realms;
 
 /// The first pause; each further one is twice as long, so that many waiting clients cause few calls.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ const ABSENT: &str = "wamp.error.no_such_procedure";
 pub(super) struct Asking(JoinHandle<()>);
 
 /// Calls an authenticator function. `slot` gets its answer, or the timeout.
-pub(super) fn call(state: &Arc<RouterState>, call: Call, slot: &Arc<Slot>) -> Asking {
+pub(super) fn call(state: &Arc<Realms>, call: Call, slot: &Arc<Slot>) -> Asking {
     let slot = Arc::downgrade(slot);
     let keeper = state.door.keeper().clone();
     let state = Arc::clone(state);
@@ -35,7 +35,7 @@ pub(super) fn call(state: &Arc<RouterState>, call: Call, slot: &Arc<Slot>) -> As
 }
 
 /// The last answer within the time limit.
-async fn answer(state: &RouterState, call: &Call) -> Answer {
+async fn answer(state: &Realms, call: &Call) -> Answer {
     let timeout = call.authenticator.timeout;
     let deadline = Instant::now() + timeout;
     let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -53,7 +53,7 @@ async fn answer(state: &RouterState, call: &Call) -> Answer {
     last
 }
 
-async fn ask(state: &RouterState, call: &Call) -> Answer {
+async fn ask(state: &Realms, call: &Call) -> Answer {
     let (tell, told) = oneshot::channel();
     let then = move |answer| {
         // The waiting task may be gone.

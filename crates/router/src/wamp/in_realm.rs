@@ -12,16 +12,16 @@ use crosstie_wamp::{Dict, Message, SessionId};
 use tokio::sync::{oneshot, watch};
 
 use crate::end_reason::EndReason;
-use crate::router_state::RouterState;
 use crate::wamp::handled::Handled;
 use crate::wamp::origin;
 use crate::wamp::payload_encodings::Source;
 use crate::wamp::peer::Peer;
 use crate::wamp::question;
 use crate::wamp::realm::{DETACHED, NotJoined, SharedRealm};
+use crate::wamp::realms::Realms;
 use crate::wamp::resident::{NotLetIn, Room, Rooms};
 
-impl Rooms for RouterState {
+impl Rooms for Realms {
     fn room(&self, realm: &str) -> Option<Arc<dyn Room>> {
         self.realm(realm).map(|realm| realm as Arc<dyn Room>)
     }
@@ -31,7 +31,7 @@ impl Rooms for RouterState {
     }
 
     fn limits(&self) -> Arc<ConnectionLimits> {
-        Arc::clone(&self.limits)
+        Arc::clone(&self.bounds.limits)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::wamp::session::Session;
 impl Session {
     /// Whether the listener allows one more session of that authid.
     pub(super) fn enter_by_authid(&self, authid: &Arc<str>) -> Result<(), JoinError> {
-        match &self.listening.authids {
+        match &self.entrance.authids {
             Some(authids) if !authids.enter(authid) => Err(JoinError::AuthidSessionsMax {
                 sessions_max: authids.max(),
             }),
@@ -25,7 +25,7 @@ impl Session {
 
     /// Uncounts a session that was allowed to join and has not.
     pub(super) fn leave_by_authid(&self, authid: &Arc<str>) {
-        if let Some(authids) = &self.listening.authids {
+        if let Some(authids) = &self.entrance.authids {
             authids.give_back(authid);
         }
     }
@@ -70,7 +70,7 @@ impl Session {
     /// Refuses a client whose realm does not exist.
     pub(super) fn refuse_unknown(&mut self, principal: &Principal) -> ControlFlow<()> {
         let Principal { realm, authid, .. } = principal;
-        if self.listening.router.has_stopped_realm(realm) {
+        if self.entrance.realms.has_stopped_realm(realm) {
             return self.turn_back_from(principal);
         }
         let refusal = no_realm(realm);

@@ -11,6 +11,7 @@ use crosstie_routing::{RoleLimits, SessionKey};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
+use crate::allowance::{Allowance, PAUSE_MAX};
 use crate::wamp::elsewhere::Slot;
 
 /// Why a joined session is not read.
@@ -41,17 +42,6 @@ struct Rate {
 
 /// A task that ends with its session.
 pub(super) struct Waiting(pub(super) AbortHandle);
-
-/// A quantity per second.
-pub(crate) struct Allowance {
-    per_second: f64,
-    /// The remaining amount; negative for a debt.
-    left: f64,
-    filled: Instant,
-}
-
-/// Maximum pause; a larger debt is forgiven, since a message of many MiB could cost an hour of a small allowance.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -84,43 +74,6 @@ impl Rate {
         let bytes = self.bytes.as_mut().map(|of| of.take(now, bytes as f64));
         let pause = messages.max(bytes).unwrap_or_default();
         pause.min(PAUSE_MAX)
-    }
-}
-
-impl Allowance {
-    pub(crate) fn new(per_second: u32, now: Instant) -> Self {
-        let per_second = f64::from(per_second);
-        Self {
-            per_second,
-            left: per_second,
-            filled: now,
-        }
-    }
-
-    /// Takes one unit if available.
-    pub(crate) fn try_take(&mut self, now: Instant) -> bool {
-        self.fill(now);
-        let is_there = self.left >= 1.0;
-        if is_there {
-            self.left -= 1.0;
-        }
-        is_there
-    }
-
-    fn fill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
-        self.filled = self.filled.max(now);
-        self.left = (self.left + passed * self.per_second).min(self.per_second);
-    }
-
-    fn take(&mut self, now: Instant, taken: f64) -> Duration {
-        self.fill(now);
-        let most_owed = -self.per_second * PAUSE_MAX.as_secs_f64();
-        self.left = (self.left - taken).max(most_owed);
-        match self.left < 0.0 {
-            true => Duration::from_secs_f64(-self.left / self.per_second),
-            false => Duration::ZERO,
-        }
     }
 }
 

@@ -17,7 +17,6 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::counters::{Counter, counters};
 use crate::end_reason::EndReason;
 use crate::fabric::port::FabricPort;
-use crate::router_state::{RouterState, close_silent};
 use crate::timer::Timer;
 use crate::wamp::event_store::RealmStore;
 use crate::wamp::farewell::{Farewell, say_goodbye};
@@ -29,7 +28,9 @@ use crate::wamp::payload_encodings::{PayloadEncodings, Source};
 use crate::wamp::peer::Peer;
 use crate::wamp::rate::Rates;
 use crate::wamp::realm_log::RealmLog;
+use crate::wamp::realms::Realms;
 use crate::wamp::seen::Seen;
+use crate::wamp::silence::close_silent;
 use crate::wamp::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
@@ -61,7 +62,7 @@ pub(crate) struct SharedRealm {
     pub(super) session_messages: Arc<Messages>,
     /// No further session may join. Written and read under the lock of `realm`.
     pub(super) stopped: AtomicBool,
-    router: Weak<RouterState>,
+    router: Weak<Realms>,
     /// Set if the realm spans several nodes.
     pub(crate) port: Option<Arc<FabricPort>>,
     /// Cached verdicts of authorizers. Written under the lock of `realm`.
@@ -105,7 +106,7 @@ impl SharedRealm {
         config: RealmConfig,
         seed: u64,
         number: u32,
-        router: &Arc<RouterState>,
+        router: &Arc<Realms>,
         (port, store): (Option<Arc<FabricPort>>, Option<RealmStore>),
     ) -> Self {
         let started = SystemTime::now();
@@ -114,7 +115,7 @@ impl SharedRealm {
         realm.set_epoch(since_1970.map_or(0, |since| since.as_micros() as u64));
         let roles = config.roles.iter().cloned();
         Self {
-            log: RealmLog::new(&config.name, router.is_private),
+            log: RealmLog::new(&config.name, router.bounds.is_private),
             number,
             started,
             lone_surrogates: model.lone_surrogates,
@@ -126,7 +127,7 @@ impl SharedRealm {
             is_resumable: model.resumption.is_some(),
             router: Arc::downgrade(router),
             port,
-            kept: Kept::new(&router.limits.account),
+            kept: Kept::new(&router.bounds.limits.account),
             store,
             judged: Judged::default(),
             rates: Rates::default(),
@@ -142,7 +143,7 @@ impl SharedRealm {
     }
 
     /// The router, while it exists.
-    pub(super) fn router(&self) -> Option<Arc<RouterState>> {
+    pub(super) fn router(&self) -> Option<Arc<Realms>> {
         self.router.upgrade()
     }
 

@@ -98,7 +98,7 @@ impl Session {
             realm.keep_resumable(key, token);
         }
         self.begin_limits(realm, key);
-        if let Some(authids) = &self.listening.authids {
+        if let Some(authids) = &self.entrance.authids {
             authids.keep((realm.number, key), Arc::clone(&identity.authid));
         }
     }

@@ -15,8 +15,8 @@ use crosstie_wamp::framing::{Framing, FramingError, batched};
 use crosstie_wamp::{Dict, Message, Value};
 
 use crate::end_reason::EndReason;
-use crate::listen::Listening;
 use crate::report;
+use crate::wamp::entrance::Entrance;
 use crate::wamp::farewell::{GOING_AWAY, answer_to};
 use crate::wamp::live_methods::LiveMethods;
 use crate::wamp::message_counts::{Direction, is_of_sessions};
@@ -28,7 +28,7 @@ use crate::wamp::realm::SharedRealm;
 
 /// The state of a session. WAMP basic profile, "Session Establishment" and "Session Closing".
 pub(crate) struct Session {
-    pub(super) listening: Arc<Listening>,
+    pub(super) entrance: Arc<Entrance>,
     pub(super) auth: Arc<LiveMethods>,
     pub(crate) peer: Peer,
     pub(super) state: State,
@@ -72,9 +72,9 @@ impl State {
 }
 
 impl Session {
-    pub(crate) fn new(listening: Arc<Listening>, auth: Arc<LiveMethods>, peer: Peer) -> Self {
+    pub(crate) fn new(entrance: Arc<Entrance>, auth: Arc<LiveMethods>, peer: Peer) -> Self {
         Self {
-            listening,
+            entrance,
             auth,
             peer,
             state: State::Closed(None),
@@ -113,7 +113,7 @@ impl Session {
             return self.abort_too_long(bytes.len(), max);
         }
         let mut is_doubtful = false;
-        let limits = &self.listening.decoding;
+        let limits = &self.entrance.decoding;
         let flow = match codec::decode_to_pass_on(serializer, bytes, limits, &mut is_doubtful) {
             Ok(message) if is_doubtful => self.handle_doubtful(&message, bytes, source, now),
             Ok(message) => self.handle(&message, bytes, source, now),
@@ -134,7 +134,7 @@ impl Session {
         now: Instant,
     ) -> ControlFlow<()> {
         if !self.is_joined() || is_of_sessions(message.kind()) {
-            let messages = &self.listening.router.session_messages;
+            let messages = &self.entrance.realms.session_messages;
             messages.count(Direction::Received, message.kind());
         }
         match &self.state {
@@ -183,7 +183,7 @@ impl Session {
                     self.handle_hello(realm, details)
                 }
                 // The answer to the router's GOODBYE may cross a session that left before.
-                Message::Goodbye { .. } if self.listening.is_stopping() => {
+                Message::Goodbye { .. } if self.entrance.is_stopping() => {
                     self.say_close(GOING_AWAY, "")
                 }
                 Message::Abort { .. } => self.say_close(1000, ""),
@@ -299,7 +299,7 @@ impl Session {
                 if mem::take(&mut self.is_limited) {
                     realm.rates.forget(key);
                 }
-                if let Some(authids) = &self.listening.authids {
+                if let Some(authids) = &self.entrance.authids {
                     authids.leave((realm.number, key));
                 }
                 self.forget_judged(&realm, key);
@@ -348,7 +348,7 @@ impl Session {
     }
 
     fn handle_goodbye(&mut self, said: &str) -> ControlFlow<()> {
-        let was_told = self.listening.has_said_goodbye();
+        let was_told = self.entrance.has_said_goodbye();
         let was_in = self.leave(match was_told {
             true => EndReason::Shutdown,
             false => EndReason::Goodbye,
@@ -362,7 +362,7 @@ impl Session {
                 reason,
             });
         }
-        match self.listening.is_stopping() {
+        match self.entrance.is_stopping() {
             true => self.say_close(GOING_AWAY, ""),
             false => ControlFlow::Continue(()),
         }
@@ -371,7 +371,7 @@ impl Session {
     /// Closes a client that shall return: its realm, its transport or the router has stopped. After ABORT, JavaScript
     /// clients would stay away.
     pub(super) fn turn_back(&mut self, refused: &report::Refused<'_>) -> ControlFlow<()> {
-        if self.listening.router.says_goodbye {
+        if self.entrance.realms.says_goodbye {
             return self.refuse(refused);
         }
         report::session_refused(&self.peer.connection, refused);
@@ -385,7 +385,7 @@ impl Session {
         report::session_refused(&self.peer.connection, refused);
         self.say_abort(refused.reason, refused.text);
         self.refusals += 1;
-        match self.refusals < REFUSALS_MAX && !self.listening.is_stopping() {
+        match self.refusals < REFUSALS_MAX && !self.entrance.is_stopping() {
             true => ControlFlow::Continue(()),
             false => self.say_close(1000, ""),
         }
@@ -417,7 +417,7 @@ impl Session {
 
     pub(super) fn send(&self, message: &Message<'_>) {
         // If the message cannot be queued, the client finds its connection closed.
-        let messages = &self.listening.router.session_messages;
+        let messages = &self.entrance.realms.session_messages;
         let _ = self.peer.send_counted(messages, message);
     }
 }

@@ -16,7 +16,7 @@ use crate::wamp::session::{Session, State};
 impl Session {
     /// Applies the limits of a session that has joined.
     pub(super) fn begin_limits(&mut self, realm: &SharedRealm, key: SessionKey) {
-        let limits = realm.limit(key, self.listening.session_limits);
+        let limits = realm.limit(key, self.entrance.session_limits);
         // Also without limits, as the connection's previous session may have had some.
         self.peer.connection.bound(bounds(limits));
         self.is_limited = realm.rates.begin(key, limits);
@@ -73,7 +73,7 @@ impl Session {
         }
         counters().count(Counter::SessionsSlowed);
         let slot = Slot::new(&self.peer.connection);
-        let door = &self.listening.router.door;
+        let door = &self.entrance.realms.door;
         door.fill_after(pause, &slot, Outcome::Elapsed);
         realm.rates.pause(*key, slot);
         self.halt = Halt::Slowed;

@@ -25,7 +25,7 @@ impl Session {
         };
         let serializer = self.peer.wire.serializer;
         let mut is_doubtful = false;
-        let limits = &self.listening.decoding;
+        let limits = &self.entrance.decoding;
         let decoded = codec::decode_to_pass_on(serializer, &replaced, limits, &mut is_doubtful);
         let message = match decoded {
             Ok(message) => message,

@@ -19,6 +19,7 @@ use super::respond::respond;
 use super::{Site, http1};
 use crate::listen::Listening;
 use crate::report;
+use crate::wamp::entrance::Entrance;
 
 /// Timeout of an idle connection, unless its listener configures another.
 const IDLE_MAX: Duration = Duration::from_secs(75);
@@ -33,18 +34,27 @@ const RESETS_MAX: usize = 20;
 const REST_MAX: Duration = Duration::from_secs(2);
 
 /// Maximum time for open requests after their listener has stopped: an answer may wait for a call.
-pub(super) fn stopping_max(listening: &Listening) -> Duration {
-    listening.router.shutdown_timeout + REST_MAX
+pub(super) fn stopping_max(site: &Site, entrance: &Entrance) -> Duration {
+    match site.has_services() {
+        true => entrance.listening.bounds.shutdown_timeout + REST_MAX,
+        false => Duration::ZERO,
+    }
 }
 
-/// Serves the requests of one connection until it ends.
+/// Maximum time without a request.
+pub(super) fn idle_max(site: &Site) -> Duration {
+    site.options.client_timeout.unwrap_or(IDLE_MAX)
+}
+
+/// Serves the requests of one connection until it ends; only the first, unless it may stay.
 pub(super) fn serve(
     site: Arc<Site>,
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     input: Vec<u8>,
+    may_stay: bool,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let idle_max = site.options.client_timeout.unwrap_or(IDLE_MAX);
+    let idle_max = idle_max(&site);
     let is_http2 = !input.is_empty() && http2::may_begin(&input);
     Box::pin(async move {
         let stream = match ConnectionStream::new(Arc::clone(&connection), input) {
@@ -53,42 +63,43 @@ pub(super) fn serve(
         };
         // Each is boxed, so that neither reserves memory for the other.
         match is_http2 {
-            true => Box::pin(serve_http2(site, listening, connection, stream, idle_max)).await,
-            false => Box::pin(http1::serve(site, listening, connection, stream, idle_max)).await,
+            true => Box::pin(serve_http2(site, entrance, connection, stream, idle_max)).await,
+            false => Box::pin(http1::serve(site, entrance, connection, stream, may_stay)).await,
         }
     })
 }
 
 async fn serve_http2(
     site: Arc<Site>,
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     stream: ConnectionStream,
     idle_max: Duration,
 ) {
     let activity = Arc::new(Activity::default());
     let service = {
-        let (listening, activity) = (Arc::clone(&listening), Arc::clone(&activity));
+        let (site, entrance) = (Arc::clone(&site), Arc::clone(&entrance));
+        let activity = Arc::clone(&activity);
         service_fn(move |request: Request<Incoming>| {
-            let (site, listening) = (Arc::clone(&site), Arc::clone(&listening));
+            let (site, entrance) = (Arc::clone(&site), Arc::clone(&entrance));
             let connection = Arc::clone(&connection);
             let open = Open::of(&activity);
             async move {
-                let response = respond(site, listening, connection, Box::new(request), None).await;
+                let response = respond(site, entrance, connection, Box::new(request), None).await;
                 // A body may still be in transit when everything else is idle.
                 Ok::<_, Infallible>(response.map(|body| Passing::body(body, open, None)))
             }
         })
     };
-    let builder = http2_builder(idle_max, listening.router.request_head_bytes_max);
+    let builder = http2_builder(idle_max, entrance.listening.bounds.request_head_bytes_max);
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);
     let served = tokio::select! {
         served = serving.as_mut() => served,
-        () = until_over(&listening, &activity, idle_max) => {
+        () = until_over(&entrance.listening, &activity, idle_max) => {
             // Open requests are answered, and no further ones accepted.
             serving.as_mut().graceful_shutdown();
-            let rest = tokio::time::timeout(stopping_max(&listening), serving);
+            let rest = tokio::time::timeout(stopping_max(&site, &entrance), serving);
             rest.await.unwrap_or(Ok(()))
         }
     };

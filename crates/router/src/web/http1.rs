@@ -30,12 +30,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Site;
-use super::connection::{HEADERS_MAX, stopping_max};
+use super::connection::{HEADERS_MAX, idle_max, stopping_max};
 use super::exchange::{Answer, Exchange, InFlight, Sending, Successor, Wire};
 use super::held::Held;
 use super::respond::respond;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
+use crate::wamp::entrance::Entrance;
 
 /// A connection without activity for this long, or at most twice as long, keeps no buffers.
 const LINGER: Duration = Duration::from_millis(250);
@@ -50,7 +51,7 @@ const AGAIN: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\n\r\n";
 /// Answers the requests of a connection.
 struct Requests {
     site: Arc<Site>,
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     exchange: Arc<Exchange>,
 }
@@ -68,13 +69,16 @@ enum Served {
 /// Serves the requests of one connection until it ends.
 pub(super) async fn serve(
     site: Arc<Site>,
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     mut stream: ConnectionStream,
-    idle_max: Duration,
+    may_stay: bool,
 ) {
+    let idle_max = idle_max(&site);
+    let rest_max = stopping_max(&site, &entrance);
+    let listening = &*entrance.listening;
     let exchange = Arc::new(Exchange::new(site.options.unsent_bytes_max));
-    let builder = builder(idle_max, listening.router.request_head_bytes_max);
+    let builder = builder(idle_max, listening.bounds.request_head_bytes_max, may_stay);
     let _state = Held::of(&connection, STATE_BYTES);
     loop {
         // Hyper's state lives no longer than its turn: even an empty part of a buffer keeps the whole buffer.
@@ -82,26 +86,26 @@ pub(super) async fn serve(
             let _buffers = Held::of(&connection, BUFFERS_BYTES);
             let requests = Requests {
                 site: Arc::clone(&site),
-                listening: Arc::clone(&listening),
+                entrance: Arc::clone(&entrance),
                 connection: Arc::clone(&connection),
                 exchange: Arc::clone(&exchange),
             };
             let wire = TokioIo::new(Wire::new(stream, &exchange, &connection));
             let mut serving = Box::new(builder.serve_connection(wire, requests));
-            let served = converse(&mut serving, &exchange, &listening).await;
+            let served = converse(&mut serving, &exchange, listening, rest_max).await;
             let parts = serving.into_parts();
             stream = parts.io.into_inner().into_stream();
             stream.unread(&parts.read_buf);
             (served, !parts.read_buf.is_empty())
         };
         if let Served::Over(served) = served {
-            return end(stream, served, exchange.successor(), &listening).await;
+            return end(stream, served, exchange.successor(), listening).await;
         }
         if has_begun {
             exchange.stay();
         } else {
             counters().count(Counter::HttpConnectionsRested);
-            if !wait(&mut stream, &exchange, &listening, idle_max).await {
+            if !wait(&mut stream, &exchange, listening, idle_max).await {
                 return;
             }
         }
@@ -112,19 +116,25 @@ pub(super) async fn serve(
 }
 
 /// The buffer holds a complete head within its limit; the same amount of a body is read ahead of its service.
-fn builder(idle_max: Duration, head_bytes_max: usize) -> http1::Builder {
+fn builder(idle_max: Duration, head_bytes_max: usize, may_stay: bool) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(idle_max)
         .max_buf_size(head_bytes_max)
+        .keep_alive(may_stay)
         .max_headers(HEADERS_MAX);
     builder
 }
 
 /// Lets hyper serve a connection until it becomes idle. After the listener has stopped, open requests are answered and
 /// no further ones accepted.
-async fn converse(serving: &mut Serving, exchange: &Exchange, listening: &Listening) -> Served {
+async fn converse(
+    serving: &mut Serving,
+    exchange: &Exchange,
+    listening: &Listening,
+    rest_max: Duration,
+) -> Served {
     let mut look = std::pin::pin!(sleep(LINGER));
     let mut seen = exchange.beats();
     let mut stopped = std::pin::pin!(listening.until_stopped());
@@ -143,7 +153,7 @@ async fn converse(serving: &mut Serving, exchange: &Exchange, listening: &Listen
         look.as_mut().reset(Instant::now() + LINGER);
     }
     Pin::new(&mut *serving).graceful_shutdown();
-    let rest = tokio::time::timeout(stopping_max(listening), serving);
+    let rest = tokio::time::timeout(rest_max, serving);
     Served::Over(rest.await.unwrap_or(Ok(())))
 }
 
@@ -195,7 +205,7 @@ impl Service<Request<Incoming>> for Requests {
                 may_wait: may_wait(&request),
                 coming: Box::pin(respond(
                     Arc::clone(&self.site),
-                    Arc::clone(&self.listening),
+                    Arc::clone(&self.entrance),
                     Arc::clone(&self.connection),
                     Box::new(request),
                     Some(self.exchange.takeover()),

@@ -6,8 +6,8 @@
 //!
 //! hyper implements HTTP itself. Connections are served on separate threads with timers: neither a long answer nor the
 //! decoding of a request delays WAMP messages. [`Asked`] has everything that a service needs to know of a request; a
-//! service's fault affects only its own answer. A listener knows its services as [`Http`](crate::listen::Http) alone,
-//! and `start.rs` connects the two: services need realms, sessions and listeners, and none of these needs them.
+//! service's fault affects only its own answer. An entrance to the realms knows its
+//! services as [`Http`] alone: services need realms, sessions and listeners, and none of these needs them.
 
 pub(crate) mod answer;
 mod archive;
@@ -25,30 +25,41 @@ mod http1;
 mod longpoll;
 mod media_type;
 mod node_info;
+pub(crate) mod overview;
 mod package;
+pub(crate) mod pages;
 mod passage;
 mod places;
+pub(crate) mod programs;
 mod python;
+mod rendered;
 mod respond;
 mod reverse_proxy;
 pub(crate) mod services;
-mod site;
+pub(crate) mod site;
 mod upgrades;
 mod websocket_proxy;
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use crosstie_transport::Connection;
+use crosstie_wamp::framing::websocket::closing_response;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderValue};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::listen::{Http, Listening};
+use crate::admission::Excess;
+use crate::counters::{Counter, counters};
+use crate::serve::HandedOver;
+use crate::wamp::entrance::Entrance;
+use crate::wamp::http::Http;
 
 pub(crate) use answer::Body;
 use exchange::Takeover;
+use pages::Pages;
 use site::Site;
 
 /// A service at a path.
@@ -68,7 +79,7 @@ pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Se
 /// One request, with its connection and listener.
 pub(crate) struct Asked {
     pub(crate) request: Request<Incoming>,
-    pub(crate) listening: Arc<Listening>,
+    pub(crate) entrance: Arc<Entrance>,
     pub(crate) connection: Arc<Connection>,
     /// For a successor that continues the connection in another protocol; `None` if that is impossible.
     takeover: Option<Takeover>,
@@ -81,7 +92,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// Whether the request came over TLS.
     pub(crate) fn is_secure(&self) -> bool {
-        self.listening.tls.is_some()
+        self.entrance.listening.tls.is_some()
     }
 
     /// The requested host and port.
@@ -115,18 +126,88 @@ pub(crate) fn ready(response: Response<Body>) -> Answering<'static> {
 }
 
 impl Http for Site {
+    fn speaks_http2(&self) -> bool {
+        self.has_services()
+    }
+
     fn takes_websocket(&self, path: &str) -> bool {
         let components = crosstie_web::path::components(path).unwrap_or_default();
         let found = self.find(&components);
         found.is_some_and(|found| found.service.takes_websockets())
     }
 
-    fn serve(
-        self: Arc<Self>,
-        listening: Arc<Listening>,
-        connection: Arc<Connection>,
-        input: Vec<u8>,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        connection::serve(self, listening, connection, input)
+    /// Web services are for connections within the bounds; pages are for operators, who want to know why there are so
+    /// many.
+    fn takes(&self, excess: Option<Excess>) -> bool {
+        excess.is_none() || !self.has_services()
     }
+
+    fn serve(self: Arc<Self>, entrance: Arc<Entrance>, handed: HandedOver<'_>) {
+        let kept = Arc::clone(&handed.connection);
+        let started = match self.has_services() {
+            true => serve_services(self, entrance, handed),
+            false => serve_pages(self, entrance, handed),
+        };
+        if let Err(e) = started {
+            tracing::error!("cannot start a thread for HTTP: {e}");
+            kept.close();
+        }
+    }
+}
+
+/// Serves a connection among those of all web services.
+fn serve_services(
+    site: Arc<Site>,
+    entrance: Arc<Entrance>,
+    handed: HandedOver<'_>,
+) -> io::Result<()> {
+    let HandedOver {
+        admitted,
+        connection,
+        input,
+        workers,
+    } = handed;
+    let serving = connection::serve(site, entrance, Arc::clone(&connection), input, true);
+    workers.spawn_web(async move {
+        serving.await;
+        connection.finish_and_close();
+        drop(admitted);
+    })
+}
+
+/// Serves a connection that asks for pages alone, on the thread of pages: rendering takes time.
+fn serve_pages(site: Arc<Site>, entrance: Arc<Entrance>, handed: HandedOver<'_>) -> io::Result<()> {
+    let HandedOver {
+        admitted,
+        connection,
+        input,
+        workers,
+    } = handed;
+    let Some(place) = Pages::take_place(&site, &admitted) else {
+        refuse_pages(&connection);
+        return Ok(());
+    };
+    let may_stay = place.may_stay;
+    let serving = connection::serve(site, entrance, Arc::clone(&connection), input, may_stay);
+    let started = workers.spawn_pages(async move {
+        serving.await;
+        connection.close();
+        drop((place, admitted));
+    });
+    started.map(drop)
+}
+
+/// Tells a peer that asks for a page to come again.
+fn refuse_pages(connection: &Arc<Connection>) {
+    counters().count(Counter::PageConnectionsRefused);
+    let text = "there are as many connections for pages as are allowed: ask again in a moment";
+    let response = closing_response(503, text, &[("Retry-After", "1")]);
+    // A new connection has room; one that is gone needs no answer.
+    let _ = connection.append(|out| {
+        out.extend_from_slice(&response);
+        Ok::<(), ()>(())
+    });
+    connection.finish();
+    crosstie_transport::uncork();
+    connection.close();
 }

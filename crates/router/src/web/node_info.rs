@@ -2,41 +2,54 @@
 
 use std::fmt::Write as _;
 use std::process;
+use std::sync::Arc;
 
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use crate::web::answer::{escaped, typed};
+use crate::web::overview::Overview;
 use crate::web::{Answering, Asked, Body, Service, ready};
 
 /// The service.
-pub(super) struct NodeInfo;
+pub(super) struct NodeInfo {
+    overview: Arc<Overview>,
+}
 
-impl Service for NodeInfo {
-    fn answer(&self, asked: Asked) -> Answering<'_> {
-        ready(asked.refused_method().unwrap_or_else(|| page(&asked)))
+impl NodeInfo {
+    pub(super) fn new(overview: &Arc<Overview>) -> Self {
+        Self {
+            overview: Arc::clone(overview),
+        }
     }
 }
 
-fn page(asked: &Asked) -> Response<Body> {
-    let router = &asked.listening.router;
+impl Service for NodeInfo {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        ready(
+            asked
+                .refused_method()
+                .unwrap_or_else(|| page(&asked, &self.overview)),
+        )
+    }
+}
+
+fn page(asked: &Asked, overview: &Overview) -> Response<Body> {
+    let realms = &asked.entrance.realms;
     let mut rows = String::new();
     let mut row = |name: &str, value: &str| {
         // Writing to a string cannot fail.
         let _ = write!(rows, "<tr><th>{name}<td>{}", escaped(value));
     };
-    row("node", &router.node);
-    row("router worker", &router.id);
+    row("node", &realms.node);
+    row("router worker", &realms.worker);
     row("version", env!("CARGO_PKG_VERSION"));
     row("process", &process::id().to_string());
-    row(
-        "up for",
-        &format!("{} s", router.overview.uptime().as_secs()),
-    );
-    if let Some(key) = &router.key {
+    row("up for", &format!("{} s", overview.uptime().as_secs()));
+    if let Some(key) = &realms.key {
         row("public key", &key.public_hexadecimal());
     }
-    for worker in router.overview.workers() {
+    for worker in overview.workers() {
         let text = format!("{}, {}", worker.kind, worker.status);
         row(&format!("worker {}", escaped(&worker.id)), &text);
     }

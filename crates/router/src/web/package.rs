@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::programs::{Executable, Hosting, Program};
+use crate::web::programs::{Executable, Hosting, Program};
 
 /// Timeout for Python to import a package.
 const WITHIN: Duration = Duration::from_secs(60);

@@ -31,8 +31,8 @@ use tokio::sync::{oneshot, watch};
 use super::answer;
 use super::backend::{Address, Backend, Bounds};
 use super::{Answering, Asked, Body, Service};
-use crate::programs::{Executable, Program, Programs, Running};
-use crate::router_state::RouterState;
+use crate::web::programs::{Executable, Program, Programs, Running};
+use crate::web::services::Grounds;
 
 /// The Python module that hosts them.
 const MODULE: &str = "crosstie.web";
@@ -83,10 +83,10 @@ impl Python {
     pub(crate) fn new(
         model: &WebPython,
         directory: &Path,
-        router: &RouterState,
+        grounds: &Grounds,
         keeper: &Handle,
     ) -> io::Result<Self> {
-        let hosting = &router.hosting;
+        let hosting = &grounds.hosting;
         let programs = hosting.programs()?;
         let without = || io::Error::other("there is no node directory for its socket");
         let private = programs.private().ok_or_else(without)?;
@@ -115,7 +115,7 @@ impl Python {
             WebProgram::Wsgi { .. } => "wsgi",
             _ => "resource",
         };
-        let counts = router.counts_of(kind, &name);
+        let counts = grounds.requests.of(kind, &name);
         let (state, state_seen) = watch::channel(State::Starting);
         let (wanted, unwanted) = oneshot::channel();
         let host = Host {

@@ -10,16 +10,16 @@ use hyper::{Request, Response, StatusCode, Version};
 
 use super::exchange::Takeover;
 use super::held::Held;
-use super::{Answering, Asked, Body, Site, answer, ready};
+use super::{Answering, Asked, Body, Site, answer, pages, ready};
 use crate::counters::{Counter, counters};
-use crate::listen::Listening;
 use crate::origins::host_may_enter;
-use crate::{pages, report};
+use crate::report;
+use crate::wamp::entrance::Entrance;
 
 /// Answers a request. Boxed, like the log line, as a long wait should not reserve memory for either.
 pub(super) async fn respond(
     site: Arc<Site>,
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     request: Box<Request<Incoming>>,
     takeover: Option<Takeover>,
@@ -28,9 +28,9 @@ pub(super) async fn respond(
         .options
         .access_log
         .then(|| Box::new(Line::of(&connection, &request)));
-    let is_secure = listening.tls.is_some();
+    let is_secure = entrance.listening.tls.is_some();
     let _head = Held::of(&connection, head_bytes(&request));
-    let mut response = answering(&site, listening, connection, *request, takeover).await;
+    let mut response = answering(&site, entrance, connection, *request, takeover).await;
     if let (Some(age), true) = (site.options.hsts_max_age, is_secure) {
         let text = format!("max-age={}", age.as_secs());
         if let Ok(value) = HeaderValue::try_from(text) {
@@ -59,16 +59,16 @@ fn head_bytes(request: &Request<Incoming>) -> isize {
 /// Calls the service at the request's path.
 fn answering(
     site: &Site,
-    listening: Arc<Listening>,
+    entrance: Arc<Entrance>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
     takeover: Option<Takeover>,
 ) -> Answering<'_> {
-    if pages::is_page(&listening, request.uri().path()) {
-        let page = pages::respond(&listening, &connection, &request);
+    if !site.has_services() || site.pages.has(request.uri().path()) {
+        let page = pages::respond(&site.pages, &entrance, &connection, &request);
         return ready(page.map(|page| page.map_err(|never| match never {}).boxed_unsync()));
     }
-    if let Err(reason) = may_enter(&listening, &request) {
+    if let Err(reason) = may_enter(&entrance, &request) {
         report::peer_fault(&connection, "http", &reason);
         return ready(answer::text(StatusCode::FORBIDDEN, reason));
     }
@@ -90,7 +90,7 @@ fn answering(
     }
     found.service.answer(Asked {
         request,
-        listening,
+        entrance,
         connection,
         takeover,
         base,
@@ -100,16 +100,16 @@ fn answering(
 
 /// Every host name in a request must be one of the listener's: otherwise a page whose own name resolves to this machine
 /// could use it (DNS rebinding). An HTTP/1.1 request has exactly one Host (RFC 9112 section 3.2).
-fn may_enter(listening: &Listening, request: &Request<Incoming>) -> Result<(), String> {
+fn may_enter(entrance: &Entrance, request: &Request<Incoming>) -> Result<(), String> {
     let mut said = 0;
     if let Some(authority) = request.uri().authority() {
         said += usize::from(request.version() == Version::HTTP_2);
-        host_may_enter(Some(authority.as_str()), &listening.allowed_hosts)?;
+        host_may_enter(Some(authority.as_str()), &entrance.allowed_hosts)?;
     }
     for host in request.headers().get_all(HOST) {
         said += 1;
         let host = host.to_str().unwrap_or("(not a name)");
-        host_may_enter(Some(host), &listening.allowed_hosts)?;
+        host_may_enter(Some(host), &entrance.allowed_hosts)?;
     }
     match (request.version(), said) {
         (Version::HTTP_11, 0) => Err("expected a Host header, as HTTP/1.1 requires".to_owned()),

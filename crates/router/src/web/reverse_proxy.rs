@@ -13,7 +13,7 @@ use hyper::header::{HOST, HeaderValue};
 use super::backend::{Address, Backend, Bounds};
 use super::upgrades::{Opening, Upgrades, is_handshake};
 use super::{Answering, Asked, Body, Service};
-use crate::router_state::RouterState;
+use crate::request_counts::Requests;
 
 /// A service that forwards requests.
 pub(crate) struct ReverseProxy {
@@ -28,7 +28,7 @@ pub(crate) struct ReverseProxy {
 }
 
 impl ReverseProxy {
-    pub(crate) fn new(model: &Model, router: &RouterState) -> io::Result<Self> {
+    pub(crate) fn new(model: &Model, requests: &Requests) -> io::Result<Self> {
         let name = match model.host.contains(':') {
             true => format!("[{}]", model.host),
             false => model.host.clone(),
@@ -46,7 +46,7 @@ impl ReverseProxy {
             timeout: model.timeout,
             body_bytes_max: u64::MAX,
         };
-        let counts = router.counts_of("reverseproxy", &host);
+        let counts = requests.of("reverseproxy", &host);
         let url = format!("http://{host}/").parse();
         let upgrades = Upgrades::new(
             url.map_err(io::Error::other)?,

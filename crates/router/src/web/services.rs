@@ -4,9 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::listen::Http;
-use crate::programs::Hosting;
-use crate::router_state::RouterState;
+use crate::request_counts::Requests;
+use crate::wamp::realms::Realms;
 use crate::web::archive::Archive;
 use crate::web::bridge::Bridge;
 use crate::web::cgi::Cgi;
@@ -14,6 +13,9 @@ use crate::web::files::Files;
 use crate::web::fixed::{JsonValue, Redirect};
 use crate::web::longpoll::LongPoll;
 use crate::web::node_info::NodeInfo;
+use crate::web::overview::Overview;
+use crate::web::pages::Pages;
+use crate::web::programs::Hosting;
 use crate::web::python::Python;
 use crate::web::reverse_proxy::ReverseProxy;
 use crate::web::site::Site;
@@ -22,48 +24,57 @@ use crate::web::websocket_proxy::WebSocketProxy;
 use crate::web::{Answering, Asked, Service, answer, package, ready};
 use crosstie_config::{FileSource, Web, WebFiles, WebService};
 
+/// The parts of a router that services need.
+pub(crate) struct Grounds {
+    pub(crate) realms: Arc<Realms>,
+    /// For services that programs answer.
+    pub(crate) hosting: Hosting,
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) overview: Arc<Overview>,
+}
+
 /// Creates the services of a transport.
 pub(crate) fn site(
     web: &Web,
-    router: &Arc<RouterState>,
+    pages: Pages,
+    grounds: &Grounds,
     directory: &Path,
-) -> io::Result<Arc<dyn Http>> {
-    let site = Site::new(web, &|service| make(service, router, directory))?;
-    Ok(Arc::new(site))
+) -> io::Result<Site> {
+    Site::new(web, pages, &|service| make(service, grounds, directory))
 }
 
-fn make(
-    service: &WebService,
-    router: &Arc<RouterState>,
-    directory: &Path,
-) -> io::Result<Box<dyn Service>> {
+fn make(service: &WebService, grounds: &Grounds, directory: &Path) -> io::Result<Box<dyn Service>> {
     Ok(match service {
         WebService::None => Box::new(Nothing),
         WebService::Files(files) => {
-            let files = unpackaged(files, directory, &router.hosting)?;
+            let files = unpackaged(files, directory, &grounds.hosting)?;
             Box::new(Files::open(&files, directory)?)
         }
         WebService::Json(value) => Box::new(JsonValue::new(value)),
-        WebService::LongPoll(options) => Box::new(LongPoll::new(options, router, directory)?),
-        WebService::NodeInfo => Box::new(NodeInfo),
+        WebService::LongPoll(options) => {
+            Box::new(LongPoll::new(options, &grounds.realms, directory)?)
+        }
+        WebService::NodeInfo => Box::new(NodeInfo::new(&grounds.overview)),
         WebService::Redirect { url } => Box::new(Redirect::new(url)?),
-        WebService::Caller(model) => Box::new(Bridge::caller(model, router)),
-        WebService::Publisher(model) => Box::new(Bridge::publisher(model, router)),
-        WebService::Webhook(model) => Box::new(Bridge::webhook(model, router)),
+        WebService::Caller(model) => Box::new(Bridge::caller(model, grounds)),
+        WebService::Publisher(model) => Box::new(Bridge::publisher(model, grounds)),
+        WebService::Webhook(model) => Box::new(Bridge::webhook(model, grounds)),
         WebService::WebSocket(options) => Box::new(WebSocket {
             shows_status: options.options.shows_status,
         }),
-        WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy, router)?),
+        WebService::ReverseProxy(proxy) => Box::new(ReverseProxy::new(proxy, &grounds.requests)?),
         WebService::WebSocketReverseProxy(proxy) => {
-            Box::new(WebSocketProxy::new(proxy, directory, router)?)
+            Box::new(WebSocketProxy::new(proxy, directory, &grounds.requests)?)
         }
-        WebService::Archive(archive) => {
-            Box::new(Archive::open(archive, directory, router.door.keeper())?)
-        }
-        WebService::Cgi(cgi) => Box::new(Cgi::new(cgi, directory, &router.hosting)?),
+        WebService::Archive(archive) => Box::new(Archive::open(
+            archive,
+            directory,
+            grounds.realms.door.keeper(),
+        )?),
+        WebService::Cgi(cgi) => Box::new(Cgi::new(cgi, directory, &grounds.hosting)?),
         WebService::Python(python) => {
-            let keeper = router.door.keeper();
-            Box::new(Python::new(python, directory, router, keeper)?)
+            let keeper = grounds.realms.door.keeper();
+            Box::new(Python::new(python, directory, grounds, keeper)?)
         }
         // A configuration may contain secrets, and is not printed.
         _ => {

@@ -2,16 +2,23 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use crosstie_config::{Web, WebOptions, WebPaths, WebService};
 
 use crate::web::Service;
+use crate::web::pages::Pages;
 
-/// The services of a listener, by path.
-pub(super) struct Site {
-    root: Branch,
+/// The services of a listener, by path, and its pages.
+pub(crate) struct Site {
+    /// Absent on a listener for pages alone.
+    root: Option<Branch>,
     pub(super) options: WebOptions,
+    pub(super) pages: Pages,
 }
+
+/// For pages alone: as many bytes as a stream has without an option for it.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 /// The services below one component of a path.
 struct Branch {
@@ -36,18 +43,46 @@ pub(super) struct Found<'s> {
 }
 
 impl Site {
-    pub(super) fn new(web: &Web, make: &Make<'_>) -> io::Result<Self> {
+    pub(super) fn new(web: &Web, pages: Pages, make: &Make<'_>) -> io::Result<Self> {
         Ok(Self {
-            root: Branch::new(&web.paths, make)?,
+            root: Some(Branch::new(&web.paths, make)?),
             options: web.options.clone(),
+            pages,
         })
+    }
+
+    /// Of a listener for pages alone.
+    pub(crate) fn of_pages(pages: Pages) -> Self {
+        Self {
+            root: None,
+            options: WebOptions {
+                access_log: false,
+                hsts_max_age: None,
+                client_timeout: Some(PAGES_IDLE_MAX),
+                unsent_bytes_max: UNSENT_BYTES_MAX,
+            },
+            pages,
+        }
+    }
+
+    pub(super) fn has_services(&self) -> bool {
+        self.root.is_some()
     }
 
     /// The service at these components. Children take precedence over the parent's service at `/`.
     pub(super) fn find(&self, components: &[String]) -> Option<Found<'_>> {
-        self.root.find(components, 0)
+        self.root.as_ref()?.find(components, 0)
     }
 }
+
+impl AsRef<Pages> for Site {
+    fn as_ref(&self) -> &Pages {
+        &self.pages
+    }
+}
+
+/// A connection that asks for no page is closed after so long.
+const PAGES_IDLE_MAX: Duration = Duration::from_secs(30);
 
 impl Branch {
     fn new(paths: &WebPaths, make: &Make<'_>) -> io::Result<Self> {

@@ -13,7 +13,7 @@ use super::upgrades::{Opening, Upgrades, is_handshake, no_upgrade};
 use super::{Answering, Asked, Body, Service, answer};
 use crate::origins::origin_may_connect;
 use crate::request_counts::Outcome;
-use crate::router_state::RouterState;
+use crate::request_counts::Requests;
 
 /// A service that forwards WebSocket connections.
 pub(crate) struct WebSocketProxy {
@@ -26,7 +26,7 @@ pub(crate) struct WebSocketProxy {
 }
 
 impl WebSocketProxy {
-    pub(crate) fn new(model: &Model, directory: &Path, router: &RouterState) -> io::Result<Self> {
+    pub(crate) fn new(model: &Model, directory: &Path, requests: &Requests) -> io::Result<Self> {
         // `ws` becomes `http`, and `wss` `https`.
         let url = model.url.replacen("ws", "http", 1);
         let url: Uri = url.parse().map_err(io::Error::other)?;
@@ -39,7 +39,7 @@ impl WebSocketProxy {
                 (&files, model.server_name.as_deref()),
                 model.connections_max,
                 model.timeout,
-                router.counts_of("websocket-reverseproxy", &authority),
+                requests.of("websocket-reverseproxy", &authority),
             )?,
             url,
             host: HeaderValue::try_from(authority).map_err(io::Error::other)?,

@@ -35,7 +35,7 @@ impl Conversation {
         match way {
             Some((Way::PassOn, replicated)) => {
                 let replicated = Arc::clone(replicated);
-                let node = &self.listening.router.node;
+                let node = &broker.home.node;
                 let spliced = Spliced::new(&client, replicated, &self.connection, node);
                 self.state = State::PassedOn(Some(Box::new(spliced)));
                 Handled::HandOver { consumed }

@@ -65,7 +65,7 @@ impl Node {
         let router = Router::start(&rig::worker(), &setting.limits, &options).unwrap();
         let mut amqp = setting.amqp.clone();
         amqp.vhosts[0].replicated = Some(replicated());
-        let opened = Broker::open(&amqp, directory.path(), &router.workers);
+        let opened = Broker::open(&amqp, router.home(), directory.path(), &router.workers);
         let (broker, _) = opened.unwrap();
         assert!(router.state.set_amqp(Arc::clone(&broker)));
         let replicated = Arc::clone(&broker.replicated()[0]);
@@ -383,7 +383,7 @@ fn a_client_that_does_not_read_holds_only_its_share() {
         busy.publish("q", &[1; 1 << 20], 1);
     }
     busy.declare("after", false);
-    let account = &other.rig.router.state.limits.account;
+    let account = &other.rig.router.state.bounds.limits.account;
     assert!(
         account.total_bytes() < 4 << 20,
         "{} bytes",

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use crosstie_transport::Outcome;
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, rawsocket};
+use crosstie_web::http2;
 use parking_lot::Mutex;
 
 use super::{Conversation, State};
 use crate::counters::{Counter, counters};
 use crate::report;
+use crate::sniff::{First, Known, sniff};
 use crate::wamp::compression::CompressFilter;
 use crate::wamp::frames::Frames;
 use crate::wamp::live_methods::LiveMethods;
@@ -22,17 +24,28 @@ use crate::wamp::upgrade::{self, Upgraded};
 impl Conversation {
     /// Reads the first bytes; `None` asks for more.
     pub(super) fn open(&mut self, input: &[u8]) -> Option<Outcome> {
-        let first = input.first()?;
-        self.connection.note_spoken();
-        match first {
-            &rawsocket::MAGIC => input.first_chunk().map(|bytes| self.open_rawsocket(*bytes)),
-            _ => self.open_http(input),
+        if !input.is_empty() {
+            self.connection.note_spoken();
+        }
+        let is_http2_spoken = self
+            .entrance
+            .http
+            .as_ref()
+            .is_some_and(|h| h.speaks_http2());
+        let known = Known {
+            magic: rawsocket::MAGIC,
+            preface: is_http2_spoken.then_some(http2::PREFACE),
+        };
+        match sniff(input, known)? {
+            First::Handshake(bytes) => Some(self.open_rawsocket(bytes)),
+            First::Preface => Some(Outcome::HandOver { consumed: 0 }),
+            First::Request => self.open_http(input),
         }
     }
 
     fn open_rawsocket(&mut self, handshake: [u8; 4]) -> Outcome {
-        let listening = Arc::clone(&self.listening);
-        let Some(endpoint) = &listening.rawsocket else {
+        let entrance = Arc::clone(&self.entrance);
+        let Some(endpoint) = &entrance.rawsocket else {
             return self.turn_away("this endpoint does not speak RawSocket", &[]);
         };
         let options = &endpoint.options;
@@ -63,20 +76,17 @@ impl Conversation {
     }
 
     fn open_http(&mut self, input: &[u8]) -> Option<Outcome> {
-        let listening = Arc::clone(&self.listening);
-        if let Some(is_whole) = listening.begins_http2(input) {
-            return is_whole.then_some(Outcome::HandOver { consumed: 0 });
-        }
-        let head_bytes_max = listening.router.request_head_bytes_max;
+        let entrance = Arc::clone(&self.entrance);
+        let head_bytes_max = entrance.listening.bounds.request_head_bytes_max;
         let (consumed, request) = match websocket::parse_request(input, head_bytes_max) {
             Ok(parsed) => parsed?,
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
-        if !request.is_websocket_upgrade() || listening.passes_websocket(request.path()) {
-            if listening.takes_http(self.excess) {
+        if !request.is_websocket_upgrade() || entrance.passes_websocket(request.path()) {
+            if entrance.takes_http(self.excess) {
                 return Some(Outcome::HandOver { consumed: 0 });
             }
-            return Some(match listening.answer(&request, self.excess) {
+            return Some(match entrance.answer(&request, self.excess) {
                 (status @ (200 | 204), text) => {
                     let text = if request.method == "HEAD" { "" } else { &*text };
                     self.append(&websocket::closing_response(status, text, &[]));
@@ -88,7 +98,7 @@ impl Conversation {
         if let Some(excess) = self.excess {
             return Some(self.reject(503, excess.text()));
         }
-        let upgraded = upgrade::upgrade(&request, &listening.websockets, &listening.allowed_hosts);
+        let upgraded = upgrade::upgrade(&request, &entrance.websockets, &entrance.allowed_hosts);
         Some(match upgraded {
             Ok(upgraded) => self.open_websocket(consumed, upgraded),
             Err(refused) => self.reject(refused.status, &refused.reason),
@@ -151,7 +161,7 @@ impl Conversation {
             connection: Arc::clone(&self.connection),
             wire,
         };
-        let session = Session::new(Arc::clone(&self.listening), Arc::clone(auth), peer);
+        let session = Session::new(Arc::clone(&self.entrance), Arc::clone(auth), peer);
         let open = Open::new(frames, session, batched, Arc::clone(supervision));
         self.state = State::Open(Box::new(open));
     }

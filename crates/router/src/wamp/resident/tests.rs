@@ -60,7 +60,7 @@ impl Rig {
             is_judged: true,
             runtime: self.runtime.handle().clone(),
         };
-        let rooms = Arc::clone(&self.router.state);
+        let rooms = Arc::clone(&self.router.state.realms);
         Place::new(rooms, &self.realm.name, manner)
     }
 

@@ -20,10 +20,11 @@ use tokio::runtime::Handle;
 use super::effect::{self, Kind, Said};
 use crate::counters::{Counter, counters};
 use crate::request_counts::{Outcome, RequestCounts};
-use crate::router_state::RouterState;
+use crate::wamp::realms::Realms;
 use crate::wamp::resident::{Manner, Place};
 use crate::web::answer::full;
 use crate::web::body::{self, NoBody};
+use crate::web::services::Grounds;
 use crate::web::{Answering, Asked, Body, Service};
 
 /// Calls, publications or events of one topic, over HTTP.
@@ -32,7 +33,7 @@ pub(crate) struct Bridge {
     rules: Rules,
     /// Accepted signed requests, each of which is accepted only once.
     taken: Option<Mutex<Taken>>,
-    router: Arc<RouterState>,
+    realms: Arc<Realms>,
     realm: String,
     identity: Identity,
     counts: Arc<RequestCounts>,
@@ -64,36 +65,42 @@ impl Drop for Held<'_> {
 }
 
 impl Bridge {
-    pub(crate) fn caller(model: &HttpBridge, router: &Arc<RouterState>) -> Self {
+    pub(crate) fn caller(model: &HttpBridge, grounds: &Grounds) -> Self {
         Self::new(
             model,
-            router,
+            grounds,
             Kind::Caller,
             Purpose::Call,
             "crosstie.caller",
         )
     }
 
-    pub(crate) fn publisher(model: &HttpBridge, router: &Arc<RouterState>) -> Self {
+    pub(crate) fn publisher(model: &HttpBridge, grounds: &Grounds) -> Self {
         let authid = "crosstie.publisher";
-        Self::new(model, router, Kind::Publisher, Purpose::Publication, authid)
+        Self::new(
+            model,
+            grounds,
+            Kind::Publisher,
+            Purpose::Publication,
+            authid,
+        )
     }
 
-    pub(crate) fn webhook(model: &Webhook, router: &Arc<RouterState>) -> Self {
+    pub(crate) fn webhook(model: &Webhook, grounds: &Grounds) -> Self {
         let kind = Kind::Webhook {
             topic: model.topic.clone(),
             success_response: model.success_response.clone().into(),
             error_response: model.error_response.clone().into(),
         };
         let authid = "crosstie.webhook";
-        let mut bridge = Self::new(&model.bridge, router, kind, Purpose::Hook, authid);
+        let mut bridge = Self::new(&model.bridge, grounds, kind, Purpose::Hook, authid);
         bridge.rules.github_secret.clone_from(&model.github_secret);
         bridge
     }
 
     fn new(
         model: &HttpBridge,
-        router: &Arc<RouterState>,
+        grounds: &Grounds,
         kind: Kind,
         purpose: Purpose,
         authid: &str,
@@ -115,9 +122,9 @@ impl Bridge {
                 github_secret: None,
             },
             taken: options.refuse_replay.then(taken),
-            router: Arc::clone(router),
+            realms: Arc::clone(&grounds.realms),
             realm: model.realm.clone(),
-            counts: router.counts_of(kind_name, &model.realm),
+            counts: grounds.requests.of(kind_name, &model.realm),
             identity: Identity {
                 authid: authid.into(),
                 authrole: model.role.as_str().into(),
@@ -138,7 +145,7 @@ impl Bridge {
                 is_judged: true,
                 runtime: Handle::current(),
             };
-            let rooms = Arc::clone(&self.router);
+            let rooms = Arc::clone(&self.realms);
             Place::new(rooms, &self.realm, manner)
         })
     }
@@ -152,7 +159,7 @@ impl Bridge {
         let answered = match self.read(&head, body, connection, is_tls).await {
             Ok(Some(body)) => {
                 let _held = Held::new(connection, body.len());
-                let limits = &self.router.decoding;
+                let limits = &self.realms.decoding;
                 effect::say(&self.kind, self.place(), limits, &head.headers, &body).await
             }
             Ok(None) => {
@@ -190,7 +197,7 @@ impl Bridge {
         if !self.rules.admit(&asked)? {
             return Ok(None);
         }
-        let within = self.router.limits.message_max;
+        let within = self.realms.bounds.limits.message_max;
         let body = body::collect(body, self.rules.body_bytes_max, within).await;
         let body = body.map_err(|e| match e {
             NoBody::TooLong { bytes } => self.rules.too_long(bytes).into(),

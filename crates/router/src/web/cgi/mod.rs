@@ -27,7 +27,7 @@ use super::answer;
 use super::passage::{Progress, Sent};
 use super::places::{Place, Places};
 use super::{Answering, Asked, Body, Service};
-use crate::programs::{Executable, Hosting, Program, Programs, Running};
+use crate::web::programs::{Executable, Hosting, Program, Programs, Running};
 
 /// A service of scripts.
 pub(crate) struct Cgi {

@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 
 use super::{Body, Failure, Input};
-use crate::programs::Running;
 use crate::web::passage::Passing;
 use crate::web::places::Place;
+use crate::web::programs::Running;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 16 * 1024;

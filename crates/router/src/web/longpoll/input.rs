@@ -124,7 +124,7 @@ async fn handle(
 
 /// The answer for a handled body. Only for a session that has ended is the body checked again.
 fn handled(talk: &Talk, protocol: Protocol, body: &[u8]) -> Handled {
-    let limits = &talk.listening().decoding;
+    let limits = talk.decoding();
     match talk.is_over() && !talk::has_messages(protocol, body, limits) {
         true => Handled::NoMessage,
         false => Handled::Done,

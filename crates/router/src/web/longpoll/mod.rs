@@ -33,8 +33,9 @@ use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 use crate::origins::{may_use_cookies, page_may_ask};
 use crate::report;
-use crate::router_state::RouterState;
+use crate::wamp::entrance::Entrance;
 use crate::wamp::live_methods::LiveMethods;
+use crate::wamp::realms::Realms;
 use crate::web::{Answering, Asked, Body, Service, answer, body};
 
 use cross_origin::CrossOrigin;
@@ -79,12 +80,12 @@ const STOPPING_MAX: Duration = Duration::from_secs(2);
 impl LongPoll {
     pub(crate) fn new(
         options: &model::LongPoll,
-        router: &Arc<RouterState>,
+        realms: &Arc<Realms>,
         directory: &Path,
     ) -> io::Result<Self> {
         let auth = &options.session.auth;
-        let auth = LiveMethods::start(auth, directory, &router.door, router.revoking())?;
-        let limits = &router.limits;
+        let auth = LiveMethods::start(auth, directory, &realms.door, realms.revoking())?;
+        let limits = &realms.bounds.limits;
         let limits = Arc::new(ConnectionLimits {
             queue_bytes_max: options.queue_bytes_max.min(limits.queue_bytes_max),
             account: Arc::clone(&limits.account),
@@ -124,7 +125,7 @@ impl LongPoll {
     /// Checks the request and its origin.
     fn judge(&self, asked: &Asked) -> Judged {
         let origin = header(asked, ORIGIN);
-        if let Err(reason) = page_may_ask(origin, &asked.listening.allowed_hosts) {
+        if let Err(reason) = page_may_ask(origin, &asked.entrance.allowed_hosts) {
             counters().count(Counter::PeerFaults);
             return answer::text(StatusCode::FORBIDDEN, reason).into();
         }
@@ -155,7 +156,8 @@ impl LongPoll {
     }
 
     async fn open(&self, asked: Asked) -> Response<Body> {
-        let listening = Arc::clone(&asked.listening);
+        let entrance = Arc::clone(&asked.entrance);
+        let listening = &entrance.listening;
         let peer = Peer::of(&asked);
         let connection = asked.connection;
         let within = listening.handshake_timeout;
@@ -175,14 +177,14 @@ impl LongPoll {
         if listening.is_stopping() {
             return answer::text(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
         }
-        let admitted = Admitted::admit_peer(&listening, peer.address);
+        let admitted = Admitted::admit_peer(listening, peer.address);
         if let Some(excess) = admitted.excess {
             let refused = report::Refused::new(excess.reason(), excess.text());
             report::session_refused(&connection, &refused);
             counters().count(Counter::ConnectionsRefused);
             return answer::text(StatusCode::SERVICE_UNAVAILABLE, excess.text());
         }
-        match self.opened(admitted, protocol, peer) {
+        match self.opened(&entrance, admitted, protocol, peer) {
             Some(said) => answer::typed(StatusCode::OK, "application/json; charset=utf-8", said),
             None => {
                 let text = "the system has no randomness";
@@ -192,13 +194,19 @@ impl LongPoll {
     }
 
     /// Opens a transport. Returns the answer for its client.
-    fn opened(&self, admitted: Admitted, protocol: Protocol, peer: Peer) -> Option<String> {
+    fn opened(
+        &self,
+        entrance: &Arc<Entrance>,
+        admitted: Admitted,
+        protocol: Protocol,
+        peer: Peer,
+    ) -> Option<String> {
         let mut chance = [0; 16];
         getrandom::fill(&mut chance).ok()?;
         let id = TransportId(u128::from_be_bytes(chance));
         counters().count(Counter::ConnectionsOpened);
         let listening = Arc::clone(&admitted.listening);
-        let transport = Transport::open(&self.shared, admitted, protocol, peer);
+        let transport = Transport::open(&self.shared, entrance, admitted, protocol, peer);
         self.shared.table.add(id, Arc::clone(&transport));
         let shared = Arc::clone(&self.shared);
         tokio::spawn(look_after(shared, id, transport, listening));
@@ -243,7 +251,7 @@ async fn look_after(
     tokio::select! {
         () = transport.connection.ended() => {}
         () = listening.until_stopped() => {
-            let within = listening.router.shutdown_timeout + STOPPING_MAX;
+            let within = listening.bounds.shutdown_timeout + STOPPING_MAX;
             let goodbye = Box::pin(tokio::time::sleep(within));
             tokio::select! {
                 () = transport.connection.ended() => {}
@@ -257,11 +265,11 @@ async fn look_after(
 
 impl Peer {
     fn of(asked: &Asked) -> Self {
-        let listening = &asked.listening;
+        let entrance = &asked.entrance;
         let host = header(asked, HOST).or_else(|| asked.request.uri().host());
         let (origin, host) = (header(asked, ORIGIN), host.unwrap_or_default());
         // Credentials that a browser presents for any page do not identify its user.
-        let is_own = may_use_cookies(origin, host, &listening.allowed_hosts);
+        let is_own = may_use_cookies(origin, host, &entrance.allowed_hosts);
         Self {
             address: asked.connection.peer(),
             certificate: asked.connection.peer_certificate().filter(|_| is_own),

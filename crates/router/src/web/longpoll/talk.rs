@@ -15,7 +15,7 @@ use super::Shared;
 use crate::admission::Admitted;
 use crate::cause::Facts;
 use crate::end_reason::EndReason;
-use crate::listen::Listening;
+use crate::wamp::entrance::Entrance;
 use crate::wamp::open::HELLO_BYTES_MAX;
 use crate::wamp::peer::{Peer, Wire};
 use crate::wamp::session::{Session, Stage};
@@ -29,6 +29,7 @@ pub(super) struct Talk {
     is_over: bool,
     session_timeout_s: u32,
     message_bytes_max: u32,
+    decoding: codec::Limits,
     admitted: Admitted,
 }
 
@@ -40,13 +41,14 @@ const CLOSING_MAX: Duration = Duration::from_secs(15);
 impl Talk {
     pub(super) fn new(
         shared: &Shared,
+        entrance: &Arc<Entrance>,
         admitted: Admitted,
         protocol: Protocol,
         connection: &Arc<Connection>,
     ) -> Self {
-        let listening = Arc::clone(&admitted.listening);
+        let listening = &admitted.listening;
         let within = listening.handshake_timeout;
-        let watch = &listening.router.watch;
+        let watch = &listening.watch;
         connection.note_spoken();
         let watch = watch.add(Arc::clone(connection), listening.number, within);
         let peer = Peer {
@@ -61,18 +63,19 @@ impl Talk {
         let options = &shared.options;
         let message_bytes_max = options.session.message_bytes_max;
         Self {
-            session: Session::new(listening, Arc::clone(&shared.auth), peer),
+            session: Session::new(Arc::clone(entrance), Arc::clone(&shared.auth), peer),
             watch,
             stage: Stage::Opening,
             is_over: false,
             session_timeout_s: u32::try_from(options.session_timeout.as_secs()).unwrap_or(u32::MAX),
             message_bytes_max: u32::try_from(message_bytes_max).unwrap_or(u32::MAX),
+            decoding: entrance.decoding,
             admitted,
         }
     }
 
-    pub(super) fn listening(&self) -> &Arc<Listening> {
-        &self.admitted.listening
+    pub(super) fn decoding(&self) -> &codec::Limits {
+        &self.decoding
     }
 
     /// Maximum size of a body at this stage: a client that has not joined must not occupy much memory.
@@ -133,7 +136,7 @@ impl Talk {
 
     /// Applies the result of a step.
     fn handle_flow(&mut self, flow: ControlFlow<()>) {
-        let watch = &self.admitted.listening.router.watch;
+        let watch = &self.admitted.listening.watch;
         if self.stage != self.session.stage() {
             let before = mem::replace(&mut self.stage, self.session.stage());
             match self.stage {
@@ -176,6 +179,6 @@ impl Drop for Talk {
         // Also if the task is dropped with its runtime, or unwound by a panic.
         self.session.peer.connection.close();
         self.leave();
-        self.admitted.listening.router.watch.remove(self.watch);
+        self.admitted.listening.watch.remove(self.watch);
     }
 }

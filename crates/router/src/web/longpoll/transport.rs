@@ -18,6 +18,7 @@ use super::table::gone;
 use super::talk::Talk;
 use super::{Peer, Shared, empty};
 use crate::admission::Admitted;
+use crate::wamp::entrance::Entrance;
 use crate::web::{Body, answer};
 
 /// The transport of a session: lives from `open` until either side closes it.
@@ -39,6 +40,7 @@ const STATE_BYTES: isize = 1536;
 impl Transport {
     pub(super) fn open(
         shared: &Shared,
+        entrance: &Arc<Entrance>,
         admitted: Admitted,
         protocol: Protocol,
         peer: Peer,
@@ -48,7 +50,7 @@ impl Transport {
         let connection = Connection::mailbox(peer.address, peer.certificate, items_max, limits);
         let connection = Arc::new(connection);
         connection.hold(STATE_BYTES);
-        let talk = Talk::new(shared, admitted, protocol, &connection);
+        let talk = Talk::new(shared, entrance, admitted, protocol, &connection);
         Arc::new(Self {
             protocol,
             connection,

@@ -1,0 +1,152 @@
+//! What runs in one router, and what its parts share.
+
+use std::sync::{Arc, OnceLock};
+
+use crosstie_config as model;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Handle;
+
+use crate::amqp::{self, Broker};
+use crate::bounds::Bounds;
+use crate::joint_state::JointState;
+use crate::request_counts::Requests;
+use crate::rlink_state::RLinks;
+use crate::router::RouterOptions;
+use crate::testee::TesteeTransport;
+use crate::wamp::realm::SharedRealm;
+use crate::wamp::realms::{Node, Realms};
+use crate::watch::Watch;
+use crate::web::programs::Hosting;
+use crate::web::services::Grounds;
+
+/// The parts of one router. Its threads and listeners are [`crate::Router`]'s.
+pub(crate) struct Registry {
+    pub(crate) realms: Arc<Realms>,
+    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) watch: Arc<Watch>,
+    /// Of each listener.
+    pub(crate) page_connections_max: usize,
+    /// The URLs of the listeners, by the transports' ids.
+    pub(crate) addresses: Mutex<Vec<(String, Vec<String>)>>,
+    /// For web services and pages.
+    pub(crate) grounds: Grounds,
+    testees: Mutex<Vec<Arc<TesteeTransport>>>,
+    /// Set once, if at all.
+    amqp: OnceLock<Arc<Broker>>,
+    joints: Mutex<Vec<Arc<JointState>>>,
+    pub(crate) rlinks: RLinks,
+}
+
+impl Registry {
+    pub(crate) fn new(
+        worker: &model::RouterWorker,
+        limits: &model::Limits,
+        options: &RouterOptions,
+        keeper: Handle,
+    ) -> Self {
+        let bounds = Arc::new(Bounds::new(limits, options.is_private));
+        let node = Node {
+            id: options.node.clone(),
+            worker: worker.id.clone(),
+            audit: options.audit.clone(),
+            key: options.key.clone(),
+        };
+        let realms = Realms::new(node, limits, worker.says_goodbye, &bounds, keeper);
+        let realms = Arc::new(realms);
+        Self {
+            grounds: Grounds {
+                realms: Arc::clone(&realms),
+                hosting: Hosting {
+                    programs: options.programs.clone(),
+                    options: worker.process.clone(),
+                },
+                requests: Arc::<Requests>::default(),
+                overview: Arc::clone(&options.overview),
+            },
+            realms,
+            bounds,
+            watch: Arc::default(),
+            page_connections_max: limits.page_connections_max,
+            addresses: Mutex::default(),
+            testees: Mutex::default(),
+            amqp: OnceLock::new(),
+            joints: Mutex::default(),
+            rlinks: RLinks::default(),
+        }
+    }
+
+    /// The worker's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.realms.worker
+    }
+
+    /// All connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.bounds.conversations() + self.echoes()
+    }
+
+    /// Connections of testees.
+    fn echoes(&self) -> usize {
+        self.testees().iter().map(|t| t.connections()).sum()
+    }
+
+    pub(crate) fn add_testee(&self, testee: Arc<TesteeTransport>) {
+        self.testees.lock().push(testee);
+    }
+
+    pub(crate) fn remove_testee(&self, testee: &Arc<TesteeTransport>) {
+        self.testees.lock().retain(|t| !Arc::ptr_eq(t, testee));
+    }
+
+    pub(crate) fn testees(&self) -> MutexGuard<'_, Vec<Arc<TesteeTransport>>> {
+        self.testees.lock()
+    }
+
+    /// The broker that AMQP transports lead to.
+    pub(crate) fn amqp(&self) -> Option<&Arc<Broker>> {
+        self.amqp.get()
+    }
+
+    /// Sets the broker; whether there was none.
+    pub(crate) fn set_amqp(&self, broker: Arc<Broker>) -> bool {
+        self.amqp.set(broker).is_ok()
+    }
+
+    /// Notes a joint; whether there was none of its id.
+    pub(crate) fn add_joint(&self, joint: Arc<JointState>) -> bool {
+        let mut joints = self.joints.lock();
+        if joints.iter().any(|known| known.joint.id == joint.joint.id) {
+            return false;
+        }
+        joints.push(joint);
+        true
+    }
+
+    /// Its joints, in the order in which they were started.
+    pub(crate) fn joints(&self) -> Vec<Arc<JointState>> {
+        self.joints.lock().clone()
+    }
+
+    /// Takes out a joint, if there is one of that id.
+    pub(crate) fn take_joint(&self, id: &str) -> Option<Arc<JointState>> {
+        let mut joints = self.joints.lock();
+        let at = joints.iter().position(|known| known.joint.id == id)?;
+        Some(joints.remove(at))
+    }
+}
+
+/// Every realm, with the router that it is in.
+pub(crate) fn realms(
+    routers: &[Arc<Registry>],
+) -> impl Iterator<Item = (&Registry, Arc<SharedRealm>)> {
+    let of_router = |router: &Registry| router.realms.realms().into_iter();
+    routers
+        .iter()
+        .flat_map(move |router| of_router(router).map(move |realm| (&**router, realm)))
+}
+
+/// The brokers of those routers that speak AMQP.
+pub(crate) fn brokers(routers: &[Arc<Registry>]) -> impl Iterator<Item = amqp::Named<'_>> {
+    let routers = routers.iter();
+    routers.filter_map(|router| Some((router.id(), router.amqp()?)))
+}
