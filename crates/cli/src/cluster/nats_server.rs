@@ -86,6 +86,8 @@ pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> 
     if let Some(tls) = cluster.tls {
         let _ = write!(text, "  tls {}", files(tls));
     }
+    // A machine that is cut off sends no end of its connections.
+    text += "  ping_interval: \"2s\"\n  ping_max: 2\n";
     text += "  routes: [\n";
     for route in &cluster.routes {
         let _ = writeln!(text, "    \"nats-route://{ROUTE_USER}:{password}@{route}\"");
