@@ -6,6 +6,7 @@ use super::Builder;
 use super::endpoint::tls_files;
 use crate::model::{Elsewhere, Replicated};
 use crate::problem::Problem;
+use crate::tree::Value;
 use crate::view::View;
 
 impl Builder<'_> {
@@ -30,6 +31,16 @@ impl Builder<'_> {
                        (sync_interval: always) is not checked";
             let at = replicated.span_of("monitor");
             self.problems.push(Problem::warning(at, why.into()));
+        }
+        for monitor in replicated.items("monitor") {
+            if let Value::Text(url) = &monitor.value
+                && has_path(url)
+            {
+                let why = format!(
+                    "\"monitor\": expected http://host:port without a path (the node asks for /jsz), found {url:?}"
+                );
+                self.problems.push(Problem::error(monitor.span, why));
+            }
         }
         Replicated {
             urls,
@@ -100,4 +111,12 @@ fn is_address(text: &str) -> bool {
     let is_bracketed = host.starts_with('[') && host.ends_with(']');
     let is_host = !host.is_empty() && (is_bracketed || !host.contains([':', '[', ']', '/', ' ']));
     is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// Whether an HTTP URL has more than a host and a port.
+fn has_path(url: &str) -> bool {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    authority
+        .split_once(['/', '?', '#'])
+        .is_some_and(|(_, path)| !path.is_empty())
 }
