@@ -1,39 +1,134 @@
-"""What `crosstie cluster init --vhost` makes is enough to start servers and nodes from."""
+"""What `crosstie cluster init --vhost` makes is enough to start from, and survives a machine."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from rig.nats import NatsServer, free_ports
 from rig.router import Router, binary
+from rig.waiting import await_true
 
-from ledger.stage import node_config, survives_its_owner
+from ledger.stage import (
+    Publisher,
+    at_owner,
+    await_owner,
+    check,
+    declare,
+    node_config,
+    role,
+    survives_its_owner,
+    take_all,
+    told,
+)
+
+# An election of NATS takes 4 to 9 s, and two may follow each other.
+ELECTION_S = 60.0
 
 
-def test_what_is_made_works(tmp_path: Path, request) -> None:
-    """Three servers, two nodes, keys of their own; servers are asked whether they write at once."""
+@dataclass
+class Machine:
+    """A node and a server of NATS that fail together."""
+
+    node: Router
+    server: NatsServer
+
+    def kill(self) -> None:
+        """Lose it as in a power cut."""
+        self.server.kill()
+        self.node.kill()
+
+    def start(self) -> None:
+        """Bring it back."""
+        self.server.start()
+        self.node = Router(self.node.directory, "--cbdir", ".")
+
+
+def made(directory: Path, request, names: str) -> list[Machine]:
+    """Start what `cluster init` writes: three servers, and a node beside each, up to three."""
     settings = node_config([])
     del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
-    (tmp_path / "nodes.json").write_text(json.dumps(settings))
+    (directory / "nodes.json").write_text(json.dumps(settings))
     ports = free_ports(6)
-    made = tmp_path / "cluster"
-    arguments = ["init", made, "--config", tmp_path / "nodes.json", "--vhost", "/"]
-    arguments += ["--node", "a", "--node", "b"]
+    cluster = directory / "cluster"
+    arguments = ["init", cluster, "--config", directory / "nodes.json", "--vhost", "/"]
+    for name in names:
+        arguments += ["--node", name]
     for port, route in zip(ports[:3], ports[3:], strict=True):
         arguments += ["--server", f"127.0.0.1:{port}", "--route-port", route]
     command = [str(binary()), "cluster", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+    servers = []
     for place, port in enumerate(ports[:3], 1):
-        server = NatsServer.configured(made / f"nats{place}", port)
-        request.addfinalizer(server.close)
-    nodes = []
-    for name in "ab":
-        nodes.append(Router(made / name, "--cbdir", "."))
-        request.addfinalizer(nodes[-1].kill)
-    survives_its_owner(nodes, Router.kill)
-    replicated = json.loads((made / "a/config.json").read_text())
+        servers.append(NatsServer.configured(cluster / f"nats{place}", port))
+        request.addfinalizer(servers[-1].close)
+    machines = []
+    for name, server in zip(names, servers, strict=False):
+        machine = Machine(Router(cluster / name, "--cbdir", "."), server)
+        request.addfinalizer(lambda machine=machine: machine.node.kill())
+        machines.append(machine)
+    replicated = json.loads((cluster / names[0] / "config.json").read_text())
     replicated = replicated["workers"][0]["amqp"]["vhosts"][0]["replicated"]
     assert replicated["monitor"] == [f"http://127.0.0.1:{port + 4000}" for port in ports[:3]]
+    return machines
+
+
+def test_what_is_made_works(tmp_path: Path, request) -> None:
+    """Three servers, two nodes, keys of their own; servers are asked whether they write at once."""
+    machines = made(tmp_path, request, "ab")
+    survives_its_owner([machine.node for machine in machines], Router.kill)
+
+
+@pytest.mark.timeout(300)
+def test_a_vhost_survives_every_machine_in_turn(tmp_path: Path, request) -> None:
+    """The owner's node dies with its server, whose monitor then does not answer."""
+    machines = made(tmp_path, request, "abc")
+    at_owner([machine.node for machine in machines], declare, ELECTION_S)
+    publisher = Publisher([machine.node for machine in machines], 1)
+    for _ in range(3):
+        publisher.await_more(20, ELECTION_S)
+        owner = await_owner([machine.node for machine in machines], ELECTION_S)
+        lost = next(machine for machine in machines if machine.node is owner)
+        rest = [machine.node for machine in machines if machine is not lost]
+        began = time.monotonic()
+        lost.kill()
+        await_owner(rest, ELECTION_S)
+        print(f"another node owns the vhost after {time.monotonic() - began:.1f} s")
+        publisher.await_more(20, ELECTION_S)
+        lost.start()
+        # The publisher has the list of nodes that it began with.
+        publisher.nodes[machines.index(lost)] = lost.node
+        node = lost.node
+        await_true("it stands by", lambda node=node: role(node) == "standby", ELECTION_S)
+    publisher.stop()
+    check(take_all([machine.node for machine in machines]), [publisher])
+
+
+@pytest.mark.timeout(300)
+def test_a_dead_server_delays_neither_a_move_nor_a_takeover(tmp_path: Path, request) -> None:
+    """One server of three ends, and stays away; the vhost moves, and then its owner is killed."""
+    machines = made(tmp_path, request, "abc")
+    nodes = [machine.node for machine in machines]
+    owner, _ = at_owner(nodes, declare, ELECTION_S)
+    publisher = Publisher(nodes, 1)
+    publisher.await_more(20, ELECTION_S)
+    next(machine for machine in machines if machine.node is not owner).server.kill()
+    publisher.await_more(20, ELECTION_S)
+    owner = await_owner(nodes, ELECTION_S)
+    standing_by = [node for node in nodes if node is not owner]
+    for node in standing_by:
+        await_true("it stands by", lambda node=node: role(node) == "standby", ELECTION_S)
+    target = f"node_{standing_by[0].directory.name}"
+    assert "Moved vhost" in told(owner, "amqp", "move", "/", "--to", target)
+    publisher.await_more(20, ELECTION_S)
+    await_owner(nodes, ELECTION_S).kill()
+    rest = [node for node in nodes if node.process.poll() is None]
+    await_owner(rest, ELECTION_S)
+    publisher.await_more(20, ELECTION_S)
+    publisher.stop()
+    check(take_all(rest), [publisher])

@@ -78,8 +78,9 @@ pub(super) static REPLICATED: Table = Table {
         key(
             "monitor",
             list(&Kind::Text(Rule::HttpUrl)),
-            "Monitoring addresses of the servers (`http://host:8222`). The node checks that each syncs acknowledged \
-             data at once (`sync_interval: always`). If one does not, the node does not take over the vhost.",
+            "Monitoring addresses of the servers (`http://host:8222`). Without a path. Before the node takes \
+             over the vhost it asks whether they sync acknowledged data at once (`sync_interval: always`). If most of \
+             those that answer do not, it does not take over. A server that does not answer delays nothing.",
         )
         .otherwise("none: the node logs a warning and does not check")
         .own(),

@@ -26,7 +26,9 @@ impl Driver {
         self.note(|seen| seen.role = Role::Claiming);
         let settings = &self.task.settings;
         let checked = monitor::check(&self.asking, &settings.monitor).await;
-        checked.map_err(Obstacle::Alarm)?;
+        if let Some(warning) = checked.map_err(Obstacle::Alarm)? {
+            tracing::warn!("vhost '{}': {warning}", self.task.vhost);
+        }
         let seen = self.ledger.status().epoch.max(self.others.epoch());
         self.read_all(stream).await?;
         // Heartbeats that arrived before the servers' answer are read now. If the silence was this node's own, because
