@@ -210,6 +210,12 @@ def of_wamp() -> list[Suite]:
         ),
         black_box("command-line", "each command as a user would type it", ["cli"]),
         black_box(
+            "book",
+            "every example of the book and of README.md",
+            ["book"],
+            *[needs.namespaces, needs.curl, needs.nginx, needs.haproxy, needs.node],
+        ),
+        black_box(
             "report",
             "the page of all results, in a browser without a display",
             ["report"],

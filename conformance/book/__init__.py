@@ -1,0 +1,1 @@
+"""The examples of the book: every block of code on a page of `docs/`, and those of README.md."""
