@@ -1,4 +1,4 @@
-//! How many connections each address has, so that one peer does not take all there are.
+//! Counts the connections of each address, so that one peer cannot take all of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use crosstie_transport::PeerAddress;
 use parking_lot::Mutex;
 use slab::Slab;
 
-/// The connections of a router, by where they come from.
+/// The connections of a router, by address.
 #[derive(Default)]
 pub(crate) struct Addresses {
     counted: Mutex<Counted>,
@@ -20,27 +20,27 @@ struct Counted {
     counts: Slab<(Address, u32)>,
 }
 
-/// Whom connections are counted for.
+/// The address that connections are counted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Address {
     V4([u8; 4]),
-    /// The network of 64 bits: a host that has one such address has them all.
+    /// A network of 64 bits: a host with one such address has all of them.
     V6([u8; 8]),
-    /// Everybody at this machine's Unix sockets.
+    /// All clients of this machine's Unix sockets.
     Unix,
 }
 
-/// Where an address is counted, for as long as it has a connection.
+/// The entry of an address, while it has connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressPlace(u32);
 
 impl Addresses {
-    /// Counts a connection in; says how many of this address there were before.
+    /// Counts a connection. Returns how many its address had before.
     pub(crate) fn count_in(&self, peer: PeerAddress) -> (AddressPlace, u32) {
         let address = Address::of(peer);
         let mut counted = self.counted.lock();
         let Counted { places, counts } = &mut *counted;
-        // There are never as many connections as a `u32` can count.
+        // A `u32` can count all connections.
         let place = *places
             .entry(address)
             .or_insert_with(|| counts.insert((address, 0)) as u32);
@@ -50,7 +50,7 @@ impl Addresses {
         (AddressPlace(place), before)
     }
 
-    /// Counts out a connection that was counted in there.
+    /// Uncounts a connection of that entry.
     pub(crate) fn count_out(&self, place: AddressPlace) {
         let mut counted = self.counted.lock();
         let Counted { places, counts } = &mut *counted;
@@ -61,7 +61,7 @@ impl Addresses {
             places.remove(address);
             counts.remove(place);
         }
-        // What an hour with many guests needed is not kept for the next.
+        // Memory used at a peak is not kept.
         if places.capacity() > CAPACITY_KEPT_MAX && places.len() < places.capacity() / 8 {
             places.shrink_to(places.len() * 2);
             counts.shrink_to_fit();
@@ -86,7 +86,7 @@ impl Address {
     }
 }
 
-/// Where a peer comes from, as far as that tells people apart.
+/// The origin of a peer for the limits on guesses.
 pub(crate) fn origin(peer: PeerAddress) -> Origin {
     match peer {
         PeerAddress::Tcp(address) => Origin::of(address.ip()),

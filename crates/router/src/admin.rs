@@ -1,4 +1,4 @@
-//! The operators' listener: pages that tell of several routers.
+//! The operators' listener: pages about several routers.
 
 use std::sync::Arc;
 
@@ -17,15 +17,14 @@ use crate::wamp::entrance::Entrance;
 use crate::web::pages::Pages;
 use crate::web::site::Site;
 
-/// A running operators' listener. It ends when it is stopped, and with the router whose threads
-/// serve it.
+/// A running operators' listener. It ends when it is stopped, or with the router whose threads serve it.
 pub struct Admin {
     listening: Arc<Listening>,
     told: Arc<Told>,
     accepting: Accepting,
 }
 
-/// Listens, on the threads of the first router; returns the URLs too.
+/// Listens, on the threads of the first router. Also returns the URLs.
 pub fn start_admin(
     admin: &model::Admin,
     routers: &[&Router],
@@ -81,13 +80,13 @@ pub fn start_admin(
 }
 
 impl Admin {
-    /// Has the pages tell of these routers from now on.
+    /// Replaces the routers that the pages show.
     pub fn show(&self, routers: &[&Router]) {
         let states = routers.iter().map(|router| Arc::clone(&router.state));
         self.told.show(states.collect());
     }
 
-    /// Closes the listener; a page that is being served is cut off.
+    /// Closes the listener; pages in transit are cut off.
     pub fn stop(self) {
         self.listening.stop();
         self.accepting.stop();

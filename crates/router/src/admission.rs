@@ -1,4 +1,4 @@
-//! Admission: a listener's connections are counted, and turned away where one of the bounds is reached.
+//! Admission: counts a listener's connections, and refuses those beyond a limit.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::addresses::AddressPlace;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 
-/// Why a connection is one too many.
+/// The limit that a connection exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Excess {
     /// `sessions_max` of the node, or `max_connections` of the listener.
@@ -18,12 +18,12 @@ pub(crate) enum Excess {
     Address,
     /// `connections_per_second_max` of the listener.
     Rate,
-    /// The last descriptors are not for sessions.
+    /// The last descriptors are reserved.
     Descriptors,
 }
 
 impl Excess {
-    /// A word for the log.
+    /// The reason as a word for the log.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Connections => "connections_max",
@@ -33,34 +33,34 @@ impl Excess {
         }
     }
 
-    /// What the peer is told, where its protocol has words for it.
+    /// The text for the peer, if its protocol has one.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::Connections => "there are as many connections as are allowed",
-            Self::Address => "there are as many connections from this address as are allowed",
-            Self::Rate => "more connections come in a second than are allowed",
-            Self::Descriptors => "there are as many connections as there are descriptors for",
+            Self::Connections => "the maximum number of connections is reached",
+            Self::Address => "the maximum number of connections from this address is reached",
+            Self::Rate => "the maximum number of connections per second is reached",
+            Self::Descriptors => "no file descriptors are left for more connections",
         }
     }
 }
 
-/// Connections beyond the most that may be, which are told so before they are closed.
+/// Maximum number of excess connections that are answered before they are closed.
 const TURNED_AWAY_MAX: usize = 256;
-/// The same of one address: it is not to take those of others.
+/// The same for one address, so that it leaves room for others.
 const ADDRESS_TURNED_AWAY_MAX: usize = 16;
 
-/// A connection that is counted, for as long as this lives.
+/// A counted connection, while this lives.
 pub(crate) struct Admitted {
     pub(crate) listening: Arc<Listening>,
     address: AddressPlace,
-    /// It is one too many: it may see pages, but become no session.
+    /// The connection exceeds a limit: it may get pages, but no session.
     pub(crate) excess: Option<Excess>,
 }
 
 impl Admitted {
-    /// Counts a connection in, if only to tell it that there are too many.
+    /// Counts a connection, if only to refuse it with a reason.
     pub(crate) fn admit(listening: &Arc<Listening>, socket: &Socket) -> Option<Self> {
-        // The node's own processes may have the last.
+        // The node's own processes may use the reserve.
         let room = match listening.bounds.is_private {
             true => Room::Enough,
             false => Room::left_by(socket),
@@ -69,12 +69,12 @@ impl Admitted {
         is_told.then_some(admitted)
     }
 
-    /// Counts a client in that has no connection of its own, and so no descriptor.
+    /// Counts a client that has no connection of its own, and thus no descriptor.
     pub(crate) fn admit_peer(listening: &Arc<Listening>, peer: PeerAddress) -> Self {
         Self::judge(listening, peer, Room::Enough).0
     }
 
-    /// Counts somebody in, and says whether there is room to tell one who is too many.
+    /// Counts a client, and says whether there is room to answer an excess one.
     fn judge(listening: &Arc<Listening>, peer: PeerAddress, room: Room) -> (Self, bool) {
         let bounds = &listening.bounds;
         let (here, everywhere) = listening.count_in();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_a_connection_is_counted_by_is_small() {
-        // It is part of the task of every connection.
+        // It is part of every connection's task.
         assert_eq!(size_of::<Admitted>(), 16);
     }
 }

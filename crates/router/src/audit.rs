@@ -1,5 +1,5 @@
-//! The audit log: who was not let in or not let do something, from where and why. A thread of its own writes it, so that nobody who
-//! serves sessions waits for a disk.
+//! The audit log: refused logins and requests with their origin and reason. A separate thread writes the file, so that
+//! no serving thread waits for a disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,20 +15,20 @@ use crosstie_auth::wamp;
 use crosstie_wamp::codec;
 use crosstie_wamp::{Serializer, Value};
 
-/// The audit log of a node. Its last lines are written when it is dropped.
+/// The audit log of a node. Dropping it writes the last lines.
 #[derive(Debug)]
 pub struct Audit {
     lines: Option<SyncSender<Vec<u8>>>,
-    /// Lines that found no room, or no disk.
+    /// Number of lines lost for lack of room or by a failing disk.
     lost: Arc<AtomicU64>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// Lines that wait for the disk: beyond, they are counted, and the next line says how many.
+/// Maximum number of lines that wait for the disk; further ones are counted, and the next line has their number.
 const LINES_MAX: usize = 10_000;
 
 impl Audit {
-    /// Goes on with the file, or makes one that nobody else can read.
+    /// Continues the file, or creates one that only this user can read.
     pub fn open(path: &Path, file_bytes_max: usize) -> io::Result<Self> {
         let lost = Arc::new(AtomicU64::new(0));
         let file = Writer::open(path.to_owned(), file_bytes_max as u64, Arc::clone(&lost))?;
@@ -41,7 +41,7 @@ impl Audit {
         })
     }
 
-    /// Has a line written: a dictionary of the time and these texts.
+    /// Adds a line: a dictionary of the time and these texts.
     pub(crate) fn note(&self, given: &[(&str, &str)]) {
         let now = rfc3339(SystemTime::now());
         let text = |(key, text): &(&str, &str)| ((*key).to_owned(), Value::from(*text));
@@ -65,7 +65,7 @@ impl Drop for Audit {
     fn drop(&mut self) {
         self.lines = None;
         if let Some(writer) = self.writer.take() {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has logged that already.
             let _ = writer.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Sockets that listen: binding them, and accepting connections from them.
+//! Listening sockets: binds them, and accepts connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crosstie_transport::{Endpoint, Listener, Socket, TcpOptions, Workers};
 
 use crate::report;
 
-/// Binds the endpoint. Bytes that a peer does not acknowledge wait for `stall_max`, unless the endpoint has a
+/// Binds the endpoint. `stall_max` limits the time that sent bytes stay unacknowledged, unless the endpoint has a
 /// `user_timeout`. Needs a tokio context, which then accepts.
 pub(crate) fn bind(
     endpoint: &model::Endpoint,
@@ -42,7 +42,7 @@ pub(crate) fn bind(
     }
 }
 
-/// Binds the port, or the first of several that is free.
+/// Binds the port, or the first free one of a range.
 fn bind_first_free(tcp: &model::TcpEndpoint, options: TcpOptions) -> io::Result<Listener> {
     let (interface, first) = (tcp.interface, tcp.port);
     let bind = |port| {
@@ -71,21 +71,21 @@ pub(crate) fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<
     }
 }
 
-/// The next connection; waits as long as none can be accepted.
+/// Waits for the next connection; pauses while none can be accepted.
 pub(crate) async fn accept(listener: &Listener, workers: &Workers) -> Socket {
     loop {
         match listener.accept().await {
             Ok(socket) => return socket,
             Err(e) => {
-                // Mostly a lack of descriptors, which passes when a connection ends.
+                // Usually a lack of descriptors, which ends with the next closed connection.
                 report::cannot_accept(&e);
                 if is_shortage(&e) && listener.turn_away() {
-                    // The next one waits already, and so do other tasks.
+                    // The next connection waits already, and other tasks do, too.
                     tokio::task::yield_now().await;
                     continue;
                 }
                 let pause = async { tokio::time::sleep(Duration::from_millis(100)).await };
-                // Only a router that stops cancels it.
+                // The pause is cancelled only if the router stops.
                 let _ = workers.spawn_keeper(pause).await;
             }
         }

@@ -1,13 +1,13 @@
-//! How many lines of a kind there may be in a second.
+//! Limits the log lines of a kind per second.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crosstie_transport::now_s;
 
-/// Lines of one kind in one second; the rest is only counted.
+/// Maximum number of lines of one kind per second; further ones are counted only.
 const LINES_PER_SECOND_MAX: u32 = 20;
 
-/// How many lines of a kind there were in this second.
+/// The number of lines of a kind in this second.
 pub(crate) struct Bound {
     lines_max: u32,
     second: AtomicU32,
@@ -29,7 +29,7 @@ impl Bound {
         }
     }
 
-    /// Whether there may be one more line of the log; what was left out is said there.
+    /// Whether another line may be logged. Logs the number of omitted lines first.
     pub(crate) fn may_log(&self) -> bool {
         let (may, suppressed) = self.count(now_s());
         if suppressed > 0 {
@@ -38,7 +38,7 @@ impl Bound {
         may
     }
 
-    /// Whether there may be one more line, and how many were left out before this second.
+    /// Whether another line may be logged, and the number of lines omitted before this second.
     pub(crate) fn count(&self, now_s: u32) -> (bool, u64) {
         let mut suppressed = 0;
         if self.second.swap(now_s, Ordering::Relaxed) != now_s {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_lines_a_second() {
+    fn lines_per_second_are_limited() {
         let bound = Bound::new();
         for (now_s, lines, expected, suppressed) in [(1, 50, 20, 0), (2, 5, 5, 30), (9, 21, 20, 0)]
         {

@@ -22,7 +22,7 @@ pub(crate) struct Bounds {
     pub(crate) request_head_bytes_max: usize,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) connections_max: usize,
-    /// Connections by the addresses that they come from.
+    /// Connections by address.
     pub(crate) peer_addresses: Addresses,
     pub(crate) address_connections_max: usize,
     conversations: AtomicUsize,
@@ -62,12 +62,12 @@ impl Bounds {
         self.listener_last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Counts a conversation in; returns how many connections there were before.
+    /// Counts a conversation. Returns the earlier number.
     pub(crate) fn count_in(&self) -> usize {
         self.conversations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a conversation out.
+    /// Uncounts a conversation.
     pub(crate) fn count_out(&self) {
         self.conversations.fetch_sub(1, Ordering::Relaxed);
     }
@@ -87,11 +87,11 @@ impl Bounds {
     }
 }
 
-/// All memory is held that may be, and this peer owes the most of it: it is closed when this returns.
+/// All memory for clients is in use, and this peer uses the most: it is closed when this returns.
 fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
     counters().count(Counter::ConnectionsClosedForDebt);
     let text = format!(
-        "{} bytes are held for it, more than for others, and all that may be is held: {} queued, {} \
+        "{} bytes are held for it, the most of all clients, and the maximum is reached: {} queued, {} \
          shared with others, {} of its input, {} of its state",
         debt.bytes(),
         debt.queued_bytes,
@@ -102,12 +102,12 @@ fn close_debtor(connection: &Arc<Connection>, debt: &Debt) {
     report::session_closed(connection, Cause::AllMemory, &text);
 }
 
-/// One address may have all but an eighth of what there can be, which is left to others; of few
-/// sessions all, because what is told to hold few is told so on purpose. A proxy and an instrument are one
-/// address too, so that less would be too little.
+/// Maximum number of connections per address: seven eighths of the total, so that others have some. With a small
+/// `sessions_max` it is all of them, as such a limit is deliberate. A proxy or a load generator is one address too, so
+/// that less would be too little.
 fn address_connections_max(sessions_max: usize) -> usize {
     const ALWAYS_MIN: usize = 256;
-    /// What a node has open for itself beside the reserve; of a small limit a quarter.
+    /// Descriptors of the node itself beside the reserve; a quarter of a small limit.
     const OWN_MAX: u32 = 64;
     let (limit, reserve) = (descriptors::limit(), descriptors::reserve());
     let connections = limit.saturating_sub(reserve + OWN_MAX.min(limit / 4)) as usize;

@@ -14,7 +14,7 @@ pub(crate) enum By {
     Network,
 }
 
-/// A closing that is decided here, before the connection's reader sees the end.
+/// A cause decided by the router, before the connection's reader sees the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     NoRead,
@@ -38,18 +38,18 @@ pub(crate) enum Cause {
     VhostGone,
 }
 
-/// All that the log says of the end of a connection or a session.
+/// The log's facts about the end of a connection or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) reason: EndReason,
     pub(crate) by: By,
-    /// The key of the configuration whose bound was reached.
+    /// The configuration key of the limit that was reached.
     pub(crate) key: Option<&'static str>,
     pub(crate) text: &'static str,
 }
 
 impl By {
-    /// In one word.
+    /// A one-word name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -147,9 +147,9 @@ impl Cause {
 
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::NoRead => "takes nothing of what waits for it",
-            Self::SlowRead => "takes next to nothing of what waits for it",
-            Self::SlowMessage => "a message of it comes too slowly",
+            Self::NoRead => "the client does not read its queued output",
+            Self::SlowRead => "the client reads its queued output too slowly",
+            Self::SlowMessage => "a message of the client arrives too slowly",
             Self::NoHeartbeat => "missed heartbeats from client",
             Self::NoPong => "no answer to a ping",
             Self::NoRequest => "no request came in time",
@@ -162,7 +162,7 @@ impl Cause {
             Self::AmqpMemory => {
                 "holds most of the incomplete messages and open transactions, which are too many"
             }
-            Self::SlowContent => "a message does not come to its end",
+            Self::SlowContent => "a message stays incomplete",
             Self::CookieLogout => "another session with the same cookie has logged out",
             Self::Undelivered => "an answer could not be delivered",
             Self::Operator => "an operator closed the connection",
@@ -203,7 +203,7 @@ impl Facts {
         let text = match reason {
             EndReason::Goodbye => "closed by the client",
             EndReason::Closed => "client unexpectedly closed TCP connection",
-            EndReason::Lost => "the connection failed, or its other end does not answer any more",
+            EndReason::Lost => "the connection failed, or its peer does not answer any more",
             EndReason::Violation => "a fault of the client",
             EndReason::Shutdown => Cause::Stop.text(),
             other => other.name(),

@@ -1,4 +1,4 @@
-//! What the router counts. Each thread counts for itself; a report adds the threads up.
+//! The router's counters. Each thread has its own; a report adds them up.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::end_reason::EndReason;
 
-/// One thing that is counted; [`Counter::ALL`] says what it is called.
+/// A counter; [`Counter::ALL`] has its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
     Reads,
@@ -61,7 +61,7 @@ pub(crate) enum Counter {
 }
 
 impl Counter {
-    /// Every counter with its name in the metrics and what it says there.
+    /// Every counter with its name and its help text in the metrics.
     pub(crate) const ALL: [(Self, &'static str, &'static str); 48] = [
         (Self::Reads, "reads", "Reads that brought bytes"),
         (
@@ -302,8 +302,8 @@ impl Counter {
     ];
 }
 
-/// The counters of one thread. Only that thread writes them, so that counting is a load and a
-/// store without a bus lock, whatever other threads do.
+/// The counters of one thread. Only that thread writes them, so that counting is a load and a store without a bus lock,
+/// whatever other threads do.
 #[derive(Debug)]
 pub(crate) struct Counters {
     single: [AtomicU64; Counter::ALL.len()],
@@ -312,16 +312,16 @@ pub(crate) struct Counters {
 
 static THREADS: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
 
-/// Of threads that have ended; the next to start go on with them.
+/// Counters of ended threads, which new threads continue.
 static FREE: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
 
 thread_local! {
     static OWN: Cell<Option<&'static Counters>> = const { Cell::new(None) };
-    /// Apart from `OWN`, which so needs no look at whether it was destroyed.
+    /// Apart from `OWN`, whose access thus needs no check for destruction.
     static LENT: Cell<Option<Lent>> = const { Cell::new(None) };
 }
 
-/// Counters, for as long as the thread that counts with them runs.
+/// A thread's counters, returned when it ends.
 struct Lent(&'static Counters);
 
 impl Drop for Lent {
@@ -333,8 +333,8 @@ impl Drop for Lent {
 /// This thread's counters.
 pub(crate) fn counters() -> &'static Counters {
     OWN.get().unwrap_or_else(|| {
-        // Counts outlive their threads. There are as many sets of them as there were threads at
-        // a time, however often routers are started and stopped.
+        // Counters outlive their threads. Their number is that of the most concurrent threads, however often routers
+        // start and stop.
         let free = FREE.lock().pop();
         let own = free.unwrap_or_else(|| {
             let new: &'static Counters = Box::leak(Box::new(Counters::new()));
@@ -374,12 +374,12 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
 }
 
-/// What all threads have counted of `counter`.
+/// The sum of `counter` over all threads.
 pub(crate) fn total(counter: Counter) -> u64 {
     sum(|counters| &counters.single[counter as usize])
 }
 
-/// The sessions that have left for one reason.
+/// Number of sessions that ended for that reason.
 pub(crate) fn total_left(why: EndReason) -> u64 {
     sum(|counters| &counters.left[why as usize])
 }

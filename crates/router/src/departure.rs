@@ -1,4 +1,4 @@
-//! The end of a router: who is waited for, how long, and what the log says of them.
+//! The stop of a router: waits for calls and clients, and logs them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use crate::report::Escaped;
 use crate::wamp::realm::SharedRealm;
 use crate::watch::{Awaited, Connections};
 
-/// After so long the log says who is waited for: most have answered by then.
+/// Time after which the log names the clients that are waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// A client that has taken nothing for so long, while bytes wait for it, will not answer what it has not got.
+/// A client that has read nothing for this time, although bytes wait for it, will not answer.
 const DEAF_AFTER_S: u32 = 2;
-/// A client has so long to close a connection that the router has closed, and to read what was sent before: its answer
-/// changes nothing any more. Messages that an AMQP client had not acknowledged are back in their queues. RabbitMQ does
-/// not wait for clients at all.
+/// Time for clients to close a connection that the router has closed, and to read earlier output: their answers change
+/// nothing. Unacknowledged AMQP messages are back in their queues. RabbitMQ does not wait for clients at all.
 pub(crate) const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 const CALLS_AGAIN_AFTER: Duration = Duration::from_millis(2);
-/// As many are named.
+/// Maximum number of clients named in the log.
 const NAMED_MAX: usize = 10;
 
-/// Waits until the calls that are open now have been answered, those of these connections' sessions or all, or until
-/// `shutdown_timeout` is over. Calls that are open then end with an ERROR. A call that begins meanwhile is not waited
-/// for, so that a stop among busy clients has an end. Runs on a runtime with timers.
+/// Waits until the calls that are open now are answered, of these connections' sessions or of all, or until
+/// `shutdown_timeout` ends. The remaining ones end with an ERROR. Later calls are not waited for, so that a stop among
+/// busy clients terminates. Needs a runtime with timers.
 pub(crate) async fn drain(state: &Registry, realms: &[Arc<SharedRealm>], of: Option<&Connections>) {
     let calls = realms.iter().map(|realm| (realm, realm.open_calls(of)));
     let mut open: Vec<_> = calls.filter(|(_, calls)| !calls.is_empty()).collect();
@@ -62,7 +61,7 @@ pub(crate) async fn drain(state: &Registry, realms: &[Arc<SharedRealm>], of: Opt
     crosstie_transport::uncork();
 }
 
-/// The time that all clients have, together, to close their connections after they were told to leave.
+/// The time of all clients together to close their connections after they were told to leave.
 pub(crate) fn timeout(state: &Registry) -> Duration {
     match state.realms.says_goodbye {
         true => state.bounds.shutdown_timeout,
@@ -70,7 +69,7 @@ pub(crate) fn timeout(state: &Registry) -> Duration {
     }
 }
 
-/// Waits until all clients that were told to leave have gone, or their time is over.
+/// Waits until all clients that were told to leave have gone, or the timeout ends.
 pub(crate) fn await_all(state: &Registry) {
     let begun = Instant::now();
     let deadline = begun + timeout(state);
@@ -139,7 +138,7 @@ fn say_why(state: &Registry, one: &Awaited) {
     tracing::info!("Not waiting for {}: {why}", who(state, one));
 }
 
-/// In words, with what an operator knows it by.
+/// Describes a client as an operator knows it.
 fn who(state: &Registry, one: &Awaited) -> String {
     let peer = one.connection.peer();
     let amqp = state

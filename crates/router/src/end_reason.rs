@@ -1,33 +1,33 @@
-//! Why sessions end: a word for the log and the metrics.
+//! Reasons for the end of sessions, with words for the log and the metrics.
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
-    /// The client said GOODBYE.
+    /// The client sent GOODBYE.
     Goodbye,
-    /// The client said ABORT.
+    /// The client sent ABORT.
     Aborted,
     /// The client closed its connection without GOODBYE.
     Closed,
-    /// The connection failed: it was reset, or its other end is not there any more.
+    /// The connection failed: it was reset, or its peer is gone.
     Lost,
-    /// The client broke the protocol.
+    /// The client violated the protocol.
     Violation,
-    /// No answer came to a ping, or to a GOODBYE.
+    /// A ping or a GOODBYE was not answered.
     Silent,
-    /// The client took nothing, or next to nothing, of what waited for it.
+    /// The client read nothing, or too little, of its queued output.
     Stalled,
-    /// A message of the client's came too slowly.
+    /// A message of the client arrived too slowly.
     Slow,
-    /// An answer found the session's queue full.
+    /// An answer did not fit into the session's queue.
     QueueFull,
-    /// The bound of all memory was reached, and its client owed the most.
+    /// All memory for clients was in use, and this client used the most.
     Debtor,
-    /// An operator ended it.
+    /// An operator closed the session.
     Killed,
     RoleStopped,
     RealmStopped,
-    /// The router, or the transport that the client came by, was stopped.
+    /// The router, or the client's transport, was stopped.
     Shutdown,
 }
 
@@ -50,7 +50,7 @@ impl EndReason {
         Self::Shutdown,
     ];
 
-    /// In one word.
+    /// A one-word name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Goodbye => "goodbye",

@@ -1,34 +1,34 @@
-//! Why something was not started, or not stopped.
+//! Errors of starting and stopping parts of a router.
 
 use std::fmt;
 use std::io;
 
-/// Why a part of a router was not started; nothing of it runs.
+/// Why a part of a router was not started; nothing of the part runs.
 #[derive(Debug)]
 pub struct StartError {
-    /// What was being started, of which worker, and where.
+    /// The part, its worker, and its address.
     pub what: String,
     pub fault: StartFault,
 }
 
-/// What stood in the way of a start.
+/// The obstacle of a start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartFault {
-    /// There is one of that name.
+    /// The name is in use.
     AlreadyRunning,
-    /// It belongs to something that does not run: a realm, a router that tells of itself.
+    /// A part that it needs does not run, such as its realm.
     NoSuch(String),
     /// The router is being stopped.
     Stopping,
-    /// A socket, a file, a thread.
+    /// An error of a socket, a file or a thread.
     Io(io::Error),
 }
 
-/// What was to be stopped does not run.
+/// The part to be stopped does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopError {
-    /// What was to be stopped, and of which worker.
+    /// The part, and its worker.
     pub what: String,
 }
 

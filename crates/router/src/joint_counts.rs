@@ -1,4 +1,4 @@
-//! What is counted of a joint, and told at `/metrics`.
+//! The counters of a joint, for `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,16 +15,16 @@ pub(crate) struct JointCounts {
     counts: [AtomicU64; Count::ALL.len()],
 }
 
-/// What is counted.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Count {
-    /// Messages that came in on one side and went out on the other.
+    /// Messages received on one side and sent on the other.
     Passed,
-    /// Calls, requests and messages that were answered with an error of the joint's own, or rejected.
+    /// Calls, requests and messages that the joint answered with an error of its own, or rejected.
     Refused,
-    /// Events and replies that went nowhere.
+    /// Events and replies without a receiver.
     Dropped,
-    /// Times that it began anew.
+    /// Number of restarts.
     Restarts,
 }
 
@@ -61,7 +61,7 @@ impl JointCounts {
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Tells of joints, by their workers.
+/// Registers the counters of joints, by worker.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
     workers: impl Iterator<Item = (&'w str, Vec<Arc<JointState>>)>,

@@ -1,4 +1,4 @@
-//! A joint that was started, as others see it.
+//! The state of a started joint, for operators.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::joint_counts::{Count, JointCounts};
 
-/// From its start to its stop, whether it is at work or not.
+/// From its start to its stop, connected or not.
 pub(crate) struct JointState {
     pub(crate) joint: model::Joint,
     pub(crate) counts: Arc<JointCounts>,
@@ -18,27 +18,27 @@ pub(crate) struct JointState {
     stop: watch::Sender<bool>,
 }
 
-/// How far it has come.
+/// The state of its connection.
 #[derive(Clone, Default)]
 struct Way {
     is_there: bool,
     trouble: Option<String>,
 }
 
-/// What can be said of a joint.
+/// The status of a joint.
 #[derive(Clone, Debug)]
 pub struct JointStatus {
     pub joint: model::Joint,
     pub started: SystemTime,
-    /// Both of its ends are there.
+    /// Both of its ends are connected.
     pub is_there: bool,
-    /// Why it last began anew, until it is there again.
+    /// The reason of its last restart, until it is connected again.
     pub trouble: Option<String>,
-    /// Messages that went out on the other side.
+    /// Messages sent on the other side.
     pub passed: u64,
-    /// Messages that were answered with an error of the joint's own, or rejected.
+    /// Messages that the joint answered with an error of its own, or rejected.
     pub refused: u64,
-    /// Events and replies that went nowhere.
+    /// Events and replies without a receiver.
     pub dropped: u64,
     pub restarts: u64,
 }
@@ -74,7 +74,7 @@ impl JointState {
 
     pub(crate) async fn stopped(&self) {
         let mut stop = self.stop.subscribe();
-        // The sender is as long there as this is.
+        // The sender lives as long as this.
         let _ = stop.wait_for(|is_stopped| *is_stopped).await;
     }
 

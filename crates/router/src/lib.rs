@@ -1,4 +1,4 @@
-//! The router, put together: listeners lead to sessions, sessions to realms.
+//! The router: listeners lead to sessions, sessions to realms.
 //!
 //! ```text
 //! listen ─▶ conversation (one per connection: first bytes, handshake, frames)
@@ -7,13 +7,12 @@
 //!           session (HELLO … GOODBYE) ─▶ realm (one lock) ─▶ outbox ─▶ peers' queues
 //! ```
 //!
-//! AMQP is built in the same way, in [`amqp`]: there a vhost is what a realm is here.
+//! AMQP is built in the same way, in [`amqp`]: a vhost corresponds to a realm.
 //!
-//! A [`Router`] is one of them with its threads; realms, roles and transports come and go while
-//! it runs. Everything below is pure or knows only bytes; this crate is where a message meets a
-//! socket.
+//! A [`Router`] is a worker with its threads; realms, roles and transports start and stop while it runs. Everything
+//! below is pure or knows only bytes; this crate connects messages and sockets.
 
-// Tests of parts begin with what those from outside begin with.
+// Tests of modules share code with the integration tests.
 #[cfg(test)]
 extern crate self as crosstie_router;
 

@@ -1,4 +1,4 @@
-//! Listeners: the state that all connections of one share.
+//! Listeners: the state shared by all connections of one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,27 +12,27 @@ use crate::allowance::Allowance;
 use crate::bounds::Bounds;
 use crate::watch::Watch;
 
-/// What all connections of one listener share, whatever they speak.
+/// The state shared by all connections of one listener, in any protocol.
 pub(crate) struct Listening {
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) watch: Arc<Watch>,
     /// The listener's number in the router.
     pub(crate) number: u32,
-    /// How long a connection may take to become a session.
+    /// Time limit for a connection to become a session.
     pub(crate) handshake_timeout: Duration,
     pub(crate) tls: Option<Arc<tls::ServerConfig>>,
     pub(crate) limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
     pub(crate) connections_max: usize,
-    /// How fast they may come.
+    /// Limits the rate of new connections.
     connection_rate: Option<Mutex<Allowance>>,
     stopping: AtomicBool,
-    /// It stops; its last connection has ended.
+    /// The listener stops; its last connection has ended.
     stopped: Notify,
     emptied: Notify,
 }
 
-/// What tells a listener's connections from those of others.
+/// The settings of a listener for its connections.
 pub(crate) struct Terms {
     pub(crate) handshake_timeout: Duration,
     pub(crate) tls: Option<Arc<tls::ServerConfig>>,
@@ -60,12 +60,12 @@ impl Listening {
         })
     }
 
-    /// Connections at the moment.
+    /// Current number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// From now on no session is let in, and a GOODBYE ends its connection.
+    /// From now on no session may join, and a GOODBYE ends its connection.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.stopped.notify_waiters();
@@ -75,7 +75,7 @@ impl Listening {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Ends when the listener is stopped.
+    /// Returns when the listener is stopped.
     pub(crate) async fn until_stopped(&self) {
         let stopped = self.stopped.notified();
         if !self.is_stopping() {
@@ -83,26 +83,26 @@ impl Listening {
         }
     }
 
-    /// Ends when there is no connection. One task may wait, once no more are accepted.
+    /// Returns when no connection is left. One task may wait, after the listener has stopped accepting.
     pub(crate) async fn until_empty(&self) {
         while self.connections() > 0 {
             self.emptied.notified().await;
         }
     }
 
-    /// Counts a connection in; how many there were before, here and at the whole router.
+    /// Counts a connection. Returns the earlier number, of this listener and of the router.
     pub(crate) fn count_in(&self) -> (usize, usize) {
         let here = self.connections.fetch_add(1, Ordering::Relaxed);
         (here, self.bounds.count_in())
     }
 
-    /// Whether connections come faster than they may.
+    /// Whether connections exceed the rate limit.
     pub(crate) fn is_too_fast(&self) -> bool {
         let rate = self.connection_rate.as_ref();
         rate.is_some_and(|rate| !rate.lock().try_take(Instant::now()))
     }
 
-    /// Counts a connection out.
+    /// Uncounts a connection.
     pub(crate) fn count_out(&self) {
         if self.connections.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.emptied.notify_one();

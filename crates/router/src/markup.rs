@@ -1,4 +1,4 @@
-//! Text in a page of HTML.
+//! Text in an HTML page.
 
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")

@@ -1,4 +1,4 @@
-//! A session of the node's own in a realm, for its meta API alone: the realm does not speak of it.
+//! A session of the node itself in a realm, for its meta API; the realm does not list it.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use tokio::runtime::Handle;
 
 use crate::wamp::resident::{Event, Failed, Kept, Manner, Place, Resident, Rooms, Subscription};
 
-/// One such session, which is there until its realm is stopped.
+/// One such session, which lives until its realm is stopped.
 pub struct MetaSession {
     resident: Arc<Resident>,
-    /// It leaves with it.
+    /// Dropping it ends the session.
     _place: Place,
 }
 
-/// The events of a realm about itself.
+/// The meta events of a realm.
 pub struct MetaEvents {
     subscription: Subscription,
 }
 
-/// One of them.
+/// A meta event.
 pub struct MetaEvent {
     event: Event,
 }
 
-/// Why there is no result.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetaFailure {
-    /// The realm says no.
+    /// An error from the realm.
     Error { uri: String, payload: MetaPayload },
     /// The realm was stopped.
     Lost(String),
@@ -38,10 +38,10 @@ pub enum MetaFailure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaPayload(Kept);
 
-/// As long as any message of a client may be.
+/// Maximum message size, as for any client.
 const MESSAGE_BYTES_MAX: usize = 1 << 24;
 
-/// What the topics begin with.
+/// The prefix of the topics.
 const META: &str = "wamp.";
 
 impl MetaSession {
@@ -85,7 +85,7 @@ impl MetaSession {
         called.map(MetaPayload).map_err(MetaFailure::from)
     }
 
-    /// Has all meta events come from now on.
+    /// Subscribes to all meta events.
     pub async fn events(&self) -> Result<MetaEvents, MetaFailure> {
         let options = SubscribeOptions {
             match_policy: MatchPolicy::Prefix,
@@ -97,7 +97,7 @@ impl MetaSession {
 }
 
 impl MetaEvents {
-    /// The next; none when the realm was stopped.
+    /// The next event; `None` after the realm was stopped.
     pub async fn next(&mut self) -> Option<MetaEvent> {
         let event = self.subscription.next().await?;
         Some(MetaEvent { event })

@@ -1,15 +1,14 @@
-//! Which pages of browsers may come in.
+//! Checks of browsers' origins and hosts.
 //!
-//! A browser lets any page connect to any address, this machine's own among them, and says in `Origin`
-//! where the page is from. A page whose own name is led to this machine (DNS rebinding) has the right
-//! origin, for the browser believes to have reached its site: it shows in `Host`. A client that is no browser says
-//! no origin, and may say any host that is allowed.
+//! A browser lets any page connect to any address, including this machine's, and sends the page's origin in `Origin`.
+//! If the page's own name resolves to this machine (DNS rebinding), its origin looks right, as the browser takes this
+//! server for the page's site: only `Host` reveals it. Other clients send no origin, and any allowed host.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crosstie_config::{Allowed, WebSocketOptions};
 
-/// Whether pages of this origin may open a WebSocket; browsers alone name one.
+/// Whether pages of this origin may open a WebSocket; only browsers send an origin.
 pub(crate) fn origin_may_connect(
     origin: Option<&str>,
     options: &WebSocketOptions,
@@ -36,7 +35,7 @@ pub(crate) fn origin_may_connect(
     ))
 }
 
-/// Whether a request that came by this name, if it said one, may be answered.
+/// Whether a request with this Host, if any, may be answered.
 pub(crate) fn host_may_enter(host: Option<&str>, allowed: &Allowed) -> Result<(), String> {
     let Some(host) = host else {
         return Ok(());
@@ -57,8 +56,8 @@ pub(crate) fn host_may_enter(host: Option<&str>, allowed: &Allowed) -> Result<()
     ))
 }
 
-/// Whether a page of this origin may ask for ours. It could not read them; it is not to ask either
-/// where only this machine does.
+/// Whether a page of this origin may request the router's pages. It could not read them; on a listener for this machine
+/// it may not request them either.
 pub(crate) fn page_may_ask(origin: Option<&str>, allowed_hosts: &Allowed) -> Result<(), String> {
     match (origin, allowed_hosts) {
         (Some(origin), Allowed::Loopback) if !origin_is_allowed(origin, allowed_hosts) => {
@@ -90,8 +89,8 @@ fn origin_is_allowed(origin: &str, allowed: &Allowed) -> bool {
     }
 }
 
-/// An origin without the port of its scheme and with it: a pattern may be written either way, a browser leaves it out
-/// (RFC 6454 section 6.2).
+/// An origin without its scheme's default port and with it: patterns may be written either way, and browsers omit the
+/// port (RFC 6454 section 6.2).
 fn forms(origin: &str) -> [String; 2] {
     let origin = origin.to_ascii_lowercase();
     let Some((scheme, authority)) = origin.split_once("://") else {
@@ -111,7 +110,7 @@ fn forms(origin: &str) -> [String; 2] {
     }
 }
 
-/// A pattern without a port is of any. A request that says none came to the port of its scheme, which it does not say.
+/// A pattern without a port matches any port. A request without one came to its scheme's default port.
 fn host_matches(patterns: &[String], name: &str, port: Option<&str>) -> bool {
     let name = name.to_ascii_lowercase();
     let said: Vec<_> = port.map_or_else(|| vec!["80", "443"], |port| vec![port]);
@@ -123,7 +122,7 @@ fn host_matches(patterns: &[String], name: &str, port: Option<&str>) -> bool {
     })
 }
 
-/// Whether what a page says is said for whoever has the browser: a page of another site may open a WebSocket too, and
+/// Whether credentials in a request stand for the browser's user: a page of another site may open a WebSocket too, and
 /// the browser sends the cookies along.
 pub(crate) fn may_use_cookies(origin: Option<&str>, host: &str, allowed: &Allowed) -> bool {
     let Some(origin) = origin else {
@@ -140,10 +139,10 @@ pub(crate) fn may_use_cookies(origin: Option<&str>, host: &str, allowed: &Allowe
     }
 }
 
-/// A host as URLs and `Host` name it, without the brackets of an IPv6 address, and its port.
+/// Splits a host as in URLs and `Host`, without the brackets of an IPv6 address, from its port.
 fn split_port(host: &str) -> (&str, Option<&str>) {
     if let Some(bracketed) = host.strip_prefix('[') {
-        // What is not closed stays as it is, and is no address.
+        // An unclosed bracket is left as it is, and matches no address.
         return match bracketed.split_once(']') {
             Some((name, "")) => (name, None),
             Some((name, rest)) if is_port(rest) => (name, Some(&rest[1..])),
@@ -161,7 +160,7 @@ fn is_port(text: &str) -> bool {
         .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Names that lead here by any resolver: none of them can be another site's page (RFC 6761 section 6.3).
+/// Names that always resolve to this machine: none can be another site's (RFC 6761 section 6.3).
 fn is_loopback(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost")

@@ -1,7 +1,7 @@
-//! HTTP requests of the router's own to others' servers.
+//! HTTP requests of the router itself to other servers.
 //!
-//! What they answer is bounded in time and bytes by whoever asks. Redirections are not followed: where an operator has
-//! named a server, no other is trusted in its name.
+//! The caller limits the answer's time and size. Redirections are not followed: an operator who names a server does not
+//! thereby trust others.
 
 use std::fmt;
 use std::io;
@@ -22,13 +22,13 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::{Error as PemError, PemObject as _};
 use rustls_pki_types::{CertificateDer, ServerName};
 
-/// Asks servers over HTTP and HTTPS.
+/// Sends requests over HTTP and HTTPS.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// An answer of any status.
+/// An answer with any status.
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -38,7 +38,7 @@ pub(crate) struct Answered {
 /// Why there is no answer.
 pub(crate) enum Unanswered {
     TimedOut(Duration),
-    /// A reason in words.
+    /// The reason as text.
     Failed(String),
 }
 
@@ -53,20 +53,20 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// A whole answer.
+/// A complete answer.
 pub(crate) struct Fetched {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
 impl Outgoing {
-    /// One that trusts those whom the system trusts, and whose certificates are in these files.
+    /// A client that trusts the system's certificates, and those in these files.
     pub(crate) fn new(ca_files: &[PathBuf]) -> io::Result<Self> {
-        // Each is asked seldom: a connection that waits for the next time is closed by then.
+        // Each server is asked seldom: an idle connection would be closed by the next time.
         Self::of(ca_files, 0)
     }
 
-    /// The same, which asks the same servers often, and keeps so many connections to each.
+    /// The same for frequent requests: keeps that many connections to each server.
     pub(crate) fn keeping(connections_max: usize, ca_files: &[PathBuf]) -> io::Result<Self> {
         Self::of(ca_files, connections_max)
     }
@@ -80,7 +80,7 @@ impl Outgoing {
         Ok(Self { client })
     }
 
-    /// Gets what is at a URL, of a media type; a reason in words where that cannot be had.
+    /// Fetches a URL with that media type; an error is a text.
     pub(crate) async fn get(
         &self,
         url: &str,
@@ -116,7 +116,7 @@ impl Outgoing {
         }
     }
 
-    /// Has a server answer a request.
+    /// Sends a request, and returns the answer.
     pub(crate) async fn ask(
         &self,
         request: Request<Bytes>,
@@ -148,15 +148,15 @@ impl Outgoing {
     }
 }
 
-/// Connects to servers over TCP and TLS; trusts those whom the system trusts, and whose certificates are in these files.
-/// A certificate must name `server_name`, or the host that is asked.
+/// Connects to servers over TCP and TLS; trusts the system's certificates, and those in these files. A server's
+/// certificate must contain `server_name`, or else the requested host.
 pub(crate) fn connector(
     ca_files: &[PathBuf],
     server_name: Option<&str>,
 ) -> io::Result<HttpsConnector<HttpConnector>> {
     let mut roots = RootCertStore::empty();
-    // Single certificates of the system that cannot be read are the system's business. Where there are none, a
-    // server of HTTPS is not trusted, and that is said when it is asked.
+    // Unreadable certificates of the system are skipped. Without any, HTTPS servers are not trusted, and requests to
+    // them report that.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for path in ca_files {
         for certificate in certificates(path)? {
@@ -181,7 +181,7 @@ pub(crate) fn connector(
     Ok(builder.enable_http1().build())
 }
 
-/// An error and what it comes from, which says more.
+/// An error with its sources, which have the details.
 fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

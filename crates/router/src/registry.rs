@@ -1,4 +1,4 @@
-//! What runs in one router, and what its parts share.
+//! The parts of one router, and their shared state.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,14 +24,14 @@ pub(crate) struct Registry {
     pub(crate) realms: Arc<Realms>,
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) watch: Arc<Watch>,
-    /// Of each listener.
+    /// Per listener.
     pub(crate) page_connections_max: usize,
     /// The URLs of the listeners, by the transports' ids.
     pub(crate) addresses: Mutex<Vec<(String, Vec<String>)>>,
     /// For web services and pages.
     pub(crate) grounds: Grounds,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
-    /// Set once, if at all.
+    /// Set at most once.
     amqp: OnceLock<Arc<Broker>>,
     joints: Mutex<Vec<Arc<JointState>>>,
     pub(crate) rlinks: RLinks,
@@ -80,12 +80,12 @@ impl Registry {
         &self.realms.worker
     }
 
-    /// All connections.
+    /// Number of all connections.
     pub(crate) fn connections(&self) -> usize {
         self.bounds.conversations() + self.echoes()
     }
 
-    /// Connections of testees.
+    /// Number of testees' connections.
     fn echoes(&self) -> usize {
         self.testees().iter().map(|t| t.connections()).sum()
     }
@@ -102,17 +102,17 @@ impl Registry {
         self.testees.lock()
     }
 
-    /// The broker that AMQP transports lead to.
+    /// The broker of AMQP transports.
     pub(crate) fn amqp(&self) -> Option<&Arc<Broker>> {
         self.amqp.get()
     }
 
-    /// Sets the broker; whether there was none.
+    /// Sets the broker. Returns false if it was set before.
     pub(crate) fn set_amqp(&self, broker: Arc<Broker>) -> bool {
         self.amqp.set(broker).is_ok()
     }
 
-    /// Notes a joint; whether there was none of its id.
+    /// Adds a joint. Returns whether its id is new.
     pub(crate) fn add_joint(&self, joint: Arc<JointState>) -> bool {
         let mut joints = self.joints.lock();
         if joints.iter().any(|known| known.joint.id == joint.joint.id) {
@@ -122,12 +122,12 @@ impl Registry {
         true
     }
 
-    /// Its joints, in the order in which they were started.
+    /// The joints, in the order of their starts.
     pub(crate) fn joints(&self) -> Vec<Arc<JointState>> {
         self.joints.lock().clone()
     }
 
-    /// Takes out a joint, if there is one of that id.
+    /// Removes the joint of that id, if any.
     pub(crate) fn take_joint(&self, id: &str) -> Option<Arc<JointState>> {
         let mut joints = self.joints.lock();
         let at = joints.iter().position(|known| known.joint.id == id)?;
@@ -135,7 +135,7 @@ impl Registry {
     }
 }
 
-/// Every realm, with the router that it is in.
+/// Every realm, with its router.
 pub(crate) fn realms(
     routers: &[Arc<Registry>],
 ) -> impl Iterator<Item = (&Registry, Arc<SharedRealm>)> {

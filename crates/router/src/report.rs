@@ -1,5 +1,5 @@
-//! Lines in the log about peers: counted, and bounded in number, whatever peers do. What peers have
-//! a say in is escaped: it must not look like a line of its own.
+//! Log lines about peers: counted, and limited in number, whatever peers do. Text from peers is escaped, so that it
+//! cannot look like a line of its own.
 
 use std::fmt::{self, Write as _};
 
@@ -9,14 +9,14 @@ use crate::bound::Bound;
 use crate::cause::{Cause, Facts};
 use crate::counters::{Counter, counters};
 
-/// Lines about faults and refusals, which somebody will look for.
+/// Lines about faults and refusals, which operators look for.
 pub(crate) static FAULTS: Bound = Bound::new();
-/// Lines about who comes and goes, of which there are many on the best of days.
+/// Lines about clients that connect and disconnect, of which there are many.
 static COMINGS: Bound = Bound::new();
-/// Lines about connections that could not be accepted, which are all the same.
+/// Lines about connections that could not be accepted, which are all alike.
 static ACCEPTS: Bound = Bound::of(1);
 
-/// A peer broke a rule; its connection ends.
+/// A peer violated a rule; its connection ends.
 pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
     counters().count(Counter::PeerFaults);
     if FAULTS.may_log() {
@@ -25,7 +25,7 @@ pub(crate) fn peer_fault(connection: &Connection, reason: &str, text: &str) {
     }
 }
 
-/// A bound of time is over for a peer, whose connection is closed when this returns.
+/// A peer exceeded a timeout; its connection is closed when this returns.
 pub(crate) fn timed_out(connection: &Connection, cause: Cause) {
     cause.note(connection);
     counters().count(Counter::PeerFaults);
@@ -36,11 +36,11 @@ pub(crate) fn timed_out(connection: &Connection, cause: Cause) {
     }
 }
 
-/// A peer that is not let into a realm or a vhost, or not any more. Fields that the peer has not sent are empty. There
-/// are no credentials in this.
+/// A peer that was refused by a realm or a vhost, or removed from it. Fields that the peer has not sent are empty. None
+/// contains credentials.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Refused<'r> {
-    /// As the peer is told it, where its protocol has words for it.
+    /// The reason for the peer, if its protocol has one.
     pub(crate) reason: &'r str,
     pub(crate) text: &'r str,
     /// A word for the operator.
@@ -49,7 +49,7 @@ pub(crate) struct Refused<'r> {
     pub(crate) who: &'r str,
     /// The realm or the vhost.
     pub(crate) place: &'r str,
-    /// Of authentication.
+    /// The authentication method.
     pub(crate) method: &'r str,
 }
 
@@ -65,7 +65,7 @@ impl<'r> Refused<'r> {
     }
 }
 
-/// A peer was not let into a realm.
+/// A client was refused by a realm.
 pub(crate) fn session_refused(connection: &Connection, refused: &Refused<'_>) {
     counters().count(Counter::SessionsRefused);
     if FAULTS.may_log() {
@@ -82,7 +82,7 @@ pub(crate) fn session_refused(connection: &Connection, refused: &Refused<'_>) {
     }
 }
 
-/// An AMQP client was not let into a vhost.
+/// An AMQP client was refused by a vhost.
 pub(crate) fn connection_refused(connection: &Connection, refused: &Refused<'_>) {
     counters().count(Counter::SessionsRefused);
     if FAULTS.may_log() {
@@ -103,7 +103,7 @@ fn said(text: &str) -> Option<tracing::field::DisplayValue<Escaped<'_>>> {
     (!text.is_empty()).then(|| tracing::field::display(Escaped(text)))
 }
 
-/// A connection is closed for `cause` when this returns; the counter of that bound has counted it.
+/// A connection is closed for `cause` when this returns; the limit's counter has been incremented.
 pub(crate) fn session_closed(connection: &Connection, cause: Cause, text: &str) {
     cause.note(connection);
     if FAULTS.may_log() {
@@ -127,7 +127,7 @@ pub(crate) fn connection_opened(connection: &Connection, vhost: &str, user: &str
     }
 }
 
-/// An AMQP client is another node's from now on.
+/// An AMQP client was spliced to another node.
 pub(crate) fn connection_passed_on(connection: &Connection, user: &str, to: PeerAddress) {
     if COMINGS.may_log() {
         let user = Escaped(user);
@@ -164,11 +164,11 @@ pub(crate) fn queue_warning(connection: &Connection, vhost: &str, queue: &str, t
     if FAULTS.may_log() {
         let (queue, vhost) = (Escaped(queue), Escaped(vhost));
         let peer = connection.peer();
-        tracing::warn!(%peer, %vhost, %queue, "a queue is not all that it is declared as: {text}");
+        tracing::warn!(%peer, %vhost, %queue, "the broker ignores an argument of a declared queue: {text}");
     }
 }
 
-/// A listener could not accept a connection; others come right behind it.
+/// A listener could not accept a connection; more failures follow at once.
 pub(crate) fn cannot_accept(e: &std::io::Error) {
     counters().count(Counter::AcceptsFailed);
     if ACCEPTS.may_log() {
@@ -184,19 +184,18 @@ pub(crate) fn peer_aborted(connection: &Connection, reason: &str) {
     }
 }
 
-/// A session subscribes to what no event will come from.
+/// A session subscribes to a topic without events.
 pub(crate) fn silent_topic(connection: &Connection, topic: &str) {
     if COMINGS.may_log() {
         let topic = Escaped(topic);
         tracing::info!(
             peer = %connection.peer(),
-            "subscription to {topic}: no event will come, for the realm has no meta API"
+            "subscription to {topic}: no event will arrive, because the realm has no meta API"
         );
     }
 }
 
-/// A text that a peer has a say in, in one line: what is no character to be seen is written as
-/// Rust would.
+/// Text from a peer, on one line: invisible characters are escaped as in Rust.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -204,7 +203,7 @@ impl fmt::Display for Escaped<'_> {
         let mut characters = self.0.chars();
         for character in characters.by_ref().take(TEXT_CHARACTERS_MAX) {
             match character {
-                // Quotes are our own as often as not.
+                // Quotes are usually the router's own.
                 '\'' | '"' => f.write_char(character)?,
                 _ => write!(f, "{}", character.escape_debug())?,
             }
@@ -216,7 +215,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Characters of such a text in a line.
+/// Maximum length of such a text in a line.
 const TEXT_CHARACTERS_MAX: usize = 500;
 
 #[cfg(test)]
@@ -224,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_peer_says_stays_in_its_line() {
+    fn text_from_a_peer_stays_on_its_line() {
         for (text, expected) in [
             ("there is no user 'grüße'", "there is no user 'grüße'"),
             ("evil\n2026 FORGED\r", r"evil\n2026 FORGED\r"),

@@ -1,4 +1,4 @@
-//! What is counted of HTTP requests that become something else, or go somewhere else, and told at `/metrics`.
+//! Counters of HTTP requests that are bridged or forwarded, for `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,36 +10,36 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The counters of one service or component. Those of one kind and name share them, so that they outlive a
-/// transport that is stopped and started.
+/// The counters of one service or component. Those with one kind and name share them, so that they survive a restart of
+/// their transport.
 pub(crate) struct RequestCounts {
     kind: &'static str,
-    /// What tells it from others of its kind: a realm, a component's id, a server.
+    /// Distinguishes it from others of its kind: a realm, a component's id, a server.
     name: String,
     open: AtomicI64,
     outcomes: [AtomicU64; Outcome::ALL.len()],
-    /// From a request until what it is answered is known.
+    /// Total duration from request to answer.
     nanoseconds: AtomicU64,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// As it was to be.
+    /// A normal answer.
     Answered,
-    /// With an error of WAMP's.
+    /// A WAMP error.
     Error,
-    /// It was not taken: what it says is wrong, or it may not.
+    /// Rejected: invalid or not permitted.
     Refused,
-    /// As many are on their way as may be.
+    /// The maximum of concurrent requests was reached.
     Full,
-    /// Whoever was to answer it is not there, or broke off.
+    /// The server or callee was absent, or broke off.
     Unavailable,
     /// The server did not answer in time.
     TimedOut,
-    /// The server answered with another status than was expected.
+    /// The server answered with an unexpected status.
     Unexpected,
-    /// Nobody waits for its answer any more.
+    /// The client no longer waited for the answer.
     Canceled,
 }
 
@@ -61,7 +61,7 @@ impl Outcome {
 pub(crate) struct Requests(Mutex<Vec<Arc<RequestCounts>>>);
 
 impl Requests {
-    /// The counters of a service or component, which are there from the first time on that they are asked for.
+    /// The counters of a service or component, created with the first call.
     pub(crate) fn of(&self, kind: &'static str, name: &str) -> Arc<RequestCounts> {
         let mut requests = self.0.lock();
         if let Some(known) = requests.iter().find(|known| known.is_of(kind, name)) {
@@ -72,17 +72,17 @@ impl Requests {
         counts
     }
 
-    /// All of them, in the order in which they came.
+    /// All of these counters, in the order of their creation.
     pub(crate) fn all(&self) -> Vec<Arc<RequestCounts>> {
         self.0.lock().clone()
     }
 }
 
-/// A request that is counted when this is dropped.
+/// A request, counted when this is dropped.
 pub(crate) struct Counted {
     counts: Arc<RequestCounts>,
     begun: Instant,
-    /// Whoever drops it without a word has not waited.
+    /// Canceled, unless an outcome is set.
     outcome: Outcome,
 }
 
@@ -101,7 +101,7 @@ impl RequestCounts {
         self.kind == kind && self.name == name
     }
 
-    /// A request has come.
+    /// Begins a request.
     pub(crate) fn begin(self: &Arc<Self>) -> Counted {
         self.open.fetch_add(1, Ordering::Relaxed);
         Counted {
@@ -113,7 +113,7 @@ impl RequestCounts {
 }
 
 impl Counted {
-    /// It is known what becomes of it.
+    /// Sets the outcome.
     pub(crate) fn end(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
@@ -131,7 +131,7 @@ impl Drop for Counted {
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Tells of them, by their workers.
+/// Registers them, by worker.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
     workers: impl Iterator<Item = (&'w str, Vec<Arc<RequestCounts>>)>,

@@ -1,4 +1,4 @@
-//! What is told of links at `/metrics`.
+//! The metrics of links.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::rlink_state::RLink;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Tells of links, by their workers.
+/// Registers the metrics of links, by worker.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
     workers: impl Iterator<Item = (&'w str, Vec<Arc<RLink>>)>,

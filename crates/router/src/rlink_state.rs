@@ -1,4 +1,4 @@
-//! The links of a router, as they stand: what operators ask for, and what is counted.
+//! The links of a router: their status for operators, and their counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 #[derive(Default)]
 pub(crate) struct RLinks(Mutex<Vec<Arc<RLink>>>);
 
-/// One of them, whether it is connected or not.
+/// A link, connected or not.
 pub(crate) struct RLink {
     /// Of this router.
     pub(crate) realm: String,
@@ -27,7 +27,7 @@ pub(crate) struct RLink {
     pub(crate) stop: watch::Sender<bool>,
 }
 
-/// A link, as an operator sees it.
+/// The status of a link for operators.
 #[derive(Clone, Debug)]
 pub struct RLinkStatus {
     /// Of this router.
@@ -35,24 +35,24 @@ pub struct RLinkStatus {
     pub link: model::RLink,
     pub started: SystemTime,
     pub is_connected: bool,
-    /// Why it is not.
+    /// Why it is not connected.
     pub trouble: Option<String>,
-    /// Topics of the other realm that are subscribed to here, and the reverse.
+    /// Number of topics of the other realm that are subscribed to here, and the reverse.
     pub topics: [usize; 2],
-    /// Procedures of the other realm that are registered here, and the reverse.
+    /// Number of procedures of the other realm that are registered here, and the reverse.
     pub procedures: [usize; 2],
-    /// Calls from here that are not answered, and from there.
+    /// Number of open calls from here, and from there.
     pub calls: [usize; 2],
-    /// What waits to be sent to the other router.
+    /// Bytes queued for the other router.
     pub queued_bytes: usize,
 }
 
-/// A link that is connected.
+/// A connected link.
 pub(crate) trait AtWork: Send + Sync {
-    /// What it holds on a side.
+    /// The number that it holds on a side.
     fn held(&self, side: Side, kind: Kind) -> usize;
 
-    /// Calls that were made on a side and are not answered.
+    /// Number of open calls from that side.
     fn calls(&self, from: Side) -> usize;
 
     fn queued_bytes(&self) -> usize;
@@ -83,7 +83,7 @@ impl Counts {
 }
 
 impl RLinks {
-    /// Whether there was none of its id.
+    /// Adds a link. Returns whether its id is new.
     pub(crate) fn add(&self, link: &Arc<RLink>) -> bool {
         let mut links = self.0.lock();
         if links.iter().any(|known| known.model.id == link.model.id) {
@@ -93,7 +93,7 @@ impl RLinks {
         true
     }
 
-    /// Takes the links of a realm out, or one of them.
+    /// Removes the links of a realm, or one of them.
     pub(crate) fn take(&self, realm: &str, id: Option<&str>) -> Vec<Arc<RLink>> {
         let is_meant =
             |link: &Arc<RLink>| link.realm == realm && id.is_none_or(|id| link.model.id == id);
@@ -127,7 +127,7 @@ impl RLink {
 
     pub(crate) async fn stopped(&self) {
         let mut stop = self.stop.subscribe();
-        // It lives as long as this link.
+        // The sender lives as long as this link.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 }

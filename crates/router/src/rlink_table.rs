@@ -7,7 +7,7 @@ use crosstie_config::RLinkEndpoint;
 use crate::markup::escaped;
 use crate::rlink_state::RLinkStatus;
 
-/// Links with the ids of their routers, as a table; nothing where there are none.
+/// A table of links, each with its router's id; empty if there are none.
 pub(crate) fn table<'r>(links: impl Iterator<Item = (&'r str, RLinkStatus)>) -> String {
     let mut rows = String::new();
     for (router, status) in links {

@@ -1,4 +1,4 @@
-//! One router worker, running: its threads, and what is started and stopped on them.
+//! A running router worker: its threads, and the parts that start and stop on them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
@@ -23,44 +23,44 @@ use crate::wamp::silence::close_silent;
 use crate::web::overview::Overview;
 use crate::web::programs::Programs;
 
-/// What a router needs to know beside its configuration.
+/// The parameters of a router beside its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RouterOptions {
-    /// The node's id, which its clients are told.
+    /// The node's id, as sent to clients.
     pub node: String,
-    /// It serves the node itself: who comes and goes is told at level debug.
+    /// It serves the node itself: sessions are logged at debug level.
     pub is_private: bool,
-    /// Relative paths of the configuration are relative to this directory.
+    /// The base of the configuration's relative paths.
     pub directory: PathBuf,
-    /// How long the first thread polls before it sleeps, where the configuration asks for it.
+    /// Time for which the first thread polls before it sleeps, if configured.
     pub busy_poll: Duration,
-    /// What the pages tell of the node that the router belongs to.
+    /// The router's node, for the pages.
     pub overview: Arc<Overview>,
-    /// Where it is written who was not let in.
+    /// The audit log.
     pub audit: Option<Arc<Audit>>,
-    /// What it proves with that it is itself, to clients that ask for that.
+    /// The router's key, with which it authenticates itself to clients.
     pub key: Option<Arc<SigningKey>>,
-    /// Who starts what web services are answered by; without it these do not start.
+    /// Starts the programs of web services; without this, such services do not start.
     pub programs: Option<Arc<dyn Programs>>,
 }
 
 /// A running router. It knows nothing of other routers.
 ///
-/// Realms, roles and transports may be started and stopped in any order, by any thread that is
-/// not one of the router's own. What is stopped is told so, and may be started again at once.
+/// Realms, roles and transports may be started and stopped in any order, by any thread except the router's own. Clients
+/// of a stopped part are told so, and the part may be started again at once.
 pub struct Router {
     pub(crate) state: Arc<Registry>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) options: RouterOptions,
-    /// In the order in which they were started.
+    /// In the order of their starts.
     pub(crate) transports: Mutex<Vec<RunningTransport>>,
     /// Operators' listeners that this router's threads serve.
     pub(crate) pages: Mutex<Vec<Weak<Listening>>>,
-    /// Fails once all clients have been told to leave. Present from the begin of the stop on.
+    /// Disconnects once all clients have been told to leave. Present from the beginning of the stop.
     pub(crate) dismissed: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
-/// A realm that runs.
+/// A running realm.
 #[derive(Clone, Debug)]
 pub struct RealmStatus {
     pub name: String,
@@ -68,9 +68,9 @@ pub struct RealmStatus {
     pub sessions: usize,
     pub subscriptions: usize,
     pub registrations: usize,
-    /// Calls that wait for their last answer.
+    /// Calls without a final answer.
     pub calls: usize,
-    /// The names of its roles, in the order in which they were started.
+    /// The names of its roles, in the order of their starts.
     pub roles: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub struct RoleStatus {
 }
 
 impl Router {
-    /// Starts the threads of `worker`; none of its realms or transports yet.
+    /// Starts the threads of `worker`, without its realms and transports.
     pub fn start(
         worker: &model::RouterWorker,
         limits: &model::Limits,
@@ -114,9 +114,8 @@ impl Router {
         })
     }
 
-    /// Starts AMQP: opens the store, restores what it kept, and takes what definitions declare.
-    /// Once, and before the transports that lead to it. Returns what of the definitions was not
-    /// taken, and why.
+    /// Starts AMQP: opens the store, restores its contents, and imports the definitions. Called once, before the
+    /// transports that lead to it. Returns rejected definitions with the reasons.
     pub fn start_amqp(&self, amqp: &model::Amqp) -> Result<Vec<model::Skipped>, StartError> {
         let what = || format!("AMQP of worker {}", self.id());
         let failed = |fault| StartError {
@@ -142,7 +141,7 @@ impl Router {
         Ok(skipped)
     }
 
-    /// What a broker of this router shares with it.
+    /// The state that a broker of this router shares with it.
     pub(crate) fn home(&self) -> Home {
         Home {
             node: self.options.node.clone(),
@@ -152,7 +151,7 @@ impl Router {
         }
     }
 
-    /// Starts a component that the router is itself. It runs as long as the router.
+    /// Starts a component that is part of the router. It runs as long as the router.
     pub fn start_bridge(&self, bridge: &model::OutgoingBridge) -> Result<(), StartError> {
         let what = || self.of_worker("component", &bridge.id);
         self.check_runs(what)?;
@@ -176,16 +175,16 @@ impl Router {
         MetaSession::join(rooms, realm, self.workers.keeper_handle())
     }
 
-    /// AMQP for operators, where it was started.
+    /// AMQP for operators, if it was started.
     pub fn amqp(&self) -> Option<amqp::Operators> {
         let broker = Arc::clone(self.state.amqp()?);
         let context = self.workers.keeper_handle();
         Some(amqp::Operators::new(broker, context))
     }
 
-    /// Stops a realm: no client can join it any more. Its open calls may be answered for as long as the shutdown
-    /// timeout; where there are none, its sessions are out of it when this returns. Their connections are closed so
-    /// that the clients come back, or the clients are sent GOODBYE `wamp.close.close_realm`.
+    /// Stops a realm: no client can join it any more. Its open calls may be answered within the shutdown timeout.
+    /// Without open calls, its sessions have left when this returns. Their connections are closed so that the clients
+    /// return, or the clients are sent GOODBYE `wamp.close.close_realm`.
     pub fn stop_realm(&self, name: &str) -> Result<(), StopError> {
         let Some(realm) = self.state.realms.remove(name) else {
             return Err(StopError {
@@ -211,7 +210,7 @@ impl Router {
         Ok(())
     }
 
-    /// Starts a role in a realm that runs.
+    /// Starts a role in a running realm.
     pub fn start_role(&self, realm: &str, role: &Role) -> Result<(), StartError> {
         let failed = |fault| StartError {
             what: self.of_realm(realm, &role.name),
@@ -227,8 +226,7 @@ impl Router {
         }
     }
 
-    /// Stops a role. Its sessions are told GOODBYE `wamp.close.killed`, as those of a stopped
-    /// realm are told.
+    /// Stops a role. Its sessions are sent GOODBYE `wamp.close.killed`, like those of a stopped realm.
     pub fn stop_role(&self, realm: &str, role: &str) -> Result<(), StopError> {
         let stopped = self.state.realms.realm(realm).is_some_and(|found| {
             let name = role.to_owned();
@@ -247,7 +245,7 @@ impl Router {
         self.state.id()
     }
 
-    /// The realms, in the order in which they were started.
+    /// The realms, in the order of their starts.
     pub fn realms(&self) -> Vec<RealmStatus> {
         let realms = self.state.realms.realms();
         let status = realms.iter().map(|realm| {
@@ -265,8 +263,7 @@ impl Router {
         status.collect()
     }
 
-    /// The roles of a realm, in the order in which they were started; `None` if there is no such
-    /// realm.
+    /// The roles of a realm, in the order of their starts; `None` if the realm does not exist.
     pub fn roles(&self, realm: &str) -> Option<Vec<RoleStatus>> {
         let roles = self.state.realms.realm(realm)?.roles().into_iter();
         let status = roles.map(|(started, sessions)| RoleStatus {
@@ -277,19 +274,19 @@ impl Router {
         Some(status.collect())
     }
 
-    /// Connections at the moment, of all transports.
+    /// Current number of connections, of all transports.
     pub fn connections(&self) -> usize {
         self.state.connections()
     }
 
-    /// How many threads serve connections; the router has one more.
+    /// Number of serving threads; the router has one more.
     pub fn threads(&self) -> usize {
         self.workers.count()
     }
 
-    /// Ends its threads, and then the stores'. A second time is none.
+    /// Ends its threads, and then the stores'. A second call does nothing.
     pub(crate) fn end(&self) -> bool {
-        // Its own tasks hold the threads, which would live on.
+        // The router's own tasks would keep the threads alive.
         self.workers.stop();
         let mut is_stored = self.state.amqp().is_none_or(|broker| broker.stop());
         for realm in self.state.realms.realms() {
@@ -298,8 +295,8 @@ impl Router {
         is_stored
     }
 
-    /// Has the keeper take sessions out, and waits until they are; whether there was something
-    /// to take them out of. What they are told leaves by that thread.
+    /// Removes sessions on the keeper, and waits for that. Returns false if the realm or role does not exist. The
+    /// keeper's thread sends their last messages.
     pub(crate) fn end_sessions(
         &self,
         are_closed: bool,
@@ -351,11 +348,11 @@ impl Drop for Router {
     }
 }
 
-/// Sends the last messages of sessions that are out of their realm, and sees to it that their connections end: soon if
-/// they were closed, else after the time for an answer to GOODBYE.
+/// Flushes the last messages of removed sessions, and closes their connections: soon if they were closed, or else after
+/// the time for an answer to GOODBYE.
 fn close_later(state: Arc<Registry>, ended: &[Peer], are_closed: bool) {
     crosstie_transport::uncork();
-    // Not kept open for the sake of being closed later.
+    // Weak, so that waiting does not keep the connections open.
     let told = ended.iter().map(|peer| Arc::downgrade(&peer.connection));
     let told: Vec<_> = told.collect();
     match (told.is_empty(), are_closed) {

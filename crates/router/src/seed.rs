@@ -1,7 +1,7 @@
 //! Seeds of random numbers that need not be secret.
 
-/// The seed of a realm's or vhost's random ids. Ids need to be unlikely to collide, not to be secret, so
-/// that a system without randomness at start is served with the time instead.
+/// The seed of a realm's or vhost's random ids. Ids must be unlikely to collide, not secret, so that the time serves if
+/// the system has no randomness at start.
 pub(crate) fn seed() -> u64 {
     getrandom::u64().unwrap_or_else(|_| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! Serving a connection: from its first byte to its end, on the thread that it is dealt to or goes to.
+//! Serves a connection from its first byte to its end, on its assigned thread or threads.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ pub(crate) trait Converse: Protocol + Send + 'static {
     fn take_successor(&mut self) -> Option<Successor>;
 }
 
-/// Goes on with a connection that its conversation has handed over.
+/// Continues a connection that its conversation has handed over.
 pub(crate) type Successor = Box<dyn FnOnce(HandedOver<'_>) + Send>;
 
-/// A connection that its conversation has handed over, with the bytes that have come.
+/// A connection that its conversation has handed over, with its unread bytes.
 pub(crate) struct HandedOver<'w> {
     pub(crate) admitted: Admitted,
     pub(crate) connection: Arc<Connection>,
@@ -53,7 +53,7 @@ pub(crate) struct HandedOver<'w> {
     pub(crate) workers: &'w Workers,
 }
 
-/// Accepts connections for ever, and deals them out to the threads.
+/// Accepts connections forever, and distributes them over the threads.
 pub(crate) async fn serve_all(
     listening: Arc<Listening>,
     endpoint: Arc<dyn Endpoint>,
@@ -91,7 +91,7 @@ pub(crate) fn serve<C: Converse>(
             return;
         };
         let conversation = begin(Arc::clone(&connection), admitted.excess);
-        // A stop that has come meanwhile did not find it in the watch.
+        // A stop meanwhile did not find this connection in the watch.
         if admitted.listening.is_stopping() {
             return;
         }
@@ -99,8 +99,7 @@ pub(crate) fn serve<C: Converse>(
     });
 }
 
-/// Has a conversation on this thread, until it ends or goes to another thread, of the same kind or the
-/// other.
+/// Runs a conversation on this thread, until it ends or moves to another thread, of the same kind or the other.
 async fn converse<C: Converse>(
     admitted: Admitted,
     connection: Arc<Connection>,
@@ -172,7 +171,7 @@ fn end(
             input,
             workers,
         }),
-        // The peer may still read: what it is owed is sent, and the end of our side said.
+        // The peer may still read: sends its output, then closes this side.
         (Ended::ByPeer { .. }, _) => connection.finish_and_close(),
         _ => connection.close(),
     }

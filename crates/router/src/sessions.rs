@@ -1,4 +1,4 @@
-//! The sessions of a router as operators see them: listed part by part, and closed.
+//! The sessions of a router for operators: listed in parts, and closed.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use crate::wamp::seen::Seen;
 /// A session in a realm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionStatus {
-    /// What clients know it by.
+    /// Its id for clients.
     pub id: u64,
     pub realm: String,
     pub authid: String,
@@ -26,7 +26,7 @@ pub struct SessionStatus {
     pub serializer: &'static str,
     pub subscriptions: usize,
     pub registrations: usize,
-    /// Calls that it waits for.
+    /// Number of calls that it waits for.
     pub calls: usize,
     pub since: SystemTime,
 }
@@ -46,13 +46,13 @@ impl std::fmt::Display for NoSuchSession {
 impl std::error::Error for NoSuchSession {}
 
 impl Router {
-    /// At most `limit` sessions behind the first `offset`, of one realm or of all, realm by realm. No
-    /// lock is held for longer than a few hundred sessions take.
+    /// At most `limit` sessions after the first `offset`, of one realm or of all, realm by realm. No lock is held
+    /// longer than a few hundred sessions take.
     pub fn sessions(&self, realm: Option<&str>, offset: usize, limit: usize) -> Vec<SessionStatus> {
         of_router(&self.state, realm, offset, limit)
     }
 
-    /// Ends a session: its client is told GOODBYE `wamp.close.killed`, and may open another one.
+    /// Ends a session: its client is sent GOODBYE `wamp.close.killed`, and may open another one.
     pub fn close_session(&self, id: u64, reason: &str) -> Result<(), NoSuchSession> {
         let (state, reason) = (Arc::clone(&self.state), reason.to_owned());
         let closed = self.end_sessions(false, move || {
@@ -67,7 +67,7 @@ impl Router {
     }
 }
 
-/// The same, of a router that the pages tell of.
+/// The same for a router that the pages show.
 pub(crate) fn of_router(
     state: &Registry,
     realm: Option<&str>,

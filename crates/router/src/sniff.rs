@@ -1,6 +1,6 @@
 //! The first bytes of a connection on a listener that speaks several protocols.
 
-/// What a connection begins with.
+/// The beginning of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
     /// A handshake of four bytes.

@@ -11,7 +11,7 @@ use crate::router::Router;
 use crate::wamp::event_store::RealmStore;
 
 impl Router {
-    /// Starts a realm with the roles that it names.
+    /// Starts a realm with its configured roles.
     pub fn start_realm(&self, realm: &model::Realm) -> Result<(), StartError> {
         let what = || self.of_worker("realm", &realm.name);
         self.check_runs(what)?;
@@ -44,7 +44,7 @@ impl Router {
         Ok(())
     }
 
-    /// The store of a realm's events, where it is configured with one.
+    /// The store of a realm's events, if configured.
     fn open_store(&self, realm: &model::Realm) -> Result<Option<RealmStore>, StartError> {
         let Some(store) = &realm.event_store else {
             return Ok(None);

@@ -31,7 +31,7 @@ impl Told {
         })
     }
 
-    /// Has the pages tell of these routers from now on.
+    /// Replaces the routers that the pages show.
     pub(crate) fn show(&self, routers: Vec<Arc<Registry>>) {
         *self.routers.lock() = routers;
     }
@@ -56,9 +56,10 @@ impl Figures for Told {
     }
 }
 
-/// Whether the node is ready for clients: 503 where some would be let in whom nothing can be done for, as what is to survive
-/// cannot be kept, a vhost is open nowhere, or a realm lets nobody in. Neither full memory nor a low disk is a reason to take a
-/// node out of service: consumers are served, and make room. Nor is a realm that is alone and serves its own sessions.
+/// Whether the node is ready for clients: 503 if clients would be admitted and not served, because durable messages
+/// cannot be stored, a vhost has no owner, or a realm refuses all sessions. Neither full memory nor a low disk takes a
+/// node out of service: consumers are served, and free memory. Nor does a realm without its other nodes that serves its
+/// own sessions.
 fn health(routers: &[Arc<Registry>]) -> (bool, String) {
     let mut wrong = String::new();
     let mut is_ready = true;
@@ -73,7 +74,7 @@ fn health(routers: &[Arc<Registry>]) -> (bool, String) {
             Ownership::NotHere(Whose::Elsewhere { .. }) => {}
             Ownership::NotHere(Whose::Nobody { why }) => {
                 is_ready = false;
-                // Where there is an alarm it has said so.
+                // An alarm has described this already.
                 if seen.alarm.is_none() {
                     let name = &vhost.name;
                     let _ = writeln!(
@@ -95,7 +96,7 @@ fn health(routers: &[Arc<Registry>]) -> (bool, String) {
             let _ = writeln!(wrong, "Realm '{realm}' of router '{router}': {wrong_there}");
         }
     }
-    // Clients of the routers are served all the same.
+    // The routers' clients are served nevertheless.
     let workers = routers
         .first()
         .map(|router| router.grounds.overview.workers());
@@ -149,13 +150,13 @@ fn status(home: &Registry, routers: &[Arc<Registry>]) -> String {
     )
 }
 
-/// The browser's own colours, light or dark; a table that is too wide is scrolled, not the page.
+/// The browser's own colours, light or dark; a wide table scrolls, not the page.
 const STYLE: &str = ":root{color-scheme:light dark}\
     body{font:16px/1.5 system-ui;margin:2em auto;max-width:60em;padding:0 1em}\
     div{overflow-x:auto}table{border-collapse:collapse}\
     td,th{padding:.2em 1em .2em 0;text-align:left;vertical-align:top}code{overflow-wrap:anywhere}";
 
-/// Where clients connect to.
+/// The addresses for clients.
 fn addresses(routers: &[Arc<Registry>]) -> String {
     let mut rows = String::new();
     for router in routers {
@@ -185,8 +186,7 @@ fn duration(duration: Duration) -> String {
     }
 }
 
-/// The first sessions of each router, for somebody who wants to know who is there; `crosstie sessions`
-/// lists all.
+/// The first sessions of each router; `crosstie sessions` lists all.
 fn session_table(routers: &[Arc<Registry>]) -> String {
     let mut rows = String::new();
     let mut is_cut = false;
@@ -222,10 +222,10 @@ fn session_table(routers: &[Arc<Registry>]) -> String {
     )
 }
 
-/// Sessions of a router on the page.
+/// Maximum number of a router's sessions on the page.
 const SESSIONS_SHOWN: usize = 50;
 
-/// The realms that are on several nodes.
+/// The realms that span several nodes.
 fn fabric_status(routers: &[Arc<Registry>]) -> String {
     let mut rows = String::new();
     for (router, realm) in realms(routers) {
@@ -261,7 +261,7 @@ fn fabric_status(routers: &[Arc<Registry>]) -> String {
     }
 }
 
-/// The vhosts of the routers that speak AMQP, and what is wrong there.
+/// The vhosts of routers with AMQP, and their alarms.
 fn amqp_status(routers: &[Arc<Registry>]) -> String {
     let mut rows = String::new();
     for (router, broker) in brokers(routers) {
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_for_people() {
+    fn durations_have_two_units() {
         for (s, expected) in [
             (0, "0 s"),
             (61, "1 min 1 s"),

@@ -1,4 +1,4 @@
-//! The end of a router: its listeners close, open calls are waited for, then all clients are told to leave.
+//! The stop of a router: closes listeners, waits for open calls, then tells all clients to leave.
 
 use std::sync::{Arc, Weak, mpsc};
 
@@ -9,8 +9,8 @@ use crate::transports::{Accepting, Conversing};
 use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 
 impl Router {
-    /// Closes every listener at once, and the connections that have not become sessions: a client that comes now is
-    /// refused by the system, and tries again. Sessions go on. A second time is none.
+    /// Closes every listener at once, and the connections that have not become sessions. The system refuses new
+    /// clients, which retry. Sessions continue. A second call does nothing.
     pub fn close_listeners(&self) {
         self.state.bounds.stop();
         let accepting: Vec<_> = {
@@ -29,8 +29,8 @@ impl Router {
         }
     }
 
-    /// Closes every listener, has open calls answered or ended, and then tells all clients to leave. To stop
-    /// several routers, call this for each first, and wait afterwards.
+    /// Closes every listener, waits for or ends open calls, and then tells all clients to leave. To stop several
+    /// routers, call this for each first, and wait afterwards.
     pub fn begin_stop(&self) {
         self.close_listeners();
         let mut dismissed = self.dismissed.lock();
@@ -47,12 +47,12 @@ impl Router {
         });
     }
 
-    /// Does what [`Router::begin_stop`] does, waits a bounded time for all clients to go, and stops. Whether all that
-    /// should survive could be stored.
+    /// Does what [`Router::begin_stop`] does, waits a limited time for all clients to go, and stops. Returns whether
+    /// all durable data could be stored.
     pub fn stop(self) -> bool {
         self.begin_stop();
         let dismissed = self.dismissed.lock().take();
-        // It fails once all are sent away.
+        // Disconnects once all clients have been told to leave.
         dismissed.map(|dismissed| dismissed.recv());
         departure::await_all(&self.state);
         for Conversing { listening, .. } in self.conversing() {
@@ -62,7 +62,7 @@ impl Router {
         self.end()
     }
 
-    /// Tells realms' other nodes that this one ends.
+    /// Announces the end of this node to the realms' other nodes.
     fn leave_fabric(&self) {
         let realms = self.state.realms.realms();
         let ports: Vec<_> = realms.iter().filter_map(|r| r.port.clone()).collect();
@@ -76,7 +76,7 @@ impl Router {
     }
 }
 
-/// Sends all clients of the router away.
+/// Tells all clients of the router to leave.
 async fn dismiss(state: &Registry, transports: &[Conversing]) {
     let realms = state.realms.realms();
     departure::drain(state, &realms, None).await;

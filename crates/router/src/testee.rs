@@ -25,7 +25,7 @@ pub(crate) struct TesteeTransport {
     connections: AtomicUsize,
     connections_max: usize,
     nodelay: bool,
-    /// The log names each connection.
+    /// Logs each connection.
     debug: bool,
 }
 
@@ -76,9 +76,9 @@ impl TesteeTransport {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Counts a connection in, unless there are as many as may be.
+    /// Counts a connection, unless the maximum is reached.
     pub(crate) fn admit(self: &Arc<Self>, bounds: &Bounds, socket: &Socket) -> Option<Admitted> {
-        // Counted apart from the sessions' connections: an echo keeps nobody out of a realm.
+        // Counted apart from the sessions' connections: an echo keeps no client out of a realm.
         let fits = self.connections() < self.connections_max.min(bounds.connections_max)
             && Room::left_by(socket) == Room::Enough;
         if !fits {
@@ -91,7 +91,7 @@ impl TesteeTransport {
     }
 }
 
-/// A connection that is counted, for as long as this lives.
+/// A counted connection, while this lives.
 pub(crate) struct Admitted(Arc<TesteeTransport>);
 
 impl Drop for Admitted {

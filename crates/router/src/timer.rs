@@ -1,14 +1,14 @@
-//! When something behind a lock has to be looked at by itself: a realm's calls, a vhost's expiries.
+//! The next due time of an object behind a lock: a realm's calls, a vhost's expiries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use tokio::sync::Notify;
 
-/// The next look of one task, which anybody may make earlier.
+/// The next due time of one task, which any thread may make earlier.
 #[derive(Debug)]
 pub(crate) struct Timer {
-    /// In its owner's time; [`Timer::NEVER`] while there is nothing to look for.
+    /// In its owner's time; [`Timer::NEVER`] if nothing is due.
     at: AtomicU64,
     changed: Notify,
 }
@@ -23,7 +23,7 @@ impl Timer {
         }
     }
 
-    /// Sees to it that the next look is no later than `at`.
+    /// Makes the next due time no later than `at`.
     pub(crate) fn arm(&self, at: u64) {
         if at < self.at.load(Ordering::Relaxed) {
             self.at.fetch_min(at, Ordering::Relaxed);
@@ -31,18 +31,18 @@ impl Timer {
         }
     }
 
-    /// Says when the next look is, after one. Under the lock of what was looked at, so that a caller
-    /// that makes something due earlier from now on arms the timer after this.
+    /// Sets the next due time after a run. Called under the object's lock, so that a caller that makes something due
+    /// earlier arms the timer after this.
     pub(crate) fn set(&self, at: u64) {
         self.at.store(at, Ordering::Relaxed);
     }
 
-    /// Has the task see what else has changed, such as that there is nothing to keep time for any more.
+    /// Wakes the task for other changes, such as the end of its object.
     pub(crate) fn wake(&self) {
         self.changed.notify_one();
     }
 
-    /// Waits for the next look; whether it is due, or something has changed.
+    /// Waits for the next due time. Returns whether it has come, or something else has changed.
     pub(crate) async fn wait(&self, instant: impl FnOnce(u64) -> Instant) -> bool {
         let at = self.at.load(Ordering::Relaxed);
         if at == Self::NEVER {

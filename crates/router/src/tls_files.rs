@@ -1,4 +1,4 @@
-//! The files of TLS listeners: read, judged, and what clients may find odd about them.
+//! The files of TLS listeners: reads and checks them, and reports oddities for clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(crate) fn tls_of(
     tls_from(files, directory, protocols).map(Some)
 }
 
-/// Whether a listener could be opened with these files, and what clients may find odd about them; the error
-/// names the one that is at fault.
+/// Checks whether a listener could be opened with these files. Returns a property that clients may reject; an error
+/// names the faulty file.
 pub fn check_tls(files: &model::Tls, directory: &Path) -> io::Result<Option<String>> {
     let files = tls_files(files, directory, &[]);
     let config = tls::server_config(&files).map_err(|e| explained(&files.key, e));
@@ -46,7 +46,7 @@ fn tls_from(
     Ok(config)
 }
 
-/// An error with this key among the files, with the reason if the key is at fault.
+/// An error with this key among the files, with the reason if the key is faulty.
 pub(crate) fn explained(key: &Path, failed: io::Error) -> io::Error {
     let why = fs::read(key)
         .ok()
@@ -57,7 +57,7 @@ pub(crate) fn explained(key: &Path, failed: io::Error) -> io::Error {
     }
 }
 
-/// An oddity of the files for clients, or a reason why clients with certificates are refused.
+/// A property of the files that clients may reject, or the reason why clients with certificates would be refused.
 fn oddity(files: &TlsFiles) -> Option<String> {
     tls::oddity(files).or_else(|| {
         files.client_authorities.iter().find_map(|path| {

@@ -29,31 +29,31 @@ use crate::web::pages::Pages;
 use crate::web::services;
 use crate::web::site::Site;
 
-/// A transport that runs.
+/// A running transport.
 #[derive(Clone, Debug)]
 pub struct TransportStatus {
     pub id: String,
-    /// What it speaks, in the configuration's word.
+    /// The configuration's word for its protocol.
     pub kind: &'static str,
-    /// Where clients reach it.
+    /// The addresses for clients.
     pub urls: Vec<String>,
-    /// Where browsers reach its pages, if it has any.
+    /// The addresses of its pages for browsers, if any.
     pub pages: Vec<String>,
     pub connections: usize,
     pub started: SystemTime,
 }
 
-/// A listener, with what it leads to.
+/// A listener, with its endpoint.
 pub(crate) struct RunningTransport {
     id: String,
     kind: &'static str,
     urls: Vec<String>,
     pages: Vec<String>,
     started: SystemTime,
-    /// For the node's own processes alone, or for other nodes.
+    /// For the node's own processes only, or for other nodes.
     is_private: bool,
     served: Served,
-    /// None once the listener is closed.
+    /// `None` once the listener is closed.
     pub(crate) accepting: Option<Accepting>,
 }
 
@@ -79,17 +79,17 @@ impl Conversing {
     }
 }
 
-/// How long after a realm's start transports wait for its other nodes.
+/// Maximum time after a realm's start that transports wait for its other nodes.
 const ATTACHED_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Router {
-    /// Listens; returns the URLs that clients reach it by.
+    /// Listens. Returns the URLs for clients.
     pub fn start_transport(&self, transport: &model::Transport) -> Result<Vec<String>, StartError> {
         self.start_transport_as(transport, None)
     }
 
-    /// Listens for nobody but the user that this process runs as, if it is at a Unix socket: the
-    /// socket's file has mode 0600 before anybody can connect.
+    /// Listens only for the user of this process, if the endpoint is a Unix socket: the socket's file has mode 0600
+    /// before any client can connect.
     pub fn start_private_transport(
         &self,
         transport: &model::Transport,
@@ -97,10 +97,10 @@ impl Router {
         self.start_transport_as(transport, Some(0o600))
     }
 
-    /// Stops a transport. Its listener is closed when this returns, so that another may take its
-    /// address. The open calls of its sessions may be answered for as long as the shutdown timeout; then its
-    /// connections are closed so that the clients come back, or told GOODBYE `wamp.close.system_shutdown` and closed
-    /// when they have answered, or when the shutdown timeout is over.
+    /// Stops a transport. Its listener is closed when this returns, so that another may take its address. The open
+    /// calls of its sessions may be answered within the shutdown timeout. Then its connections are closed so that the
+    /// clients return; or the clients are sent GOODBYE `wamp.close.system_shutdown`, and closed when they have answered
+    /// or the shutdown timeout ends.
     pub fn stop_transport(&self, id: &str) -> Result<(), StopError> {
         let mut transports = self.transports.lock();
         let Some(place) = transports.iter().position(|t| t.id == id) else {
@@ -109,7 +109,7 @@ impl Router {
             });
         };
         let stopped = transports.remove(place);
-        // Under the lock: a caller that starts it again finds the address free.
+        // Under the lock, so that a caller that starts it again finds the address free.
         if let Some(accepting) = stopped.accepting {
             accepting.stop();
         }
@@ -126,7 +126,7 @@ impl Router {
         Ok(())
     }
 
-    /// The transports, in the order in which they were started.
+    /// The transports, in the order of their starts.
     pub fn transports(&self) -> Vec<TransportStatus> {
         let transports = self.transports.lock();
         let status = transports.iter().map(|transport| TransportStatus {
@@ -153,7 +153,7 @@ impl Router {
         conversing.collect()
     }
 
-    /// Listens for other nodes, which come with clients of these vhosts; returns where.
+    /// Listens for other nodes, which bring clients of these vhosts. Returns the addresses.
     pub(crate) fn start_cluster_listener(
         &self,
         transport: &model::Transport,
@@ -185,7 +185,7 @@ impl Router {
         self.check_runs(what)?;
         self.await_attached(&transport.kind);
         let mut transports = self.transports.lock();
-        // A stop that has come meanwhile has closed all that were there.
+        // A stop meanwhile has closed all present transports.
         self.check_runs(what)?;
         if transports.iter().any(|t| t.id == transport.id) {
             return Err(failed(StartFault::AlreadyRunning));
@@ -211,7 +211,7 @@ impl Router {
         }
     }
 
-    /// Has the pages name where clients connect to.
+    /// Updates the clients' addresses on the pages.
     fn show_addresses(&self, transports: &[RunningTransport]) {
         let public = transports.iter().filter(|transport| !transport.is_private);
         let addresses = public.map(|transport| (transport.id.clone(), transport.urls.clone()));
@@ -278,7 +278,7 @@ impl Router {
         })
     }
 
-    /// What a transport's connections have in common, what they are led to, and whether Nagle's algorithm is off.
+    /// The shared state of a transport's connections, their endpoint, and whether Nagle's algorithm is off.
     fn endpoint(
         &self,
         transport: &model::Transport,
@@ -359,7 +359,7 @@ impl Router {
         Ok(Some(Arc::new(site)))
     }
 
-    /// Tells the sessions of a listener that has stopped, and closes what is left in time.
+    /// Ends the sessions of a stopped listener, and closes the remaining connections after a timeout.
     pub(crate) fn end_conversations(&self, conversing: Conversing) {
         let state = Arc::clone(&self.state);
         let listening = Arc::clone(&conversing.listening);
@@ -396,7 +396,7 @@ impl Router {
     }
 }
 
-/// Accepts echoing connections for ever; they end with this.
+/// Accepts echoing connections forever; they end with this.
 async fn serve_testee(
     testee: Arc<TesteeTransport>,
     state: Arc<Registry>,
@@ -416,7 +416,7 @@ async fn serve_testee(
 /// The task that accepts a listener's connections.
 pub(crate) struct Accepting {
     task: AbortHandle,
-    /// Fails as soon as the task is no more, and its listener closed.
+    /// Disconnects once the task has ended and its listener is closed.
     ended: mpsc::Receiver<()>,
 }
 
@@ -427,7 +427,7 @@ impl Accepting {
         accepting: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let (alive, ended) = mpsc::channel::<()>();
-        // Dropped in this order, wherever the task was when it was ended.
+        // Dropped in this order, whenever the task ends.
         let held = (Box::pin(accepting), alive);
         let task = workers.spawn_first(async move {
             let mut held = held;
@@ -439,7 +439,7 @@ impl Accepting {
         }
     }
 
-    /// Has the task end.
+    /// Ends the task.
     pub(crate) fn abort(&self) {
         self.task.abort();
     }
@@ -451,7 +451,7 @@ impl Accepting {
     }
 }
 
-/// What a listener of web services speaks over TLS, in the names of ALPN.
+/// The ALPN protocols of a listener with web services.
 const HTTP: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 /// The web services of a transport.

@@ -1,4 +1,4 @@
-//! The URLs that clients reach a listener by.
+//! The URLs of a listener for clients.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn is_secure(endpoint: &model::Endpoint) -> bool {
     matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())
 }
 
-/// The URLs that people reach pages by, at an operators' listener or on a transport.
+/// The URLs of pages, at an operators' listener or on a transport.
 pub(crate) fn of_pages(
     endpoint: &model::Endpoint,
     listener: &Listener,
@@ -24,7 +24,7 @@ pub(crate) fn of_pages(
     url.into_iter().collect()
 }
 
-/// Where a listener was bound.
+/// The address of a bound listener.
 fn place(endpoint: &model::Endpoint, listener: &Listener, directory: &Path) -> Option<Place> {
     match (unix_path(endpoint, directory), listener.local_address()) {
         (Some(path), _) => Some(Place::Unix(path)),
@@ -33,7 +33,7 @@ fn place(endpoint: &model::Endpoint, listener: &Listener, directory: &Path) -> O
     }
 }
 
-/// The URLs that clients reach a transport by, in the form that the client library takes.
+/// The URLs of a transport, in the client library's form.
 pub(crate) fn of_transport(
     transport: &model::Transport,
     listener: &Listener,
@@ -74,7 +74,7 @@ pub(crate) fn of_transport(
     }
 }
 
-/// Where WAMP is spoken among web services, and the services themselves.
+/// The WAMP endpoints among web services, and the services themselves.
 fn of_web(web: &model::Web, place: &Place, secure: &str) -> Vec<String> {
     let url = |(path, websocket): (Option<String>, &model::WebSocket)| {
         let path = path.as_deref().unwrap_or("/");
@@ -92,7 +92,7 @@ enum Place {
 }
 
 impl Place {
-    /// Of plain bytes.
+    /// For RawSocket and AMQP.
     fn stream_url(&self, secure: bool) -> String {
         match self {
             Self::Tcp(..) if secure => self.url("tls", ""),

@@ -1,7 +1,7 @@
-//! Finding the dead and the silent: one sweep a second over all connections.
+//! Detects dead and silent clients: one sweep per second over all connections.
 //!
-//! A timer per connection would cost each idle session more memory than its session state; a
-//! sweep costs a load per connection and second.
+//! A timer per connection would cost each idle session more memory than its session state; a sweep costs a load per
+//! connection and second.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -25,7 +25,7 @@ pub(crate) struct Watch {
 
 struct Watched {
     connection: Arc<Connection>,
-    /// The transport that it came by.
+    /// The transport of the connection.
     transport: u32,
     since_s: u32,
     phase: Phase,
@@ -35,46 +35,46 @@ enum Phase {
     /// Between the connection and the session.
     Opening {
         within_s: u32,
-        /// So long the client was asked before, in all.
+        /// The total time for which the client was asked before.
         asked_s: u32,
     },
-    /// The client is asked for its credentials: the handshake's own time stands still.
+    /// The client was sent a challenge: the handshake's own time stands still.
     Asked(Box<Asked>),
     Open {
         append_ping: AppendPing,
-        // In whole seconds, which is how often the watch looks.
+        // In whole seconds, the interval of the sweep.
         interval_s: u32,
         timeout_s: u32,
         payload_bytes: u8,
         any_traffic_counts: bool,
-        /// A ping waits for its answer. Never in the first second, so that no connection needs
-        /// four bytes more for the transport that it came by.
+        /// A ping that waits for its answer. Never in the first second, so that the niche saves four bytes per
+        /// connection.
         pinged_at_s: Option<NonZeroU32>,
     },
-    /// The session talks in requests: they must not be further apart.
+    /// The session communicates in requests, whose distance is limited.
     Requests { within_s: u32 },
-    /// Both sides send something each interval: the other side sends, and is sent, heartbeats.
+    /// Both sides send something each interval, at least heartbeats.
     Beating {
         heartbeat_s: u16,
         heartbeat: &'static [u8],
     },
-    /// The last bytes are on their way; the peer is to close its side.
+    /// The last bytes are on their way; the peer shall close its side.
     Closing { within_s: u32 },
 }
 
-/// A client that was asked for its credentials.
+/// A client that was sent a challenge.
 struct Asked {
     client: Box<dyn Unanswered>,
     /// The rest of the handshake's own time.
     left_s: u32,
-    /// How long the client may take, in all, and has taken before.
+    /// The client's time in all, and the part used before.
     within_s: u32,
     asked_s: u32,
 }
 
 /// The end of a handshake whose client does not answer.
 pub(crate) trait Unanswered: Send {
-    /// Refuses the client, which has not answered within so many seconds.
+    /// Refuses a client that has not answered within that time.
     fn refuse(&self, within_s: u32);
 }
 
@@ -91,11 +91,11 @@ pub(crate) struct Awaited {
     pub(crate) is_session: bool,
 }
 
-/// What the watch knows a connection by.
+/// The key of a watched connection.
 pub(crate) type WatchKey = usize;
 
 impl Watch {
-    /// Watches a new connection: it must have become a session in time.
+    /// Watches a new connection: it must become a session in time.
     pub(crate) fn add(
         &self,
         connection: Arc<Connection>,
@@ -114,7 +114,7 @@ impl Watch {
         })
     }
 
-    /// The session is there; from now on silence is what counts.
+    /// The session has joined; from now on silence is judged.
     pub(crate) fn opened(&self, key: WatchKey, append_ping: AppendPing, ping: &Ping) {
         self.set_phase(
             key,
@@ -129,7 +129,7 @@ impl Watch {
         );
     }
 
-    /// The session is there, of a client that has no connection: from now on it is gone if it asks for nothing so long.
+    /// The session of a client without a connection has joined: it ends after that time without requests.
     pub(crate) fn opened_by_requests(&self, key: WatchKey, within_s: u32) {
         self.set_phase(key, Phase::Requests { within_s });
     }
@@ -150,15 +150,15 @@ impl Watch {
         );
     }
 
-    /// There is no session any more; the next must come in time.
+    /// The session has ended; the next must open in time.
     pub(crate) fn opening(&self, key: WatchKey, within: Duration) {
         let within_s = whole_seconds(within);
         let asked_s = 0;
         self.set_phase(key, Phase::Opening { within_s, asked_s });
     }
 
-    /// The client is asked for its credentials, for which it has `within` in all. The rest of the handshake's own time
-    /// is kept for later: all of `handshake`, if the connection had a session before.
+    /// The client was sent a challenge, and has `within` in all. The rest of the handshake's own time is kept for
+    /// later: all of `handshake`, if the connection had a session before.
     pub(crate) fn asked(
         &self,
         key: WatchKey,
@@ -183,7 +183,7 @@ impl Watch {
         }
     }
 
-    /// The client has answered: the handshake's own time goes on.
+    /// The client has answered: the handshake's own time continues.
     pub(crate) fn going_on(&self, key: WatchKey) {
         if let Some(watched) = self.entries.lock().get_mut(key)
             && let Phase::Asked(asked) = &watched.phase
@@ -206,7 +206,7 @@ impl Watch {
         }
     }
 
-    /// The last bytes have been queued; the peer has so long to close its side.
+    /// The last bytes have been queued; the peer has that time to close its side.
     pub(crate) fn closing(&self, key: WatchKey, within: Duration) {
         self.set_phase(
             key,
@@ -220,14 +220,14 @@ impl Watch {
         self.entries.lock().try_remove(key);
     }
 
-    /// The connections that came by `transport`.
+    /// The connections of `transport`.
     pub(crate) fn of(&self, transport: u32) -> Connections {
         let entries = self.entries.lock();
         let of_it = entries.iter().filter(|(_, w)| w.transport == transport);
         of_it.map(|(_, watched)| &watched.connection).collect()
     }
 
-    /// Whose peers may still answer a goodbye.
+    /// Connections whose peers may still answer a goodbye.
     pub(crate) fn awaited(&self) -> Vec<Awaited> {
         let entries = self.entries.lock();
         let awaited = entries.iter().map(|(_, watched)| Awaited {
@@ -237,8 +237,8 @@ impl Watch {
         awaited.collect()
     }
 
-    /// Ends the connections by `transport` that never became a session: nobody there could say
-    /// goodbye. Where that was said before, a client that has yet to close its socket sees the end.
+    /// Ends the connections of `transport` that never became a session, as no client there could say goodbye. A client
+    /// that was told so before and has not closed its socket sees the end.
     pub(crate) fn finish_unopened(&self, transport: u32) {
         for (_, watched) in self.entries.lock().iter() {
             if watched.transport != transport {
@@ -255,7 +255,7 @@ impl Watch {
         }
     }
 
-    /// Closes every connection by `transport` that is left.
+    /// Closes the remaining connections of `transport`.
     pub(crate) fn close_all(&self, transport: u32) {
         for (_, watched) in self.entries.lock().iter() {
             if watched.transport == transport {
@@ -282,8 +282,7 @@ impl Watch {
         }
     }
 
-    /// Goes through all connections, some at a time: threads that open, close or answer wait for
-    /// a portion at most.
+    /// Sweeps all connections in portions, so that other threads wait for a portion at most.
     fn sweep(&self, now_s: u32, is_crowded: bool) {
         let mut next = 0;
         loop {
@@ -327,7 +326,7 @@ impl Watch {
     }
 }
 
-/// A set of connections. It keeps them, so that no other takes the address of one of them.
+/// A set of connections. It keeps them alive, so that their addresses stay unique.
 pub(crate) struct Connections(HashMap<usize, Arc<Connection>>);
 
 impl Connections {
@@ -347,7 +346,7 @@ fn address(connection: &Arc<Connection>) -> usize {
     Arc::as_ptr(connection).addr()
 }
 
-/// Looks whether the system's own patience with a peer that does not read was over before the watch looked.
+/// Reports a connection that the system gave up before the watch did, as its peer did not read.
 pub(crate) fn look_given_up(connection: &Connection) {
     if connection.was_given_up() && Cause::noted(connection).is_none() {
         counters().count(Counter::ConnectionsClosedForStall);
@@ -355,7 +354,7 @@ pub(crate) fn look_given_up(connection: &Connection) {
     }
 }
 
-/// The bound that a peer has reached that reads too little.
+/// The limit of a peer that reads too little.
 fn stalled(connection: &Connection) -> Cause {
     let deaf_for = Duration::from_secs(connection.deaf_for_s().into());
     match deaf_for > connection.stall_max() {
@@ -367,10 +366,10 @@ fn stalled(connection: &Connection) -> Cause {
 /// The log's text about a peer that has sent nothing.
 const UNUSED: &str = "it sent no byte within the time of a handshake";
 
-/// Connections looked at under one lock.
+/// Maximum number of connections visited under one lock.
 const SWEEP_MAX: usize = 1024;
 
-/// What a connection is closed for.
+/// The fault for which a connection is closed.
 type Fault = (Counter, Cause);
 
 impl Watched {
@@ -378,8 +377,8 @@ impl Watched {
         now_s.saturating_sub(self.since_s)
     }
 
-    /// Takes the question out, if the client has taken too long to answer. If too many handshakes are pending, they
-    /// have no more than their own time.
+    /// Takes the challenge if its client has exceeded the time. If too many handshakes are pending, only their own time
+    /// counts.
     fn take_overdue(&mut self, now_s: u32, is_crowded: bool) -> Option<Box<Asked>> {
         let Phase::Asked(asked) = &mut self.phase else {
             return None;
@@ -404,14 +403,13 @@ impl Watched {
         }
     }
 
-    /// Looks at how the connection's bytes come and go. One whose last bytes are queued begins to close.
+    /// Judges the flow of the connection's bytes. A connection whose last bytes are queued begins to close.
     fn judge_transfer(&mut self, now_s: u32) -> Option<Fault> {
         let connection = &self.connection;
         if matches!(self.phase, Phase::Closing { .. }) {
-            // What it has been sent last is bounded as it is.
+            // The closing timeout limits the last bytes.
         } else if connection.is_finishing() {
-            // Somebody has said the last words behind a queue that was full: the peer has as long to
-            // take all that as it may take nothing.
+            // The last message follows a full queue: the peer may take as long to read all that as it may read nothing.
             let within_s = whole_seconds(connection.stall_max());
             self.phase = Phase::Closing { within_s };
             self.since_s = now_s;
@@ -424,7 +422,7 @@ impl Watched {
         None
     }
 
-    /// Looks at the connection; pings it where that is due.
+    /// Judges the connection; pings it if that is due.
     fn judge(&mut self, now_s: u32) -> Option<Fault> {
         if let Some(fault) = self.judge_transfer(now_s) {
             return Some(fault);
@@ -432,7 +430,7 @@ impl Watched {
         let connection = &self.connection;
         let age_s = now_s.saturating_sub(self.since_s);
         match &mut self.phase {
-            // Browsers keep spare connections, and load balancers look whether a port is open.
+            // Browsers open spare connections, and load balancers probe the port.
             Phase::Opening { within_s, .. } if age_s > *within_s && connection.is_unused() => {
                 Some((Counter::ConnectionsClosedUnused, Cause::NoSession))
             }
@@ -451,7 +449,7 @@ impl Watched {
                 any_traffic_counts,
                 pinged_at_s,
             } => {
-                // `since_s` is when the connection opened, or answered a ping last.
+                // `since_s` is the time of the opening, or of the last answered ping.
                 let heard_s = match any_traffic_counts {
                     true => connection.received_at_s().max(self.since_s),
                     false => self.since_s,
@@ -481,7 +479,7 @@ impl Watched {
                 let interval_s = u32::from(*heartbeat_s);
                 let quiet_s = |at_s: u32| now_s.saturating_sub(at_s.max(self.since_s));
                 let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
-                // Nobody hears a client whose reading is paused.
+                // A client is not heard while its reading is paused.
                 if is_silent && !connection.is_reading_paused() {
                     return Some((Counter::ConnectionsClosedForSilence, Cause::NoHeartbeat));
                 }
@@ -497,7 +495,7 @@ impl Watched {
 
 fn send_ping(connection: &Arc<Connection>, append_ping: AppendPing, payload_bytes: u8) {
     let payload = vec![b'c'; payload_bytes.into()];
-    // A full queue has bytes on the way already; the stall limit judges it.
+    // A full queue has bytes in transit already; the stall limit judges it.
     let _ = connection.append(|out| {
         append_ping(&payload, out);
         Ok::<(), ()>(())
@@ -512,7 +510,7 @@ fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &[u8]) {
     });
 }
 
-/// At least one: the clock that it is compared with ticks once a second.
+/// At least one, as the clock ticks once a second.
 fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis().div_ceil(1000))
         .unwrap_or(u32::MAX)

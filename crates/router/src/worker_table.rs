@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::markup::escaped;
 use crate::web::overview::WorkerOverview;
 
-/// The workers and their components, as a table; nothing without any.
+/// A table of the workers and their components; empty without any.
 pub(crate) fn table(workers: &[WorkerOverview]) -> String {
     if workers.is_empty() {
         return String::new();
@@ -35,7 +35,7 @@ pub(crate) fn table(workers: &[WorkerOverview]) -> String {
     format!("<h2>Workers</h2><div><table><tr><th>worker<th>type<th>status{rows}</table></div>")
 }
 
-/// A line for everything that is wrong with workers and components.
+/// One line for each fault of workers and components.
 pub(crate) fn troubles(workers: &[WorkerOverview]) -> String {
     let mut lines = String::new();
     for trouble in workers.iter().flat_map(WorkerOverview::troubles) {

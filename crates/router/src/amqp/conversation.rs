@@ -352,7 +352,7 @@ impl Converse for Conversation {
     }
 }
 
-/// Leaves a client to the node that has its vhost.
+/// Splices a client to the node that has its vhost.
 fn pass_on(endpoint: Arc<AmqpEndpoint>, spliced: Box<Spliced>, handed: HandedOver<'_>) {
     let kept = Arc::clone(&handed.connection);
     let workers = handed.workers;

@@ -1,4 +1,4 @@
-//! Calls as requests: what Crossbar.io's `RESTCallee` does, to the servers that are named alone.
+//! Calls as HTTP requests, like Crossbar.io's `RESTCallee`, to configured servers only.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::outgoing::Answered;
 use crate::request_counts::Outcome;
 use crate::wamp::resident::{Invocation, Kept, Registration};
 
-/// What a call says, in the order in which it may say it without names.
+/// The arguments of a call, in their positional order.
 const NAMES: [&str; 5] = ["method", "url", "body", "headers", "params"];
 
-/// What is between two ends of a connection, and no caller's to say.
+/// Headers between two ends of a connection, which callers may not set.
 const OWN: [HeaderName; 7] = [
     CONNECTION,
     CONTENT_LENGTH,
@@ -33,14 +33,14 @@ const OWN: [HeaderName; 7] = [
     UPGRADE,
 ];
 
-/// Why a call is not answered with a result.
+/// Why a call has no result.
 enum Failed {
-    /// It is the caller's fault.
+    /// A fault of the caller.
     Invalid(String),
     Server(String),
 }
 
-/// Answers until the router ends.
+/// Answers calls until the router ends.
 pub(super) async fn run(bridge: &Arc<Bridge>, base: &str, procedure: &str, servers: &[String]) {
     let servers: Arc<[String]> = servers.into();
     let base: Arc<str> = base.into();
@@ -87,7 +87,7 @@ async fn answer(bridge: &Bridge, base: &str, servers: &[String], mut invocation:
     let asked = invocation.payload.clone();
     let answered = tokio::select! {
         answered = ask(bridge, base, servers, &asked) => answered,
-        // Nobody waits for it any more.
+        // The caller no longer waits.
         () = invocation.interrupted() => return,
     };
     match answered.map(|answered| encoded(result(&answered))) {
@@ -113,7 +113,7 @@ fn json(args: &[u8]) -> Payload<'_> {
 
 fn encoded(argument: Value) -> Vec<u8> {
     let mut args = Vec::new();
-    // Text, numbers and lists are always written.
+    // Text, numbers and lists can always be encoded.
     let _ = codec::encode_value(&Value::List(vec![argument]), Serializer::Json, &mut args);
     args
 }
@@ -136,7 +136,7 @@ async fn ask(
     Ok(answered)
 }
 
-/// The request that a call asks for.
+/// The request for a call.
 fn request(base: &str, servers: &[String], payload: &Kept) -> Result<Request<Bytes>, String> {
     let said = arguments(payload)?;
     let given = |name: &str| {
@@ -174,7 +174,7 @@ fn request(base: &str, servers: &[String], payload: &Kept) -> Result<Request<Byt
     Ok(request)
 }
 
-/// What a call says, by name.
+/// The arguments of a call, by name.
 fn arguments(payload: &Kept) -> Result<Dict, String> {
     let limits = Limits { depth_max: 512 };
     let read = |bytes: &Bytes| match bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Events as requests: what Crossbar.io's `MessageForwarder` does.
+//! Events as HTTP requests, like Crossbar.io's `MessageForwarder`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::Bridge;
 use crate::request_counts::Outcome;
 use crate::wamp::resident::{Kept, Resident, Subscription};
 
-/// Forwards until the router ends.
+/// Forwards events until the router ends.
 pub(super) async fn run(
     bridge: &Arc<Bridge>,
     subscriptions: &[Forwarding],
@@ -46,7 +46,7 @@ pub(super) async fn run(
             }
         }
         while forwarding.join_next().await.is_some() {}
-        // Nothing of it goes on, or nothing ever did: the next session tries again.
+        // A subscription has ended or failed: the next session tries again.
         resident.over().await;
     }
 }
@@ -62,14 +62,14 @@ async fn subscribe(
     resident.subscribe(&subscription.topic, options).await
 }
 
-/// Where the events of a subscription go.
+/// The destination of a subscription's events.
 #[derive(Clone)]
 struct Way {
     bridge: Arc<Bridge>,
     url: String,
     method: Method,
     expected_code: Option<u16>,
-    /// The last one did not arrive: that is said once, until one does.
+    /// The last event was not delivered: logged once, until one is.
     is_failing: Arc<AtomicBool>,
 }
 

@@ -1,8 +1,8 @@
-//! Components that the router is itself: events and calls that become HTTP requests to others' servers.
+//! Components of the router itself that turn events and calls into HTTP requests to other servers.
 //!
-//! Each is a session of the router's own with the role that it is configured with, and joins again when its realm
-//! comes again. How many of its requests are on their way, how long each may take and how long an answer may be is
-//! bounded; what comes meanwhile waits in its session's queue, with the bound and the policy that every session's has.
+//! Each has a session of its own with its configured role, and joins again when its realm restarts. The number of
+//! concurrent requests, their duration and the size of answers are limited; meanwhile events and calls wait in the
+//! session's queue, with the limit and the policy of any session.
 
 mod callee;
 mod forwarder;
@@ -23,20 +23,20 @@ use crate::outgoing::{Answered, Outgoing, Unanswered};
 use crate::request_counts::{Counted, Outcome, RequestCounts};
 use crate::wamp::resident::{Manner, Place, Rooms};
 
-/// What each of them has.
+/// The common state of a component.
 struct Bridge {
     place: Place,
     server: Outgoing,
-    /// One permit for each request on its way.
+    /// One permit for each concurrent request.
     requests: Arc<Semaphore>,
     counts: Arc<RequestCounts>,
     model: OutgoingBridge,
 }
 
-/// The longest message to such a session.
+/// Maximum message size of such a session.
 const MESSAGE_BYTES_MAX: usize = 1 << 24;
 
-/// Runs one of them for as long as its router. To be awaited on a thread with timers.
+/// Runs a component for as long as its router. Needs a runtime with timers.
 pub(crate) fn run(
     model: &OutgoingBridge,
     rooms: Arc<dyn Rooms>,
@@ -79,14 +79,14 @@ pub(crate) fn run(
                 method,
                 expected_code,
             } => forwarder::run(&bridge, subscriptions, method, *expected_code).await,
-            // The configuration knows no other.
+            // The configuration has no other kinds.
             _ => {}
         }
     })
 }
 
 impl Bridge {
-    /// Has a server answer a request, which is counted by whoever knows what its answer is worth.
+    /// Sends a request; the caller counts its outcome.
     async fn ask(&self, request: Request<Bytes>) -> Result<(Answered, Counted), String> {
         let counted = self.counts.begin();
         let model = &self.model;
@@ -105,7 +105,7 @@ impl Bridge {
         }
     }
 
-    /// Says what an operator has to look into.
+    /// Logs a warning for the operator.
     fn warn(&self, what: &dyn std::fmt::Display) {
         tracing::warn!(
             "Component '{}' of realm '{}': {what}",

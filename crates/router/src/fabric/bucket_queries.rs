@@ -1,4 +1,4 @@
-//! What is asked of the bucket: many keys at a time, and of each one thing after the other.
+//! Queries of the bucket: many keys at a time, and one query after another for each key.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ pub(super) struct Lease {
     pub(super) sequence: u64,
 }
 
-/// A key that is claimed, under that number, or given up.
+/// A key to be claimed, under that number, or given up.
 pub(super) struct Asked {
     pub(super) key: String,
     pub(super) claim: Option<u64>,
-    /// When that was wished.
+    /// The time of the request.
     pub(super) since: Instant,
 }
 
@@ -41,28 +41,28 @@ impl Asked {
         Self { key, claim, since }
     }
 
-    /// When a claim is refused that nobody has answered.
+    /// The time at which an unanswered claim is refused.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.claim.map(|_| self.since + CLAIM_TIME)
     }
 }
 
-/// A claim is tried for so long where nobody answers, and where somebody has it: that may be about to give it up.
+/// Maximum duration of a claim: without an answer, and while another node holds the key, which it may give up soon.
 const CLAIM_TIME: Duration = Duration::from_secs(10);
 const HAD_TIME: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What was given up is kept for so long, and is nothing.
+/// Lifetime of an empty entry that marks a key as given up.
 const NOTHING_LIVES: Duration = Duration::from_secs(60);
 
-/// Keys that are asked about at a time.
+/// Maximum number of concurrent queries.
 const ASKED_MAX: usize = 64;
 
-/// What is being asked, and what is to be.
+/// Running and waiting queries.
 #[derive(Default)]
 pub(super) struct Asking {
     tasks: JoinSet<(String, Result<bool, Failed>)>,
-    /// Those of the tasks.
+    /// The keys of the running tasks.
     open: BTreeMap<String, (Option<u64>, Instant)>,
     line: VecDeque<Asked>,
 }
@@ -72,7 +72,7 @@ impl Asking {
         self.line.push_back(asked);
     }
 
-    /// Begins what may be begun: a key that is being asked about holds up what is wished of it, and what is behind that.
+    /// Starts waiting queries, in order. A key with a running query holds up its next one, and those behind that.
     pub(super) fn begin(&mut self, register: &Register, subjects: &Subjects, lease: &Lease) {
         while self.open.len() < ASKED_MAX
             && let Some(asked) = self
@@ -93,14 +93,14 @@ impl Asking {
         }
     }
 
-    /// What has been done.
+    /// The next finished query.
     pub(super) async fn next(&mut self) -> Option<(Asked, Result<bool, Failed>)> {
         let (key, done) = self.tasks.join_next().await?.ok()?;
         let (claim, since) = self.open.remove(&key)?;
         Some((Asked { key, claim, since }, done))
     }
 
-    /// All that has not been done.
+    /// All unfinished queries.
     pub(super) fn take_all(mut self) -> impl Iterator<Item = Asked> {
         self.tasks.abort_all();
         let open = self.open.into_iter();
@@ -109,7 +109,7 @@ impl Asking {
     }
 }
 
-/// Has a key be this lease's, unless it is that of another one which lasts.
+/// Claims a key for this lease, unless another valid lease holds it.
 async fn claimed(
     register: &Register,
     subjects: &Subjects,
@@ -156,7 +156,7 @@ async fn try_claim(
     Ok(matches!(put, Put::Done(_)))
 }
 
-/// Has a key be nobody's, where it is this lease's.
+/// Gives a key up, if this lease holds it.
 async fn given_up(register: &Register, key: &str, lease: &str) -> Result<bool, Failed> {
     match register.get(key).await? {
         Some((sequence, owner)) if owner == lease.as_bytes() => {

@@ -1,4 +1,4 @@
-//! From a URL to a connection: TCP, INFO, TLS where it is asked for, CONNECT and a PING.
+//! From a URL to a connection: TCP, INFO, TLS if required, CONNECT and a PING.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,19 +15,19 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 
-/// To connect and to be told INFO, and again for TLS and the answer to CONNECT.
+/// Timeout for the connection and INFO, and again for TLS and the answer to CONNECT.
 pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a server is spoken to.
+/// The settings for connections to a server.
 pub(crate) struct Speaking {
     pub(super) credentials: Option<Credentials>,
     pub(super) tls: Arc<ClientConfig>,
     pub(super) limits: Arc<ConnectionLimits>,
-    /// The same for a connection that asks, where there is one.
+    /// The same for a connection that queries the bucket, if any.
     pub(super) asking: Option<crosstie_jetstream::Speaking>,
 }
 
-/// Connects; the server's PONG says that it has let the node in, and what is said then is the member's.
+/// Connects. The server's PONG confirms the login; later messages are for the member.
 pub(super) async fn dial(
     url: &NatsUrl,
     speaking: &Speaking,
@@ -48,7 +48,7 @@ pub(super) async fn dial(
         encode::ping(out);
         Ok::<(), ()>(())
     });
-    appended.map_err(|_| "there is no room for CONNECT".to_owned())?;
+    appended.map_err(|_| "no room for CONNECT".to_owned())?;
     Ok((connection, greeting))
 }
 

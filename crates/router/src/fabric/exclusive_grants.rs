@@ -1,9 +1,9 @@
-//! Asks JetStream who may have a procedure for itself alone, where `single` is `strict`.
+//! Requests grants of single-callee procedures from JetStream, with `single: strict`.
 //!
-//! A node has a lease: a key that lives for 20 seconds, which it renews each 5. A procedure's key says under whose lease it is had,
-//! and is written behind what was read of it, so that one of several writers has it. Whoever finds it had under a lease that is not
-//! there any more may have it. The node itself takes its lease for over 15 seconds after it last asked for a renewal that was
-//! done: before anybody else finds that.
+//! A node has a lease: a key with a lifetime of 20 seconds, which it renews every 5. A procedure's key names the lease
+//! that holds it, and is written only if unchanged since it was read, so that one of several writers wins. A key whose
+//! lease no longer exists is free. The node considers its own lease expired 15 seconds after its last successful
+//! request to renew it, so before any other node can see it expire.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
@@ -26,10 +26,10 @@ const LEASE_LIVES: Duration = Duration::from_secs(20);
 const LEASE_LASTS: Duration = Duration::from_secs(15);
 const RENEWED_EACH: Duration = Duration::from_secs(5);
 
-/// An answer is waited for so long; longer than an election mostly takes.
+/// Timeout of an answer, longer than most elections.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
 
-/// Between two rounds of all servers.
+/// Pause between two rounds over all servers.
 const ROUND: Duration = Duration::from_millis(500);
 
 /// Keeps the lease, and claims, until the port is stopped.
@@ -81,19 +81,19 @@ struct Keeper {
     subjects: Subjects,
     wished: UnboundedReceiver<Wish>,
     lease: Option<Lease>,
-    /// Leases that it has had.
+    /// Number of leases so far.
     leases: u64,
-    /// Keys that are to be nobody's, had under the present lease.
+    /// Keys to be freed that the present lease holds.
     given_up: BTreeSet<String>,
-    /// What waits for a connection, in its order: claims of registrations that the realm has, and what it gave up.
+    /// Requests that wait for a connection, in order: claims of the realm's registrations, and keys to be given up.
     held: VecDeque<Asked>,
-    /// That nothing is granted was said.
+    /// The loss of grants was logged.
     is_told: bool,
 }
 
 impl Keeper {
-    /// Holds what is claimed while something else is waited for, and refuses what has been for too long: servers elect a new
-    /// leader within seconds, and a connection is soon replaced.
+    /// Keeps claims while `other` is awaited, and refuses overdue ones: servers elect a new leader within seconds, and
+    /// a connection is soon replaced.
     async fn holding<T>(&mut self, other: impl Future<Output = T>) -> T {
         let mut other = pin!(other);
         loop {
@@ -119,7 +119,7 @@ impl Keeper {
         }
     }
 
-    /// What was asked has no answer: if it was done all the same, it is undone.
+    /// A query has no answer: if it succeeded nevertheless, it is undone later.
     fn refuse(&mut self, asked: Asked) {
         if let Some(claim) = asked.claim {
             self.answer(claim, false);
@@ -133,7 +133,7 @@ impl Keeper {
         crosstie_transport::uncork();
     }
 
-    /// Serves by a connection until it ends, or the lease does; why.
+    /// Serves requests on a connection until it ends, or the lease does. Returns the reason.
     async fn serve(&mut self, connection: Connection) -> Failed {
         let granted = self.subjects.granted();
         let mut register = Register::new(connection.clone(), &self.subjects.bucket());
@@ -196,7 +196,7 @@ impl Keeper {
         }
     }
 
-    /// Renews the lease, or has a first one; an error where that cannot be done by this connection.
+    /// Renews the lease, or creates one; an error if that fails on this connection.
     async fn renew(&mut self, register: &Register) -> Result<(), Failed> {
         let mut lease = self.lease.take().unwrap_or_else(|| self.new_lease());
         let asked = Instant::now();
@@ -204,7 +204,7 @@ impl Keeper {
         let put = register.put(&lease.key, lease.sequence, &value, Some(LEASE_LIVES));
         let sequence = match put.await {
             Ok(Put::Done(sequence)) => Some(sequence),
-            // One that was not answered may have been done.
+            // An unanswered request may have succeeded.
             Ok(Put::Refused) => match register.get(&lease.key).await {
                 Ok(Some((sequence, found))) if found == value => {
                     lease.sequence = sequence;
@@ -236,7 +236,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// What was had under another lease is not had under this one: it is taken away before anything is granted anew.
+    /// Keys of the previous lease are lost with it: the realm's grants are withdrawn before new ones are made.
     fn new_lease(&mut self) -> Lease {
         self.leases += 1;
         self.given_up.clear();

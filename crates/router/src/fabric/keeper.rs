@@ -1,4 +1,4 @@
-//! Keeps a realm's port: dials one server after the other, and again when the connection has gone.
+//! Keeps a realm's port connected: dials one server after another, and again after a loss.
 
 use std::io;
 use std::path::Path;
@@ -20,17 +20,17 @@ use crate::fabric::port::{FabricPort, QUEUE_BYTES_MAX};
 use crate::seed::seed;
 use crate::wamp::realm::SharedRealm;
 
-/// Between two rounds of all servers: the first, and the longest.
+/// Pause between two rounds over all servers: the first, and the longest.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// After a server has denied what the node needs: that is mended by somebody, or not at all.
+/// Pause after a server has denied a necessary permission, which an operator must grant.
 const DENIED_WAIT: Duration = Duration::from_secs(2);
 
-/// How often the member looks at the time.
+/// Interval of the member's timer.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Reads the files that a port needs.
+/// Reads the files for a port's connections.
 pub(crate) fn speaking(
     settings: &model::Fabric,
     directory: &Path,
@@ -57,7 +57,7 @@ pub(crate) fn speaking(
     })
 }
 
-/// Keeps the port until it is stopped. Runs where there are timers; `serving` reads the connection.
+/// Keeps the port connected until it is stopped. Needs a runtime with timers; `serving` reads the connection.
 pub(crate) async fn keep(
     port: Arc<FabricPort>,
     realm: Arc<SharedRealm>,
@@ -96,7 +96,7 @@ async fn dial_on(
     let urls = &port.settings.urls;
     let mut wait = WAIT_MIN;
     let mut is_told = false;
-    // Nodes begin with different servers, so that not all of them are on one.
+    // Nodes start with different servers, so that they spread over all.
     let mut next = seed() as usize % urls.len().max(1);
     while !port.is_stopped() {
         let mut failures = Vec::new();
@@ -120,7 +120,7 @@ async fn dial_on(
                         return;
                     }
                     is_told = false;
-                    // One that is lost again and again is not dialled as often as it can be lost.
+                    // A connection that is lost again and again is dialled with growing pauses.
                     if had > WAIT_MAX {
                         wait = WAIT_MIN;
                     }
@@ -154,7 +154,7 @@ async fn dial_on(
 struct Lost {
     server: String,
     why: String,
-    /// For want of permissions.
+    /// For lack of permissions.
     is_denied: bool,
     had: Duration,
 }

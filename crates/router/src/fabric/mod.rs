@@ -1,12 +1,11 @@
-//! A realm's port to those of its name on other nodes.
+//! A realm's port to the realms of its name on other nodes.
 //!
 //! ```text
-//! keeper: dial ─▶ INFO, CONNECT ─▶ transport::Connection ─▶ reading: nats ─▶ fabric::Member ─▶ SharedRealm
+//! keeper: dial ─▶ INFO, CONNECT ─▶ transport::Connection ─▶ reader: nats ─▶ fabric::Member ─▶ SharedRealm
 //! SharedRealm ─▶ RealmOutbox ─▶ FabricPort ─▶ fabric::Member ─▶ nats ─▶ Connection (leaves with the cork)
 //! ```
 //!
-//! What nodes say to each other, and who is there, is `crosstie_fabric`'s; here are the socket, the clock and the
-//! lock. Locks are taken in one order: the realm's, then the port's.
+//! `crosstie_fabric` defines the messages between nodes and tracks the nodes; here are the socket, the clock and the lock. Locks are taken in one order: the realm's, then the port's.
 
 mod bucket_queries;
 mod dial;

@@ -1,4 +1,4 @@
-//! The member of the fabric that a realm is, and its connection.
+//! A realm's member of the fabric, and its connection.
 
 mod faults;
 mod notes;
@@ -21,79 +21,79 @@ use crosstie_transport::Connection;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-/// A realm's way to other nodes. Any thread may use it for one short call.
+/// A realm's port to other nodes. Any thread may use it for one short call.
 pub(crate) struct FabricPort {
     pub(crate) settings: model::Fabric,
     pub(crate) realm: String,
     inner: Mutex<Inner>,
-    /// Events are for nobody else. It is set under the lock, and is not while the member does something: whoever reads it then
-    /// waits for the lock, so that no event is kept back from a node that has been answered.
+    /// No other node wants events. Set under the lock, and cleared while the member works: a reader then waits for the
+    /// lock, so that no event is withheld from a node that has been answered.
     is_alone: AtomicBool,
     attached: Condvar,
     start: Instant,
-    /// Events that no subscription matched.
+    /// Number of events that no subscription matched.
     overdelivered: AtomicU64,
-    /// Other nodes' registrations that were not taken.
+    /// Number of other nodes' registrations that were rejected.
     offers_refused: AtomicU64,
-    /// What the meta API has answered without some node.
+    /// Number of meta API answers without the part of a node.
     answers_partial: AtomicU64,
-    /// What other nodes have, and had no room here.
+    /// Sessions, registrations and subscriptions of other nodes beyond the limit.
     ends_unknown: AtomicU64,
-    /// Testaments that they handed over, and had no room here.
+    /// Number of other nodes' testaments beyond the limit.
     testaments_refused: AtomicU64,
-    /// Events that they retain, and that were not taken.
+    /// Number of other nodes' retained events that were rejected.
     retained_refused: AtomicU64,
-    /// To who asks the bucket, where there is one; and its other end, until that is taken.
+    /// Sends requests for grants, if the bucket is used; and the receiving end, until it is taken.
     wishes: Option<UnboundedSender<Wish>>,
     wished: Mutex<Option<UnboundedReceiver<Wish>>>,
     grants: [AtomicU64; 2],
-    /// What other nodes know this one by.
+    /// This node's incarnation, for other nodes.
     pub(crate) incarnation: u64,
 }
 
 struct Inner {
     member: Member,
-    /// There while the member is attached.
+    /// Set while the member is attached.
     wire: Option<Wire>,
-    /// Bytes that the realm holds for other nodes, on the account of the connection.
+    /// Bytes that the realm holds for other nodes, on the connection's account.
     held: isize,
-    /// Nothing is dialled any more.
+    /// No further connections are made.
     is_stopped: bool,
     server: String,
-    /// It has had a lease, where it needs one.
+    /// It has had a lease, if it needs one.
     is_leased: bool,
-    /// Why it has none now, and is granted nothing.
+    /// Why it has no lease now, and gets no grants.
     ungranted: Option<String>,
     told: strangers::Told,
-    /// Why the last connection ended that way, or none was had; and when that was a denial.
+    /// Why the last connection ended, or failed; and the time if NATS denied a permission.
     why: String,
     denied: Option<Instant>,
 }
 
-/// So long a realm counts as denied: longer than it takes to try again.
+/// Time for which a realm counts as denied: longer than the next attempt takes.
 const DENIED_FOR: Duration = Duration::from_secs(10);
 
-/// What operators see of a port.
+/// The status of a port for operators.
 pub(crate) struct Seen {
     pub(crate) state: State,
-    /// Of the server, while there is one.
+    /// The connected server's name.
     pub(crate) server: String,
-    /// Why there is none.
+    /// Why no server is connected.
     pub(crate) why: String,
-    /// Its last connection was of no use, for NATS does not let the node say or hear what it has to.
+    /// NATS denied the last connection permissions that every node needs.
     pub(crate) is_denied: bool,
-    /// Why no procedure is granted for one callee, where that is so.
+    /// Why no single-callee procedures are granted.
     pub(crate) ungranted: Option<String>,
-    /// Subjects that it wants and is not sent.
+    /// Number of subscriptions that NATS denies.
     pub(crate) interests_denied: usize,
-    /// Names of the other nodes that are there.
+    /// Names of the other nodes.
     pub(crate) nodes: Vec<String>,
     pub(crate) suspected: usize,
-    /// Names of those that this one speaks no version with, and theirs.
+    /// Nodes without a common version, with their versions.
     pub(crate) strangers: Vec<(String, Versions)>,
     pub(crate) versions: Versions,
     pub(crate) interests: usize,
-    /// Nodes that calls go to and come from.
+    /// Number of nodes that exchange calls with this one.
     pub(crate) pairs: usize,
     pub(crate) counts: Counts,
     pub(crate) overdelivered: u64,
@@ -102,29 +102,29 @@ pub(crate) struct Seen {
     pub(crate) ends_unknown: u64,
     pub(crate) testaments_refused: u64,
     pub(crate) retained_refused: u64,
-    /// Claims that were refused, and granted.
+    /// Numbers of refused and of granted claims.
     pub(crate) grants: [u64; 2],
 }
 
-/// What the realm wants of who grants procedures for one callee.
+/// A request for the keeper of grants.
 pub(crate) enum Wish {
-    /// Under that number.
+    /// The number identifies the claim.
     Claim(u64, String),
     GiveUp(String),
 }
 
-/// Bytes that may wait for a server. Beyond it events are dropped and counted.
+/// Maximum bytes that wait for a server. Beyond, events are dropped and counted.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// The longest message that several frames make: a longer one would be waited for.
+/// Maximum size of a message that is packed from several frames: a longer one would delay them.
 const PACK_BYTES_MAX: usize = 32 * 1024;
 
 /// A connection to a server.
 struct Wire {
     connection: Arc<Connection>,
-    /// What a node is being said, for as long as it is the last in the connection's queue.
+    /// A message to a node that can grow while it is the last in the connection's queue.
     growing: Option<Growing>,
-    /// The longest message that the server takes.
+    /// Maximum message size of the server.
     message_bytes_max: usize,
 }
 
@@ -138,20 +138,20 @@ impl Wire {
         appended.map_err(|_| Refused)
     }
 
-    /// What must not be lost, or what follows would be wrong: the connection ends where there is no room.
+    /// Sends a frame that must not be lost: without room for it, the connection is closed.
     fn say_surely(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.say(write).is_err() {
             self.connection.close();
         }
     }
 
-    /// Appends to the last message; whether it could be.
+    /// Appends a frame to the last message. Returns whether that was possible.
     fn grow(&mut self, subject: &str, parts: [&[u8]; 2]) -> bool {
         let Some(growing) = &mut self.growing else {
             return false;
         };
         let bytes_max = self.message_bytes_max.min(PACK_BYTES_MAX);
-        // So that it need not be taken back for want of room: what was written before has changed with it.
+        // Keeps room, because an append cannot be undone: it changes bytes that were written before.
         let queued_bytes_max = QUEUE_BYTES_MAX - 2 * PACK_BYTES_MAX;
         let appended = self.connection.append_below(queued_bytes_max, |out| {
             match growing.grow(subject, parts, bytes_max, out) {
@@ -249,7 +249,7 @@ impl FabricPort {
         if self.is_alone.load(Ordering::SeqCst) {
             return Ok(());
         }
-        // Without a look at the clock.
+        // Without reading the clock.
         let mut inner = self.inner.lock();
         let Inner { member, wire, .. } = &mut *inner;
         let engine = wire.as_mut().map(|wire| wire as &mut dyn Engine);
@@ -263,7 +263,7 @@ impl FabricPort {
 
     /// Likewise, to one other node.
     pub(crate) fn cross(&self, to: NeighbourKey, crossing: &Crossing<'_>) -> Result<(), Uncalled> {
-        // Without a look at the clock.
+        // Without reading the clock.
         let mut inner = self.inner.lock();
         let Inner { member, wire, .. } = &mut *inner;
         let engine = wire.as_mut().map(|wire| wire as &mut dyn Engine);
@@ -273,12 +273,12 @@ impl FabricPort {
     /// Likewise, to the bucket.
     pub(crate) fn wish(&self, wish: Wish) {
         if let Some(wishes) = &self.wishes {
-            // Nobody takes it only when the realm ends.
+            // Fails only when the realm ends.
             let _ = wishes.send(wish);
         }
     }
 
-    /// What is wished, once.
+    /// Takes the receiver of requests, once.
     pub(crate) fn take_wished(&self) -> Option<UnboundedReceiver<Wish>> {
         self.wished.lock().take()
     }
@@ -287,7 +287,7 @@ impl FabricPort {
         self.grants[usize::from(is_granted)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The realm holds so many bytes more for other nodes, or less.
+    /// The realm holds that many bytes more, or fewer, for other nodes.
     pub(crate) fn hold(&self, delta: isize) {
         let mut inner = self.inner.lock();
         inner.held += delta;
@@ -296,8 +296,8 @@ impl FabricPort {
         }
     }
 
-    /// Who is there for the realm since this was last asked, or not any more; to be asked under the realm's lock,
-    /// before it is given what has come.
+    /// The nodes that have appeared or gone since the last call; called under the realm's lock, before the realm gets
+    /// their input.
     pub(crate) fn take_changes(&self) -> Vec<Change> {
         self.inner.lock().member.take_changes()
     }
@@ -306,7 +306,7 @@ impl FabricPort {
         self.inner.lock().member.has_changes()
     }
 
-    /// There is a connection, to a server of that name that takes messages of so many bytes.
+    /// A connection to a server of that name is open, with that maximum message size.
     pub(crate) fn attach(
         &self,
         wire: &Arc<Connection>,
@@ -330,7 +330,7 @@ impl FabricPort {
         self.note_alone(&inner.member);
     }
 
-    /// There is none any more; up to which position nobody waits.
+    /// The connection has ended. Returns the position up to which requests no longer wait.
     pub(crate) fn detach(&self) -> Position {
         let mut inner = self.inner.lock();
         if let Some(wire) = inner.wire.take() {
@@ -342,7 +342,7 @@ impl FabricPort {
         inner.member.in_force()
     }
 
-    /// Why there is no connection; one that ended by a denial is of no use for a while.
+    /// Notes why no connection is open. After a denial the realm counts as denied for a while.
     pub(crate) fn note_lost(&self, why: &str, is_denied: bool) {
         let mut inner = self.inner.lock();
         why.clone_into(&mut inner.why);
@@ -351,12 +351,12 @@ impl FabricPort {
         }
     }
 
-    /// Whether what matches is not heard from other nodes. For the realm, under its lock.
+    /// Whether NATS denies events that match. For the realm, under its lock.
     pub(crate) fn is_denied(&self, pattern: Pattern<'_>) -> bool {
         self.inner.lock().member.is_denied(pattern)
     }
 
-    /// Does what is due; up to which position nobody waits.
+    /// Does due work. Returns the position up to which requests no longer wait.
     pub(crate) fn tick(&self) -> Position {
         let (ticked, reached) = self.with(|member, engine, now| {
             let ticked = member.handle_tick(now, engine);
@@ -381,7 +381,7 @@ impl FabricPort {
         reached
     }
 
-    /// Ends in good order.
+    /// Leaves the fabric in order.
     pub(crate) fn stop(&self) {
         let mut inner = self.inner.lock();
         inner.is_stopped = true;
@@ -392,7 +392,7 @@ impl FabricPort {
         }
     }
 
-    /// Has the member do something, with its way out where there is one.
+    /// Runs an action on the member, with its connection if one is open.
     pub(crate) fn with<R>(
         &self,
         act: impl FnOnce(&mut Member, Option<&mut dyn Engine>, Time) -> R,
@@ -413,7 +413,7 @@ impl FabricPort {
         self.is_alone.store(member.is_alone(), Ordering::SeqCst);
     }
 
-    /// Waits until it is attached, so long at most; whether it is.
+    /// Waits until it is attached, or until that time. Returns whether it is.
     pub(crate) fn await_attached(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
         let is_there = |inner: &Inner| {
@@ -432,7 +432,7 @@ impl FabricPort {
         self.inner.lock().is_stopped
     }
 
-    /// Whether sessions are to be turned away.
+    /// Whether sessions must be refused.
     pub(crate) fn is_refusing(&self) -> bool {
         self.inner.lock().member.is_refusing()
     }
@@ -471,7 +471,7 @@ impl FabricPort {
     }
 
     fn now(&self) -> Time {
-        // 0 is before everything.
+        // 0 precedes all times.
         let elapsed = self.start.elapsed() + Duration::from_secs(1);
         Time(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX))
     }

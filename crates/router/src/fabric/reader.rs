@@ -1,4 +1,4 @@
-//! What comes from the server of NATS.
+//! Reads the messages from the NATS server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,20 +22,20 @@ pub(super) struct Reading {
     pub(super) connection: Arc<Connection>,
     pub(super) greeting: Greeting,
     pub(super) limits: Limits,
-    /// To whom it is told that the port has the connection; taken then.
+    /// Signals that the port has the connection; taken then.
     pub(super) attached: Option<oneshot::Sender<()>>,
-    /// What the realm was told last.
+    /// The position last passed to the realm.
     pub(super) reached: Position,
-    /// What the server said before it ends the connection.
+    /// The server's error before it ends the connection.
     pub(super) error: Option<String>,
-    /// It does not let the node have what it needs.
+    /// The server denies permissions that every node needs.
     pub(super) is_denied: bool,
-    /// Nor something that somebody waits for.
+    /// The server denies a subscription that a session waits for.
     pub(super) refuses: bool,
     pub(super) denials: Denials,
 }
 
-/// What was said of denials, so that a peer who asks for what is denied does not fill the log.
+/// Limits the log lines about denials, so that a peer that causes many does not fill the log.
 #[derive(Default)]
 pub(super) struct Denials {
     said: Option<Instant>,
@@ -83,7 +83,7 @@ impl Protocol for Reading {
             self.port.note_overdelivered(overdelivered);
         }
         self.realm.handle_changes();
-        // Before those are let in whose pattern is in force: the server says what it denies before it answers a ping.
+        // Before requests for accepted patterns are answered: the server reports denials before it answers a ping.
         if std::mem::take(&mut self.refuses) {
             self.realm.handle_denied();
         }
@@ -152,19 +152,19 @@ impl Reading {
         }
     }
 
-    /// Why the connection has ended, in the server's words where it had some.
+    /// Why the connection has ended, in the server's words if it sent some.
     pub(super) fn why(&mut self, ended: &Ended) -> String {
         match (self.error.take(), ended) {
             (Some(said), _) => said,
             (None, Ended::ByPeer { .. }) => "closed by the server".to_owned(),
             (None, Ended::Failed(e)) => e.to_string(),
             (None, Ended::StageFailed(e)) => e.to_string(),
-            // A pump without another place ends in no other way but by what has an error.
+            // Without another thread to move to, a pump ends only with an error.
             (None, other) => format!("{other:?}"),
         }
     }
 
-    /// Has the member take the frames of a message; what of it is for the realm is added to `inputs`.
+    /// Passes the frames of a message to the member; input for the realm is added to `inputs`.
     fn handle_message<'i>(&self, subject: &str, message: &'i [u8], inputs: &mut Vec<Input<'i>>) {
         self.port.with(|member, engine, now| {
             let Some(engine) = engine else { return };

@@ -24,16 +24,16 @@ pub(super) const CHANNEL: u16 = 1;
 pub(super) struct Bond {
     connection: Arc<Connection>,
     state: Mutex<State>,
-    /// Why it has ended, from when it has.
+    /// Why it has ended, once it has.
     ended: watch::Sender<Option<String>>,
 }
 
 #[derive(Default)]
 struct State {
     is_over: bool,
-    /// Who waits for the answers to what was asked, in that order.
+    /// Tasks that wait for answers, in the order of their requests.
     asked: VecDeque<oneshot::Sender<()>>,
-    /// What was published since confirms were asked for; none before.
+    /// Number of publications since confirms were enabled; `None` before.
     published: Option<u64>,
     confirms: BTreeMap<u64, oneshot::Sender<bool>>,
 }
@@ -43,17 +43,17 @@ struct State {
 pub(super) struct Publication<'p> {
     pub(super) exchange: &'p str,
     pub(super) routing_key: &'p str,
-    /// It is to come back where no queue takes it.
+    /// Returned if no queue matches.
     pub(super) is_mandatory: bool,
     pub(super) properties: &'p [u8],
     pub(super) body: &'p [u8],
 }
 
-/// Why something was not done: in words.
+/// Why an action failed, as text.
 pub(super) type Unbound = String;
 
 impl Bond {
-    /// Enters a vhost, and opens the channel. `handle` is told what comes, on the thread of `runtime`.
+    /// Enters a vhost, and opens the channel. `handle` gets the input, on the thread of `runtime`.
     pub(super) async fn open(
         router: &Arc<Registry>,
         residence: Residence<'_>,
@@ -79,7 +79,7 @@ impl Bond {
         Ok(bond)
     }
 
-    /// Says something that is answered, and waits for the answer.
+    /// Sends a method, and waits for its answer.
     pub(super) async fn ask(&self, method: &impl Arguments) -> Result<(), Unbound> {
         let (sender, answered) = oneshot::channel();
         {
@@ -94,19 +94,19 @@ impl Bond {
         answered.await.map_err(|_| self.why())
     }
 
-    /// Has what is published from now on confirmed. After its answer.
+    /// Enables confirms for later publications. Called after `confirm.select-ok`.
     pub(super) fn note_confirming(&self) {
         self.state.lock().published = Some(0);
     }
 
-    /// Publishes; what comes of it shows elsewhere, if at all.
+    /// Publishes without waiting for the outcome.
     pub(super) fn publish(&self, publication: Publication<'_>) -> Result<(), Unbound> {
         let published = self.write(publication, None);
         uncork();
         published
     }
 
-    /// Publishes, and waits until the broker has taken it; whether it has.
+    /// Publishes, and waits for the confirm. Returns whether the broker accepted the message.
     pub(super) async fn publish_confirmed(
         &self,
         publication: Publication<'_>,
@@ -126,7 +126,7 @@ impl Bond {
         self.say(&acknowledged);
     }
 
-    /// Gives a delivery back: to its queue, or as a dead letter.
+    /// Rejects a delivery: to its queue, or as a dead letter.
     pub(super) fn reject(&self, delivery_tag: u64, requeue: bool) {
         self.say(&BasicReject {
             delivery_tag,
@@ -134,21 +134,21 @@ impl Bond {
         });
     }
 
-    /// Waits until so little waits for the broker that more can be published.
+    /// Waits until the output queue has room for publications.
     pub(super) async fn room(&self) {
         if self.connection.queued_bytes() > QUEUED_BYTES_MAX {
             self.connection.sent().await;
         }
     }
 
-    /// Waits for its end; says why.
+    /// Waits for its end. Returns the reason.
     pub(super) async fn ended(&self) -> String {
         let mut ended = self.ended.subscribe();
         let why = ended.wait_for(Option::is_some).await;
         why.ok().and_then(|why| why.clone()).unwrap_or_default()
     }
 
-    /// Closes the connection in good order: what was published before has been.
+    /// Closes the connection in order: earlier publications are completed.
     pub(super) fn close(&self, why: &str) {
         let close = ConnectionClose {
             reply_code: 200,
@@ -161,7 +161,7 @@ impl Bond {
         uncork();
     }
 
-    /// Nothing more is done here.
+    /// Marks it as ended, with the reason.
     pub(super) fn end(&self, why: &str) {
         let mut state = self.state.lock();
         if state.is_over {
@@ -169,28 +169,27 @@ impl Bond {
         }
         state.is_over = true;
         self.ended.send_replace(Some(why.to_owned()));
-        // Whoever waits for an answer finds that there will be none.
+        // Waiting tasks find that no answer will come.
         state.asked.clear();
         state.confirms.clear();
     }
 
-    /// The broker has said that it closes the connection.
+    /// The broker closes the connection.
     pub(super) fn closed(&self, why: &str) {
         self.end(why);
         let _ = self.append(|out| frame::write_method(0, &ConnectionCloseOk {}, out));
     }
 
-    /// The broker has answered what was asked first.
+    /// The broker has answered the oldest request.
     pub(super) fn answered(&self) {
         let asked = self.state.lock().asked.pop_front();
         if let Some(asked) = asked {
-            // Whoever asked may not wait any more.
+            // The requester may be gone.
             let _ = asked.send(());
         }
     }
 
-    /// The broker has taken what was published under that number, and before it where they are `multiple`;
-    /// or has not.
+    /// The broker has accepted or rejected the publication of that number, and all earlier ones if `multiple`.
     pub(super) fn confirmed(&self, number: u64, multiple: bool, is_taken: bool) {
         let mut state = self.state.lock();
         let confirmed = match multiple {
@@ -206,13 +205,13 @@ impl Bond {
         }
     }
 
-    /// Notes bytes that are held for this connection, or not any more.
+    /// Charges bytes to this connection, or releases them.
     pub(super) fn hold(&self, delta: isize) {
         self.connection.hold(delta);
     }
 
     fn say(&self, method: &impl Arguments) {
-        // A bond that has ended says so to whoever waits for that.
+        // If the bond has ended, its waiters learn that elsewhere.
         let _ = self.append(|out| frame::write_method(CHANNEL, method, out));
         uncork();
     }
@@ -276,5 +275,5 @@ impl Drop for Bond {
     }
 }
 
-/// More than this waiting for a broker that holds publishers back, and no event is taken out of its realm.
+/// Maximum bytes that wait for a broker that blocks publishers, before a joint takes no more events from its realm.
 const QUEUED_BYTES_MAX: usize = 256 * 1024;

@@ -1,10 +1,10 @@
-//! An exchange whose messages are events of a topic.
+//! Publishes an exchange's messages as events of a topic.
 //!
-//! A delivery is acknowledged when the realm has said that the event is published: then it is in the queue of every
-//! subscriber's connection. Whatever ends before that leaves the message in its queue, so that it is published at
-//! least once; what the realm refuses for good is rejected, and a dead letter where the queue has a place for those.
-//! An authorizer that gives no answer (it has gone, it fails, or the router stops) has refused nothing: the joint begins
-//! anew, and the message is back in its queue.
+//! A delivery is acknowledged once the realm has acknowledged the publication: then the event is in the queue of every
+//! subscriber's connection. If anything fails before that, the message stays in its queue, so that it is published at
+//! least once. Messages that the realm refuses for good are rejected, and become dead letters if the queue has a target
+//! for those. An authorizer that gives no answer (it is gone, fails, or the router stops) has refused nothing: the
+//! joint restarts, and the message returns to its queue.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) async fn run(
         bond.bind(&queue, &joint.exchange.name, key).await?;
     }
     bond.prefetch(joint.prefetch).await?;
-    // There is somebody to publish before there is something to be published.
+    // The session must exist before the first delivery.
     setting.place.awaited().await;
     bond.consume(&queue, false).await?;
     setting.say_ready();
@@ -76,11 +76,11 @@ async fn take(
     "the connection to the broker has ended".to_owned()
 }
 
-/// Why a message is not published.
+/// Why a message was not published.
 enum Unpassed {
-    /// It never will be.
+    /// Refused for good.
     Refused(String),
-    /// The authorizer has not said whether it may be.
+    /// The authorizer has not decided.
     Undecided(String),
 }
 
@@ -90,7 +90,7 @@ impl From<&str> for Unpassed {
     }
 }
 
-/// Publishes what was delivered.
+/// Publishes a delivery.
 async fn pass(
     setting: &Setting,
     joint: &ExchangeToTopic,
@@ -118,7 +118,7 @@ async fn pass(
             passthru: hops_option(hops),
             ..PublishOptions::default()
         };
-        // A realm that was stopped may come again.
+        // A stopped realm may be started again.
         let session = setting.place.awaited().await;
         let published = session.publish(&topic, options, payload(&args, &kwargs));
         match published.await {

@@ -1,4 +1,4 @@
-//! What comes to the AMQP end of a joint: frames into deliveries.
+//! The input of a joint's AMQP end: assembles frames into deliveries.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use crosstie_transport::{Outcome, Protocol};
 
 use super::bond::Bond;
 
-/// What a joint is told.
+/// An input for a joint.
 pub(super) enum Incoming {
     Delivery(Delivery),
-    /// What was published under this `message-id` found no queue.
+    /// The publication with this `message-id` was returned: no queue matched.
     Returned {
         message_id: String,
     },
 }
 
-/// A message that was delivered.
+/// A delivered message.
 pub(super) struct Delivery {
     pub(super) tag: u64,
     pub(super) exchange: String,
     pub(super) routing_key: String,
-    /// Checked ones.
+    /// Validated properties.
     properties: Vec<u8>,
-    /// None where it is longer than may be.
+    /// `None` if it is too long.
     pub(super) body: Option<Vec<u8>>,
     bond: Arc<Bond>,
     held: usize,
@@ -42,7 +42,7 @@ impl Drop for Delivery {
     }
 }
 
-/// What a delivery costs beside its body, about.
+/// Approximate overhead of a delivery beside its body.
 const DELIVERY_BYTES: usize = 512;
 
 /// The reader of a bond.
@@ -53,7 +53,7 @@ pub(super) struct Frames<H> {
     content: Option<Content>,
 }
 
-/// A message that is not complete.
+/// An incomplete message.
 struct Content {
     head: Head,
     header: Option<Header>,
@@ -71,7 +71,7 @@ enum Head {
 struct Header {
     properties: Vec<u8>,
     body_bytes_left: u64,
-    /// None where it is passed over.
+    /// `None` if it is skipped.
     body: Option<Vec<u8>>,
 }
 
@@ -85,7 +85,7 @@ impl<H: FnMut(Incoming)> Frames<H> {
         }
     }
 
-    /// Handles a frame; whether more is to come. What it does not understand nobody here has asked for.
+    /// Handles a frame. Returns whether to go on. Unknown methods answer no request of this joint.
     fn handle_frame(&mut self, frame: &Frame<'_>) -> bool {
         match frame.kind {
             FrameKind::Heartbeat => true,
@@ -123,7 +123,7 @@ impl<H: FnMut(Incoming)> Frames<H> {
                 return false;
             }
             Method::ConnectionCloseOk(_) => return false,
-            // The other channel is no better: the joint begins anew.
+            // Its other channel is unusable too: the joint restarts.
             Method::ChannelClose(close) => {
                 self.bond.end(close.reply_text);
                 return false;
@@ -172,7 +172,7 @@ impl<H: FnMut(Incoming)> Frames<H> {
         true
     }
 
-    /// Passes on a message that is all there.
+    /// Passes on a complete message.
     fn complete(&mut self) {
         let is_complete = |content: &mut Content| {
             let header = content.header.as_ref();
@@ -230,7 +230,7 @@ impl<H: FnMut(Incoming)> Protocol for Frames<H> {
                 Ok(Decoded::Incomplete { wanted }) => {
                     return Outcome::Continue { consumed, wanted };
                 }
-                // Nobody but this router writes there.
+                // Only this router writes there.
                 Err(_) => return Outcome::Close,
             }
         }

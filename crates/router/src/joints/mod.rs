@@ -1,15 +1,14 @@
-//! Joints: a WAMP procedure as a target of oslo.messaging, and the reverse; a WAMP topic as an AMQP exchange, and
-//! the reverse.
+//! Joints: a WAMP procedure as a target of oslo.messaging, and the reverse; a WAMP topic as an AMQP exchange, and the
+//! reverse.
 //!
 //! ```text
 //!   realm ─► wamp::resident ─► a joint's task ─► bond ─► socket ─► amqp::resident ─► vhost
 //!         ◄─                 ◄─                ◄─ incoming ◄─ socket ◄─             ◄─
 //! ```
 //!
-//! To its realm a joint is a session, to its vhost a connection, each with the permissions, bounds and flow control
-//! of any; what it says on one side for what it heard on the other is `crosstie_joints`'. A joint is a task that
-//! begins anew when one of its ends has gone: what it had not done with is then back in its queues, and who waited
-//! for an answer is told that there is none.
+//! To its realm a joint is a session, to its vhost a connection, with the permissions, limits and flow control of any.
+//! `crosstie_joints` translates between the messages of both sides. A joint is a task that restarts when one of its
+//! ends is lost: unfinished messages are then back in their queues, and callers that wait for an answer get an error.
 
 mod bond;
 mod exchange;
@@ -32,12 +31,12 @@ use crate::joint_state::{JointState, JointStatus};
 use crate::router::Router;
 use setting::Setting;
 
-/// How long a joint waits before it begins anew, the first time and at most.
+/// Pause before a restart: the first, and the longest.
 const WAIT_MIN: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 impl Router {
-    /// Starts a joint, after AMQP. It is there as soon as its realm, its role and what it needs of its vhost are.
+    /// Starts a joint, after AMQP. It connects as soon as its realm, its role and its parts of the vhost exist.
     pub fn start_joint(&self, joint: &model::Joint) -> Result<(), StartError> {
         let what = || self.of_worker("joint", &joint.id);
         self.check_runs(what)?;
@@ -59,8 +58,8 @@ impl Router {
         Ok(())
     }
 
-    /// Stops a joint: it leaves its realm and its vhost. What it had not done with is back in its queues, and who waits
-    /// for an answer is told that there is none.
+    /// Stops a joint: it leaves its realm and its vhost. Unfinished messages are back in their queues, and callers that
+    /// wait for an answer get an error.
     pub fn stop_joint(&self, id: &str) -> Result<(), StopError> {
         let joint = self.state.take_joint(id);
         let joint = joint.ok_or_else(|| StopError {
@@ -70,20 +69,20 @@ impl Router {
         Ok(())
     }
 
-    /// The joints, in the order in which they were started.
+    /// The joints, in the order of their starts.
     pub fn joints(&self) -> Vec<JointStatus> {
         let joints = self.state.joints();
         joints.iter().map(|joint| joint.status()).collect()
     }
 }
 
-/// Has a joint at work until it is stopped, or its router ends.
+/// Keeps a joint running until it is stopped, or its router ends.
 async fn keep(setting: Arc<Setting>) {
     tokio::select! {
         () = keep_beginning(&setting) => {}
         () = setting.known.stopped() => {}
     }
-    // Its connection is gone with the future; calls that are still answered would keep its session.
+    // Its connection ended with the future; calls that are still being answered would keep its session.
     setting.place.leave("the joint was stopped");
 }
 
@@ -101,7 +100,7 @@ async fn keep_beginning(setting: &Arc<Setting>) {
         setting.counts.count(Count::Restarts);
         setting.known.note_trouble(&why);
         tracing::warn!(
-            "Joint '{}' begins anew in {} ms: {why}",
+            "Joint '{}' restarts in {} ms: {why}",
             setting.joint.id,
             wait.as_millis()
         );
@@ -110,7 +109,7 @@ async fn keep_beginning(setting: &Arc<Setting>) {
     }
 }
 
-/// Has a joint at work until one of its ends has gone; why.
+/// Runs a joint until one of its ends is lost. Returns the reason.
 async fn run(setting: &Arc<Setting>) -> Result<Infallible, String> {
     match &setting.joint.kind {
         JointKind::ProcedureToTarget(joint) => procedure::run(setting, joint).await,

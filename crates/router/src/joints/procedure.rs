@@ -1,4 +1,4 @@
-//! A procedure that servers of oslo.messaging serve, who have never heard of WAMP.
+//! A procedure that is served by servers of oslo.messaging, which know nothing of WAMP.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use super::topic::{SHORT_BYTES_MAX, rest};
 use crate::joint_counts::{Count, JointCounts};
 use crate::wamp::resident::Invocation;
 
-/// Calls that wait for their reply, by their `_msg_id`.
+/// Calls that wait for their reply, by `_msg_id`.
 #[derive(Default)]
 struct Waiting {
     calls: Mutex<HashMap<String, Called>>,
@@ -31,25 +31,25 @@ struct Waiting {
 
 struct Called {
     answer: oneshot::Sender<Answer>,
-    /// A result that came ahead of the last reply, as from servers of old.
+    /// A result that arrived before the final reply, as from old servers.
     ahead: Value,
 }
 
-/// What has come of a call.
+/// The outcome of a call.
 enum Answer {
     Reply(Reply),
-    /// No queue takes it.
+    /// No queue matched.
     Returned,
 }
 
-/// A call's place among those that wait: it is free again when this is dropped.
+/// A call's entry among those that wait, removed on drop.
 struct Place {
     msg_id: String,
     waiting: Arc<Waiting>,
     answered: oneshot::Receiver<Answer>,
 }
 
-/// An error that the joint itself answers with.
+/// An error of the joint itself.
 type Refusal = (&'static str, Arguments);
 
 const INVALID_ARGUMENT: &str = "wamp.error.invalid_argument";
@@ -109,7 +109,7 @@ pub(super) async fn run(
     }
 }
 
-/// Whoever still waits at the end is told that there will be no answer.
+/// Ends waiting calls with an error at the end.
 struct Unanswered(Arc<Waiting>);
 
 impl Drop for Unanswered {
@@ -127,7 +127,7 @@ struct Server {
 }
 
 impl Server {
-    /// Sends what is asked for, in the order in which it is asked, and has the answer awaited.
+    /// Sends a call's request, in the order of calls, and starts to wait for its answer.
     fn serve(self: &Arc<Self>, mut invocation: Invocation) {
         let refused = |invocation, refusal: Refusal| {
             self.setting.counts.count(Count::Refused);
@@ -148,7 +148,7 @@ impl Server {
             self.setting.runtime.spawn(async move {
                 let cast = tokio::select! {
                     cast = server.cast(place, &properties, &body, timeout) => cast,
-                    // Dropped, it is answered.
+                    // Dropping it answers it.
                     () = invocation.interrupted() => return,
                 };
                 match cast {
@@ -197,7 +197,7 @@ impl Server {
         fail(invocation, uri, arguments);
     }
 
-    /// A place among those that wait.
+    /// An entry for another call, unless the maximum is reached.
     fn place(&self) -> Result<Place, Refusal> {
         let (answer, answered) = oneshot::channel();
         let msg_id = identifier();
@@ -221,7 +221,7 @@ impl Server {
         })
     }
 
-    /// The request as oslo.messaging has it.
+    /// The request in oslo.messaging's form.
     fn body(&self, invocation: &Invocation, msg_id: &str) -> Result<Vec<u8>, Refusal> {
         let joint = &self.joint;
         if invocation.payload.serializer != SERIALIZER {
@@ -287,7 +287,7 @@ impl Server {
             headers: Some(headers.as_table()),
             delivery_mode: Some(2),
             priority: Some(0),
-            // What is still in its queue when nobody waits for it any more goes.
+            // A request that is still in its queue after the timeout expires.
             expiration: (!self.joint.is_cast).then_some(&expiration),
             message_id: Some(msg_id),
             user_id,
@@ -298,7 +298,7 @@ impl Server {
         Ok(properties)
     }
 
-    /// How long the answer is waited for: as long as the joint does, or the caller where that is less.
+    /// The timeout of the answer: the joint's, or the caller's if that is shorter.
     fn timeout(&self, invocation: &Invocation) -> Duration {
         match invocation.timeout_ms {
             0 => self.joint.timeout,
@@ -332,7 +332,7 @@ impl Server {
         match answered {
             Ok(Ok(Answer::Reply(reply))) => Ok(reply.outcome),
             Ok(Ok(Answer::Returned)) => Err(self.no_such_target()),
-            Ok(Err(_)) => Err((UNAVAILABLE, said("the joint begins anew"))),
+            Ok(Err(_)) => Err((UNAVAILABLE, said("the joint restarts"))),
             Err(_) => {
                 let text = format!("no reply within {} ms", timeout.as_millis());
                 Err((TIMEOUT, said(text)))
@@ -340,7 +340,7 @@ impl Server {
         }
     }
 
-    /// Publishes a cast, and waits until the broker has it.
+    /// Publishes a cast, and waits for the broker's confirm.
     async fn cast(
         &self,
         mut place: Place,
@@ -357,7 +357,7 @@ impl Server {
             body,
         });
         match tokio::time::timeout(timeout, confirmed).await {
-            // What comes back does so before it is confirmed.
+            // A returned message arrives before its confirm.
             Ok(Ok(true)) if place.answered.try_recv().is_ok() => Err(self.no_such_target()),
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err((UNAVAILABLE, said("the broker has not taken the message"))),
@@ -374,7 +374,7 @@ impl Server {
 }
 
 impl Waiting {
-    /// What comes back, and replies.
+    /// Handles returned messages and replies.
     fn handle(&self, incoming: &Incoming, counts: &JointCounts) {
         let is_for_somebody = match incoming {
             Incoming::Returned { message_id } => self.answer(message_id, Answer::Returned),
@@ -386,7 +386,7 @@ impl Waiting {
                 }
             }
         };
-        // Late, or no reply at all.
+        // Late, or not a reply at all.
         if !is_for_somebody {
             counts.count(Count::Dropped);
         }
@@ -401,7 +401,7 @@ impl Waiting {
             let Some(called) = calls.get_mut(&msg_id) else {
                 return false;
             };
-            // One that is not the last says that the server is at it, or brings the result.
+            // A reply that is not final is a sign of life, or has the result.
             if !reply.is_ending {
                 called.ahead = result.take();
                 return true;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::incoming::Delivery;
 
-/// What is said of a delivery, by the names of AMQP; what it does not have is missing.
+/// The properties of a delivery, with AMQP's names; absent ones are omitted.
 pub(super) fn of(delivery: &Delivery) -> Value {
     let properties = delivery.properties().parse();
     let mut said = Map::new();
@@ -39,7 +39,7 @@ pub(super) fn of(delivery: &Delivery) -> Value {
     Value::Object(said)
 }
 
-/// Tables were read with a bound of their depth.
+/// The depth of tables was limited when they were read.
 fn table(fields: Table<'_>) -> Value {
     let fields = fields.iter();
     Value::Object(
@@ -75,7 +75,7 @@ fn value(field: Field<'_>) -> Value {
     }
 }
 
-/// As WAMP writes it in JSON.
+/// WAMP's JSON form of binary values.
 fn binary(bytes: &[u8]) -> Value {
     format!("\0{}", BASE64.encode(bytes)).into()
 }

@@ -1,4 +1,4 @@
-//! What a joint stands between, and what all kinds of joints need of both.
+//! The two ends of a joint, and the operations that all kinds of joints share.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use crate::joint_state::JointState;
 use crate::registry::Registry;
 use crate::wamp::resident::{Manner, Place, Rooms};
 
-/// A joint, with its place in a realm and the way to its vhost.
+/// A joint, with its place in a realm and its connection to a vhost.
 pub(super) struct Setting {
     pub(super) state: Arc<Registry>,
     pub(super) joint: model::Joint,
     pub(super) place: Place,
     pub(super) counts: Arc<JointCounts>,
-    /// As others see it.
+    /// The status for operators.
     pub(super) known: Arc<JointState>,
     pub(super) runtime: Handle,
 }
 
-/// What a joint's session says and is told: what becomes a body is JSON already.
+/// The serializer of a joint's session: bodies are JSON already.
 pub(super) const SERIALIZER: Serializer = Serializer::Json;
 
-/// What a message in WAMP has beside a body of AMQP: its head, and what JSON needs more than what it was sent as.
+/// Overhead of a WAMP message over an AMQP body: its head, and the growth of JSON in another encoding.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// How long a queue that nobody consumes from stays, as oslo.messaging has it.
+/// Expiry of a queue without consumers, as in oslo.messaging.
 const QUEUE_EXPIRES_MS: i32 = 1_800_000;
 
 impl Setting {
@@ -65,7 +65,7 @@ impl Setting {
         })
     }
 
-    /// Enters the vhost; `handle` is told what comes.
+    /// Enters the vhost; `handle` gets the input.
     pub(super) async fn bond(
         &self,
         handle: impl FnMut(Incoming) + Send + 'static,
@@ -81,35 +81,35 @@ impl Setting {
         Ok(Bonded(bond))
     }
 
-    /// Enters the vhost to take deliveries, in order; what comes back is counted alone.
+    /// Enters the vhost to take deliveries, in order; returned messages are only counted.
     pub(super) async fn consuming_bond(&self) -> Result<(Bonded, Deliveries), String> {
         let (sender, deliveries) = tokio::sync::mpsc::unbounded_channel();
         let counts = Arc::clone(&self.counts);
         let handle = move |incoming| match incoming {
-            // Whoever takes them may have gone; then they go back to their queue with the bond.
+            // The receiver may be gone; the deliveries then return to their queue with the bond.
             Incoming::Delivery(delivery) => drop(sender.send(delivery)),
             Incoming::Returned { .. } => counts.count(Count::Dropped),
         };
         Ok((self.bond(handle).await?, deliveries))
     }
 
-    /// Says that the joint is there.
+    /// Marks the joint as connected.
     pub(super) fn say_ready(&self) {
         self.known.note_ready();
         tracing::info!("Joint '{}' is there", self.joint.id);
     }
 
-    /// Through how many joints a message has come with this one, unless it is too many.
+    /// The number of joints that a message has passed with this one; `None` above the maximum.
     pub(super) fn hop(&self, before: u32) -> Option<u32> {
         let hops = before.saturating_add(1);
         (hops <= self.joint.hops_max).then_some(hops)
     }
 }
 
-/// Deliveries that nobody has taken yet: no more than were allowed ahead.
+/// Deliveries that wait, limited by the prefetch count.
 pub(super) type Deliveries = tokio::sync::mpsc::UnboundedReceiver<Delivery>;
 
-/// A bond that is closed when its joint begins anew.
+/// A bond that is closed when its joint restarts.
 pub(super) struct Bonded(Arc<Bond>);
 
 impl std::ops::Deref for Bonded {
@@ -122,12 +122,12 @@ impl std::ops::Deref for Bonded {
 
 impl Drop for Bonded {
     fn drop(&mut self) {
-        self.0.close("the joint begins anew");
+        self.0.close("the joint restarts");
     }
 }
 
 impl Bond {
-    /// Declares an exchange, where that is wanted.
+    /// Declares an exchange, if configured.
     pub(super) async fn declare_exchange(
         &self,
         exchange: &model::JointExchange,
@@ -142,7 +142,7 @@ impl Bond {
         self.ask(&declare).await
     }
 
-    /// Declares the exchange of a target, as everybody who speaks to it does.
+    /// Declares the exchange of a target, as all its clients do.
     pub(super) async fn declare_target(
         &self,
         target: &model::JointTarget,
@@ -155,7 +155,7 @@ impl Bond {
         let declare = ExchangeDeclare {
             exchange: &name,
             kind: if is_fanout { "fanout" } else { "topic" },
-            // oslo.messaging's fanout exchanges go with their last queue, whatever is durable.
+            // oslo.messaging's fanout exchanges are deleted with their last queue, durable or not.
             durable: !is_fanout && target.is_durable,
             auto_delete: is_fanout,
             ..ExchangeDeclare::default()
@@ -178,7 +178,7 @@ impl Bond {
         self.ask(&declare).await
     }
 
-    /// Declares a queue that goes with this bond.
+    /// Declares a queue that is deleted with this bond.
     pub(super) async fn declare_own_queue(&self, queue: &str) -> Result<(), String> {
         let declare = QueueDeclare {
             queue,
@@ -204,11 +204,11 @@ impl Bond {
         self.ask(&bind).await
     }
 
-    /// Has at most so many deliveries under way.
+    /// Limits the number of unacknowledged deliveries.
     pub(super) async fn prefetch(&self, count: u16) -> Result<(), String> {
         let qos = BasicQos {
             prefetch_count: count,
-            // Of all consumers of the channel together.
+            // For all consumers of the channel together.
             global: true,
             ..BasicQos::default()
         };
@@ -225,18 +225,18 @@ impl Bond {
     }
 }
 
-/// The arguments of a queue that goes when its consumer does not come back.
+/// The arguments of a queue that expires without consumers.
 pub(super) fn expiring() -> TableBuf {
     TableBuf::new().with("x-expires", Field::I32(QUEUE_EXPIRES_MS))
 }
 
-/// An identifier as oslo.messaging draws them.
+/// An identifier in oslo.messaging's form.
 pub(super) fn identifier() -> String {
     use crate::seed::seed;
     format!("{:016x}{:016x}", seed(), seed())
 }
 
-/// As a payload, of buffers that live so long.
+/// A payload that borrows these buffers.
 pub(super) fn payload<'p>(args: &'p [u8], kwargs: &'p [u8]) -> Payload<'p> {
     Payload {
         serializer: SERIALIZER,
@@ -250,27 +250,27 @@ pub(super) fn said(text: impl Into<String>) -> Arguments {
     Arguments::of_value(text.into().into())
 }
 
-/// Through how many joints a WAMP message has come.
+/// The number of joints that a WAMP message has passed.
 pub(super) fn hops_of_options(passthru: Option<&Dict>) -> u32 {
     let option = passthru.and_then(|options| options.iter().find(|(name, _)| name == HOPS_OPTION));
     let hops = option.and_then(|(_, value)| value.as_u64());
     hops.map_or(0, |hops| u32::try_from(hops).unwrap_or(u32::MAX))
 }
 
-/// The same of a message of AMQP.
+/// The number of joints that an AMQP message has passed.
 pub(super) fn hops_of_headers(headers: Option<Table<'_>>) -> u32 {
     let header = headers.and_then(|headers| headers.find(HOPS_HEADER));
     let hops = header.and_then(Field::as_i64);
     hops.map_or(0, |hops| u32::try_from(hops).unwrap_or(u32::MAX))
 }
 
-/// What says so to the next joint, in WAMP.
+/// The option that states that number in WAMP.
 pub(super) fn hops_option(hops: u32) -> Option<Box<Dict>> {
     let hops = Value::from(u64::from(hops));
     Some(Box::new(vec![(HOPS_OPTION.to_owned(), hops)]))
 }
 
-/// And in AMQP.
+/// The header that states that number in AMQP.
 pub(super) fn hops_header(hops: u32) -> TableBuf {
     TableBuf::new().with(HOPS_HEADER, Field::I64(hops.into()))
 }

@@ -1,8 +1,7 @@
-//! A server of oslo.messaging whose methods are procedures: its clients call components that have never heard of
-//! AMQP.
+//! Procedures as methods of a server of oslo.messaging: its clients call components that know nothing of AMQP.
 //!
-//! A request is acknowledged before it is called, as oslo.messaging's own servers do: it is called once at most. What
-//! cannot be called yet, because as many calls wait as may, is not acknowledged.
+//! A request is acknowledged before the call, as by oslo.messaging's own servers: it is called at most once. While the
+//! maximum number of calls is open, further requests are not acknowledged.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,13 +26,13 @@ use super::setting::{
 use crate::joint_counts::Count;
 use crate::wamp::resident::Failed;
 
-/// What a request asks for, and a server offers, when nothing is said of it.
+/// The default version of requests and servers.
 const VERSION: &str = "1.0";
 
 const NO_SUCH_PROCEDURE: &str = "wamp.error.no_such_procedure";
 const TIMEOUT: &str = "wamp.error.timeout";
 
-/// No caller waits longer to hear of its call.
+/// Longest interval of heartbeats to a caller.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The module of oslo.messaging's own exceptions.
@@ -63,7 +62,7 @@ pub(super) async fn run(
     }
 }
 
-/// Exchanges, queues and bindings, in the order in which oslo.messaging's servers make them; the queues.
+/// Declares exchanges, queues and bindings, in the order of oslo.messaging's servers. Returns the queues.
 async fn declare(joint: &TargetToProcedure, bond: &Bond) -> Result<[String; 3], String> {
     let target = &joint.target;
     let server = target.server.as_deref().unwrap_or_default();
@@ -94,7 +93,7 @@ struct Client {
     bond: Arc<Bond>,
 }
 
-/// What is to be called for a request.
+/// The call for a request.
 struct Asked {
     procedure: String,
     arguments: Arguments,
@@ -112,7 +111,7 @@ impl Client {
                 self.bond.reject(delivery.tag, false);
                 continue;
             };
-            // It is never closed.
+            // The semaphore is never closed.
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                 break;
             };
@@ -132,7 +131,7 @@ impl Client {
         "the connection to the broker has ended".to_owned()
     }
 
-    /// What is to be called for a request; or what its caller is told.
+    /// The call for a request, or the error for its caller.
     fn asked(
         &self,
         request: &mut Request,
@@ -177,11 +176,11 @@ impl Client {
         })
     }
 
-    /// Calls, and replies; meanwhile a caller who wants to hear that the call still runs is told so.
+    /// Calls, and replies; meanwhile sends heartbeats to a caller that wants them.
     async fn serve(self: Arc<Self>, request: Request, asked: Asked, _place: OwnedSemaphorePermit) {
         let interval = monitor_interval(&request);
         let mut heartbeat = tokio::time::interval(interval.unwrap_or(DAY));
-        // The first tick is at once.
+        // The first tick is immediate.
         heartbeat.tick().await;
         let mut calling = Box::pin(self.call(&request.call.method, &asked));
         let outcome = loop {
@@ -233,7 +232,7 @@ impl Client {
         }
     }
 
-    /// Tells a caller what has come of it, if it wants to know.
+    /// Sends the outcome to a caller that wants a reply.
     fn reply(&self, request: &Request, outcome: Result<Value, Box<RemoteFailure>>) {
         self.send(request, outcome, true);
     }
@@ -273,7 +272,7 @@ impl Client {
         let published = self.bond.publish(Publication {
             exchange: "",
             routing_key: queue,
-            // Whoever has gone meanwhile is counted.
+            // A returned reply is counted.
             is_mandatory: true,
             properties: &properties,
             body: &body,
@@ -284,12 +283,12 @@ impl Client {
     }
 }
 
-/// Whether a name is a part of a URI as it is.
+/// Whether a name is a valid part of a URI.
 fn is_plain(name: &str) -> bool {
     name.is_empty() || uri_part(name) == name
 }
 
-/// A failure of the joint's own.
+/// A failure of the joint itself.
 fn undelivered(text: &str) -> Box<RemoteFailure> {
     Box::new(RemoteFailure {
         class: "MessageDeliveryFailure".to_owned(),
@@ -300,7 +299,7 @@ fn undelivered(text: &str) -> Box<RemoteFailure> {
     })
 }
 
-/// As often as to hear twice within the time that a caller waits.
+/// The interval of heartbeats: two within the caller's timeout.
 fn monitor_interval(request: &Request) -> Option<Duration> {
     let seconds = request.monitor_timeout_s? / 2.0;
     let interval = Duration::try_from_secs_f64(seconds).ok()?;

@@ -1,7 +1,7 @@
-//! A topic whose events are published to an exchange.
+//! Publishes a topic's events to an exchange.
 //!
-//! An event is published once, when it comes; WAMP has no second time. While the broker holds publishers back events
-//! wait in the session's queue, with the bound and the policy that every session's has.
+//! An event is published once, when it arrives, as WAMP does not repeat events. While the broker blocks publishers,
+//! events wait in the session's queue, with the limit and the policy of any session.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use super::setting::{SERIALIZER, Setting, hops_header, hops_of_options};
 use crate::joint_counts::Count;
 use crate::wamp::resident::Event;
 
-/// The longest short string of AMQP.
+/// Maximum length of a short string in AMQP.
 pub(super) const SHORT_BYTES_MAX: usize = 255;
 
 /// Takes events until the session or the bond ends.
@@ -26,7 +26,7 @@ pub(super) async fn run(
     joint: &TopicToExchange,
 ) -> Result<Infallible, String> {
     let session = setting.place.awaited().await;
-    // Nothing is delivered here.
+    // This end receives no deliveries.
     let bond = setting.bond(|_| {}).await?;
     bond.declare_exchange(&joint.exchange).await?;
     let options = SubscribeOptions {
@@ -112,7 +112,7 @@ fn pass(
     })
 }
 
-/// What is behind a prefix; all of any other URI.
+/// The part behind a prefix; all of any other URI.
 pub(super) fn rest<'u>(uri: &'u str, pattern: &str, policy: MatchPolicy) -> Cow<'u, str> {
     let rest = match policy {
         MatchPolicy::Prefix => uri.strip_prefix(pattern).unwrap_or(uri),

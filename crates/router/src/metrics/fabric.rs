@@ -1,4 +1,4 @@
-//! What is told of ports at `/metrics`.
+//! The metrics of realms on several nodes.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ struct Families {
     denials: Counters<3>,
 }
 
-/// Tells of ports, by their workers.
+/// Registers the metrics of realms on several nodes, by worker.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
     ports: impl Iterator<Item = (&'w str, Arc<FabricPort>, RealmCounts)>,

@@ -1,4 +1,4 @@
-//! What is told of vhosts that survive their machine at `/metrics`.
+//! The metrics of replicated vhosts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,7 +12,7 @@ use crate::amqp::replicated::{Role, Seen};
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// A metric's name, its meaning, and the function that reads it.
+/// A metric's name, its help text, and the function that reads it.
 type Metric = (&'static str, &'static str, fn(&Seen) -> u64);
 
 const GAUGES: [Metric; 7] = [
@@ -71,7 +71,7 @@ const COUNTS: [Metric; 3] = [
     ),
 ];
 
-/// Tells of replicated vhosts, by their workers.
+/// Registers the metrics of replicated vhosts, by worker.
 pub(crate) fn register<'w>(
     registry: &mut Registry,
     vhosts: impl Iterator<Item = (&'w str, Arc<str>, Seen)>,

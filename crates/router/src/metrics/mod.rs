@@ -1,9 +1,8 @@
-//! `/metrics`: what is counted and measured, in the form that is asked for.
+//! `/metrics`: counters and measurements, in the requested format.
 //!
-//! `docs/metrics.md` says what each metric means; a test compares it with what is told here.
+//! `docs/metrics.md` describes each metric; a test compares it with the output.
 //!
-//! Nothing is counted for the page's sake where messages pass; reading takes no lock but that of a realm or
-//! vhost, for a few numbers.
+//! Messages pay no cost for this page; reading takes no lock but that of a realm or vhost, for a few numbers.
 
 mod fabric;
 mod ledger;
@@ -37,7 +36,7 @@ use crate::wamp::message_counts::{Direction, is_of_sessions};
 use crate::wamp::realm::SharedRealm;
 use crate::web::pages::Form;
 
-/// Everything that is told of these routers and the process that they run in.
+/// The metrics of these routers and their process.
 pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
     let mut registry = Registry::with_prefix("crosstie");
     registry.register(
@@ -75,7 +74,7 @@ pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
     joint_counts::register(&mut registry, joints);
     let requests = routers.iter().map(|r| (r.id(), r.grounds.requests.all()));
     request_counts::register(&mut registry, requests);
-    // All of a node have the same one.
+    // All routers of a node share one overview.
     let overview = routers
         .first()
         .map(|router| router.grounds.overview.workers());
@@ -146,9 +145,9 @@ fn register_account(registry: &mut Registry, routers: &[Arc<Router>]) {
     );
 }
 
-/// Each type has its line from the start, so that a rate is known when the first one comes.
+/// Each type has a line from the start, so that its rate is known from the first message.
 fn register_messages(registry: &mut Registry, routers: &[Arc<Router>]) {
-    // What opens and closes sessions is the router's, and its realm empty.
+    // Messages that open and close sessions are the router's, with an empty realm label.
     type ByType = Family<[(&'static str, String); 3], Count>;
     for (name, help, direction) in [
         (
@@ -174,7 +173,7 @@ fn register_messages(registry: &mut Registry, routers: &[Arc<Router>]) {
         for router in routers {
             for kind in MessageType::ALL {
                 let count = router.realms.session_messages.total(direction, kind);
-                // Others are said out of place.
+                // Other types are protocol violations outside a realm.
                 if is_of_sessions(kind) || count > 0 {
                     add(router.id(), "", kind, count);
                 }
@@ -210,7 +209,7 @@ fn register_totals(registry: &mut Registry) {
     );
 }
 
-/// What is done about who is to be let in.
+/// Registers the metrics of handshakes.
 fn register_handshakes(registry: &mut Registry, routers: &[Arc<Router>]) {
     let pending: Family<[(&'static str, String); 1], Gauge> = Family::default();
     let refused: Family<[(&'static str, String); 2], Count> = Family::default();
@@ -247,7 +246,7 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<Router>]) {
     );
 }
 
-/// What sessions were not let do.
+/// Registers the metrics of denied requests.
 fn register_denials(registry: &mut Registry, routers: &[Arc<Router>]) {
     let refused: Family<[(&'static str, String); 2], Count> = Family::default();
     for router in routers {
@@ -267,7 +266,7 @@ fn register_denials(registry: &mut Registry, routers: &[Arc<Router>]) {
     );
 }
 
-/// What authorizers are asked, and what is kept of what they have said.
+/// Registers the metrics of authorizers' calls and cached decisions.
 fn register_decisions(registry: &mut Registry, routers: &[Arc<Router>]) {
     type ByRealm = Family<[(&'static str, String); 2], Gauge>;
     let (decisions, decision_bytes) = (ByRealm::default(), ByRealm::default());

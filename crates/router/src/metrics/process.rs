@@ -1,4 +1,4 @@
-//! The process as its system sees it, under the names that every exporter of Prometheus uses.
+//! Metrics of the process, with the names that all Prometheus exporters use.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use rustix::param::{clock_ticks_per_second, page_size};
 
-/// Adds what the system tells; where it does not, the metric is not there.
+/// Registers the values that the system provides; others are absent.
 pub(super) fn register(registry: &mut Registry) {
     if let Some(stat) = Stat::read() {
         registry.register(
@@ -79,14 +79,14 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // The name, in brackets, may have anything in it.
+        // The name, in brackets, may contain anything.
         let (_, after_name) = text.rsplit_once(')')?;
         let fields: Vec<f64> = after_name
             .split_whitespace()
             .skip(1)
             .map(|field| field.parse().unwrap_or_default())
             .collect();
-        // The fourth field of the page is the first here.
+        // The fourth field of proc_pid_stat(5) is the first here.
         let field = |number: usize| fields.get(number - 4).copied();
         let ticks = clock_ticks_per_second() as f64;
         Some(Self {
@@ -99,21 +99,21 @@ impl Stat {
     }
 }
 
-/// When the machine was started, as `ps` reckons it.
+/// The boot time of the machine, as `ps` computes it.
 fn boot_time_s() -> Option<f64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let line = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
     line.trim().parse().ok()
 }
 
-/// Newer kernels tell their number as the size of the directory; older ones have it counted.
+/// Newer kernels report the number as the size of the directory; on older ones the entries are counted.
 fn open_descriptors() -> Option<f64> {
     let directory = "/proc/self/fd";
     let told = fs::metadata(directory).ok()?.len();
     if told > 0 {
         return Some(told as f64);
     }
-    // The one that is opened for this is not counted.
+    // The descriptor opened for this is not counted.
     let counted = fs::read_dir(directory).ok()?.count();
     Some(counted.saturating_sub(1) as f64)
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_knows_itself() {
+    fn the_own_process_is_measured() {
         let stat = Stat::read().expect("Linux tells it");
         assert!(stat.threads >= 1.0);
         assert!(stat.resident_bytes > 0.0 && stat.virtual_bytes >= stat.resident_bytes);

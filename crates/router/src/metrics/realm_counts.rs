@@ -1,16 +1,16 @@
-//! What each realm holds.
+//! The metrics of each realm's contents.
 
 use crosstie_routing::RealmCounts;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Of which worker and realm: routers are isolated from one another, and two may have a realm of the same name.
+/// Worker and realm: routers are isolated from one another, and two may have a realm of the same name.
 pub(super) type Labels = [(&'static str, String); 2];
 
 type ByRealm = Family<Labels, Gauge>;
 
-/// A name, what it tells, and which count it is.
+/// A name, a help text, and the count.
 type Held = (&'static str, &'static str, fn(&RealmCounts) -> usize);
 
 const HELD: [Held; 11] = [

@@ -1,4 +1,4 @@
-//! What is told of realms' stores at `/metrics`.
+//! The metrics of realms' stores.
 
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 
 use crate::wamp::event_store::StoreStatus;
 
-/// Of workers' realms, by the names of both.
+/// Registers them, by worker and realm.
 pub(super) fn register(
     registry: &mut Registry,
     stores: impl Iterator<Item = (String, String, StoreStatus)>,

@@ -1,12 +1,12 @@
-//! Prometheus' text format 0.0.4, made from OpenMetrics.
+//! Converts OpenMetrics to Prometheus' text format 0.0.4.
 //!
-//! The two differ in three things that are used here: what describes a counter has the name of its
-//! samples, an info is a gauge, and nothing says where the text ends.
+//! Three differences matter here: the description of a counter has the name of its samples, an info is a gauge, and no
+//! line marks the end.
 
 /// Rewrites lines of OpenMetrics; those of samples stay as they are.
 pub(super) fn from_open_metrics(metrics: &str) -> String {
     let mut out = String::with_capacity(metrics.len());
-    // A metric's help comes before its type, and is written with it.
+    // A metric's help precedes its type, and is written with it.
     let mut help = None;
     for line in metrics.lines() {
         if let Some(described) = line.strip_prefix("# HELP ") {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_describes_a_metric_has_the_name_of_its_samples() {
+    fn a_description_has_the_name_of_the_samples() {
         let open = "# HELP a_reads Reads.\n# TYPE a_reads counter\na_reads_total{x=\"# TYPE\"} 3\n\
                     # HELP a_build What answers.\n# TYPE a_build info\na_build_info{version=\"1\"} 1\n\
                     # HELP a_open Open.\n# TYPE a_open gauge\n# UNIT a_open b\na_open 2\n# EOF\n";

@@ -1,4 +1,4 @@
-//! The node's workers and the components in them, as its controller knows them.
+//! Metrics of the node's workers and their components, as known to the controller.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

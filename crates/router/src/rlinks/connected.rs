@@ -1,4 +1,4 @@
-//! A link while both of its sessions are there: one lock around what decides, and the ways to both sides.
+//! A connected link: one lock around its logic, and the senders of both sides.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(super) struct Running {
     local: Arc<Local>,
     remote: Arc<PipeSender>,
     queue_bytes_max: usize,
-    /// Why it is over, from when it is.
+    /// Why it is over, once it is.
     ended: watch::Sender<Option<String>>,
 }
 
@@ -33,17 +33,17 @@ struct State {
     is_ready: bool,
 }
 
-/// Where a link says what it says.
+/// The destinations of a link's messages.
 struct Sides {
     of: Arc<RLink>,
     local: Arc<Local>,
     remote: Arc<PipeSender>,
-    /// What was wrong with what was said here.
+    /// The fault of a message sent here.
     wrong: Option<String>,
     warnings: Warnings,
 }
 
-/// What is warned of, not too often.
+/// Warnings, limited in their rate.
 struct Warnings {
     since: Instant,
     count: u32,
@@ -54,7 +54,7 @@ const WARNINGS_MAX: u32 = 10;
 const WARNINGS_PER: Duration = Duration::from_secs(60);
 
 impl Running {
-    /// Joins the realm, and begins to ask both sides what there is.
+    /// Joins the realm, and queries the contents of both sides.
     pub(super) fn begin(
         link: &Arc<RLink>,
         state: &Arc<Registry>,
@@ -128,7 +128,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Hands a message to what decides. An error ends the link.
+    /// Passes a message to the link's logic. An error ends the link.
     pub(super) fn handle(&self, side: Side, message: Message<'_>) -> Result<(), String> {
         self.act(|link, sides| link.handle(side, message, sides))
     }
@@ -166,14 +166,14 @@ impl Running {
         acted.inspect_err(|why| self.end(why))
     }
 
-    /// Reads no more of its own realm while too much waits for the other router.
+    /// Pauses reading from its own realm while too many bytes wait for the other router.
     pub(super) fn pause(&self) {
         let reader = &self.local.reader;
         let is_full = || self.remote.outgoing_bytes() > self.queue_bytes_max;
         match (is_full(), reader.is_reading_paused()) {
             (true, false) => {
                 reader.pause_reading();
-                // It may have been sent meanwhile, by who did not find the reader paused.
+                // They may have been sent meanwhile, by a thread that did not find the reader paused.
                 if !is_full() {
                     reader.resume_reading();
                 }
@@ -194,19 +194,19 @@ impl Running {
             return;
         }
         self.local.leave();
-        // One that has closed its connection does not hear it.
+        // A router that has closed its connection does not read this.
         let _ = self.remote.say(&Message::Goodbye {
             details: vec![("message".to_owned(), Value::from(why))],
             reason: "wamp.close.close_realm".into(),
         });
     }
 
-    /// Waits until it is over; why.
+    /// Waits until it is over. Returns the reason.
     pub(super) async fn ended(&self) -> String {
         let mut ended = self.ended.subscribe();
         match ended.wait_for(Option::is_some).await {
             Ok(why) => why.clone().unwrap_or_default(),
-            // It is in what this is called on.
+            // The sender is in `self`.
             Err(_) => String::new(),
         }
     }
@@ -234,7 +234,7 @@ impl AtWork for Running {
     }
 }
 
-/// What the other router's messages are handed to.
+/// Receives the other router's messages.
 pub(super) struct FromRemote(pub(super) Arc<Running>);
 
 impl PipeHandler for FromRemote {
@@ -243,7 +243,7 @@ impl PipeHandler for FromRemote {
     }
 
     fn pause(&mut self, _outgoing_bytes: usize) {
-        // What was said in its own realm meanwhile leaves now.
+        // Flushes messages that were sent in its own realm meanwhile.
         send();
         self.0.pause();
     }
@@ -311,7 +311,7 @@ fn settings(model: &model::RLink) -> Settings {
     }
 }
 
-/// What all links call the other realm: its node, worker, process and name, as it says them itself.
+/// The other realm's name for all links: its node, worker, process and realm, from its WELCOME.
 fn place(welcome: &Welcome) -> String {
     let said = |name: &str| {
         let found = welcome.authextra.iter().find(|(key, _)| key == name);
@@ -326,7 +326,7 @@ fn place(welcome: &Welcome) -> String {
         (Some(node), Some(worker), Some(process)) => {
             format!("{node}/{worker}/{process}/{}", welcome.realm)
         }
-        // Nobody else has that name for it, so that what comes back from there is not known to.
+        // Only this link uses that name, so that returning messages are not recognized.
         _ => format!("session {}", welcome.session),
     }
 }

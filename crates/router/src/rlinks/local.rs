@@ -1,4 +1,4 @@
-//! The session of a link in its own realm: said directly, heard through a socket.
+//! The session of a link in its own realm: it sends directly, and receives through a socket.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -22,11 +22,11 @@ pub(super) struct Local {
     key: SessionKey,
     pub(super) session: SessionId,
     peer: Peer,
-    /// What the realm sends comes out there.
+    /// Receives the realm's messages.
     pub(super) reader: Arc<Connection>,
 }
 
-/// The longest message that it is sent: as long as any that a router takes.
+/// Maximum message size: that of any router.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 impl Local {
@@ -69,7 +69,7 @@ impl Local {
         })
     }
 
-    /// Says something; an error ends the link.
+    /// Sends a message; an error ends the link.
     pub(super) fn say(&self, message: &Message<'_>) -> Result<(), String> {
         let handled = self.room.route(self.key, message, &self.peer.connection);
         match handled {
@@ -77,7 +77,7 @@ impl Local {
                 outcome: Err(violation),
                 ..
             } => Err(violation.message.into()),
-            // The configuration sees to it that there is none.
+            // The configuration excludes this.
             Handled { asked: Some(_), .. } => Err("its role has an authorizer".to_owned()),
             _ => Ok(()),
         }
@@ -86,13 +86,13 @@ impl Local {
     pub(super) fn leave(&self) {
         self.room.let_out(self.key);
         self.peer.connection.close();
-        // A reader that is paused learns of it.
+        // A paused reader learns of it.
         self.reader.close();
         send();
     }
 }
 
-/// The reader of what the realm sends.
+/// The reader of the realm's messages.
 pub(super) struct FromLocal {
     frames: rawsocket::Decoder,
     serializer: Serializer,
@@ -110,7 +110,7 @@ impl FromLocal {
 }
 
 fn handle_message(running: &Running, serializer: Serializer, bytes: &[u8]) -> Result<(), String> {
-    // As deep as any router's bound lets it be.
+    // As deep as any router's limit allows.
     let limits = Limits { depth_max: 512 };
     let message = codec::decode(serializer, bytes, &limits);
     let message = message.map_err(|e| format!("a message of its own realm is none: {e}"))?;
@@ -121,7 +121,7 @@ impl Protocol for FromLocal {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         let mut consumed = 0;
         let outcome = loop {
-            // Nobody but this router writes there.
+            // Only this router writes there.
             let Ok(step) = self.frames.next(&mut input[consumed..]) else {
                 break Outcome::Close;
             };

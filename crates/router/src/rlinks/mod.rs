@@ -1,14 +1,14 @@
-//! Links between a realm of this router and one of another: what `crosstie_rlinks` decides, with two sessions.
+//! Links between a realm of this router and one of another: `crosstie_rlinks` decides, with two sessions.
 //!
 //! ```text
 //!   realm ═ Room::route ◄───────────── Link ◄────────────── client::Pipe ◄── the other router
 //!         ─► socket ─► local.rs ─────► (one lock) ─► client::PipeSender ───►
 //! ```
 //!
-//! What comes from the other router enters the realm on the thread that reads it; what the realm sends comes through
-//! a socket, as with any session, and has the bounds of any: while the other router does not read, the link does not
-//! read either. When one side has gone the other one leaves, so that what was mirrored is given up at once, and the
-//! link begins anew.
+//! Messages of the other router enter the realm on the thread that reads them. The realm's messages pass through a
+//! socket, as with any session, and have the same limits: while the other router does not read, the link does not read
+//! either. If one side is lost, the other leaves, so that mirrored subscriptions and registrations end at once, and the
+//! link reconnects.
 
 mod connected;
 mod local;
@@ -30,14 +30,14 @@ use crate::router::Router;
 use crate::wamp::resident::{Room, Rooms as _};
 use connected::Running;
 
-/// How long a link waits before it begins anew, the first time.
+/// The first pause before a link reconnects.
 const WAIT_MIN: Duration = Duration::from_millis(250);
-/// One that has held so long begins anew at once.
+/// A link that was connected for this long reconnects at once.
 const HELD: Duration = Duration::from_secs(30);
 
 impl Router {
-    /// Starts a link of a realm. It connects as soon as the realm and the other router are there, and again whenever
-    /// one of them has gone.
+    /// Starts a link of a realm. It connects as soon as the realm and the other router are available, and again after a
+    /// loss.
     pub fn start_rlink(&self, realm: &str, link: &model::RLink) -> Result<(), StartError> {
         let what = || self.of_worker("link", &link.id);
         self.check_runs(what)?;
@@ -91,20 +91,20 @@ impl Router {
         }
     }
 
-    /// The links, in the order in which they were started.
+    /// The links, in the order of their starts.
     pub fn rlinks(&self) -> Vec<RLinkStatus> {
         let links = self.state.rlinks.all();
         links.iter().map(|link| link.status()).collect()
     }
 }
 
-/// Has a link at work until it is stopped, or its router ends.
+/// Keeps a link running until it is stopped, or its router ends.
 async fn keep(link: Arc<RLink>, state: Arc<Registry>, client: crosstie_client::Config) {
     tokio::select! {
         () = keep_connecting(&link, &state, &client) => {}
         () = link.stopped() => {}
     }
-    // The pipe is gone with the future; the local session is not.
+    // The pipe ended with the future; the local session did not.
     let running = link.running.lock().take();
     if let Some(running) = running {
         running.end("the link was stopped");
@@ -130,19 +130,19 @@ async fn keep_connecting(
             wait = WAIT_MIN;
         }
         link.counts.restarted();
-        // The same again is told once.
+        // The same reason is logged once.
         let is_new = link.trouble.lock().replace(why.clone()).as_ref() != Some(&why);
         let (id, ms) = (&link.model.id, wait.as_millis());
         match was_connected || is_new {
-            true => tracing::warn!("Link '{id}' begins anew in {ms} ms: {why}"),
-            false => tracing::debug!("Link '{id}' begins anew in {ms} ms: {why}"),
+            true => tracing::warn!("Link '{id}' reconnects in {ms} ms: {why}"),
+            false => tracing::debug!("Link '{id}' reconnects in {ms} ms: {why}"),
         }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(link.model.reconnect_delay_max);
     }
 }
 
-/// Connects, and has the link at work until one of its sides has gone; why.
+/// Connects, and runs the link until one of its sides is lost. Returns the reason.
 async fn connect(
     link: &Arc<RLink>,
     state: &Arc<Registry>,
@@ -177,14 +177,14 @@ async fn connect(
         why = pipe.run(&mut from_remote) => why.to_string(),
         () = link.stopped() => "the link was stopped".to_owned(),
     };
-    // What went wrong in the link is known better there.
+    // The link's own error is more precise.
     let why = running.why().unwrap_or(why);
     running.end(&why);
     pipe.finish().await;
     why
 }
 
-/// The realm, once it is there.
+/// Waits for the realm.
 async fn awaited(state: &Arc<Registry>, realm: &str) -> Arc<dyn Room> {
     let mut comings = state.realms.comings();
     loop {
@@ -192,7 +192,7 @@ async fn awaited(state: &Arc<Registry>, realm: &str) -> Arc<dyn Room> {
         if let Some(room) = state.realms.room(realm) {
             return room;
         }
-        // The state is held by who waits.
+        // The caller holds the state.
         let _ = comings.changed().await;
     }
 }

@@ -1,4 +1,4 @@
-//! How a link's configuration is one of a client.
+//! A link's configuration as that of a client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crosstie_client::{
 };
 use crosstie_config::{RLink, RLinkAuth, RLinkEndpoint};
 
-/// The client of a link; or why there can be none.
+/// The client configuration of a link, or why it is invalid.
 pub(super) fn config(
     link: &RLink,
     node_key: Option<&Arc<SigningKey>>,
@@ -69,7 +69,7 @@ fn authenticator(
     node_key: Option<&Arc<SigningKey>>,
 ) -> Result<Arc<dyn Authenticator>, String> {
     let authid = link.authid.clone();
-    // The configuration sees to it where a method needs one.
+    // The configuration ensures an authid for methods that need one.
     let named = || authid.clone().unwrap_or_default();
     Ok(match &link.auth {
         RLinkAuth::Anonymous => Arc::new(Anonymous { authid }),

@@ -1,5 +1,5 @@
-//! What a client's certificate says: who it is of, and what authenticators are told of it. The TLS handshake has
-//! checked it.
+//! A client's certificate: the names of principals, and its details for authenticators. The TLS handshake has verified
+//! the certificate.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use x509_parser::parse_x509_certificate;
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::X509Name;
 
-/// What each certificate of a file in PEM says: what principals may be known by, and what authenticators are told.
+/// The certificates of a PEM file: their names for principals, and their details for authenticators.
 pub fn certificates(path: &Path) -> io::Result<Vec<(Certificate, Dict)>> {
     let wrong = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
     let found = CertificateDer::pem_file_iter(path)
@@ -28,14 +28,14 @@ pub fn certificates(path: &Path) -> io::Result<Vec<(Certificate, Dict)>> {
     found.into_iter().map(read).collect()
 }
 
-/// What principals are known by.
+/// The certificate's names for principals.
 pub(crate) fn read(der: &[u8]) -> Option<Certificate> {
     let (_, certificate) = parse_x509_certificate(der).ok()?;
     let subject = attributes(certificate.subject());
     Some(Certificate::new(der, subject, alternatives(&certificate)))
 }
 
-/// What authenticators are told, in Autobahn's words.
+/// The details for authenticators, in Autobahn's terms.
 pub(crate) fn details(der: &[u8]) -> Option<Value> {
     let (_, certificate) = parse_x509_certificate(der).ok()?;
     let known = read(der)?;
@@ -72,7 +72,7 @@ pub(crate) fn details(der: &[u8]) -> Option<Value> {
     Some(Value::Dict(entries.into()))
 }
 
-/// Each with its short name in lower case.
+/// Each attribute with its short name in lower case.
 fn attributes(name: &X509Name<'_>) -> Vec<(String, String)> {
     let attributes = name.iter_attributes().filter_map(|attribute| {
         let oid = attribute.attr_type();
@@ -83,7 +83,7 @@ fn attributes(name: &X509Name<'_>) -> Vec<(String, String)> {
     attributes.collect()
 }
 
-/// As OpenSSL writes them.
+/// In OpenSSL's notation.
 fn alternatives(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(extension)) = certificate.subject_alternative_name() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Clients that were asked for their credentials: a person may have to type a password.
+//! Clients that were sent a challenge: a user may have to type a password.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::wamp::door::{self, Door};
 use crate::wamp::peer::Peer;
 use crate::watch::Unanswered;
 
-/// A client that has been sent CHALLENGE.
+/// A client that was sent CHALLENGE.
 pub(crate) struct Challenged {
     pub(crate) peer: Peer,
     pub(crate) authid: Box<str>,
@@ -19,7 +19,7 @@ pub(crate) struct Challenged {
 }
 
 impl Challenged {
-    /// Not more of what a peer says than a line in the log has.
+    /// Texts are shortened to the length of a log line.
     pub(crate) fn new(
         peer: Peer,
         authid: &str,

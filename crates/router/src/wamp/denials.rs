@@ -1,7 +1,7 @@
-//! What sessions were not let do: counted by cause, told in the log and in the audit log.
+//! Denied requests of sessions: counted by cause, and reported in the log and the audit log.
 //!
-//! A session may be refused a hundred thousand times in a second. Each time is counted; lines there are
-//! only so many, and how many were left out is said in the next.
+//! A session may be denied a hundred thousand requests per second. All are counted; log lines are limited, and the next
+//! line has the number of omitted ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,15 @@ use crosstie_transport::{PeerAddress, now_s};
 use crate::audit::Audit;
 use crate::bound::Bound;
 
-/// What is kept of them by a router.
+/// A router's denials.
 pub(crate) struct Denials {
     counts: [AtomicU64; RefusalCause::ALL.len()],
     lines: Bound,
     audit: Option<Arc<Audit>>,
 }
 
-/// Lines of the audit log in one second: a flood is not to drive out of a file of bounded length
-/// who was not let in.
+/// Maximum number of audit log lines per second: a flood of denials must not displace refused logins from a file of
+/// limited size.
 const LINES_PER_SECOND_MAX: u32 = 50;
 
 impl Denials {
@@ -32,7 +32,7 @@ impl Denials {
         }
     }
 
-    /// Takes note of one.
+    /// Counts and reports a denial.
     pub(crate) fn note(&self, realm: &str, peer: PeerAddress, denial: &Denial<'_, ()>) {
         self.counts[place(denial.cause)].fetch_add(1, Ordering::Relaxed);
         let Some(audit) = &self.audit else {
@@ -61,7 +61,7 @@ impl Denials {
         audit.note(&entries);
     }
 
-    /// How many there were of that.
+    /// Number of denials with that cause.
     pub(crate) fn count(&self, cause: RefusalCause) -> u64 {
         self.counts[place(cause)].load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Who knocks: handshakes that are not done, credentials that were wrong, and how that is bounded.
+//! Pending handshakes and wrong credentials: counts and limits them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -16,40 +16,40 @@ use crate::audit::Audit;
 use crate::wamp::elsewhere::{Outcome, Slot};
 use crate::wamp::key_derivation::Deriving;
 
-/// What all handshakes of a router have in common.
+/// The state shared by all handshakes of a router.
 pub(crate) struct Door {
     guesses: Mutex<Guesses>,
     start: Instant,
-    /// Random keys, so that a client cannot foresee which credentials have equal hashes.
+    /// Randomly keyed, so that a client cannot predict which credentials have equal hashes.
     keyed: RandomState,
     pending: Arc<AtomicUsize>,
     pending_max: usize,
     refused: [AtomicU64; Cause::ALL.len()],
-    /// How often issuers' keys were fetched, and could not be.
+    /// Number of successful and failed fetches of issuers' keys.
     keys_fetched: AtomicU64,
     keys_failed: AtomicU64,
-    /// Where there are timers.
+    /// The runtime that has timers.
     keeper: Handle,
     deriving: Deriving,
     audit: Option<Arc<Audit>>,
 }
 
-/// Somebody who is not let in.
+/// A refused client.
 pub(crate) struct Refused<'r> {
     pub(crate) connection: &'r Connection,
     pub(crate) cause: Cause,
-    /// As the client is told it.
+    /// The reason for the client.
     pub(crate) reason: &'r str,
-    /// What it says that it is, and where it wants to go.
+    /// The requested authid and realm.
     pub(crate) authid: &'r str,
     /// [`Guess::credentials`].
     pub(crate) credentials: Option<u64>,
     pub(crate) realm: &'r str,
-    /// Where one was chosen.
+    /// If a method was chosen.
     pub(crate) method: Option<Method>,
 }
 
-/// A handshake's place among those that are not done.
+/// A place among the pending handshakes.
 pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Door {
@@ -76,19 +76,19 @@ impl Door {
         }
     }
 
-    /// A place for one more handshake, if there is one.
+    /// A place for another handshake, unless the maximum is reached.
     pub(crate) fn enter(&self) -> Option<Place> {
         let place = Place(Arc::clone(&self.pending));
         let before = place.0.fetch_add(1, Ordering::Relaxed);
         (before < self.pending_max).then_some(place)
     }
 
-    /// Handshakes that are not done.
+    /// Number of pending handshakes.
     pub(crate) fn pending(&self) -> usize {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Whether so many are not done that none may wait for a person for long.
+    /// Whether so many handshakes are pending that none may wait long for a user.
     pub(crate) fn is_crowded(&self) -> bool {
         self.pending() > self.pending_max / 2
     }
@@ -97,7 +97,7 @@ impl Door {
         self.pending_max
     }
 
-    /// A client's attempt; `secret` if it has sent what is the same each time.
+    /// A client's attempt; `secret` if its method sends a reusable secret.
     pub(crate) fn guess<'g>(
         &self,
         connection: &Connection,
@@ -113,7 +113,7 @@ impl Door {
         }
     }
 
-    /// Whether an attempt's credentials may be looked at.
+    /// Whether an attempt's credentials may be checked.
     pub(crate) fn may_look(&self, guess: Guess<'_>) -> bool {
         self.guesses.lock().may_look(self.now_ms(), guess)
     }
@@ -122,7 +122,7 @@ impl Door {
         self.guesses.lock().note_right(self.now_ms(), guess);
     }
 
-    /// Counts somebody who is not let in. For who may be guessing, the time that the answer is to wait.
+    /// Counts a refused client. Returns the delay of the answer, if the client may be guessing.
     pub(crate) fn note_refused(&self, refused: &Refused<'_>) -> Duration {
         self.refused[refused.cause as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(audit) = &self.audit {
@@ -148,12 +148,12 @@ impl Door {
         Duration::from_millis(self.guesses.lock().note_wrong(now_ms, guess))
     }
 
-    /// How many were not let in for that.
+    /// Number of clients refused for that cause.
     pub(crate) fn refused(&self, cause: Cause) -> u64 {
         self.refused[cause as usize].load(Ordering::Relaxed)
     }
 
-    /// Counts an answer of the server with an issuer's keys: whether they are others than before, or why there are none.
+    /// Counts a fetch of an issuer's keys: whether the keys changed, or why it failed.
     pub(crate) fn note_keys(&self, url: &str, answer: Result<bool, &str>) {
         let (event, reason) = match answer {
             Ok(_) => ("keys_fetched", ""),
@@ -165,11 +165,13 @@ impl Door {
                 if !is_new {
                     return;
                 }
-                tracing::info!("the keys of {url} are others now");
+                tracing::info!("the keys of {url} have changed");
             }
             Err(why) => {
                 self.keys_failed.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!("no keys from {url}, and those before hold: {why}");
+                tracing::warn!(
+                    "cannot fetch the keys of {url}, the previous ones stay in force: {why}"
+                );
             }
         }
         if let Some(audit) = &self.audit {
@@ -177,14 +179,14 @@ impl Door {
         }
     }
 
-    /// How often issuers' keys were fetched, and how often that failed.
+    /// Number of successful and of failed fetches of issuers' keys.
     pub(crate) fn keys_fetches(&self) -> (u64, u64) {
         let [fetched, failed] =
             [&self.keys_fetched, &self.keys_failed].map(|count| count.load(Ordering::Relaxed));
         (fetched, failed)
     }
 
-    /// Has `slot` filled when so much time has passed.
+    /// Fills `slot` after that time.
     pub(crate) fn fill_after(&self, delay: Duration, slot: &Arc<Slot>, outcome: Outcome) {
         let slot = Arc::downgrade(slot);
         self.keeper.spawn(async move {
@@ -195,7 +197,7 @@ impl Door {
         });
     }
 
-    /// Has `slot` filled with what `work` makes, on a thread that may take its time.
+    /// Fills `slot` with the result of `work`, on a thread that may be slow.
     pub(crate) fn fill_with(
         &self,
         slot: &Arc<Slot>,

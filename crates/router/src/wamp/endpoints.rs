@@ -30,7 +30,7 @@ pub(crate) struct RawSocketEndpoint {
 /// WebSocket on a listener, at one path or, without one, at every path.
 pub(crate) struct WebSocketEndpoint {
     pub(crate) path: Option<String>,
-    /// It is a web service.
+    /// A web service at its path.
     pub(crate) is_service: bool,
     pub(crate) options: WebSocket,
     pub(crate) auth: Arc<LiveMethods>,
@@ -85,7 +85,7 @@ impl Endpoints {
                 endpoints.websockets.extend(of_web.into_iter().flatten());
             }
             TransportKind::Web(web) => endpoints.websockets = services(web)?,
-            // What a configuration holds may be secret.
+            // A configuration may contain secrets, and is not printed.
             _ => {
                 return Err(io::Error::other(
                     "a transport of this type is not known here",
@@ -124,7 +124,7 @@ impl RawSocketEndpoint {
 }
 
 impl WebSocketEndpoint {
-    /// Whether a request for that path is for it: among web services what is below its own is too.
+    /// Whether a request for that path belongs to this endpoint; a web service also owns the paths below its own.
     pub(crate) fn is_at(&self, path: &str) -> bool {
         self.path.as_deref().is_none_or(|at| {
             let below = path.strip_prefix(at);
@@ -133,7 +133,7 @@ impl WebSocketEndpoint {
         })
     }
 
-    /// Whether such a request, which opens no WebSocket, is shown that one is here.
+    /// Whether a request that opens no WebSocket gets the status page.
     pub(crate) fn shows_status(&self, method: &str) -> bool {
         self.options.options.shows_status && matches!(method, "GET" | "HEAD")
     }

@@ -17,7 +17,7 @@ use crate::wamp::http::Http;
 use crate::wamp::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::wamp::realms::Realms;
 
-/// What all WAMP connections of one listener share.
+/// The state shared by all WAMP connections of one listener.
 pub(crate) struct Entrance {
     pub(crate) listening: Arc<Listening>,
     pub(crate) realms: Arc<Realms>,
@@ -27,11 +27,11 @@ pub(crate) struct Entrance {
     /// The server of other requests.
     pub(crate) http: Option<Arc<dyn Http>>,
     pub(crate) allowed_hosts: Allowed,
-    /// What their sessions may have.
+    /// Limits of their sessions.
     pub(crate) session_limits: RoleLimits,
-    /// Where sessions of an authid are bounded.
+    /// Set if the sessions of one authid are limited.
     pub(crate) authids: Option<Authids>,
-    /// The roles that may join through it, unless all may.
+    /// The roles that may join through it; `None` admits all.
     pub(crate) admits: Option<Admits>,
     /// Every session was sent GOODBYE.
     goodbye_said: AtomicBool,
@@ -99,8 +99,7 @@ impl Entrance {
         self.listening.is_stopping()
     }
 
-    /// Whether a WebSocket at that path is not the listener's own to open. What stands beside the web services comes
-    /// before them.
+    /// Whether web services handle a WebSocket at that path. Endpoints beside the web services take precedence.
     pub(super) fn passes_websocket(&self, path: &str) -> bool {
         let is_own = |endpoint: &WebSocketEndpoint| !endpoint.is_service && endpoint.is_at(path);
         let http = self.http.as_ref();

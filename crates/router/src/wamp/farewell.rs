@@ -59,8 +59,8 @@ pub(crate) fn close_for_return(peer: &Peer) {
         .append_last(|out| framing.close(GOING_AWAY, "", out));
 }
 
-/// The reason of a GOODBYE that answers one with the reason `said`. Autobahn's clients leave by another one than the
-/// specification has, are answered in the same words by Crossbar.io, and their programs know by it that all went well.
+/// The reason of a GOODBYE that answers one with the reason `said`. Autobahn's clients leave with a reason of their
+/// own, and Crossbar.io answers with the same: their programs take that for success.
 pub(super) fn answer_to(said: &str) -> &'static str {
     match said {
         "wamp.close.normal" => "wamp.close.normal",

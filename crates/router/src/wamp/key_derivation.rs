@@ -1,12 +1,12 @@
-//! Keys that take a tenth of a second of a core to be derived, on threads behind those that serve.
+//! Derives keys that cost a tenth of a second of processor time, on threads with low priority.
 //!
-//! ```text
-//!   key ─► patient threads: what nobody else wants of a core ─────────────► slot
-//!     └──── not there in time ─► urgent threads: a quarter of a core ────────┘
-//! ```
+//!  ```text
+//!    key ─► patient threads: idle time of a core ──────────────────────────► slot
+//!      └──── not ready in time ─► urgent threads: a quarter of a core ────────┘
+//!  ```
 //!
-//! A core that serves has nothing to spare at times, and then a patient thread has a seventieth of it. So that nobody's
-//! login fails for that, a key that was waited for too long is derived once more, by a thread with a larger share.
+//! A busy core leaves a patient thread about a seventieth of its time. So that logins do not fail for that, an overdue
+//! key is derived a second time, by a thread with a larger share.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,35 +17,35 @@ use tokio::sync::Semaphore;
 
 use crate::wamp::elsewhere::{Outcome, Slot};
 
-/// Threads for what keeps a core busy.
+/// Threads for work that occupies a core.
 pub(crate) struct Deriving {
     patient: Threads,
     urgent: Threads,
-    /// How long a key may take before it is urgent.
+    /// Time after which a key is urgent.
     patience: Duration,
 }
 
-/// As many threads as may have a core, of one niceness.
+/// Threads of one niceness, as many as may use a core each.
 struct Threads {
-    /// None where the system gives none: the keeper's are used then.
+    /// `None` if the system provides no threads: the keeper's are used then.
     runtime: Option<Runtime>,
-    /// So that handshakes that wait for keys take neither all cores nor memory without bound.
+    /// Bounds the cores and the memory used by handshakes that wait for keys.
     turns: Arc<Semaphore>,
 }
 
-/// What makes a key; twice where once takes too long.
+/// Makes a key; called twice if the first call is too slow.
 type Work = Arc<dyn Fn() -> Outcome + Send + Sync>;
 
-/// What threads have that run when nothing else wants the core, or nearly so; 0 is what others have. With 5 they had a
-/// quarter of a core that serves, 4 ms at a time, and others' joins a 99th percentile four to eight times as long.
+/// The niceness of threads that run when a core is otherwise idle; other threads have 0. With 5 they got a quarter of a
+/// busy core, 4 ms at a time, and the 99th percentile of other sessions' joins grew four to eight times.
 const PATIENT_NICENESS: i32 = 19;
 const URGENT_NICENESS: i32 = 5;
 
-/// For so long a thread of those is kept for the next key.
+/// Time for which an idle thread is kept.
 const IDLE: Duration = Duration::from_secs(10);
 
 impl Deriving {
-    /// For handshakes that may take so long.
+    /// For handshakes with that timeout.
     pub(crate) fn new(handshake_timeout: Duration) -> Self {
         Self {
             patient: Threads::new("keys", PATIENT_NICENESS),
@@ -54,7 +54,7 @@ impl Deriving {
         }
     }
 
-    /// Has `slot` filled with what `work` makes; `keeper` has timers.
+    /// Fills `slot` with the result of `work`; `keeper` has timers.
     pub(crate) fn fill_with(
         &self,
         keeper: &Handle,
@@ -81,7 +81,7 @@ impl Threads {
             .thread_keep_alive(IDLE)
             .max_blocking_threads(workers_max())
             .on_thread_start(move || {
-                // Without it they are as others.
+                // If this fails, the threads have normal priority.
                 let _ = nice(niceness);
             })
             .build();
@@ -91,7 +91,7 @@ impl Threads {
         }
     }
 
-    /// Has a slot filled when it is its turn. Once work has begun it is done, whether that is waited for or not.
+    /// Fills a slot in turn. Work that has begun is completed, even if no client waits any more.
     fn run(
         &self,
         keeper: &Handle,
@@ -102,11 +102,11 @@ impl Threads {
         let threads = self.runtime.as_ref().map_or(keeper, Runtime::handle);
         let threads = threads.clone();
         async move {
-            // It is never closed.
+            // The semaphore is never closed.
             let Ok(turn) = turns.acquire_owned().await else {
                 return;
             };
-            // Whose client has gone meanwhile is not worked for.
+            // The client may have gone meanwhile.
             if slot.strong_count() == 0 {
                 return;
             }
@@ -117,7 +117,7 @@ impl Threads {
                     slot.fill(outcome);
                 }
             });
-            // It fails where the threads are ended, with the router.
+            // Fails if the threads end with the router.
             let _ = done.await;
         }
     }
@@ -125,14 +125,14 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // Nobody waits for keys any more, and this may be a thread that must not wait.
+        // No client waits for keys any more, and this thread may be one that must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Half of the cores, since the others serve.
+/// Half of the cores, as the others serve.
 fn workers_max() -> usize {
     let cores = std::thread::available_parallelism();
     cores.map_or(1, |cores| cores.get().div_ceil(2))
@@ -157,7 +157,7 @@ mod tests {
             let name = std::thread::current().name().unwrap().to_owned();
             told.send(name.clone()).unwrap();
             if name == "keys" {
-                // As one that is given no time.
+                // The first call does not get any processor time.
                 let _ = end.lock().unwrap().recv();
             }
             Outcome::Elapsed
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(tells.recv().unwrap(), "keys");
         assert_eq!(tells.recv().unwrap(), "keys-urgent");
         drop(ends);
-        // Of somebody who has gone nothing is derived.
+        // No key is derived for a client that has gone.
         let work: Work = Arc::new(|| panic!("it is derived"));
         let urgent = &deriving.urgent;
         keeper.block_on(urgent.run(keeper.handle(), Weak::new(), work));

@@ -1,5 +1,5 @@
-//! What WELCOME says of where a session is served, as Crossbar.io's does: programs log it, and find
-//! themselves by it in a cluster.
+//! The serving place of a session in WELCOME, as in Crossbar.io: programs log it, and use it to find their node in a
+//! cluster.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use crate::wamp::peer::Peer;
 /// Node, worker, the client's own address, process.
 const KEYS: [&str; 4] = ["x_cb_node", "x_cb_worker", "x_cb_peer", "x_cb_pid"];
 
-/// Where one session is served.
+/// The serving place of one session.
 pub(crate) struct Origin<'o> {
     node: &'o str,
     worker: &'o str,
@@ -39,7 +39,7 @@ impl<'o> Origin<'o> {
     }
 }
 
-/// Whether that is a key of where a session is served.
+/// Whether this is a key of the serving place.
 pub(crate) fn is_key(key: &str) -> bool {
     KEYS.contains(&key)
 }
@@ -50,8 +50,8 @@ fn process_id() -> u64 {
     *ID
 }
 
-/// What an authenticator is told of the connection: the keys are Crossbar.io's, and what is not kept here
-/// until somebody asks is null.
+/// The connection's details for an authenticator, with Crossbar.io's keys. Values that the router does not keep are
+/// null.
 pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
     let framing = peer.wire.framing.name();
     let known = [
@@ -93,7 +93,7 @@ pub(crate) fn transport(peer: &Peer, is_secure: bool) -> Value {
     Value::Dict(known.chain(unknown).collect())
 }
 
-/// In Crossbar.io's words.
+/// In Crossbar.io's notation.
 pub(crate) fn address(peer: PeerAddress) -> String {
     match peer {
         PeerAddress::Tcp(SocketAddr::V4(address)) => format!("tcp4:{address}"),

@@ -1,8 +1,8 @@
-//! Requests of browsers and load balancers for which there is no page: a WebSocket's path, a picture of the site.
+//! Requests by browsers and load balancers that have no page of their own: a WebSocket's path, the site's icon.
 
-/// The page of a WebSocket, which probes of load balancers ask for.
+/// The page at a WebSocket's path, for probes of load balancers.
 pub(crate) const WEBSOCKET_STATUS: &str =
     "A WebSocket is served here: clients of WAMP connect to it.";
 
-/// A browser's request for a picture of the site.
+/// A browser's request for the site's icon.
 pub(crate) const FAVICON: &str = "/favicon.ico";

@@ -29,22 +29,22 @@ use crate::wamp::realm::SharedRealm;
 pub(crate) struct Realms {
     /// The worker's id.
     pub(crate) worker: String,
-    /// The node's.
+    /// The node's id.
     pub(crate) node: String,
     pub(crate) bounds: Arc<Bounds>,
-    /// Looked at when a session opens, never for a message.
+    /// Read when a session opens, never for a message.
     realms: RwLock<HashMap<String, Arc<SharedRealm>>>,
-    /// Names of realms that were stopped, and have not been started again.
+    /// Names of realms that were stopped and not started again.
     stopped_realms: Mutex<BTreeSet<String>>,
     realm_limits: Limits,
     number_last: AtomicU32,
-    /// Changes when a realm or a role has come.
+    /// Changes when a realm or a role starts.
     pub(super) comings: watch::Sender<()>,
     pub(crate) decoding: codec::Limits,
-    /// What opens and closes sessions, whichever realm that is about.
+    /// Messages that open and close sessions, in any realm.
     pub(crate) session_messages: Arc<Messages>,
     pub(super) challenge_timeout: Duration,
-    /// Whether a stop sends GOODBYE, instead of closing connections so that their clients come back.
+    /// Whether a stop sends GOODBYE, instead of closing connections so that their clients return.
     pub(crate) says_goodbye: bool,
     pub(crate) door: Arc<Door>,
     pub(crate) denials: Denials,
@@ -107,14 +107,14 @@ impl Realms {
         self.realms.read().get(name).map(Arc::clone)
     }
 
-    /// All realms, in the order in which they were started.
+    /// All realms, in the order of their starts.
     pub(crate) fn realms(&self) -> Vec<Arc<SharedRealm>> {
         let mut realms: Vec<_> = self.realms.read().values().map(Arc::clone).collect();
         realms.sort_by_key(|realm| realm.number);
         realms
     }
 
-    /// Has every realm forget revoked principals, as long as the router is there.
+    /// Makes every realm forget revoked principals, while the router exists.
     pub(crate) fn revoking(self: &Arc<Self>) -> impl Fn(&Revocation) + Send + use<> {
         let realms = Arc::downgrade(self);
         move |revocation| {
@@ -128,7 +128,7 @@ impl Realms {
         }
     }
 
-    /// Lets sessions into a new realm; `None` if there is one of that name.
+    /// Adds a realm; `None` if the name is in use.
     pub(crate) fn add(
         self: &Arc<Self>,
         realm: &model::Realm,
@@ -168,7 +168,7 @@ impl Realms {
         Some(removed)
     }
 
-    /// Whether a realm of that name was stopped, and has not been started again.
+    /// Whether a realm of that name was stopped, and not started again.
     pub(super) fn has_stopped_realm(&self, name: &str) -> bool {
         self.stopped_realms.lock().contains(name)
     }
@@ -188,7 +188,7 @@ fn realm_limits(limits: &model::Limits) -> Limits {
     realm_limits.kept_calls_bytes_max = limits.kept_calls_bytes_max;
     realm_limits.wildcard_shapes_max = limits.wildcard_shapes_max;
     realm_limits.uri_bytes_max = limits.uri_bytes_max;
-    // 0 is what a realm understands as no bound; a bound below a millisecond is one of 1.
+    // For a realm, 0 means no limit; a limit below a millisecond becomes 1.
     let timeout_ms = limits.call_timeout_max.map(|max| max.as_millis().max(1));
     realm_limits.call_timeout_ms_max =
         timeout_ms.map_or(0, |ms| u64::try_from(ms).unwrap_or(u64::MAX));
@@ -234,7 +234,7 @@ fn realm_config(realm: &model::Realm, limits: &Limits) -> RealmConfig {
     }
 }
 
-/// The node's bounds of a realm, or the realm's own where they are smaller.
+/// The node's limits, or the realm's own if smaller.
 fn limits_of(realm: &model::Realm, limits: &Limits) -> Limits {
     let own = &realm.limits;
     let mut limits = limits.clone();

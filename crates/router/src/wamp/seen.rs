@@ -1,11 +1,11 @@
-//! What operators are told of a session.
+//! A session for operators.
 
 use crosstie_routing::{Identity, Time};
 use crosstie_wamp::SessionId;
 
 use crate::wamp::peer::Peer;
 
-/// What is copied of a session under its realm's lock; it is put into words outside.
+/// A session's details, copied under its realm's lock and formatted outside it.
 pub(crate) struct Seen {
     pub(crate) peer: Peer,
     pub(crate) id: SessionId,

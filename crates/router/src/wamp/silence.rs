@@ -9,8 +9,8 @@ use crate::report;
 use crate::wamp::realms::Realms;
 use crate::watch::Connections;
 
-/// Ends the connections whose sessions were told GOODBYE and that have had no session since: they
-/// have had as long as a new one has to become a session.
+/// Closes the connections whose sessions were sent GOODBYE and that have opened no session since, within the time limit
+/// of a new connection.
 pub(crate) async fn close_silent(realms: Arc<Realms>, told: Vec<Weak<Connection>>) {
     tokio::time::sleep(realms.bounds.handshake_timeout).await;
     let joined: Vec<_> = realms.realms();

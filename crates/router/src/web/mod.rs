@@ -197,10 +197,10 @@ fn serve_pages(site: Arc<Site>, entrance: Arc<Entrance>, handed: HandedOver<'_>)
     started.map(drop)
 }
 
-/// Tells a peer that asks for a page to come again.
+/// Tells a peer that requests a page to retry.
 fn refuse_pages(connection: &Arc<Connection>) {
     counters().count(Counter::PageConnectionsRefused);
-    let text = "there are as many connections for pages as are allowed: ask again in a moment";
+    let text = "the maximum number of connections for pages is reached: try again in a moment";
     let response = closing_response(503, text, &[("Retry-After", "1")]);
     // A new connection has room; one that is gone needs no answer.
     let _ = connection.append(|out| {

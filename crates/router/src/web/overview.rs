@@ -1,32 +1,32 @@
-//! What the pages tell of the node around the routers: since when it runs, and its workers.
+//! The node around the routers, for the pages: its start time and its workers.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Shared by the routers of a node; the controller of the node keeps it true.
+/// Shared by the routers of a node; the node's controller updates it.
 #[derive(Debug)]
 pub struct Overview {
     started: Instant,
     workers: Mutex<Vec<WorkerOverview>>,
 }
 
-/// One worker, for people.
+/// A worker, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOverview {
     pub id: String,
-    /// In the configuration's word.
+    /// The configuration's word for it.
     pub kind: &'static str,
     pub status: String,
     pub is_running: bool,
     pub components: Vec<ComponentOverview>,
-    /// Times that one of them could not be started, or failed.
+    /// Number of component starts and runs that failed.
     pub component_failures: u64,
-    /// The trouble of the worker itself.
+    /// The worker's own fault.
     pub trouble: Option<String>,
 }
 
-/// One component of a worker.
+/// A component of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentOverview {
     pub id: String,
@@ -36,11 +36,11 @@ pub struct ComponentOverview {
     pub reason: Option<String>,
 }
 
-/// The states that a component can be in. One that is `waiting` has no session and tries again.
+/// The possible states of a component. A `waiting` one has no session and retries.
 pub const COMPONENT_STATES: [&str; 5] = ["starting", "started", "waiting", "stopped", "failed"];
 
 impl WorkerOverview {
-    /// A line for everything that is wrong with it and its components.
+    /// One line for each fault of the worker and its components.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = String> {
         let id = &self.id;
         let own = self.trouble.iter();
@@ -70,7 +70,7 @@ impl Default for Overview {
 }
 
 impl Overview {
-    /// Has the pages tell of these workers from now on.
+    /// Replaces the workers that the pages show.
     pub fn show(&self, workers: Vec<WorkerOverview>) {
         *self.workers.lock() = workers;
     }

@@ -38,7 +38,7 @@ pub(crate) struct Pages {
     /// Those that are switched on.
     shown: Vec<Page>,
     figures: Arc<dyn Figures>,
-    /// Pages that took time to render.
+    /// Cache of pages that are costly to render.
     rendered: Mutex<Rendered>,
     /// Connections for pages alone.
     connections: AtomicUsize,
@@ -107,16 +107,16 @@ impl<P: AsRef<Pages>> Drop for PagePlace<P> {
     }
 }
 
-/// The two forms that Prometheus knows.
+/// The two formats of Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     OpenMetrics,
-    /// Prometheus' own text format, version 0.0.4, which everybody takes who reads metrics.
+    /// Prometheus' own text format, version 0.0.4, which every reader of metrics accepts.
     Text,
 }
 
 impl Form {
-    /// The form for a request's `Accept`: the newer one where it is asked for by name.
+    /// The format for a request's `Accept`: the newer one if it is named.
     pub(crate) fn accepted(accept: Option<&str>) -> Self {
         let ranges = accept.unwrap_or_default().split(',');
         let is_open_metrics = |range: &str| {
@@ -132,7 +132,7 @@ impl Form {
         }
     }
 
-    /// For `Content-Type`.
+    /// The value of `Content-Type`.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -141,8 +141,7 @@ impl Form {
     }
 }
 
-/// Every name by which a request says that it came must be one of the listener's, and the page that
-/// asks one that may.
+/// Every host name in a request must be one of the listener's, and the page that sends the request must be allowed to.
 fn may_enter(entrance: &Entrance, request: &Request<Incoming>) -> Result<(), String> {
     let target = request.uri().host();
     let hosts = request.headers().get_all(HOST).iter();
@@ -164,7 +163,7 @@ fn page_at(path: &str) -> Option<Page> {
     }
 }
 
-/// The answer at a WebSocket's path to a request that opens none.
+/// The answer to a request at a WebSocket's path that opens none.
 fn websocket_status(entrance: &Entrance, is_shown: bool) -> Response<Full<Bytes>> {
     if is_shown && entrance.listening.bounds.is_stopping() {
         return text(
@@ -204,7 +203,7 @@ pub(super) fn respond(
     }
     let Some(page) = page else {
         return match path {
-            // Browsers ask for it beside every page.
+            // Browsers request it beside every page.
             FAVICON => text(StatusCode::NO_CONTENT, String::new()),
             _ => text(StatusCode::NOT_FOUND, format!("no page at {path}\n")),
         };
@@ -255,7 +254,7 @@ pub(super) fn respond(
     }
 }
 
-/// A page that takes time to render; one that was kept says how old it is, in whole seconds.
+/// A rendered page; a copy states its age in whole seconds.
 fn shown(kind: &'static str, page: Shown) -> Response<Full<Bytes>> {
     let mut response = typed(StatusCode::OK, kind, page.text);
     if let Some(age) = page.age {
@@ -295,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newer_form_is_for_who_asks_for_it() {
+    fn the_newer_format_needs_its_name_in_accept() {
         for (accept, expected) in [
             (None, Form::Text),
             (Some("*/*"), Form::Text),

@@ -1,5 +1,5 @@
-//! Programs that web services are answered by. A router starts no process itself: whoever runs it does, and
-//! sees to it that none outlives the node.
+//! Programs that answer web services. The router itself starts no process: the node does, and ensures that none
+//! outlives it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,73 +13,72 @@ use std::time::Duration;
 use crosstie_config::{ChildEnvironment, NativeOptions};
 use tokio::sync::oneshot;
 
-/// What is to run.
+/// A program to be run.
 #[derive(Debug)]
 pub struct Program {
     pub executable: Executable,
     pub arguments: Vec<OsString>,
     pub directory: PathBuf,
     pub environment: ChildEnvironment,
-    /// Set whatever `environment` says.
+    /// Set in addition to `environment`.
     pub variables: Vec<(String, String)>,
-    /// Any core where empty.
+    /// Any core if empty.
     pub cpu_affinity: Vec<usize>,
-    /// What it is called in the log, where its standard error goes; its standard output too, where it is not
-    /// given one.
+    /// The program's name in the log, which gets its standard error; and its standard output, unless that is
+    /// redirected.
     pub title: &'static str,
-    /// Nothing is there to be read where not given.
+    /// Empty input if absent.
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
 }
 
-/// Which program.
+/// The executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executable {
     /// A name on `PATH`, or a path.
     Named(PathBuf),
-    /// The interpreter that components have: the one named, else that beside the node's program, else
-    /// that on `PATH`.
+    /// The interpreter of components: the one named, or else the one beside the node's program, or else the one on
+    /// `PATH`.
     Python(Option<String>),
 }
 
-/// What a router's own programs run with.
+/// The settings of a router's own programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosting {
     pub(crate) programs: Option<Arc<dyn Programs>>,
-    /// As the worker's components have it.
+    /// As for the worker's components.
     pub(crate) options: NativeOptions,
 }
 
 impl Hosting {
-    /// Who starts programs, where there is a node.
+    /// The starter of programs, if the router runs in a node.
     pub(crate) fn programs(&self) -> io::Result<&Arc<dyn Programs>> {
         let without = || io::Error::other("there is no node that starts programs");
         self.programs.as_ref().ok_or_else(without)
     }
 }
 
-/// Who starts programs.
+/// Starts programs.
 pub trait Programs: fmt::Debug + Send + Sync {
-    /// Starts one; the answer comes when the starter gets to it.
+    /// Starts a program; the result arrives once the starter has handled the request.
     fn start(&self, program: Program) -> oneshot::Receiver<io::Result<Box<dyn Running>>>;
 
-    /// Runs a short one to its end and returns what it wrote; an end that is not well is an error with
-    /// what it said.
+    /// Runs a short program to its end, and returns its output; a failure is an error with that output.
     fn ask(&self, program: Program, within: Duration) -> io::Result<String>;
 
-    /// A directory that only this user may look into, for sockets; none without a node's.
+    /// A directory that only this user can read, for sockets; `None` without a node directory.
     fn private(&self) -> Option<&Path>;
 
-    /// How much programs of the project's own kind log: the word for it on a command line.
+    /// The log level for Crosstie's own programs, as a command line word.
     fn loglevel(&self) -> &str;
 }
 
-/// A program that runs. Dropped, it is killed with all that it started.
+/// A running program. Dropping it kills the program and its children.
 pub trait Running: Send {
-    /// How it ended, in words, once it has.
+    /// Waits for its end, and describes it.
     fn ended(&mut self) -> Pin<Box<dyn Future<Output = String> + Send + '_>>;
 
-    /// Asks it to end.
+    /// Requests its end.
     fn terminate(&self);
 }

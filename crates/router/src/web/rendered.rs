@@ -1,31 +1,31 @@
-//! Pages as they were rendered last, for clients that ask again too soon.
+//! Cached pages, for clients that repeat requests too soon.
 //!
-//! Rendering reads every realm and vhost under its lock. A client that asks now and then gets what is true now.
-//! One that asks without end, or where there is very much to tell, gets what was true within the last second,
-//! and is told so by the header `Age` (RFC 9111, section 5.1).
+//! Rendering reads every realm and vhost under its lock. Occasional requests get a current page. Frequent requests, or
+//! requests for very large pages, get one that is at most a second old, with its age in the header `Age` (RFC 9111,
+//! section 5.1).
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-/// How old a page may be.
+/// Maximum age of a cached page.
 const KEPT_MAX: Duration = Duration::from_secs(1);
-/// Rendering that takes this much processor time is not done twice in that time.
+/// Rendering that takes this much processor time is not repeated within that age.
 const COSTLY: Duration = Duration::from_millis(20);
-/// Rendering may take half of a core for ever, and this much at once.
+/// Rendering may use half of a core permanently, and this much at once.
 const SHARE: u32 = 2;
 const BURST: Duration = Duration::from_millis(500);
 
-/// The pages of one listener that take time to render.
+/// The cached pages of one listener.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered {
     pages: [Option<Kept>; Rendering::COUNT],
-    /// Processor time that was spent, less what has been earned since.
+    /// Processor time spent, minus the share earned since.
     spent: Duration,
     spent_at: Option<Instant>,
 }
 
-/// What is rendered.
+/// A page's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rendering {
     OpenMetrics,
@@ -44,16 +44,16 @@ struct Kept {
     text: Bytes,
 }
 
-/// A page as it is shown.
+/// A page as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) text: Bytes,
-    /// How old a page is that was kept; none of one that was rendered for this request.
+    /// The age of a cached page; `None` if it was rendered for this request.
     pub(crate) age: Option<Duration>,
 }
 
 impl Rendered {
-    /// What is to be shown instead of rendering anew.
+    /// The cached page to send instead of rendering, if any.
     pub(crate) fn kept(&mut self, what: Rendering, now: Instant) -> Option<Shown> {
         self.earn(now);
         let is_in_debt = self.spent > BURST;
@@ -65,7 +65,7 @@ impl Rendered {
         })
     }
 
-    /// Keeps a page whose rendering took so much processor time.
+    /// Caches a page whose rendering took that much processor time.
     pub(crate) fn keep(&mut self, what: Rendering, now: Instant, took: Duration, text: Bytes) {
         self.earn(now);
         self.spent = self.spent.saturating_add(took);
@@ -88,7 +88,7 @@ impl Rendered {
 mod tests {
     use super::*;
 
-    /// Asks at these times, in milliseconds; returns at which of them was rendered, which takes so long.
+    /// Requests a page at these times in milliseconds. Returns the times at which it was rendered, which takes `took`.
     fn rendered_at(times: impl IntoIterator<Item = u64>, took: Duration) -> Vec<u64> {
         let (mut pages, start) = (Rendered::default(), Instant::now());
         let is_rendered = |at: &u64| {
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_now_and_then_sees_what_is_true_now() {
+    fn occasional_requests_get_a_current_page() {
         let times: Vec<_> = (0..1_000).map(|n| n * 10).collect();
         assert_eq!(rendered_at(times.clone(), Duration::from_millis(4)), times);
     }
 
     #[test]
-    fn whoever_asks_without_end_takes_half_of_a_core() {
+    fn frequent_requests_use_half_of_a_core() {
         let took = Duration::from_micros(1_500);
         let count = rendered_at(0..10_000, took).len() as u32;
         let spent = took * count;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_page_tells_its_age() {
+    fn a_cached_page_has_its_age() {
         let (mut pages, start) = (Rendered::default(), Instant::now());
         let (text, took) = (Bytes::from_static(b"a page"), Duration::from_millis(100));
         pages.keep(Rendering::Status, start, took, text.clone());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_costly_is_rendered_once_a_second() {
+    fn costly_pages_are_rendered_once_a_second() {
         let took = Duration::from_millis(100);
         assert_eq!(
             rendered_at((0..3_500).step_by(7), took),

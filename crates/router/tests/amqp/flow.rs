@@ -477,10 +477,7 @@ fn a_message_that_does_not_come_is_not_waited_for_for_ever() {
     idle.write(&half(1));
     if let Some(received) = idle.receive() {
         let said = received.said();
-        assert!(
-            said.ends_with("'a message does not come to its end'"),
-            "{said}"
-        );
+        assert!(said.ends_with("'a message stays incomplete'"), "{said}");
     }
     let operators = rig.router.amqp().expect("is on");
     while !operators.connections().is_empty() {

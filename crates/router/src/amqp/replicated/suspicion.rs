@@ -65,8 +65,8 @@ impl Suspicion {
 mod tests {
     use super::*;
 
-    /// A word at each time in milliseconds: `beat`, `mute` (a heartbeat of an owner that cannot be probed), `nobody`,
-    /// `tidings`, `anew`, and the expectations `ask`, `wait`, `ended`, `there`.
+    /// Each step has a time in milliseconds and a word: `beat`, `mute` (a heartbeat of an owner that cannot be probed),
+    /// `nobody`, `tidings`, `anew`, and the expectations `ask`, `wait`, `ended`, `there`.
     #[track_caller]
     fn check(script: &str) {
         let start = Instant::now();

@@ -1,11 +1,11 @@
-//! What operators are told that is wrong with a realm of several nodes.
+//! Faults of a realm on several nodes, for operators.
 
 use crosstie_fabric::State;
 
 use super::Seen;
 
 impl Seen {
-    /// Whether the realm lets sessions in, and what is wrong.
+    /// Whether the realm admits sessions, and its faults.
     pub(crate) fn judge(&self, is_refused_detached: bool) -> (bool, Vec<String>) {
         let mut wrong = self.wrong();
         if self.state != State::Detached {
@@ -19,7 +19,7 @@ impl Seen {
         (!is_refused_detached, wrong)
     }
 
-    /// What NATS does not let a node do, what it is not granted, and whom it does not understand.
+    /// Permissions that NATS denies, missing grants, and nodes without a common version.
     pub(crate) fn wrong(&self) -> Vec<String> {
         let strangers = self.strangers.iter().map(|(node, theirs)| {
             let own = self.versions;

@@ -1,4 +1,4 @@
-//! What a port counts and keeps of what the realm says.
+//! Counters and notes of a port.
 
 use std::sync::atomic::Ordering;
 

@@ -1,8 +1,8 @@
-//! Nodes that a realm has no version in common with, and those that are called as this one.
+//! Nodes without a common version, and nodes with this node's name.
 
 use crosstie_fabric::{Member, Versions};
 
-/// What this node says that it speaks. For tests of nodes that differ the environment may say something else.
+/// The versions that this node announces. The environment may override them, for tests with mixed versions.
 pub(super) fn versions() -> Versions {
     let said = std::env::var("CROSSTIE_TEST_FABRIC_VERSIONS").ok();
     let said = said.as_deref().and_then(|said| said.split_once('-'));
@@ -16,7 +16,7 @@ pub(super) fn versions() -> Versions {
     versions.unwrap_or(Versions::OWN)
 }
 
-/// Their names, and what they speak.
+/// Their names and versions.
 pub(super) fn all(member: &Member) -> Vec<(String, Versions)> {
     let strangers = member.strangers();
     strangers
@@ -24,7 +24,7 @@ pub(super) fn all(member: &Member) -> Vec<(String, Versions)> {
         .collect()
 }
 
-/// What the log was told of other nodes.
+/// The nodes that the log has named already.
 #[derive(Default)]
 pub(super) struct Told {
     strangers: Vec<(String, Versions)>,
@@ -32,7 +32,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Says who is refused from now on, and that operators cannot tell two nodes apart.
+    /// Logs newly refused nodes, and nodes with equal names, which operators cannot tell apart.
     pub(super) fn tell(&mut self, realm: &str, member: &Member) {
         let strangers = all(member);
         let own = member.versions();

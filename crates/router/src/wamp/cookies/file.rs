@@ -1,5 +1,5 @@
-//! The file of a transport's cookies: lines of JSON, as Crossbar.io has them. A thread of its own writes and syncs it,
-//! so that nobody who serves sessions waits for a disk.
+//! The file of a transport's cookies: lines of JSON in Crossbar.io's form. A separate thread writes and syncs the file,
+//! so that no serving thread waits for a disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -24,25 +24,25 @@ struct Shared {
     changed: Condvar,
 }
 
-/// What is to be written.
+/// Pending output.
 #[derive(Default)]
 struct Work {
     bytes: Vec<u8>,
-    /// They take the place of what is in the file.
+    /// The bytes replace the file's contents.
     is_whole: bool,
-    /// Of the file, once that is done.
+    /// Number of lines in the file afterwards.
     lines: usize,
     is_over: bool,
 }
 
 /// A line is far shorter.
 const LINE_BYTES_MAX: u64 = 256 * 1024;
-/// So many lines may be about cookies that are gone, beside as many as are about others.
+/// Number of lines about deleted cookies, beyond that of the present ones, at which the file is rewritten.
 const LINES_GONE_MAX: usize = 1_024;
 
 impl CookieFile {
-    /// Reads what is there into `cookies`, the last line about a cookie being the one that counts, and writes what is
-    /// left of it anew.
+    /// Reads the file into `cookies`, in which the last line about a cookie counts, and rewrites it without deleted
+    /// ones.
     pub(super) fn open(path: PathBuf, cookies: &mut Cookies, now_ms: u64) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
         read(&path, cookies, now_ms).map_err(named)?;
@@ -65,7 +65,7 @@ impl CookieFile {
         })
     }
 
-    /// Has a line written about a cookie: that it is there, or gone since then.
+    /// Adds a line about a cookie: its presence, or its deletion at that time.
     pub(super) fn append(&self, record: &Record, deleted_ms: Option<u64>) {
         let mut work = self.shared.work.lock();
         record.write(deleted_ms, &mut work.bytes);
@@ -73,7 +73,7 @@ impl CookieFile {
         self.shared.changed.notify_one();
     }
 
-    /// Whether it is to be written anew.
+    /// Whether the file should be rewritten.
     pub(super) fn is_long(&self, cookies: usize) -> bool {
         self.shared.work.lock().lines > 2 * cookies + LINES_GONE_MAX
     }
@@ -89,7 +89,7 @@ impl Drop for CookieFile {
         self.shared.work.lock().is_over = true;
         self.shared.changed.notify_one();
         if let Some(writer) = self.writer.take() {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has logged that already.
             let _ = writer.join();
         }
     }
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    /// Puts back what could not be written, for a second; whether there is to be another attempt.
+    /// Restores unwritten bytes, and waits a second. Returns whether to try again.
     fn take_back(&self, mut bytes: Vec<u8>, is_whole: bool) -> bool {
         let mut work = self.work.lock();
         if !work.is_whole {
@@ -178,7 +178,7 @@ fn read(path: &Path, cookies: &mut Cookies, now_ms: u64) -> io::Result<()> {
                     cookies.keep(record, &mut Vec::new());
                 }
             }
-            // A line that a crash has cut, or somebody else's.
+            // A line cut by a crash, or of foreign origin.
             None => unread += 1,
         }
     }
@@ -191,7 +191,7 @@ fn read(path: &Path, cookies: &mut Cookies, now_ms: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a whole file in the place of the one that is there, which only the node's user can read.
+/// Replaces the file as a whole; only the node's user can read the new one.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut beside = path.to_owned().into_os_string();
     beside.push(".new");

@@ -1,4 +1,4 @@
-//! All cookies of a router: a principal that another session logs out is not to come back by one.
+//! All cookies of a router: a principal that another session logs out must not return by a cookie.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,7 @@ use super::Jar;
 #[derive(Default)]
 pub(crate) struct Jars(Mutex<Vec<Weak<Jar>>>);
 
-/// The principals whose logins are to be forgotten.
+/// The principals whose logins are forgotten.
 #[derive(Clone, Debug)]
 pub(crate) enum Whose {
     Authid(String),
@@ -25,7 +25,7 @@ impl Jars {
         jars.extend(jar.map(Arc::downgrade));
     }
 
-    /// Forgets the cookies of a realm that stand for those.
+    /// Forgets a realm's cookies of these principals.
     pub(crate) fn forget(&self, realm: &str, whose: &Whose) {
         let whose = match whose {
             Whose::Authid(authid) => (Some(authid.as_str()), None),

@@ -1,4 +1,4 @@
-//! Cookies of a WebSocket transport: given out with the upgrade, remembered with a login, forgotten with a logout.
+//! Cookies of a WebSocket transport: issued with the upgrade, stored with a login, deleted with a logout.
 
 mod file;
 mod jars;
@@ -27,19 +27,19 @@ pub(crate) struct Jar {
 
 struct State {
     cookies: Cookies,
-    /// The cookie of each connection that is open, by its place in memory, which is its own for as long.
+    /// The cookie of each open connection, by the connection's address, which is unique while it is open.
     by_connection: HashMap<usize, Used>,
 }
 
 struct Used {
     text: String,
-    /// It was made for this connection: nobody else can have brought it into the world.
+    /// Created for this connection: no other client can know it.
     is_new: bool,
     connection: Weak<Connection>,
     wire: Wire,
 }
 
-/// The cookie of a request: the one that it has, if that is known, or a new one.
+/// The cookie of a request: its own if that is known, or a new one.
 pub(crate) struct Given {
     text: String,
     is_new: bool,
@@ -66,7 +66,7 @@ impl Jar {
         })
     }
 
-    /// The cookie of an upgrade; none if the system has no randomness.
+    /// The cookie for an upgrade; `None` if the system has no randomness.
     pub(crate) fn give(&self, header: Option<&str>) -> Option<Given> {
         let pairs = header.unwrap_or_default().split(';');
         let mut texts = pairs.filter_map(|pair| {
@@ -88,7 +88,7 @@ impl Jar {
         Some(Given { text, is_new: true })
     }
 
-    /// What the answer says of it, if the client does not have it yet.
+    /// The Set-Cookie header, if the client does not have the cookie yet.
     pub(crate) fn header(&self, given: &Given) -> Option<String> {
         given.is_new.then(|| {
             let Cookie {
@@ -108,7 +108,7 @@ impl Jar {
         })
     }
 
-    /// The connection that has it.
+    /// Attaches the cookie to its connection.
     pub(crate) fn attach(&self, given: Given, connection: &Arc<Connection>, wire: Wire) {
         let used = Used {
             text: given.text,
@@ -127,15 +127,15 @@ impl Jar {
         self.state.lock().by_connection.remove(&key(connection));
     }
 
-    /// Who the connection's cookie says that it is.
+    /// The principal of the connection's cookie, if any.
     pub(crate) fn find(&self, connection: &Arc<Connection>) -> Option<Remembered> {
         let state = self.state.lock();
         let used = state.by_connection.get(&key(connection))?;
         state.cookies.find(&used.text, now_ms()).cloned()
     }
 
-    /// Somebody has logged in. A cookie that was there before stands for nobody else from then on: whoever planted it
-    /// in a browser would be who logs in there.
+    /// Stores a login. A cookie from before the login is replaced: an attacker who planted it in a browser would
+    /// otherwise be logged in as this principal.
     pub(crate) fn remember(&self, connection: &Arc<Connection>, who: Remembered) {
         let now_ms = now_ms();
         let mut state = self.state.lock();
@@ -172,14 +172,14 @@ impl Jar {
         self.tidy(cookies);
     }
 
-    /// Forgets the connection's cookie; the others that have it.
+    /// Deletes the connection's cookie. Returns the other connections that have it.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) -> Vec<Peer> {
         let mut state = self.state.lock();
         let own = key(connection);
         let Some(used) = state.by_connection.get_mut(&own) else {
             return Vec::new();
         };
-        // It is nobody's any more, and not to be anybody's again.
+        // The cookie is invalid, and must not become valid again.
         used.is_new = false;
         let text = used.text.clone();
         let Some(gone) = state.cookies.forget(&text) else {
@@ -198,7 +198,7 @@ impl Jar {
         peers.collect()
     }
 
-    /// Forgets the cookies of a realm that stand for those; how many they were.
+    /// Deletes a realm's cookies of these principals. Returns their number.
     fn forget_of(&self, realm: &str, whose: (Option<&str>, Option<&str>)) -> usize {
         let mut gone = Vec::new();
         let mut state = self.state.lock();
@@ -206,7 +206,7 @@ impl Jar {
         if gone.is_empty() {
             return 0;
         }
-        // A connection of one of them is not to bring it back.
+        // Connections with such a cookie must not store it again.
         let texts: HashSet<&str> = gone.iter().map(|record| record.text.as_str()).collect();
         for used in state.by_connection.values_mut() {
             used.is_new &= !texts.contains(used.text.as_str());
@@ -223,7 +223,7 @@ impl Jar {
         }
     }
 
-    /// Has the file written anew where most of it is about cookies that are gone.
+    /// Rewrites the file if most of it concerns deleted cookies.
     fn tidy(&self, cookies: &Cookies) {
         if let Some(file) = self
             .file
@@ -244,7 +244,7 @@ fn now_ms() -> u64 {
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
-/// Of 64 characters that a cookie may have (RFC 6265, section 4.1.1).
+/// Random characters from 64 that cookies allow (RFC 6265, section 4.1.1).
 fn random_text(characters: usize) -> Option<String> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut chance = vec![0; characters];

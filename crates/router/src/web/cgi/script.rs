@@ -22,7 +22,7 @@ impl Scripts {
     pub(super) fn open(directory: PathBuf) -> Self {
         if !directory.is_dir() {
             tracing::warn!(
-                "directory {} does not exist: no scripts are served until it does",
+                "there is no directory {}: no scripts are served until it exists",
                 directory.display()
             );
         }
