@@ -16,6 +16,22 @@ pub(crate) struct Delivery {
     pub(crate) entry: Entry,
 }
 
+impl Delivery {
+    pub(crate) fn new(
+        queue: QueueKey,
+        consumer: Option<ConsumerKey>,
+        delivered_at: Time,
+        entry: Entry,
+    ) -> Self {
+        Self {
+            queue,
+            consumer,
+            delivered_at,
+            entry,
+        }
+    }
+}
+
 /// Deliveries by tag. Acknowledgements come from the front, mostly; one from within leaves a gap,
 /// and gaps go when they are the half.
 #[derive(Debug, Default)]

@@ -1,111 +1,105 @@
 //! The arrival of a message at a queue.
 
-use super::{Arrival, Entry, Incoming, Queues};
+use super::{Entry, Incoming, Queue, Queues};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
 use crate::topology::Overflow;
 use crate::{Position, QueueKey, Time};
 
 impl Queues {
-    /// A queue's decision on an arriving message.
+    /// The queue that a message arrives at: looked up once, as every message passes here.
     #[inline]
-    pub(crate) fn arrive(
+    pub(crate) fn find_mut(&mut self, key: QueueKey) -> Option<&mut Queue> {
+        self.queues.find_mut(key)
+    }
+
+    /// A queue rejects a message, which may become a dead letter.
+    #[cold]
+    pub(crate) fn reject(
         &mut self,
-        now: Time,
         key: QueueKey,
         incoming: &mut Incoming<'_>,
         ledger: &mut Ledger,
-        confirms: &mut Confirms,
-    ) -> Arrival {
-        let Some(queue) = self.queues.find_mut(key) else {
-            return Arrival::Nowhere;
-        };
-        ledger.steps.spend(1);
-        if queue.rejects(incoming.body.len()) {
-            if matches!(queue.settings.overflow, Overflow::RejectPublishDeadLetter) {
-                self.dead.reject(queue, incoming.content(), ledger);
-            }
-            return Arrival::Rejected;
-        }
-        let handling = incoming.handling;
-        let is_stored = queue.id.is_some() && (handling.is_persistent || queue.is_quorum());
-        let ttl_ms = match (queue.settings.message_ttl_ms, handling.ttl_ms) {
-            (Some(queue), Some(message)) => Some(queue.min(message)),
-            (queue, message) => queue.or(message),
-        };
-        let expires_at = ttl_ms.map(|ttl_ms| Time(now.0.saturating_add(ttl_ms)));
-        let is_next = match queue.messages.front() {
-            None => queue.returning == 0,
-            Some(first) if first.is_expired(now) => {
-                self.drop_expired(now, key, ledger, confirms);
-                self.is_idle(key)
-            }
-            Some(_) => false,
-        };
-        Arrival::Taken {
-            is_next,
-            is_stored,
-            expires_at,
+    ) {
+        if let Some(queue) = self.queues.find(key)
+            && matches!(queue.settings.overflow, Overflow::RejectPublishDeadLetter)
+        {
+            self.dead.reject(queue, incoming.content(), ledger);
         }
     }
 
-    /// Makes the entry of a message that a queue has accepted; `is_sent`: a consumer has been sent it already. The
-    /// position is that of its record, if it is to be stored.
+    /// Restores the bounds of a queue after an arrival, and sets the timer for its first message.
+    #[inline(never)]
+    pub(crate) fn trim(
+        &mut self,
+        now: Time,
+        key: QueueKey,
+        ledger: &mut Ledger,
+        confirms: &mut Confirms,
+    ) {
+        self.drop_overflow(key, ledger, confirms);
+        self.drop_expired(now, key, ledger, confirms);
+        self.set_head_timer(key);
+    }
+}
+
+impl Queue {
+    #[inline]
+    pub(crate) fn has_expired(&self, now: Time) -> bool {
+        let first = self.messages.front();
+        first.is_some_and(|first| first.is_expired(now))
+    }
+
+    /// Whether an arriving message may be sent straight to a consumer: no other waits or is being returned.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.messages.front().is_none() && self.returning == 0
+    }
+
+    /// Makes the entry of an accepted message; `is_sent`: a consumer has been sent it already. The position is that of
+    /// its record, if it is to be stored.
     #[inline]
     pub(crate) fn keep(
         &mut self,
-        key: QueueKey,
-        (is_stored, is_sent): (bool, bool),
-        expires_at: Option<Time>,
+        now: Time,
         incoming: &mut Incoming<'_>,
+        is_sent: bool,
         ledger: &mut Ledger,
-    ) -> Option<(Entry, Option<Position>)> {
-        let queue = self.queues.find_mut(key)?;
+    ) -> (Entry, Option<Position>) {
+        let handling = incoming.handling;
+        let id = self
+            .id
+            .filter(|_| handling.is_persistent || self.is_quorum());
+        let ttl_ms = match (self.settings.message_ttl_ms, handling.ttl_ms) {
+            (Some(queue), Some(message)) => Some(queue.min(message)),
+            (queue, message) => queue.or(message),
+        };
         let entry = Entry {
             content: incoming.content(),
-            place: queue.take_place(),
-            expires_at,
+            place: self.take_place(),
+            expires_at: ttl_ms.map(|ttl_ms| Time(now.0.saturating_add(ttl_ms))),
             deliveries: 0,
-            level: queue.level(incoming.properties),
+            level: self.level(incoming.properties),
             is_redelivered: false,
-            is_stored,
+            is_stored: id.is_some(),
         };
         let mut position = None;
-        if let Some(id) = queue.id.filter(|_| is_stored) {
+        if let Some(id) = id {
             let mut record = entry.record(id);
-            if is_sent && queue.is_quorum() {
+            if is_sent && self.is_quorum() {
                 record.count_delivery();
             }
             ledger.record(record);
             position = Some(ledger.journal.position);
         }
         ledger.account(&entry);
-        Some((entry, position))
+        (entry, position)
     }
 
-    /// Puts a message in its queue, behind all others of its priority, if there is room.
+    /// Whether [`Queues::trim`] has something to do.
     #[inline]
-    pub(crate) fn push(
-        &mut self,
-        now: Time,
-        key: QueueKey,
-        entry: Entry,
-        ledger: &mut Ledger,
-        confirms: &mut Confirms,
-    ) {
-        if let Some(queue) = self.queues.find_mut(key) {
-            queue.push(entry);
-            if queue.overflows() {
-                self.drop_overflow(key, ledger, confirms);
-            }
-        }
-        self.drop_expired(now, key, ledger, confirms);
-        self.set_head_timer(key);
-    }
-
-    /// Whether no message waits in the queue or is being returned to it.
-    fn is_idle(&self, key: QueueKey) -> bool {
-        let queue = self.queues.find(key);
-        queue.is_some_and(|queue| queue.messages.is_empty() && queue.returning == 0)
+    pub(crate) fn needs_trim(&self) -> bool {
+        let first = self.messages.front();
+        self.overflows() || first.is_some_and(|first| first.expires_at.is_some())
     }
 }

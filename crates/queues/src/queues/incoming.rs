@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::Properties;
 
 use crate::channels::Sending;
-use crate::{MessageContent, Position, Time};
+use crate::{MessageContent, Position};
 
 /// A message whose bytes are copied when the first queue keeps it.
 pub(crate) struct Incoming<'a> {
@@ -22,21 +22,6 @@ pub(crate) struct Incoming<'a> {
 pub(crate) struct Handling {
     pub(crate) is_persistent: bool,
     pub(crate) ttl_ms: Option<u64>,
-}
-
-/// How a queue receives a message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Arrival {
-    /// The queue does not exist any more.
-    Nowhere,
-    /// The queue is full, and rejects it (`x-overflow`).
-    Rejected,
-    Taken {
-        /// No other message waits: it may be sent straight to a consumer.
-        is_next: bool,
-        is_stored: bool,
-        expires_at: Option<Time>,
-    },
 }
 
 /// A queue's decision on a message.

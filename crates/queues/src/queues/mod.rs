@@ -1,10 +1,10 @@
 //! Queues and their messages: ready messages, bounds, expiry, dead letters.
 //!
 //! ```text
-//! add ─▶ arrive ─▶ keep ─▶ push, or hold_one (a channel has it) ─▶ next_ready ─▶ settle_one
-//!          │                                                           │             │
-//!          └▶ rejected, over a bound, expired ─▶ die ─▶ dead letters   │             ├▶ forget
-//!                                                                      └◀ give_back ◀┘
+//! add ─▶ find_mut ─▶ keep ─▶ push, or hold_one (a channel has it) ─▶ next_ready ─▶ settle_one
+//!            │                                                           │             │
+//!            └▶ rejected, over a bound, expired ─▶ die ─▶ dead letters   │             ├▶ forget
+//!                                                                        └◀ give_back ◀┘
 //! ```
 //!
 //! It borrows the ledger, and the confirms, which are told of each stored message that is forgotten. Callers pass
@@ -24,7 +24,7 @@ mod restore;
 
 pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reason};
 pub(crate) use self::deaths::Deaths;
-pub(crate) use self::incoming::{Arrival, Enqueued, Handling, Incoming};
+pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
 pub(crate) use self::messages::Messages;
 pub(crate) use self::queue::{Entry, Queue};
 

@@ -115,7 +115,7 @@ impl Queue {
     }
 
     /// Adds behind all others of its priority.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry) {
         self.body_bytes += entry.content.body().len() as u64;
         self.messages.push(entry);
     }
@@ -154,7 +154,7 @@ impl Queue {
     }
 
     /// Whether a publication is refused, rather than an older message dropped for it.
-    pub(super) fn rejects(&self, body_bytes: usize) -> bool {
+    pub(crate) fn rejects(&self, body_bytes: usize) -> bool {
         !matches!(self.settings.overflow, Overflow::DropHead)
             && self.is_over(
                 self.messages.len() as u64 + 1,

@@ -1,8 +1,9 @@
 //! Delivery from a queue to the consumer whose turn it is.
 
 use super::Vhost;
-use crate::channels::{Delivery, Sending};
-use crate::consumers::{Next, Sent};
+use crate::channels::{Channels, Delivery, Sending};
+use crate::consumers::{Consumers, Next, Sent};
+use crate::ledger::Ledger;
 use crate::queues::Entry;
 use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 
@@ -54,13 +55,14 @@ impl<H> Vhost<H> {
         is_quorum: bool,
         out: &mut dyn Outbox<H>,
     ) -> Result<Sent, Refused> {
+        let rooms = (&mut self.consumers, &mut self.channels, &mut self.ledger);
         let sending = Sending::of(entry);
         if is_quorum && entry.deliveries > 0 {
             let mut counted = Vec::new();
             let sending = sending.with_delivery_count(entry.deliveries, &mut counted);
-            return self.send(next, &sending, out);
+            return send(next, &sending, rooms, out);
         }
-        self.send(next, &sending, out)
+        send(next, &sending, rooms, out)
     }
 
     /// The consumer whose turn it is.
@@ -70,32 +72,11 @@ impl<H> Vhost<H> {
         self.consumers.next(key, &self.channels, steps)
     }
 
-    /// Sends to the consumer whose turn it is.
-    #[inline]
-    pub(super) fn send(
-        &mut self,
-        next: Next,
-        sending: &Sending<'_>,
-        out: &mut dyn Outbox<H>,
-    ) -> Result<Sent, Refused> {
-        let sent = self
-            .consumers
-            .send(next, sending, &mut self.channels, out)?;
-        self.ledger.counts.delivered += 1;
-        self.ledger.steps.spend_on_body(sending.body.len());
-        Ok(sent)
-    }
-
     /// Holds a message until it is acknowledged.
     #[inline]
     pub(super) fn hold(&mut self, now: Time, queue: QueueKey, sent: Sent, entry: Entry) {
         self.queues.hold_one(queue);
-        let delivery = Delivery {
-            queue,
-            consumer: Some(sent.consumer),
-            delivered_at: now,
-            entry,
-        };
+        let delivery = Delivery::new(queue, Some(sent.consumer), now, entry);
         self.channels.hold(sent.channel, sent.tag, delivery);
     }
 
@@ -188,4 +169,18 @@ impl<H> Vhost<H> {
             self.channels.resume_later(key);
         }
     }
+}
+
+/// Sends to the consumer whose turn it is.
+#[inline]
+pub(super) fn send<H>(
+    next: Next,
+    sending: &Sending<'_>,
+    (consumers, channels, ledger): (&mut Consumers, &mut Channels<H>, &mut Ledger),
+    out: &mut dyn Outbox<H>,
+) -> Result<Sent, Refused> {
+    let sent = consumers.send(next, sending, channels, out)?;
+    ledger.counts.delivered += 1;
+    ledger.steps.spend_on_body(sending.body.len());
+    Ok(sent)
 }

@@ -1,8 +1,9 @@
 //! The arrival of a message at a queue: straight to a consumer, or into the line.
 
 use super::Vhost;
-use crate::consumers::Sent;
-use crate::queues::{Arrival, Enqueued, Incoming};
+use super::deliver::send;
+use crate::channels::Delivery;
+use crate::queues::{Enqueued, Incoming};
 use crate::{Outbox, QueueKey, Time};
 
 impl<H> Vhost<H> {
@@ -13,57 +14,51 @@ impl<H> Vhost<H> {
         incoming: &mut Incoming<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Enqueued {
-        let arrival = self
-            .queues
-            .arrive(now, key, incoming, &mut self.ledger, &mut self.confirms);
-        let (is_next, is_stored, expires_at) = match arrival {
-            Arrival::Nowhere => return Enqueued::Taken,
-            Arrival::Rejected => return Enqueued::Rejected,
-            Arrival::Taken {
-                is_next,
-                is_stored,
-                expires_at,
-            } => (is_next, is_stored, expires_at),
+        let Some(mut queue) = self.queues.find_mut(key) else {
+            return Enqueued::Taken;
         };
-        let sent = match is_next {
-            true => self.pass_on(key, incoming, out),
-            false => None,
-        };
+        self.ledger.steps.spend(1);
+        if queue.rejects(incoming.body.len()) {
+            self.queues.reject(key, incoming, &mut self.ledger);
+            return Enqueued::Rejected;
+        }
+        let mut is_next = queue.is_idle();
+        if !is_next && queue.has_expired(now) {
+            self.drop_expired(now, key);
+            match self.queues.find_mut(key) {
+                Some(found) => queue = found,
+                None => return Enqueued::Taken,
+            }
+            is_next = queue.is_idle();
+        }
+        let (consumers, channels) = (&mut self.consumers, &mut self.channels);
+        let mut sent = None;
+        // The first consumer that accepts it is sent it, before the queue keeps it.
+        while is_next
+            && sent.is_none()
+            && let Some(next) = consumers.next(key, channels, &mut self.ledger.steps)
+        {
+            let sending = incoming.sending();
+            sent = send(next, &sending, (consumers, channels, &mut self.ledger), out).ok();
+        }
         if sent.is_some_and(|sent| !sent.needs_ack) {
             return Enqueued::Taken;
         }
-        let kept = self.queues.keep(
-            key,
-            (is_stored, sent.is_some()),
-            expires_at,
-            incoming,
-            &mut self.ledger,
-        );
-        let Some((entry, position)) = kept else {
-            return Enqueued::Taken;
-        };
+        let (entry, position) = queue.keep(now, incoming, sent.is_some(), &mut self.ledger);
         match sent {
-            Some(sent) => self.hold(now, key, sent, entry),
-            None => self
-                .queues
-                .push(now, key, entry, &mut self.ledger, &mut self.confirms),
-        }
-        position.map_or(Enqueued::Taken, Enqueued::Stored)
-    }
-
-    /// Sends a message to the first consumer that accepts it, before any queue keeps it.
-    #[inline(always)]
-    fn pass_on(
-        &mut self,
-        key: QueueKey,
-        incoming: &Incoming<'_>,
-        out: &mut dyn Outbox<H>,
-    ) -> Option<Sent> {
-        while let Some(next) = self.next_consumer(key) {
-            if let Ok(sent) = self.send(next, &incoming.sending(), out) {
-                return Some(sent);
+            Some(sent) => {
+                queue.unacknowledged += 1;
+                let delivery = Delivery::new(key, Some(sent.consumer), now, entry);
+                channels.hold(sent.channel, sent.tag, delivery);
+            }
+            None => {
+                queue.push(entry);
+                if queue.needs_trim() {
+                    self.queues
+                        .trim(now, key, &mut self.ledger, &mut self.confirms);
+                }
             }
         }
-        None
+        position.map_or(Enqueued::Taken, Enqueued::Stored)
     }
 }

@@ -41,12 +41,7 @@ impl<H> Vhost<H> {
                     self.queues.count_delivery(key, &entry, &mut self.ledger);
                 }
                 self.queues.hold_one(key);
-                let delivery = Delivery {
-                    queue: key,
-                    consumer: None,
-                    delivered_at: now,
-                    entry,
-                };
+                let delivery = Delivery::new(key, None, now, entry);
                 self.channels.hold(context.channel, tag, delivery);
             }
         }
