@@ -16,12 +16,12 @@ use crate::queues::realm::{ManagementRealm, Refused};
 use crate::queues::table;
 use crate::wait_for;
 
-/// Replicated vhosts: list them, move one to another node, recover the log of one, have one replicated no more.
+/// List, move, recover and release replicated vhosts.
 #[derive(Args)]
 pub(crate) struct AmqpArguments {
     #[command(subcommand)]
     action: Action,
-    /// Of this worker only.
+    /// Worker; by default all.
     #[arg(long, value_name = "ID", global = true)]
     worker: Option<String>,
     /// Print JSON.
@@ -33,42 +33,43 @@ pub(crate) struct AmqpArguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List the replicated vhosts: what this node is to each, and who owns it.
+    /// List the replicated vhosts, with this node's role and the owner of each.
     List,
     Move(MoveArguments),
     Recover(RecoverArguments),
     Release(ReleaseArguments),
 }
 
-/// Have another node own a vhost. Asked of the node that owns it.
+/// Move a vhost to another node. Run this on the owner.
 ///
-/// Its publishers are not read any more, what they have sent is written to the log, then the entry that hands
-/// the vhost over; its clients are closed with 320, and the other node takes it at once.
+/// The owner stops reading from publishers, writes their messages and then a hand-over entry to the log, and closes the
+/// clients with 320. The other node takes over at once.
 #[derive(Args)]
 struct MoveArguments {
     /// The vhost's name.
     vhost: String,
-    /// The node, as `crosstie amqp list` and the status page name it; its worker may be left out. By default one that has read the log along.
+    /// Target node, as in `crosstie amqp list` and on the status page; its worker is optional. By default a warm
+    /// standby.
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
-    /// How long the other one is given; after that this node takes the vhost back.
+    /// Maximum time for the target to take over; then this node resumes ownership.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     timeout: f64,
 }
 
-/// Recover the log of a vhost that is not opened, or begin one with what a store has.
+/// Recover the log of a closed vhost, or begin a log from a store.
 ///
-/// Says what there is and what is missing, and with `--yes` does it. Not while a node owns the vhost.
+/// Prints the present and the missing content; `--yes` executes the recovery. Refused while a node owns the vhost.
 #[derive(Args)]
 struct RecoverArguments {
     /// The vhost's name.
     vhost: String,
     #[command(flatten)]
     means: Means,
-    /// The store, in place of the one that the node has kept. A path on the node's machine.
+    /// Store to use in place of the node's own copy, as a path on the node's machine.
     #[arg(long, value_name = "FILE", requires = "from")]
     store: Option<PathBuf>,
-    /// Do it: without this nothing is done.
+    /// Execute; without this the command only prints.
     #[arg(long)]
     yes: bool,
 }
@@ -76,14 +77,14 @@ struct RecoverArguments {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Means {
-    /// Write what a store has into the log: the copy that this node has kept as the owner, or what the worker's store has from
-    /// before the vhost was replicated.
+    /// Write a store's content into the log: this node's copy as the owner, or the worker's store from before the
+    /// replication.
     #[arg(long, value_name = "WHAT")]
     from: Option<From>,
-    /// Take what is left of the log.
+    /// Accept the rest of the log.
     #[arg(long)]
     accept_loss: bool,
-    /// Begin with nothing.
+    /// Begin an empty log.
     #[arg(long)]
     empty: bool,
 }
@@ -93,17 +94,18 @@ enum From {
     Store,
 }
 
-/// Put a vhost that is to be replicated no more into a store, as the owner's copy has it. Of a node that does not run.
+/// Write the owner's copy of a vhost into a store, to end its replication. Stop the node first.
 ///
-/// What the store had of the vhost goes; other vhosts are as they were. The node then starts with the vhost without `replicated`.
+/// The copy replaces the store's content of that vhost; other vhosts are unchanged. Then start the node with the vhost
+/// without `replicated`.
 #[derive(Args)]
 struct ReleaseArguments {
     /// The vhost's name.
     vhost: String,
-    /// The worker's store.
+    /// Store of the worker.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
     store: PathBuf,
-    /// The copy, where it is not the only one beside the store.
+    /// Copy to use, if several are beside the store.
     #[arg(long, value_name = "FILE")]
     copy: Option<PathBuf>,
 }

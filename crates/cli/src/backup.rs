@@ -9,19 +9,19 @@ use crosstie_client::args;
 use crate::queues::realm::ManagementRealm;
 use crate::wait_for;
 
-/// Copy what is durable (queues, exchanges, bindings, persistent messages) of a running node to a file.
+/// Copy a running node's durable data (queues, exchanges, bindings, persistent messages) to a file.
 ///
-/// The node goes on serving meanwhile. All that was confirmed before this began is in the copy. It has
-/// its name only when it is whole and on the disk; a file that is there is not overwritten. To restore,
-/// put it in the place of a stopped node's store. Replicated vhosts are not in it.
+/// The node serves meanwhile. The copy has everything that was confirmed before the command began. It gets its name
+/// when it is complete and synced; existing files are not overwritten. To restore, replace a stopped node's store by
+/// it. Replicated vhosts are not included.
 #[derive(clap::Args)]
 pub(crate) struct BackupArguments {
-    /// The file to make.
+    /// File to create.
     file: PathBuf,
-    /// The store of a node that does not run, in place of a running node's.
+    /// Store of a stopped node, in place of a running node's.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
     store: Option<PathBuf>,
-    /// Of this worker, where several speak AMQP: each has a store of its own.
+    /// Worker, if several have AMQP: each has a store of its own.
     #[arg(long, value_name = "ID")]
     worker: Option<String>,
     #[command(flatten)]

@@ -12,9 +12,9 @@ use crate::wamp_arguments::{Connection, Given, print_error, to_object, to_value}
 
 /// Call a procedure and print its result as JSON.
 ///
-/// A result of one argument is printed as it is, one of none as null, any other as
-/// {"args": […], "kwargs": {…}}. An error goes to standard error. The exit code is 1 if the call
-/// fails or the router rejects the session, and 2 if the router cannot be reached.
+/// A result of one argument is printed directly, an empty one as null, any other as {"args": […], "kwargs": {…}}.
+/// Errors are printed on standard error. The exit code is 1 if the call fails or the router rejects the session, and 2
+/// if the router cannot be reached.
 #[derive(clap::Args)]
 pub(crate) struct CallArguments {
     /// URI of the procedure.
@@ -23,16 +23,16 @@ pub(crate) struct CallArguments {
     given: Given,
     #[command(flatten)]
     connection: Connection,
-    /// How long to wait for the result: 500ms, 5s, 2m; 0 waits for ever.
+    /// Maximum wait for the result: 500ms, 5s, 2m; 0 waits for ever.
     #[arg(long, default_value = "5s", value_parser = duration)]
     timeout: Duration,
-    /// Print progressive results as they come, one line each.
+    /// Print progressive results as they arrive, one line each.
     #[arg(long)]
     progress: bool,
     /// Print every result as {"args": […], "kwargs": {…}}.
     #[arg(long)]
     full: bool,
-    /// Let the callee know who calls.
+    /// Disclose the caller to the callee.
     #[arg(long)]
     disclose_me: bool,
 }

@@ -21,13 +21,13 @@ use crate::explain::{self, Form};
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     place: Place,
-    /// Accept definitions of RabbitMQ of which something is not imported that restricts users or vhosts.
+    /// Accept RabbitMQ definitions even if a part that restricts users or vhosts is not imported.
     #[arg(long)]
     allow_wider: bool,
-    /// Judge every configuration below these directories, and say which reasons stop how many of them.
+    /// Check every configuration below these directories, and count the reasons of refusals.
     #[arg(long, value_name = "DIRECTORY", num_args = 1.., conflicts_with_all = ["cbdir", "config"])]
     explain: Vec<PathBuf>,
-    /// What `--explain` tells in.
+    /// Output format of `--explain`.
     #[arg(long, value_enum, default_value = "text", requires = "explain")]
     format: Form,
 }
@@ -35,12 +35,12 @@ pub(crate) struct CheckArguments {
 /// Where a node's configuration is.
 #[derive(clap::Args)]
 pub(crate) struct Place {
-    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
-    /// one if there is a node's configuration in it.
+    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one if it has a node's
+    /// configuration.
     #[arg(long, value_name = "DIRECTORY")]
     cbdir: Option<PathBuf>,
-    /// Node configuration, Crossbar.io's version 2, JSON or YAML; by default `config.json`,
-    /// `config.yaml` or `config.yml` in the node's directory.
+    /// Node configuration, JSON or YAML in Crossbar.io's version 2; by default `config.json`, `config.yaml` or
+    /// `config.yml` in the node's directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

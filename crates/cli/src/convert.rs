@@ -17,15 +17,15 @@ use crate::output::print;
 /// version 1; the keys stay in their order.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The file; by default the configuration of the node's directory.
+    /// Input file; by default the configuration of the node's directory.
     #[arg(value_name = "FILE", conflicts_with_all = ["cbdir", "config"])]
     file: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
-    /// Where to write, in the language that the name ends with; `-` is standard output.
+    /// Output file, whose extension selects the format; `-` is standard output.
     #[arg(long, value_name = "FILE|-")]
     output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
 }

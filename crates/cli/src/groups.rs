@@ -14,18 +14,18 @@ const GROUPS: [Group; 4] = [
         &[
             ("start", "Start a node: its routers, containers and guests"),
             ("check", "Check a configuration without starting anything"),
-            ("init", "Make a node directory from a template"),
+            ("init", "Create a node directory from a template"),
             (
                 "convert",
-                "Rewrite a configuration from JSON to YAML, or back",
+                "Convert a configuration from JSON to YAML, or back",
             ),
             (
                 "status",
-                "Say whether a node runs, where, and what is wrong",
+                "Show whether a node runs, its URLs and its faults",
             ),
             ("stop", "Stop a node"),
-            ("keys", "Show or make keys; show what credentials hold"),
-            ("passwd", "Make a principal's entry from a password"),
+            ("keys", "Show or create keys; show credentials"),
+            ("passwd", "Create a principal's entry from a password"),
             ("version", "Print the version and the platform"),
         ],
     ),
@@ -42,7 +42,7 @@ const GROUPS: [Group; 4] = [
                 "Set up and watch several nodes of the same realms",
             ),
             ("amqp", "List, move and recover replicated vhosts"),
-            ("backup", "Copy what is durable to a file"),
+            ("backup", "Copy durable queues and messages to a file"),
         ],
     ),
     (
@@ -53,7 +53,7 @@ const GROUPS: [Group; 4] = [
             ("publish", "Publish to a topic"),
             ("subscribe", "Subscribe to a topic and print its events"),
             ("oslo", "Serve and call by oslo.messaging's RPC"),
-            ("roundtrip", "Call, or be called, one call after the other"),
+            ("roundtrip", "Run a caller or a callee, one call at a time"),
         ],
     ),
     (
@@ -64,8 +64,8 @@ const GROUPS: [Group; 4] = [
                 "Measure this router, others, and the machine's floor",
             ),
             ("conformance", "Judge any WAMP router by scenarios"),
-            ("report", "Make one page of the benches' results"),
-            ("analyze", "Sum up handshake logs"),
+            ("report", "Write one page of the benches' results"),
+            ("analyze", "Summarize handshake logs"),
             ("testee", "Run an echo server to be measured"),
             (
                 "link",
@@ -97,7 +97,7 @@ fn list() -> StyledStr {
         }
         text.push('\n');
     }
-    text += "`crosstie help COMMAND` has a command's options.";
+    text += "See `crosstie help COMMAND` for the options of a command.";
     text.into()
 }
 

@@ -10,10 +10,10 @@ use anyhow::bail;
 /// Make a directory with a node in it, from a template. Nothing that is there is overwritten.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The template; --list shows them.
+    /// Template name; --list shows all.
     #[arg(long, value_name = "NAME", default_value = "default")]
     template: String,
-    /// The directory to put it into, which is made if it is not there.
+    /// Target directory, created if missing.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     appdir: PathBuf,
     /// List the templates.

@@ -15,10 +15,10 @@ const COMMANDS: [(&str, &str); 8] = [
         "Measure this router, another one, and the machine's own floor",
     ),
     ("oslo", "Serve and call by oslo.messaging's RPC"),
-    ("report", "Make one page of the benches' results files"),
+    ("report", "Write one page of the benches' results files"),
     (
         "analyze",
-        "Sum up handshake logs in the source document's form",
+        "Summarize handshake logs in the source document's form",
     ),
     ("testee", "Run an echo server to be measured"),
     ("conformance", "Judge any WAMP router by scenarios"),
@@ -26,7 +26,7 @@ const COMMANDS: [(&str, &str); 8] = [
         "link",
         "Relay a stream with a delay, as a longer line would",
     ),
-    ("roundtrip", "Call, or be called, one call after the other"),
+    ("roundtrip", "Run a caller or a callee, one call at a time"),
 ];
 
 /// The program's command with these among its subcommands, so that help and suggestions know their names.

@@ -39,7 +39,7 @@ mod wamp_arguments;
 use self::output::NotPrinted;
 use self::wamp_arguments::Refused;
 
-/// A message router for WAMP, a broker for AMQP 0-9-1, and the instruments that measure them.
+/// Route WAMP messages, broker AMQP 0-9-1, and measure both.
 #[derive(Parser)]
 #[command(name = "crosstie", version, max_term_width = 100)]
 struct Arguments {
@@ -49,7 +49,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a node: on its embedded default, or with its directory's configuration.
+    /// Start a node with its embedded default, or with its directory's configuration.
     Start(start::StartArguments),
     /// Check a configuration file without starting anything.
     Check(check::CheckArguments),
@@ -57,13 +57,13 @@ enum Command {
     Register(register::RegisterArguments),
     Publish(publish::PublishArguments),
     Subscribe(subscribe::SubscribeArguments),
-    /// Make a node directory from a template.
+    /// Create a node directory from a template.
     Init(init::Arguments),
-    /// Rewrite a configuration file from JSON to YAML, or the other way.
+    /// Convert a configuration file from JSON to YAML, or back.
     Convert(convert::Arguments),
     /// Stop the node of a node directory.
     Stop(stop::Arguments),
-    /// Say whether the node of a node directory runs.
+    /// Show whether the node of a node directory runs.
     Status(status::Arguments),
     Queues(queues::QueuesArguments),
     Exchanges(queues::ExchangesArguments),
@@ -72,12 +72,12 @@ enum Command {
     Backup(backup::BackupArguments),
     Amqp(amqp::AmqpArguments),
     Sessions(queues::sessions::SessionsArguments),
-    /// Several nodes of the same realms: make what they and their servers of NATS need, look at them, try it.
+    /// Set up and watch several nodes of the same realms, or try a demo.
     #[command(subcommand)]
     Cluster(cluster::Cluster),
     Keys(keys::Arguments),
     Passwd(passwd::Arguments),
-    /// Say what version this is, and what it runs on.
+    /// Print the version and the platform.
     Version(version::Arguments),
 }
 

@@ -10,9 +10,9 @@ use crate::wamp_arguments::{Connection, Given, print_error, session};
 
 /// Publish to a topic.
 ///
-/// With --acknowledge the id that the router gave the publication is printed, a bare number on
-/// standard output, and a refusal has exit code 1; without, nothing is printed, and the router does
-/// not say whether it refused. When it cannot be reached the exit code is 2.
+/// With --acknowledge the publication's id is printed, a bare number on standard output, and the exit code is 1 after a
+/// refusal. Without it nothing is printed, and the router does not report a refusal. The exit code is 2 if the router
+/// cannot be reached.
 #[derive(clap::Args)]
 pub(crate) struct PublishArguments {
     /// URI of the topic.
@@ -21,13 +21,13 @@ pub(crate) struct PublishArguments {
     given: Given,
     #[command(flatten)]
     connection: Connection,
-    /// Wait for the router's answer and print the id that it gave the publication.
+    /// Wait for the router's answer and print the publication's id.
     #[arg(long)]
     acknowledge: bool,
-    /// Have the router keep the event for those who subscribe to its topic later.
+    /// Have the router retain the event for later subscribers of its topic.
     #[arg(long)]
     retain: bool,
-    /// Let the subscribers know who publishes.
+    /// Disclose the publisher to the subscribers.
     #[arg(long)]
     disclose_me: bool,
     /// Session that gets no event; may be repeated.

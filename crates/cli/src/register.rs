@@ -18,10 +18,10 @@ use tokio::sync::Notify;
 use crate::signals::Signals;
 use crate::wamp_arguments::{Connection, Match, json, print_error, to_object, value};
 
-/// Register a procedure and answer its calls, until it is interrupted (Ctrl-C).
+/// Register a procedure and answer its calls until interrupted (Ctrl-C).
 ///
-/// When the connection is lost it connects and registers again. A refusal has exit code 1; when
-/// the router cannot be reached the exit code is 2.
+/// After a lost connection it reconnects and registers again. The exit code is 1 after a refusal, and 2 if the router
+/// cannot be reached.
 #[derive(clap::Args)]
 pub(crate) struct RegisterArguments {
     /// URI of the procedure, or a pattern with --match.
@@ -30,19 +30,19 @@ pub(crate) struct RegisterArguments {
     answer: AnswerArguments,
     #[command(flatten)]
     connection: Connection,
-    /// How procedures are compared; in a wildcard pattern an empty component is any one component.
+    /// Matching policy; in a wildcard pattern an empty component matches any one component.
     #[arg(long = "match", value_enum, default_value_t)]
     match_policy: Match,
-    /// Which callee is invoked, when several register.
+    /// Selection of the callee if several register.
     #[arg(long, value_enum, default_value_t)]
     invoke: Invoke,
-    /// Take the procedure from callees that have registered it.
+    /// Replace callees that have registered the procedure.
     #[arg(long)]
     force: bool,
-    /// Calls that are answered at once; further ones wait.
+    /// Calls answered concurrently; further ones wait.
     #[arg(long, value_name = "N", default_value_t = 16)]
     concurrency: u32,
-    /// End after so many calls.
+    /// Stop after this many calls.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
@@ -53,15 +53,14 @@ struct AnswerArguments {
     /// Answer with the call's own arguments.
     #[arg(long)]
     echo: bool,
-    /// Answer with this value: JSON, or text that is none.
+    /// Answer with this value: JSON, or other text as text.
     #[arg(long, value_name = "JSON", value_parser = value)]
     answer: Option<Value>,
     /// Answer with the output of a shell command.
     ///
-    /// It gets the call as a line of JSON, {"args": […], "kwargs": {…}}, on its standard input, and
-    /// the procedure's URI in CROSSTIE_PROCEDURE. What it prints is the result: JSON if it is JSON,
-    /// else text. A failure is the error crosstie.error.command_failed, with what the command
-    /// wrote to standard error.
+    /// The command gets the call as a line of JSON, {"args": […], "kwargs": {…}}, on standard input, and the
+    /// procedure's URI in CROSSTIE_PROCEDURE. Its output is the result: JSON if valid, else text. A failure is the
+    /// error crosstie.error.command_failed, with the command's standard error.
     #[arg(long, value_name = "CMD")]
     command: Option<String>,
 }
@@ -74,9 +73,9 @@ enum Invoke {
     Last,
     Roundrobin,
     Random,
-    /// The callee that serves the fewest calls; not every router has it
+    /// The callee with the fewest open calls; not every router supports it
     LeastBusy,
-    /// A caller's calls all go to the same callee; not every router has it
+    /// The same callee for all calls of a caller; not every router supports it
     Sticky,
 }
 

@@ -30,46 +30,43 @@ use crate::{chain, exit_code};
 /// one is, which the log states.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
-    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
-    /// one if there is a node's configuration in it.
+    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one if it has a node's
+    /// configuration.
     #[arg(long, value_name = "DIRECTORY")]
     cbdir: Option<PathBuf>,
-    /// Node configuration, Crossbar.io's version 2, JSON or YAML; by default `config.json`,
-    /// `config.yaml` or `config.yml` in the node's directory.
+    /// Node configuration, JSON or YAML in Crossbar.io's version 2; by default `config.json`, `config.yaml` or
+    /// `config.yml` in the node's directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Address of the embedded default's TCP listener; by default 127.0.0.1:8080, or any free port
-    /// where that is taken.
+    /// Address of the embedded default's TCP listener; by default 127.0.0.1:8080, or any free port if that is in use.
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["config", "cbdir"])]
     listen: Option<SocketAddr>,
     /// Path of the embedded default's Unix socket.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "cbdir"])]
     socket: Option<PathBuf>,
-    /// Address of the embedded default's AMQP listener; by default 127.0.0.1:5672, or any free port
-    /// where that is taken.
+    /// Address of the embedded default's AMQP listener; by default 127.0.0.1:5672, or any free port if that is in use.
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["config", "cbdir"])]
     amqp: Option<SocketAddr>,
     /// Threads of each router worker; by default one per core that the process may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Let one thread poll its sockets for so long after each input before it sleeps: lower
-    /// latency for a busy core.
+    /// Time that one thread polls its sockets after each input before it sleeps: lower latency for a busy core.
     #[arg(long, value_name = "MICROSECONDS", num_args = 0..=1, default_missing_value = "50")]
     busy_poll: Option<u64>,
-    /// How much is logged, to standard error. Where that takes no more lines the node goes on without;
-    /// the log says how many are left out.
+    /// Minimum level of log lines on standard error. If that accepts no more lines, the node drops them and logs their
+    /// number.
     #[arg(long, value_enum, default_value = "info")]
     loglevel: LogLevel,
     #[arg(long, value_enum, default_value = "standard")]
     logformat: LogFormat,
-    /// Log to `node.log` there too; relative to the node's directory. SIGHUP has the file opened anew,
-    /// once it was moved away.
+    /// Log also to `node.log` in this directory, relative to the node's. SIGHUP reopens the file after it was moved
+    /// away.
     #[arg(long, value_name = "DIRECTORY")]
     logdir: Option<PathBuf>,
-    /// Log to `node.log` in the node's directory too.
+    /// Log also to `node.log` in the node's directory.
     #[arg(long)]
     logtofile: bool,
-    /// End after so many seconds.
+    /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     shutdownafter: Option<f64>,
     /// Taken for the sake of Crossbar.io's users; the log has no colours.

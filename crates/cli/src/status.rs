@@ -15,11 +15,10 @@ use crate::management::{self, embedded, locate_if_any, reached};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
-    /// one.
+    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one.
     #[arg(long, value_name = "DIRECTORY")]
     cbdir: Option<PathBuf>,
-    /// Exit with 1 if it is not so.
+    /// Exit with 1 if the node is in another state.
     #[arg(long, value_enum, value_name = "STATE")]
     assert: Option<State>,
     /// Print one JSON object.

@@ -20,11 +20,10 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
-    /// one.
+    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one.
     #[arg(long, value_name = "DIRECTORY")]
     cbdir: Option<PathBuf>,
-    /// How long the node may take to end.
+    /// Maximum time for the node to stop.
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     timeout: u32,
 }

@@ -9,28 +9,27 @@ use crate::output::print_line;
 use crate::signals::Signals;
 use crate::wamp_arguments::{Connection, Match, in_json, print_error, text, to_object};
 
-/// Subscribe to a topic and print each event as a line of JSON: {"args": […], "kwargs": {…}}; with
-/// the "topic" before them where the subscription is to a pattern.
+/// Subscribe to a topic and print each event as a line of JSON: {"args": […], "kwargs": {…}}. For a pattern the line
+/// begins with "topic".
 ///
-/// It ends with an interrupt (Ctrl-C), and connects again when the connection is lost. A refusal
-/// has exit code 1; when the router cannot be reached the exit code is 2.
+/// Stops when interrupted (Ctrl-C), and reconnects after a lost connection. The exit code is 1 after a refusal, and 2
+/// if the router cannot be reached.
 #[derive(clap::Args)]
 pub(crate) struct SubscribeArguments {
     /// URI of the topic, or a pattern with --match.
     topic: String,
     #[command(flatten)]
     connection: Connection,
-    /// How topics are compared; in a wildcard pattern an empty component is any one component.
+    /// Matching policy; in a wildcard pattern an empty component matches any one component.
     #[arg(long = "match", value_enum, default_value_t)]
     match_policy: Match,
-    /// Begin with what was retained before.
+    /// Begin with the retained events.
     #[arg(long)]
     get_retained: bool,
-    /// End after so many events.
+    /// Stop after this many events.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Print also the topic, the publication's id, the publisher as far as it is disclosed, and the trust level where the
-    /// router gives one.
+    /// Print also the topic, the publication's id, a disclosed publisher, and a trust level.
     #[arg(long)]
     details: bool,
 }

@@ -24,20 +24,18 @@ pub(crate) struct Connection {
     /// Realm to join.
     #[arg(long, default_value = "realm1")]
     realm: String,
-    /// Serializer to ask the router for; by default any that it speaks.
+    /// Serializer to request; by default any that the router supports.
     #[arg(long, value_enum)]
     serializer: Option<SerializerName>,
     #[command(flatten)]
     credentials: Credentials,
-    /// File with further certificate authorities to trust, or with the router's own certificate, in
-    /// PEM.
+    /// File with additional trusted authorities, or with the router's own certificate, in PEM.
     #[arg(long, value_name = "FILE")]
     ca: Vec<PathBuf>,
-    /// Trust any certificate: only for tests, since anybody may answer then.
+    /// Trust any certificate. Use it only for tests: the router's identity is not verified.
     #[arg(long)]
     insecure: bool,
-    /// How often the router is pinged; one that says nothing for as long after a ping is given up. 0 is
-    /// never.
+    /// Interval of pings; a router that stays silent for as long after a ping is considered lost. 0 disables pings.
     #[arg(long, value_name = "SECONDS", default_value_t = 20.0, value_parser = seconds)]
     ping_interval: f64,
 }
@@ -189,10 +187,10 @@ async fn report(mut states: tokio::sync::watch::Receiver<State>) {
 /// Arguments of a call or publication as the user writes them.
 #[derive(clap::Args)]
 pub(crate) struct Given {
-    /// Arguments, each a JSON value; what is not JSON is taken as text.
+    /// Arguments, each a JSON value; other text is passed as text.
     ///
-    /// 5 is a number, true a boolean, null is null; hello is text, and so is '"5"'. What begins
-    /// with {, [ or " must be JSON; quote it for the shell: '{"a": [1, 2]}'.
+    /// 5 is a number, true a boolean, null is null; hello is text, and so is '"5"'. An argument that begins with {, [
+    /// or " must be JSON; quote it for the shell: '{"a": [1, 2]}'.
     #[arg(value_name = "ARG", value_parser = value, allow_negative_numbers = true)]
     args: Vec<Value>,
     /// Keyword arguments, as a JSON object.

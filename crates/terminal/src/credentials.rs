@@ -12,17 +12,17 @@ use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, T
 /// A secret stands in no option: everybody on the machine could read it there.
 #[derive(clap::Args)]
 pub struct Credentials {
-    /// Authid to ask the router for.
+    /// Authid to request.
     #[arg(long)]
     authid: Option<String>,
-    /// How the router is shown that it is so.
+    /// Method of authentication.
     #[arg(long, value_enum, default_value_t)]
     authmethod: Method,
     /// File whose first line is the ticket, secret, password or private key (64 hexadecimal digits); - is
     /// standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "secret_env")]
     secret_file: Option<PathBuf>,
-    /// Environment variable that has it.
+    /// Environment variable with that secret.
     #[arg(long, value_name = "VARIABLE")]
     secret_env: Option<String>,
 }

@@ -23,7 +23,7 @@ use crate::log_sink::{self, Input, Sink};
 pub enum LogLevel {
     None,
     Error,
-    /// Also `warning`, as lines of the log have it.
+    /// Also `warning`, as in log lines.
     #[value(alias = "warning")]
     Warn,
     Info,

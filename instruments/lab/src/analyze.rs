@@ -9,8 +9,7 @@ use crate::output::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Logs of `crosstie bench handshake URL …` or of wsperf. Several are joined to one table, as
-    /// runs that were made at the same time.
+    /// Logs of `crosstie bench handshake URL …` or of wsperf. Several logs become one table, as concurrent runs.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }

@@ -13,35 +13,35 @@ use crate::signals::{INTERRUPTED, end_in_good_order};
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// The round trip of a call, beside the machine's floor and the source document's figures.
+    /// Measure the round trip of a call, beside the machine's floor and the source document's figures.
     Rpc(Box<RpcOptions>),
-    /// Publish & Subscribe under load: latency, dispatched events, what the router spends.
+    /// Measure Publish & Subscribe under load: latency, dispatched events, the router's processor time.
     Pubsub(Box<PubSubOptions>),
-    /// WebSocket opening and closing handshakes, as wsperf counts them.
+    /// Measure WebSocket opening and closing handshakes, as wsperf counts them.
     Handshake(Box<HandshakeOptions>),
-    /// Echoed WebSocket messages.
+    /// Measure echoed WebSocket messages.
     Echo(Box<EchoOptions>),
-    /// A stream's transactions, throughput and connections, in netperf's terms.
+    /// Measure a stream's transactions, throughput and connections, in netperf's terms.
     Stream(Box<StreamOptions>),
-    /// Connections opened in batches and held.
+    /// Open connections in batches and hold them.
     Accept(Box<AcceptOptions>),
-    /// A whole node: its start, its callers' averages, what each of its processes uses.
+    /// Measure a whole node: its start, its callers' averages, the resources of each process.
     Node(Box<NodeOptions>),
-    /// The calls and casts of oslo.messaging over a broker of AMQP 0-9-1, at hand and far away.
+    /// Measure calls and casts of oslo.messaging over an AMQP 0-9-1 broker, near and with a delay.
     Oslo(Box<OsloOptions>),
-    /// Messages from publishers through a queue to consumers, transient and durable.
+    /// Measure messages from publishers through a queue to consumers, transient and durable.
     Amqp(Box<AmqpOptions>),
-    /// What one peer can do to everybody else: attacks, and a witness beside them.
+    /// Measure the effect of one peer's attacks on others, with a witness beside.
     Hostile(Box<HostileOptions>),
-    /// Sessions that join and leave, by each method of authentication.
+    /// Measure sessions that join and leave, by each method of authentication.
     Join(Box<JoinOptions>),
-    /// HTTP requests to web services: a small file, calls, publications.
+    /// Measure HTTP requests to web services: a small file, calls, publications.
     Http(Box<HttpOptions>),
-    /// A realm on two nodes, beside one on one and NATS alone: calls, events.
+    /// Measure calls and events of a realm on two nodes, beside a realm on one node and NATS alone.
     Fabric(Box<FabricOptions>),
-    /// Start-up time, idle memory, memory per idle session, size of the binary.
+    /// Measure start-up time, idle memory, memory per idle session, size of the binary.
     Footprint(Box<FootprintOptions>),
-    /// Every bench on a schedule, then the report.
+    /// Run every bench on a schedule, then write the report.
     All(AllOptions),
 }
 

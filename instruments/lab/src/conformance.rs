@@ -15,66 +15,64 @@ use crosstie_terminal::credentials::Credentials;
 use crosstie_terminal::duration::duration;
 use crosstie_wamp::Serializer;
 
-/// Judge any WAMP router by its URL: each feature of the specification by scenarios that are played
-/// against it.
+/// Judge any WAMP router by its URL: play scenarios for each feature of the specification.
 ///
-/// The exit code is 0 if nothing that is announced fails, 1 if something does or the router ends during the run, 2 if
-/// nothing could be judged.
+/// The exit code is 0 if no announced feature fails, 1 if one fails or the router ends during the run, and 2 if nothing
+/// could be judged.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
     #[arg(required_unless_present = "list")]
     url: Option<String>,
-    /// Another node of the same realm; may be given several times. The sessions A, B, C … of a scenario are on
-    /// the nodes in turn.
+    /// Another node of the same realm; may be repeated. The sessions A, B, C … of a scenario connect to the nodes in
+    /// turn.
     #[arg(long, value_name = "URL")]
     also: Vec<String>,
     /// Realm to join.
     #[arg(long, default_value = "realm1")]
     realm: String,
-    /// What the sessions speak, where a scenario does not say it: json, msgpack or cbor.
+    /// Serializer of sessions unless a scenario names one: json, msgpack or cbor.
     #[arg(long, default_value = "json", value_parser = serializer)]
     serializer: Serializer,
-    /// Several messages in each WebSocket message: the subprotocols `.batched`.
+    /// Use the batched subprotocols (`.batched`): several messages in each WebSocket message.
     #[arg(long)]
     batched: bool,
     #[command(flatten)]
     credentials: Credentials,
-    /// File with further certificate authorities to trust, or with the router's own certificate, in
-    /// PEM.
+    /// File with additional trusted authorities, or with the router's own certificate, in PEM.
     #[arg(long, value_name = "FILE")]
     ca: Vec<PathBuf>,
-    /// Trust any certificate: only for tests, since anybody may answer then.
+    /// Trust any certificate. Use it only for tests: the router's identity is not verified.
     #[arg(long)]
     insecure: bool,
-    /// Play the scenarios of a directory instead of those that the program has with it.
+    /// Play the scenarios of a directory instead of the built-in ones.
     #[arg(long, value_name = "DIRECTORY")]
     scenarios: Option<PathBuf>,
-    /// Play only files whose name has this text in it; may be given several times.
+    /// Play only files with this text in their names; may be repeated.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// A value that scenarios need, as NAME=VALUE; NAME=@FILE is the first line of a file.
+    /// Value that scenarios need, as NAME=VALUE; NAME=@FILE is the first line of a file.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// What every URI of the scenarios begins with, for a router that permits only some.
+    /// Prefix of every URI in the scenarios, for a router that permits only some.
     #[arg(long, value_name = "URI", default_value = "com.crosstie.conformance")]
     prefix: String,
-    /// Play also what the router does not announce.
+    /// Play also features that the router does not announce.
     #[arg(long)]
     unannounced: bool,
-    /// Plays of each scenario. If two of them differ, the scenario is unstable.
+    /// Plays of each scenario. If two plays differ, the scenario is unstable.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=100))]
     plays: u8,
-    /// The longest wait for one message.
+    /// Maximum wait for one message.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     patience: Duration,
-    /// The longest time that one scenario takes.
+    /// Maximum time of one scenario.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     scenario_max: Duration,
-    /// Print JSON: every scenario with its verdict, and all that was said where one fails.
+    /// Print JSON: every scenario with its verdict, and all messages of a failed one.
     #[arg(long)]
     json: bool,
-    /// Count what is as Crossbar.io does it, and not as the specification says, as a failure.
+    /// Count deviations from the specification as failures even if Crossbar.io has them.
     #[arg(long)]
     strict: bool,
     /// List the features and their scenarios, and play nothing.

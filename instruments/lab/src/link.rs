@@ -16,44 +16,43 @@ use crate::signals::Signals;
 
 /// Relay a stream with a delay, as a longer line would.
 ///
-/// A client connects to --listen and speaks to whoever listens at --connect, as if through a long
-/// line: bytes come in order, with the delay; ends, resets and a receiver that does not read pass
-/// through. By default the way up, from client to server, is delayed, so that a round trip takes
-/// as much longer. Connecting takes a round trip and a way: a client's connect returns at once, as
-/// its kernel sees to that, but what it sends is not looked at earlier.
+/// A client connects to --listen and reaches the server at --connect as through a long line. Bytes arrive in order,
+/// with the delay; ends, resets and a receiver that does not read pass through. By default the way up, from client to
+/// server, is delayed, so that a round trip takes as much longer. A client's connect returns at once, because its
+/// kernel accepts. Its bytes are read a round trip and a way later.
 ///
-/// On SIGINT or SIGTERM it says what it carried and how late that was.
+/// On SIGINT or SIGTERM it prints the number of bytes and their lateness.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Where clients connect to: tcp://HOST:PORT, HOST:PORT (0 finds a free port) or unix://PATH.
+    /// Address for clients: tcp://HOST:PORT, HOST:PORT (0 selects a free port) or unix://PATH.
     #[arg(long, value_name = "ADDRESS", value_parser = address, required_unless_present = "measure")]
     listen: Option<Endpoint>,
-    /// Where the server listens; as --listen.
+    /// Address of the server, in the form of --listen.
     #[arg(long, value_name = "ADDRESS", value_parser = address, required_unless_present = "measure")]
     connect: Option<Endpoint>,
-    /// How long bytes are under way, as in 50ms, 250us or 1.5s.
+    /// Delay of bytes, as in 50ms, 250us or 1.5s.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0")]
     delay: Duration,
-    /// The delay varies evenly by as much, shorter and longer; the order is kept.
+    /// Uniform variation of the delay, shorter and longer; the order is kept.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0")]
     jitter: Duration,
-    /// up (client to server), down or both: the way that is delayed.
+    /// Delayed direction: up (client to server), down or both.
     #[arg(long, default_value = "up")]
     direction: Direction,
-    /// What fits through each way, as in 10mbit; all connections share it.
+    /// Rate of each direction, as in 10mbit, shared by all connections.
     #[arg(long, value_parser = rate)]
     rate: Option<u64>,
-    /// A fault: after=TIME, every=TIME or bytes=N, then for=TIME, reset or silence, as in
-    /// every=5s,for=1s; may be repeated.
+    /// Fault to inject: after=TIME, every=TIME or bytes=N, then for=TIME, reset or silence, as in every=5s,for=1s; may
+    /// be repeated.
     #[arg(long = "cut", value_name = "CUT")]
     cuts: Vec<Cut>,
-    /// Measure how exact a link with these options is on this machine, in place of being one.
+    /// Measure the precision of a link with these options on this machine, in place of relaying.
     #[arg(long, conflicts_with_all = ["listen", "connect", "cuts"])]
     measure: bool,
     /// Messages in each round of a measurement.
     #[arg(long, default_value_t = 2000, value_name = "N", requires = "measure")]
     messages: u64,
-    /// Between two messages of a measurement.
+    /// Pause between two messages of a measurement.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1ms", requires = "measure")]
     interval: Duration,
     /// Rounds of a measurement.

@@ -18,7 +18,7 @@ mod report;
 mod roundtrip;
 mod testee;
 
-/// Instruments that measure and judge WAMP routers and AMQP brokers.
+/// Measure and judge WAMP routers and AMQP brokers.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Arguments {
@@ -28,21 +28,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure: this router, another one by its URL, and the machine's own floor.
+    /// Measure this router, another one by its URL, and the machine's own floor.
     #[command(subcommand)]
     Bench(bench::Bench),
     #[command(subcommand)]
     Oslo(oslo::Oslo),
-    /// Make one page of the benches' results files.
+    /// Write one page of the benches' results files.
     Report(report::Arguments),
-    /// Sum up handshake logs in the source document's form.
+    /// Summarize handshake logs in the source document's form.
     Analyze(analyze::Arguments),
     /// Run a system to be measured: an echo server for WebSocket or plain streams.
     Testee(testee::Arguments),
     Conformance(conformance::Arguments),
     /// Relay a stream with a delay, as a longer line would.
     Link(link::Arguments),
-    /// Call or be called one call after the other: the source document's pair of components.
+    /// Run the source document's pair of components: one call after the other.
     Roundtrip(roundtrip::Arguments),
     /// A process of a bench; started by it, of no use by hand.
     #[command(hide = true, name = crosstie_bench::WORKER_SUBCOMMAND)]

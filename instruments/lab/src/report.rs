@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use crosstie_report::Report;
 
-/// Make one page of the benches' results files.
+/// Write one page of the benches' results files.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What `crosstie bench … --json FILE` wrote.
+    /// Results files of `crosstie bench … --json FILE`.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the page goes.
+    /// File of the page.
     #[arg(short, long, default_value = "report.html", value_name = "FILE")]
     output: PathBuf,
 }

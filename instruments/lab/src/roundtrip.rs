@@ -16,22 +16,22 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum End {
-    /// Registers a procedure that answers with what it was called with.
+    /// Register a procedure that returns its arguments.
     Callee(EndArguments),
-    /// Calls it one call after the other, checks each result, and prints the average of each batch.
+    /// Call it, one call after the other, check each result, and print the average of each batch.
     Caller(CallerArguments),
 }
 
 #[derive(clap::Args)]
 struct EndArguments {
-    /// The router: rs+unix:crossbar.sock, ws://127.0.0.1:9000/, rs://…, ws+unix:…
+    /// Router: rs+unix:crossbar.sock, ws://127.0.0.1:9000/, rs://…, ws+unix:…
     #[arg(long)]
     url: Url,
     #[arg(long, default_value = "realm1")]
     realm: String,
     #[arg(long, value_name = "URI")]
     procedure: String,
-    /// json, msgpack or cbor [default: msgpack over RawSocket, json over WebSocket].
+    /// Serializer: json, msgpack or cbor [default: msgpack over RawSocket, json over WebSocket].
     #[arg(long, value_parser = serializer)]
     serializer: Option<Serializer>,
 }
@@ -40,13 +40,13 @@ struct EndArguments {
 struct CallerArguments {
     #[command(flatten)]
     end: EndArguments,
-    /// What stands in brackets before each average.
+    /// Text in brackets before each average.
     #[arg(long, value_name = "NAME")]
     name: String,
     /// Calls between two lines.
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
-    /// Lines after which the caller leaves [default: it goes on until it is told to].
+    /// Lines after which the caller leaves [default: until a signal].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batches: Option<u64>,
 }

@@ -20,8 +20,8 @@ use super::status::Found;
 use crate::signals::{INTERRUPTED, Signals};
 use crate::wait_for;
 
-/// Start three servers of NATS and three nodes on this machine, show a call and an event cross, kill a node, and
-/// show what went on. All of it is ended and removed again.
+/// Start three NATS servers and three nodes on this machine, pass a call and an event between nodes, kill a node, and
+/// show the effect. Everything is stopped and removed at the end.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The program [default: nats-server on PATH].

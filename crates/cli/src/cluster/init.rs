@@ -14,49 +14,49 @@ use serde_json::Value as Json;
 use super::accounts::Single;
 use super::plan::{File, Plan, Server, TlsFiles};
 
-/// Make the configurations of servers of NATS, with an account for each realm and a key for each node,
-/// and what each node's configuration needs. Nothing that is there is overwritten.
+/// Create configurations for NATS servers, with an account for each realm and a key for each node, and for the nodes.
+/// Existing files are not overwritten.
 ///
-/// Each server and each node gets a directory, which is to be brought to its machine whole. Keys are made anew, and
-/// only their owner may read them.
+/// Each server and each node gets a directory. Copy it as a whole to its machine. Keys are new, and only their owner
+/// may read them.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The directory to put them into, which is made if it is not there.
+    /// Target directory, created if missing.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
-    /// A realm that is on all nodes; may be repeated.
+    /// Realm of all nodes; may be repeated.
     #[arg(long = "realm", value_name = "NAME", default_value = "realm1")]
     realms: Vec<String>,
-    /// How procedures of these realms are granted that have one callee; `strict`: by a majority of the servers.
+    /// Grants of single-callee procedures in these realms; `strict`: by a majority of the servers.
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     single: Single,
-    /// An AMQP vhost that survives its machine, in the nodes' configuration too; may be repeated.
+    /// AMQP vhost to replicate, which the nodes' configuration must contain too; may be repeated.
     #[arg(long = "vhost", value_name = "NAME")]
     vhosts: Vec<String>,
-    /// A node's name; may be repeated.
+    /// Name of a node; may be repeated.
     #[arg(long = "node", value_name = "NAME", default_values = ["node1", "node2", "node3"])]
     nodes: Vec<String>,
-    /// Where nodes reach a server of NATS; may be repeated.
+    /// Address of a NATS server for nodes; may be repeated.
     #[arg(
         long = "server",
         value_name = "HOST:PORT",
         default_values = ["127.0.0.1:4222", "127.0.0.1:4223", "127.0.0.1:4224"]
     )]
     servers: Vec<String>,
-    /// Where other servers reach it, in the order of --server [default: 2,000 above its port].
+    /// Port of a server for other servers, in the order of --server [default: 2,000 above its port].
     #[arg(long = "route-port", value_name = "PORT")]
     route_ports: Vec<u16>,
-    /// The nodes' configuration, JSON or YAML, whose realms of these names get a fabric; without it each node gets a
-    /// fabric.json to be put into its configuration by hand.
+    /// Configuration of the nodes, JSON or YAML, whose realms of these names get a fabric; without it each node gets a
+    /// fabric.json to merge by hand.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The servers' certificate (PEM), for TLS: one that has all their names, or one each in the order of --server.
+    /// Certificate of the servers (PEM), for TLS: one with all their names, or one for each in the order of --server.
     #[arg(long = "certificate", value_name = "FILE", requires_all = ["keys", "authorities"])]
     certificates: Vec<PathBuf>,
-    /// The certificate's key (PEM), likewise.
+    /// Key of the certificate (PEM), in the same order.
     #[arg(long = "key", value_name = "FILE", requires = "certificates")]
     keys: Vec<PathBuf>,
-    /// The authority that signed the certificates (PEM): nodes and servers trust it alone.
+    /// Authority that signed the certificates (PEM), the only one that nodes and servers trust.
     #[arg(long = "authority", value_name = "FILE", requires = "certificates")]
     authorities: Option<PathBuf>,
 }

@@ -9,12 +9,12 @@ use super::pages::{Pages, Sample};
 use crate::queues::lists::{Column, Show, column};
 use crate::queues::table;
 
-/// Ask nodes how they see the others of their realms. Exits with 1 if something is wrong.
+/// Show how nodes see the others of their realms. Exits with 1 on a fault.
 ///
-/// It reads the pages /metrics and /health, which a transport has with "pages".
+/// Reads the pages /metrics and /health, which a transport serves with "pages".
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Where the nodes show their pages.
+    /// URLs of the nodes' pages.
     #[arg(value_name = "HTTP://HOST:PORT", required = true)]
     nodes: Vec<Pages>,
 }

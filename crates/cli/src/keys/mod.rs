@@ -10,30 +10,29 @@ use crosstie_node::directory::NodeKey;
 
 use crate::management::locate;
 
-/// Show a node directory's key; make keys for WAMP-cryptosign; show what credentials have in them
+/// Show a node's key; create keys for WAMP-cryptosign; show the content of credentials
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
-    /// one.
+    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one.
     #[arg(long, value_name = "DIRECTORY")]
     cbdir: Option<PathBuf>,
-    /// Print the private key too. A program that has it can be this node.
+    /// Print the private key too. It is the credential of this node.
     #[arg(long)]
     private: bool,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a key pair, as key.priv and key.pub in a directory or, without one, to be printed.
+    /// Create a key pair, as key.priv and key.pub in a directory, or print it if none is given.
     Make {
-        /// Where there is no key yet.
+        /// Directory without a key.
         directory: Option<PathBuf>,
     },
-    /// Show what is in a file: a key (key.priv or key.pub, 64 hexadecimal digits, or 32 bytes), certificates in PEM, a
-    /// JSON Web Key Set, or a token, which is not verified.
+    /// Show the content of a file: a key (key.priv or key.pub, 64 hexadecimal digits, or 32 bytes), certificates in
+    /// PEM, a JSON Web Key Set, or a token, which is not verified.
     Show {
         file: PathBuf,
         /// Print a private key too.

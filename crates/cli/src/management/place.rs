@@ -10,12 +10,10 @@ use crate::embedded::{SOCKET, management_socket};
 /// Which node is meant.
 #[derive(clap::Args)]
 pub(crate) struct Place {
-    /// The node's directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current
-    /// one.
+    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one.
     #[arg(long, value_name = "DIRECTORY", global = true)]
     cbdir: Option<PathBuf>,
-    /// The Unix socket of a node on its embedded default, where it is not `crosstie.sock` in the
-    /// current directory.
+    /// Unix socket of a node on its embedded default; by default `crosstie.sock` in the current directory.
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "cbdir")]
     socket: Option<PathBuf>,
 }

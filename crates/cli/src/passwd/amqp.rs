@@ -7,17 +7,17 @@ use serde_json::json;
 
 use super::{password, salt};
 
-/// Make an AMQP user's entry, with RabbitMQ's salted SHA-256 hash of the password
+/// Create an AMQP user's entry, with RabbitMQ's salted SHA-256 hash of the password
 ///
-/// The entry goes among the `users` of a router worker's `amqp`, and among the `users` of RabbitMQ's definitions.
+/// Paste the entry into the `users` of a router worker's `amqp`, or into the `users` of RabbitMQ's definitions.
 #[derive(clap::Args)]
 pub(super) struct Amqp {
-    /// The user's name.
+    /// Name of the user.
     name: String,
-    /// A tag of the user, such as `administrator` or `impersonator`; as often as there are tags.
+    /// Tag of the user, such as `administrator` or `impersonator`; may be repeated.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Environment variable that has the password.
+    /// Environment variable with the password.
     #[arg(long, value_name = "VARIABLE")]
     password_env: Option<String>,
 }

@@ -11,16 +11,15 @@ use crosstie_auth::wamp::{self, Methods, PrincipalsFile};
 
 use super::password;
 
-/// Whether a password is a principal's: 0 where it is, 1 where it is not.
+/// Check a principal's password: exit code 0 if it is right, 1 if not.
 #[derive(clap::Args)]
 pub(super) struct Check {
     method: Method,
-    /// Who it is.
+    /// Authid of the principal.
     authid: String,
-    /// The principals (or users) of the method, in JSON or YAML, as `crosstie passwd` prints them and as
-    /// `principals_file` is read.
+    /// Principals (or users) of the method, in JSON or YAML, in the format of `crosstie passwd` and `principals_file`.
     file: PathBuf,
-    /// Environment variable that has the password.
+    /// Environment variable with the password.
     #[arg(long, value_name = "VARIABLE")]
     password_env: Option<String>,
 }

@@ -15,11 +15,10 @@ use serde_json::{Map, Value, json};
 use amqp::Amqp;
 use check::Check;
 
-/// Make a principal's entry for a configuration from a password; check one
+/// Create a principal's entry for a configuration from a password; check one
 ///
-/// The password is asked for; where standard input is no terminal it is its first line. The printed entry goes as
-/// it is, in JSON and in YAML, among the principals (or users) of a method's `type: static`, or among the users of
-/// `amqp`.
+/// Prompts for the password, or reads the first line of standard input if that is not a terminal. Paste the printed
+/// entry, in JSON or YAML, into the principals (or users) of a method's `type: static`, or into the users of `amqp`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -37,36 +36,36 @@ enum Method {
 
 #[derive(clap::Args)]
 struct Principal {
-    /// Who it is.
+    /// Authid of the principal.
     authid: String,
-    /// The role that its sessions get; without one the method's `default-role`.
+    /// Role of its sessions; by default the method's `default-role`.
     #[arg(long)]
     role: Option<String>,
-    /// Environment variable that has the password.
+    /// Environment variable with the password.
     #[arg(long, value_name = "VARIABLE")]
     password_env: Option<String>,
 }
 
-/// The hash of a ticket.
+/// Create the hash of a ticket.
 #[derive(clap::Args)]
 struct Ticket {
     #[command(flatten)]
     principal: Principal,
-    /// The ticket as it is, for Crossbar.io, which knows no hashes.
+    /// Print the ticket itself, for Crossbar.io, which does not support hashes.
     #[arg(long)]
     plain: bool,
 }
 
-/// A secret for WAMP-CRA.
+/// Create a secret for WAMP-CRA.
 #[derive(clap::Args)]
 struct WampCra {
     #[command(flatten)]
     principal: Principal,
-    /// What stands in the configuration.
+    /// Form of the secret in the configuration.
     #[arg(long, value_enum, default_value_t)]
     form: Form,
-    /// How often a client derives its key at each login, where there is a salt. A browser's page stands still
-    /// meanwhile: about 1 s for 100,000 with Autobahn|JS.
+    /// Iterations of the client's key derivation at each login, with a salt. A browser's page freezes meanwhile: about
+    /// 1 s for 100,000 with Autobahn|JS.
     #[arg(long, default_value_t = 100_000)]
     iterations: u32,
 }
@@ -78,24 +77,24 @@ enum Form {
     Derived,
     /// The password, with a salt (Crossbar.io since 2025).
     Salted,
-    /// The password, with which clients sign as it is.
+    /// The password itself, with which clients sign.
     Plain,
 }
 
-/// Keys for SCRAM.
+/// Create keys for SCRAM.
 #[derive(clap::Args)]
 struct Scram {
     #[command(flatten)]
     principal: Principal,
     #[arg(long, value_enum, default_value_t)]
     kdf: KdfName,
-    /// Whose clients log in, for which Argon2id's keys differ.
+    /// Kind of clients; their Argon2id keys differ.
     #[arg(long, value_enum, default_value_t)]
     clients: Clients,
-    /// How often a client does its work; by default 2 for Argon2id, 600,000 for PBKDF2.
+    /// Iterations of the client's key derivation; by default 2 for Argon2id, 600,000 for PBKDF2.
     #[arg(long)]
     iterations: Option<u32>,
-    /// KiB that a client needs for it, for Argon2id.
+    /// Memory of the client's key derivation in KiB, for Argon2id.
     #[arg(long, default_value_t = 19_456)]
     memory: u32,
 }
@@ -111,10 +110,10 @@ enum KdfName {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Clients {
-    /// Autobahn's and Crossbar.io's, whose method is `scram`.
+    /// Autobahn and Crossbar.io, with the method `scram`.
     #[default]
     Autobahn,
-    /// Those that follow the specification, whose method is `wamp-scram`.
+    /// Clients that follow the specification, with the method `wamp-scram`.
     Specification,
 }
 

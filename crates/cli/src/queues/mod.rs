@@ -27,17 +27,16 @@ pub(crate) struct QueuesArguments {
 
 #[derive(Subcommand)]
 enum QueuesAction {
-    /// List the queues; this is what happens without a word, too.
+    /// List the queues (the default).
     List,
-    /// Remove the messages of a queue that no consumer has been given.
+    /// Remove the messages of a queue that are not delivered to a consumer.
     Purge {
-        /// Its name.
+        /// Name.
         queue: String,
     },
-    /// Delete a queue with its messages, used or not. One that definitions have is there again
-    /// when the node is started anew.
+    /// Delete a queue with its messages, even if in use. A queue of the definitions returns when the node restarts.
     Delete {
-        /// Its name.
+        /// Name.
         queue: String,
     },
 }
@@ -53,12 +52,12 @@ pub(crate) struct ExchangesArguments {
 
 #[derive(Subcommand)]
 enum ExchangesAction {
-    /// List the exchanges; this is what happens without a word, too.
+    /// List the exchanges (the default).
     List,
-    /// Delete an exchange with its bindings, used or not. One that definitions have is
-    /// there again when the node is started anew.
+    /// Delete an exchange with its bindings, even if in use. An exchange of the definitions returns when the node
+    /// restarts.
     Delete {
-        /// Its name.
+        /// Name.
         exchange: String,
     },
 }
@@ -74,7 +73,7 @@ pub(crate) struct BindingsArguments {
 
 #[derive(Subcommand)]
 enum ListAction {
-    /// List them; this is what happens without a word, too.
+    /// List the bindings (the default).
     List,
 }
 
@@ -89,13 +88,13 @@ pub(crate) struct ConnectionsArguments {
 
 #[derive(Subcommand)]
 enum ConnectionsAction {
-    /// List the connections; this is what happens without a word, too.
+    /// List the connections (the default).
     List,
     /// Close a connection with 320 CONNECTION_FORCED.
     Close {
-        /// Its number, as the list has it.
+        /// Number of the connection in the list.
         connection: u64,
-        /// What its client is told.
+        /// Reason that the client gets.
         #[arg(long)]
         reason: Option<String>,
     },

@@ -12,10 +12,10 @@ use crate::management::{self, Place};
 /// Of which node, of what in it, and in which form.
 #[derive(clap::Args)]
 pub(super) struct Asked {
-    /// Of this vhost only; by default all are listed, and what is changed is in `/`.
+    /// Vhost; by default lists show all vhosts, and changes apply to `/`.
     #[arg(long, global = true)]
     vhost: Option<String>,
-    /// Of this worker only.
+    /// Worker; by default all.
     #[arg(long, value_name = "ID", global = true)]
     worker: Option<String>,
     /// Print JSON: a list of objects.

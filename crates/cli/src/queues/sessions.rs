@@ -17,10 +17,10 @@ use crate::wait_for;
 pub(crate) struct SessionsArguments {
     #[command(subcommand)]
     action: Option<SessionsAction>,
-    /// Of this realm only.
+    /// Realm; by default all.
     #[arg(long, global = true)]
     realm: Option<String>,
-    /// Of this worker only.
+    /// Worker; by default all.
     #[arg(long, value_name = "ID", global = true)]
     worker: Option<String>,
     /// Print JSON: a list of objects.
@@ -32,13 +32,13 @@ pub(crate) struct SessionsArguments {
 
 #[derive(Subcommand)]
 enum SessionsAction {
-    /// List the sessions; this is what happens without a word, too.
+    /// List the sessions (the default).
     List,
     /// Close a session with GOODBYE wamp.close.killed.
     Close {
-        /// Its id, as the list has it.
+        /// Id of the session in the list.
         session: u64,
-        /// What its client is told.
+        /// Reason that the client gets.
         #[arg(long)]
         reason: Option<String>,
     },

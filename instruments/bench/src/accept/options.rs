@@ -17,7 +17,7 @@ pub struct AcceptOptions {
     /// Connections to open and hold.
     #[arg(long, default_value_t = 60_000, value_name = "N")]
     pub(super) connections: usize,
-    /// Connections that are begun at once.
+    /// Connections in a batch.
     #[arg(
         long = "at-once",
         alias = "batch",
@@ -25,10 +25,10 @@ pub struct AcceptOptions {
         value_name = "N"
     )]
     pub(super) batch: usize,
-    /// From the end of one batch to the next: 600ms, 0.6s, 0.
+    /// Pause between two batches: 600ms, 0.6s, 0.
     #[arg(long, default_value = "600ms", value_parser = duration, value_name = "TIME")]
     pub(super) delay: Duration,
-    /// Hold the connections when all is done, until return is pressed, or for a time: 10s.
+    /// Hold the connections at the end until return is pressed, or for a time: 10s.
     #[arg(
         long,
         num_args = 0..=1,
@@ -40,7 +40,7 @@ pub struct AcceptOptions {
     /// Do not send a byte on every connection.
     #[arg(long)]
     pub(super) no_echo: bool,
-    /// Processes of the testee [default: as many as the limit of descriptors asks for].
+    /// Processes of the testee [default: as many as the limit of descriptors requires].
     #[arg(long, value_name = "N")]
     pub(super) workers: Option<usize>,
     /// Client processes, each with a loopback address of its own [default: likewise].
@@ -48,7 +48,7 @@ pub struct AcceptOptions {
     pub(super) clients: Option<usize>,
     #[command(flatten)]
     pub(super) server: ServerOptions<Address>,
-    /// Afterwards the same with a minimal epoll server of as many processes.
+    /// Repeat with a minimal epoll server of as many processes.
     #[arg(long)]
     pub(super) floor: bool,
     #[command(flatten)]

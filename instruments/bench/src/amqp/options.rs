@@ -21,29 +21,29 @@ pub struct AmqpOptions {
     /// Bytes of each body.
     #[arg(short, long = "payload", default_value_t = 100, value_name = "BYTES")]
     pub(super) payload_bytes: usize,
-    /// Messages that are published and not yet consumed, at most.
+    /// Maximum number of messages published and not yet consumed.
     #[arg(long, alias = "in-flight", default_value_t = 1000, value_name = "N")]
     pub(super) outstanding: u64,
     /// Durable messages between two waits for confirms.
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(super) window: u64,
-    /// Of durable messages, those that a consumer has not yet acknowledged; 0 sets no bound.
+    /// Maximum number of unacknowledged durable messages of a consumer; 0 sets no bound.
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub(super) prefetch: u16,
     /// Messages a second of the case `paced`.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub(super) rate: u64,
-    /// They publish to one queue, on a connection each.
+    /// Producers to one queue, each on its own connection.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) producers: usize,
-    /// They share one queue.
+    /// Consumers of one queue.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) consumers: usize,
-    /// Brokers of three nodes, each with a copy of the queue: ours with a replicated vhost on three servers of NATS, peers'
-    /// quorum queues. The cases durable, paced and durable-kept.
+    /// Measure brokers of three nodes, each with a copy of the queue: ours with a replicated vhost on three NATS
+    /// servers, peers with quorum queues. Cases: durable, paced and durable-kept.
     #[arg(long)]
     pub(super) replicated: bool,
-    /// The program of NATS' server [default: nats-server on PATH].
+    /// NATS server program [default: nats-server on PATH].
     #[arg(long, value_name = "FILE")]
     nats_server: Option<PathBuf>,
     #[command(flatten)]

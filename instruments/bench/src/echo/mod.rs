@@ -31,7 +31,7 @@ use worker::ROLE;
 pub struct EchoOptions {
     #[arg(skip)]
     common: Common,
-    /// Somebody else's server in place of our testee: ws://HOST:PORT.
+    /// External server in place of the testee: ws://HOST:PORT.
     #[arg(value_name = "URL", conflicts_with = "url")]
     target: Option<Url>,
     #[arg(long, default_value_t = 32, value_name = "N")]

@@ -17,7 +17,7 @@ pub struct FabricOptions {
     /// the other), confirms (many at once); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
-    /// Calls that the caller keeps in flight, or publications without a confirm, where there are many.
+    /// Calls in flight, or unconfirmed publications, in cases with many.
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub(super) outstanding: usize,
     /// Events between the publisher and its subscriber.

@@ -32,8 +32,7 @@ pub struct FootprintOptions {
     /// There is one round.
     #[arg(skip)]
     common: Common,
-    /// Numbers of sessions to hold, growing; memory per session is between the first and the
-    /// last.
+    /// Increasing numbers of sessions to hold; memory per session is the difference of the first and the last.
     #[arg(
         long,
         value_delimiter = ',',
@@ -41,13 +40,13 @@ pub struct FootprintOptions {
         value_name = "N,…"
     )]
     sessions: Vec<usize>,
-    /// Starts to take the time of.
+    /// Number of measured starts.
     #[arg(long, default_value_t = 10, value_name = "N")]
     starts: usize,
     /// As in bench rpc; may be repeated.
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
-    /// Threads of the router that is started.
+    /// Threads of the started router.
     #[arg(long, default_value_t = 1, value_name = "N")]
     router_threads: usize,
     #[command(flatten)]

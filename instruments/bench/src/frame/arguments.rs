@@ -99,7 +99,7 @@ pub(crate) struct RoundOptions<U: Usual> {
         help = format!("Measured seconds of each round{}", U::SECONDS_WHERE)
     )]
     pub(crate) seconds: Option<f64>,
-    /// Unmeasured seconds before it.
+    /// Unmeasured seconds before each round.
     #[arg(long, default_value = U::WARM_UP, value_name = "SECONDS")]
     warm_up: Option<f64>,
     #[command(flatten)]
@@ -167,10 +167,10 @@ pub(crate) struct ServerOptions<S: Server> {
         aliases = ["connect", "wsuri", "router"],
         value_parser = parsed::<S>,
         value_name = "URL",
-        help = format!("Somebody else's {}", S::WHAT)
+        help = format!("External {}", S::WHAT)
     )]
     pub(crate) url: Option<S>,
-    /// A process of that server, for its processor time, memory and placement; may be repeated.
+    /// Process of the external server, for its processor time, memory and placement; may be repeated.
     #[arg(
         long = "pid",
         aliases = ["router-pid", "server-pid", "broker-pid"],

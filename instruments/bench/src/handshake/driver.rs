@@ -33,7 +33,7 @@ pub(super) struct Load {
     pub(super) seconds_max: Option<f64>,
     /// More are launched when fewer handshakes than this are in flight…
     pub(super) low: usize,
-    /// …until there are this many.
+    /// High mark: …until this many are in flight.
     pub(super) high: usize,
     /// Connections that may be open at once, those that are closing included.
     pub(super) open_max: usize,

@@ -31,10 +31,10 @@ pub struct HandshakeOptions {
     /// Connections over the whole run.
     #[arg(value_name = "CONNECTIONS")]
     connections: Option<u64>,
-    /// With fewer handshakes in flight than this, more are launched…
+    /// Low mark: with fewer handshakes in flight, more are launched…
     #[arg(value_name = "LOW")]
     low: Option<usize>,
-    /// …until there are this many.
+    /// High mark: …until this many are in flight.
     #[arg(value_name = "HIGH")]
     high: Option<usize>,
     /// Write the log to this file instead of standard output.
@@ -61,7 +61,7 @@ pub struct HandshakeOptions {
         requires = "scaling"
     )]
     pub(super) scaling_connections: u64,
-    /// Handshakes in flight in a comparison: this many at most, half of them at least.
+    /// Maximum handshakes in flight in a comparison; the minimum is half of it.
     #[arg(
         long,
         default_value_t = 200,

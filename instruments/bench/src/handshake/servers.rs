@@ -26,7 +26,7 @@ pub(crate) struct ServersOptions {
     /// autobahn: start, measure and stop an echo server on Autobahn for Python.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<EchoPeer>,
-    /// The Python that has what a peer needs [default: python3 on PATH].
+    /// Python interpreter with the peer's packages [default: python3 on PATH].
     #[arg(long, value_name = "FILE", requires = "peers")]
     peer_python: Option<PathBuf>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct OfServers;
 
 impl Usual for OfServers {
     const RUNS: Option<&'static str> = None;
-    const RUNS_WHERE: &'static str = " [default: 5; of a scaling table: 3]";
+    const RUNS_WHERE: &'static str = " [default: 5; for a scaling table: 3]";
     const WARM_UP: Option<&'static str> = Some("0.2");
 }
 

@@ -17,22 +17,22 @@ pub struct HostileOptions {
     /// There is one round of each attack; the processes are those of router and broker.
     #[arg(skip)]
     pub(super) common: Common,
-    /// One attack; may be repeated [default: all].
+    /// Attack to run; may be repeated [default: all].
     #[arg(long = "attack", value_name = "NAME")]
     attacks: Vec<AttackName>,
-    /// Only print the attacks that there are.
+    /// List the attacks.
     #[arg(long = "list")]
     pub(super) is_list: bool,
-    /// All sizes times this.
+    /// Factor for all sizes.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub(super) scale: f64,
     /// Consumers of the attack `consumers`.
     #[arg(long, default_value_t = 200_000, value_name = "N")]
     pub(super) consumers: usize,
-    /// Seconds that an attack may take.
+    /// Maximum seconds of an attack.
     #[arg(long = "limit", default_value_t = 20.0, value_name = "SECONDS")]
     pub(super) limit_seconds: f64,
-    /// Seconds that the witness goes on after an attack, and those that it runs alone.
+    /// Seconds that the witness continues after an attack, and that it runs alone.
     #[arg(long = "after", default_value_t = 3.0, value_name = "SECONDS")]
     pub(super) after_seconds: f64,
     /// Seconds after which one of the witness's operations counts as lost.
@@ -41,13 +41,13 @@ pub struct HostileOptions {
     /// Somebody else's WAMP router instead of our node: ws://HOST:PORT/PATH or rs://HOST:PORT.
     #[arg(long, visible_alias = "router", value_name = "URL")]
     pub(super) url: Option<Url>,
-    /// The realm that is joined there.
+    /// Realm to join there.
     #[arg(long, default_value = REALM)]
     pub(super) realm: String,
     /// Somebody else's broker instead of our node: rabbit://USER:PASSWORD@HOST:PORT/VHOST.
     #[arg(long, value_name = "URL")]
     pub(super) amqp_url: Option<Broker>,
-    /// A process of either, for its processor time and memory; may be repeated.
+    /// Process of either, for its processor time and memory; may be repeated.
     #[arg(long = "pid", value_name = "PID")]
     pids: Vec<u32>,
     /// crossbar or rabbitmq: start it and do the same to it; may be repeated.

@@ -17,7 +17,7 @@ use crate::wamp::pipe::Pipe;
 pub(crate) struct Order {
     pub(super) attack: String,
     pub(super) ways: Ways,
-    /// All sizes times this.
+    /// Factor for all sizes.
     pub(super) scale: f64,
     /// Of the attack `consumers`, before it is scaled.
     pub(super) consumers: usize,

@@ -24,7 +24,7 @@ pub struct HttpOptions {
     /// Clients of the case waiting.
     #[arg(long, default_value_t = 5_000, value_name = "N")]
     pub(super) clients: usize,
-    /// Seconds that they wait before their memory is read: a router gives back every 30 what opening them took.
+    /// Seconds until their memory is read: a router returns the memory of opening them every 30.
     #[arg(long, default_value_t = 35.0, value_name = "SECONDS")]
     settle: f64,
     /// crossbar or nginx (which has the file alone): start, measure and stop one found on PATH; may be repeated.

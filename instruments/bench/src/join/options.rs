@@ -18,10 +18,10 @@ pub struct JoinOptions {
     /// Clients that join one session after the other.
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub(super) outstanding: usize,
-    /// Clients that try wrong tickets, where there are some.
+    /// Clients that try wrong tickets, in cases with guessers.
     #[arg(long, default_value_t = 24, value_name = "N")]
     pub(super) guessers: usize,
-    /// Clients that log in by tickets of which the router has Argon2's hash, where there are some.
+    /// Clients that log in by hashed tickets, in cases with them.
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub(super) hashed: usize,
     /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.

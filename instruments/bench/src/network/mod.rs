@@ -38,8 +38,7 @@ pub(crate) struct NetworkOptions {
     /// direction=up|down|both, as in 50ms,rate=10mbit; the round trip grows by the delay.
     #[arg(long, value_name = "LINK")]
     pub(crate) link: Option<LinkOptions>,
-    /// Run servers and clients in two network namespaces over a veth pair, as if on two machines;
-    /// takes root.
+    /// Run servers and clients in two network namespaces over a veth pair, as if on two machines; needs root.
     #[arg(long)]
     pub(crate) netns: bool,
 }

@@ -13,17 +13,17 @@ pub struct NodeOptions {
     /// The warm-up is from the first line of the last caller.
     #[arg(skip)]
     pub(super) common: Common,
-    /// A directory with .crossbar/config.json or config.json in it, with components that print
-    /// averages as the examples' callers do; may be repeated [default: both examples].
+    /// Directory with .crossbar/config.json or config.json, whose components print averages as the examples' callers
+    /// do; may be repeated [default: both examples].
     #[arg(long = "directory", value_name = "DIRECTORY")]
     pub(super) directories: Vec<PathBuf>,
-    /// The example with native components, which needs no Python.
+    /// Measure the example with native components, which needs no Python.
     #[arg(long)]
     pub(super) native: bool,
-    /// The interpreter of our containers [default: the one that the node takes].
+    /// Interpreter of the containers [default: the node's own choice].
     #[arg(long, value_name = "PROGRAM")]
     pub(super) python: Option<PathBuf>,
-    /// Calls between two of a caller's lines, where its configuration does not say.
+    /// Calls between two of a caller's lines, unless its configuration sets them.
     #[arg(
         long = "calls-per-line",
         alias = "batch",

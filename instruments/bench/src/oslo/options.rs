@@ -32,7 +32,7 @@ pub struct OsloOptions {
     /// together, remote-client or remote-server; may be repeated [default: all].
     #[arg(long = "topology", value_name = "TOPOLOGY")]
     topologies: Vec<Topology>,
-    /// What a link adds to the round trip, on the way to the broker.
+    /// Delays that a link adds to the round trip, on the way to the broker.
     #[arg(
         long,
         value_name = "TIME,…",
@@ -47,10 +47,10 @@ pub struct OsloOptions {
     /// Operations of each run with a delay.
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(super) repeat: u64,
-    /// An interpreter with oslo.messaging, whose client and server are then measured too.
+    /// Interpreter with oslo.messaging, whose client and server are then measured too.
     #[arg(long, value_name = "PROGRAM")]
     pub(super) python: Option<PathBuf>,
-    /// Leave the native client and server out.
+    /// Omit the native client and server.
     #[arg(long, requires = "python")]
     only_python: bool,
     #[command(flatten)]

@@ -42,10 +42,10 @@ pub struct PubSubOptions {
     /// New connections per second.
     #[arg(short, long, default_value_t = 1000.0, value_name = "HZ")]
     pub(super) uprate: f64,
-    /// Where to publish [default: a topic of this run's own].
+    /// Topic to publish to [default: a topic of this run's own].
     #[arg(short, long)]
     pub(super) topic: Option<String>,
-    /// Ask for an acknowledgement of each publication, and check that it comes.
+    /// Request an acknowledgement of each publication, and check its arrival.
     #[arg(long)]
     pub(super) acknowledge: bool,
     /// The source document's results, 1 to 27, separated by commas, or all: its figures, the
@@ -57,16 +57,16 @@ pub struct PubSubOptions {
         conflicts_with_all = ["clients", "rate_hz", "batch", "payload_bytes"]
     )]
     profile: Option<Results>,
-    /// Search the highest rate at which nothing is lost and the latency stays within --p99.
+    /// Search for the highest rate without losses and with the latency within --p99.
     #[arg(long, conflicts_with_all = ["profile", "saturate", "rate_hz"])]
     max: bool,
-    /// The bound of --max, as in 50ms.
+    /// Bound of --max, as in 50ms.
     #[arg(long, default_value = "50ms", value_parser = units::duration, requires = "max")]
     p99: Duration,
-    /// Publish without a clock: so many publications under way as --outstanding says.
+    /// Publish without a clock, with --outstanding publications in flight.
     #[arg(long, conflicts_with_all = ["profile", "rate_hz", "batch"])]
     saturate: bool,
-    /// Publications under way with --saturate.
+    /// Publications in flight with --saturate.
     #[arg(long, default_value_t = 8, value_name = "N", requires = "saturate")]
     outstanding: u64,
     /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may
@@ -76,14 +76,14 @@ pub struct PubSubOptions {
     /// Processes that share the subscribers [default: one per core of the clients].
     #[arg(long, value_name = "N")]
     pub(super) processes: Option<usize>,
-    /// Numbers of nodes, as in 2,3: beside the router so many that share its realm, over which the subscribers are
-    /// spread in turn; the publisher is on the first.
+    /// Numbers of nodes, as in 2,3, to measure beside the router. The nodes share its realm; subscribers are spread
+    /// over them in turn, and the publisher is on the first.
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "url")]
     pub(super) nodes: Vec<usize>,
-    /// The program that those nodes meet on [default: nats-server on PATH].
+    /// NATS server program for these nodes [default: nats-server on PATH].
     #[arg(long, value_name = "FILE", requires = "nodes")]
     pub(super) nats_server: Option<PathBuf>,
-    /// Leave out the floor.
+    /// Omit the floor.
     #[arg(long)]
     pub(super) no_floor: bool,
     #[command(flatten)]
@@ -98,9 +98,9 @@ struct OfLoads;
 impl Usual for OfLoads {
     const PLACEMENTS: &'static str = "split where there are two cores";
     const RUNS: Option<&'static str> = None;
-    const RUNS_WHERE: &'static str = " [default: 1 of one load, 5 of what is compared]";
+    const RUNS_WHERE: &'static str = " [default: 1 for one load, 5 for comparisons]";
     const SECONDS: Option<&'static str> = None;
-    const SECONDS_WHERE: &'static str = " [default: 10 of one load, 2 of what is compared]";
+    const SECONDS_WHERE: &'static str = " [default: 10 for one load, 2 for comparisons]";
 }
 
 /// Numbers of the document's results.

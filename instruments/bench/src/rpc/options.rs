@@ -10,8 +10,8 @@ use crate::subject::{Case, RoutersOptions};
 pub struct RpcOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json (the
-    /// default: these two); may be repeated.
+    /// Case as SOCKET-TRANSPORT-SERIALIZER: uds-rawsocket-msgpack or tcp-websocket-json (the default: these two); may
+    /// be repeated.
     #[arg(long = "case", value_name = "CASE")]
     pub(super) cases: Vec<Case>,
     /// Print the average of every N calls, in the form of the source document, above the tables.

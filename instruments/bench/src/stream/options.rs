@@ -21,8 +21,8 @@ pub struct StreamOptions {
     /// For tests that do not name theirs; may be repeated [default: tcp].
     #[arg(long = "socket", value_name = "KIND", value_parser = socket_kind())]
     sockets: Vec<Socket>,
-    /// What the server does: echo, discard or chargen; may be repeated for the testee [default:
-    /// echo and discard; with --url echo].
+    /// Mode of the server: echo, discard or chargen; may be repeated for the testee [default: echo and discard; with
+    /// --url echo].
     #[arg(long = "mode", value_name = "MODE")]
     modes: Vec<Mode>,
     /// Bytes of each request and of its response.

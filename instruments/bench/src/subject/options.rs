@@ -14,13 +14,13 @@ pub(crate) struct RoutersOptions {
     pub(crate) server: ServerOptions<Url>,
     #[arg(long, default_value = REALM)]
     pub(crate) realm: String,
-    /// json, msgpack or cbor, in place of the one that a case or URL would use.
+    /// Serializer in place of the case's or URL's: json, msgpack or cbor.
     #[arg(long, value_parser = serializer)]
     pub(crate) serializer: Option<Serializer>,
     /// crossbar: start, measure and stop a Crossbar.io found on PATH; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(crate) peers: Vec<Peer>,
-    /// Threads of the router that is started.
+    /// Threads of the started router.
     #[arg(long = "router-threads", default_value_t = 1, value_name = "N")]
     pub(crate) threads: usize,
 }

@@ -25,24 +25,24 @@ pub(crate) fn run(oslo: Oslo) -> anyhow::Result<ExitCode> {
 /// Where both ends meet.
 #[derive(clap::Args)]
 struct Place {
-    /// The broker, without TLS: rabbit://user:password@host:port/vhost; several hosts, with commas,
-    /// are tried in turn at the start.
+    /// Broker, without TLS: rabbit://user:password@host:port/vhost; several hosts, separated by commas, are tried in
+    /// turn at the start.
     #[arg(long, default_value = "rabbit://localhost:5672")]
     url: TransportUrl,
-    /// What servers offer and clients ask for.
+    /// Topic of servers and clients.
     #[arg(long, default_value = "my-topic")]
     topic: String,
-    /// The exchange that the topic is on: oslo.messaging's control_exchange.
+    /// Exchange of the topic: oslo.messaging's control_exchange.
     #[arg(long, default_value = "my-exchange")]
     exchange: String,
-    /// Of the methods [default: none].
+    /// Namespace of the methods [default: none].
     #[arg(long)]
     namespace: Option<String>,
-    /// The version that is asked for, or offered [default: 1.0].
+    /// Requested or offered version [default: 1.0].
     #[arg(long, value_name = "VERSION")]
     target_version: Option<String>,
-    /// Heartbeat interval, as oslo.messaging's heartbeat_timeout_threshold; who is silent for twice as
-    /// long is taken for gone. The broker's wish counts if it is less; 0 is none.
+    /// Heartbeat interval, as oslo.messaging's heartbeat_timeout_threshold. A peer that is silent for twice as long is
+    /// considered lost. The broker's value applies if less; 0 disables heartbeats.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     heartbeat: u16,
 }

@@ -17,21 +17,21 @@ use crate::signals::end_in_good_order;
 
 /// Call a method of a server, or of all servers.
 ///
-/// What it prints is what the original Python program prints; with --stats also its rate, by its clock,
-/// which starts before the connecting, and then the rate without that. What failed is in neither; a
-/// thread ends at its first failure, and the exit code is 1.
+/// The output is that of the original Python program. With --stats it also has the rate by that program's clock, which
+/// starts before connecting, and then the rate without that. Failed requests are in neither; a thread ends at its first
+/// failure, and the exit code is 1.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The method: echo, sink, sleep or fail of the server that comes with this.
+    /// Method: echo, sink, sleep or fail of the included server.
     method: String,
-    /// Its arguments, as name=value; a name alone is null.
+    /// Arguments of the method, as name=value; a name alone is null.
     arguments: Vec<String>,
     #[command(flatten)]
     place: Place,
-    /// Ask this server only.
+    /// Call this server only.
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Tell every server.
+    /// Cast to every server.
     #[arg(long)]
     fanout: bool,
     /// Do not wait for a reply.
@@ -40,19 +40,19 @@ pub(crate) struct Arguments {
     /// Seconds to wait for a reply.
     #[arg(long, default_value_t = 60.0, value_parser = seconds)]
     timeout: f64,
-    /// Requests of each thread; 0 goes on until a signal.
+    /// Requests of each thread; 0 continues until a signal.
     #[arg(long, default_value_t = 1, value_name = "N")]
     repeat: u64,
-    /// Callers at once, each with connections of its own.
+    /// Concurrent callers, each with connections of its own.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
-    /// A file whose text is sent as the argument "payload".
+    /// File whose text is sent as the argument "payload".
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// Print how many requests a second there were.
+    /// Print the rate of requests.
     #[arg(long)]
     stats: bool,
-    /// Print nothing but what --stats asks for, and errors.
+    /// Print only the output of --stats, and errors.
     #[arg(long)]
     quiet: bool,
 }

@@ -9,12 +9,11 @@ use crate::signals::end_in_good_order;
 
 /// Serve the methods sink, echo, sleep (timeout, reply) and fail.
 ///
-/// What it prints is what the original Python program prints. It ends in good order at a signal. When
-/// the broker is gone it says so and connects again, at once and then after delays that double, up to
-/// 30 s, as oslo.messaging does.
+/// The output is that of the original Python program. It stops in good order at a signal. If the broker is lost, it
+/// reports that and reconnects, at once and then after delays that double, up to 30 s, as oslo.messaging does.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Its name, by which it can be asked for among the topic's servers.
+    /// Name of this server among the topic's servers.
     name: String,
     #[command(flatten)]
     place: Place,

@@ -24,7 +24,7 @@ use self::process::{Place, Sockets, WorkerProcess};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
 
-/// Echo systems for the instruments, each in a number of worker processes that share a port.
+/// Run echo systems for the instruments, each in a number of worker processes that share a port.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -33,16 +33,15 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Subject {
-    /// Sends WebSocket messages back.
+    /// Return WebSocket messages.
     Websocket(WebSocketArguments),
-    /// Sends bytes back, or throws them away, or makes them up: with neither messages nor a
-    /// handshake.
+    /// Return, discard or generate bytes, without messages or a handshake.
     Stream(StreamArguments),
 }
 
 #[derive(clap::Args)]
 struct WebSocketArguments {
-    /// Where to listen; port 0 is a free one.
+    /// Address to listen at; port 0 is a free one.
     #[arg(
         long,
         alias = "wsuri",
@@ -56,10 +55,10 @@ struct WebSocketArguments {
     /// Seconds between the statistics of each worker.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     interval: Duration,
-    /// Agree to permessage-deflate when a client offers it.
+    /// Accept permessage-deflate if a client offers it.
     #[arg(long)]
     compress: bool,
-    /// The largest message, in bytes.
+    /// Maximum length of a message, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = WebSocketOptions::default().message_bytes_max)]
     message_bytes_max: usize,
     #[command(flatten)]
@@ -68,10 +67,10 @@ struct WebSocketArguments {
 
 #[derive(clap::Args)]
 struct StreamArguments {
-    /// Where to listen: tcp://HOST:PORT, with port 0 for a free one, or unix://PATH.
+    /// Address to listen at: tcp://HOST:PORT, with port 0 for a free one, or unix://PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: String,
-    /// The service: RFC 862, 863 or 864.
+    /// Service: RFC 862, 863 or 864.
     #[arg(long, value_enum, default_value = "echo")]
     mode: StreamMode,
     #[command(flatten)]
@@ -90,7 +89,7 @@ struct WorkerArguments {
     /// Worker processes, each of one thread.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: u16,
-    /// Leave it to the kernel on which core a worker runs; else they take turns.
+    /// Leave the workers' cores to the kernel; by default they are pinned in turn.
     #[arg(long)]
     no_affinity: bool,
     /// This is such a worker, its listening socket is descriptor 0, and this is its parent.
