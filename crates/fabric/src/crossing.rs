@@ -1,7 +1,7 @@
-//! What a realm says to another node's, in a frame.
+//! Messages between the realms of two nodes, as frames.
 //!
-//! A call, what continues or ends it, and its results are the messages that clients and routers send each other, with
-//! their arguments as the bytes they came in; they are checked by the code that checks clients' messages.
+//! A call, its continuation, its cancellation and its results are the messages of clients and routers, with their
+//! arguments as received. The code that checks clients' messages checks these, too.
 
 use crosstie_routing::{
     Called, Crossing, EndTold, Journey, LISTED_MAX, Listed, Offer, Pattern, Resource, Stretch,
@@ -15,7 +15,7 @@ use crate::event;
 use crate::fields::{self, Field, Fields};
 use crate::{Frame, Head, Kind, Refusal};
 
-/// What has come from another node's realm.
+/// An input from another node's realm.
 #[derive(Debug)]
 pub struct Came<'f> {
     kind: Kind,
@@ -29,11 +29,11 @@ pub struct Came<'f> {
     told: EndTold,
 }
 
-/// Nodes that a call names as tried; a list that is longer is cut off.
+/// Maximum number of nodes that a call lists as tried; a longer list is cut off.
 const TRIED_MAX: usize = 16;
 
 impl Came<'_> {
-    /// As a realm takes it; `None` where something is missing that belongs to its kind.
+    /// The input for a realm; `None` if a field that its kind requires is missing.
     pub fn crossing(&self) -> Option<Crossing<'_>> {
         let called = || {
             Some(Called {
@@ -71,14 +71,14 @@ impl Came<'_> {
         })
     }
 
-    /// The arguments that it brings.
+    /// The arguments of the input.
     pub fn payload(&self) -> Payload<'_> {
         let payload = self.message.as_ref().and_then(Message::payload);
         payload.copied().unwrap_or(Payload::EMPTY)
     }
 }
 
-/// The frame's kind, and the serializer of what is in it.
+/// The frame's kind, and the serializer of its contents.
 pub(crate) fn kind(crossing: &Crossing<'_>) -> (Kind, Serializer) {
     let of = |message: &Message<'_>| {
         let payload = message.payload();
@@ -101,7 +101,7 @@ pub(crate) fn kind(crossing: &Crossing<'_>) -> (Kind, Serializer) {
     }
 }
 
-/// Appends the frame, for the receiver's side of that number.
+/// Appends the frame for the receiver's side of that number.
 pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>) {
     head.write(out);
     fields::put(Field::Pair, &pair.to_be_bytes(), out);
@@ -169,7 +169,7 @@ pub fn write(head: &Head, pair: u64, crossing: &Crossing<'_>, out: &mut Vec<u8>)
     }
 }
 
-/// Reads what is in a frame of a pair.
+/// Decodes the contents of a pair's frame.
 pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
     let fields = &frame.fields;
     let kind = frame.head.kind;
@@ -236,7 +236,7 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Came<'f>, Refusal> {
     }
 }
 
-/// Whether a frame of that kind has a message in it.
+/// Whether a frame of that kind contains a message.
 fn is_message(kind: Kind) -> bool {
     matches!(
         kind,
@@ -311,7 +311,7 @@ fn journey<'f>(fields: &Fields<'f>) -> Result<Journey<'f>, Refusal> {
     })
 }
 
-/// A list of numbers, if there are any.
+/// Appends a list of numbers unless it is empty.
 fn put_numbers(field: Field, numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
     let octets: Vec<_> = numbers.flat_map(u64::to_be_bytes).collect();
     if !octets.is_empty() {
@@ -319,7 +319,7 @@ fn put_numbers(field: Field, numbers: impl Iterator<Item = u64>, out: &mut Vec<u
     }
 }
 
-/// Where something stands among all of its kind.
+/// The index of `one` in `all`.
 fn place<T: PartialEq>(all: &[T], one: T) -> u8 {
     all.iter().position(|known| *known == one).unwrap_or(0) as u8
 }

@@ -1,23 +1,23 @@
-//! What the engine does not let a node do, by its subject.
+//! Permissions that the engine denies a node, by subject.
 
-/// What was asked for in vain.
+/// The denied operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied<'s> {
-    /// To send something there.
+    /// To publish on that subject.
     Publish(&'s str),
-    /// To be sent what matches.
+    /// To receive messages that match.
     Subscribe(&'s str),
-    /// To be sent something, it is not said what.
+    /// To receive messages; the engine does not say which.
     Unknown,
 }
 
-/// What a denial matters to.
+/// The consequence of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matters {
-    /// An event is lost to other nodes.
+    /// Other nodes miss an event.
     Event,
-    /// A subject is not heard: who waits for it is to be refused, see [`crate::Member::is_denied`].
+    /// A subject is not received: requests that wait for it must be refused, see [`crate::Member::is_denied`].
     Interest,
-    /// The node cannot hear others, or be heard: the connection is of no use.
+    /// The node cannot hear others, or be heard: the connection is useless.
     Link,
 }

@@ -1,7 +1,7 @@
-//! An event in a frame: who published it, and the PUBLISH that another node may take as if it had come from a session.
+//! An event as a frame: its publisher, and a PUBLISH that another node handles as if a session had sent it.
 //!
-//! So its arguments pass as the bytes they came in, in their serializer, and are checked again by the code that checks
-//! what clients send. Its request is the publication's id.
+//! The arguments thus pass as received, in their serializer, and are checked again by the code that checks clients'
+//! messages. The PUBLISH's request is the publication id.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crosstie_wamp::{Disclosed, Message, PublicationId, PublishOptions, RequestId
 use crate::fields::{self, Field, Fields};
 use crate::{Frame, Head, Refusal};
 
-/// An event that has come.
+/// A received event.
 #[derive(Debug)]
 pub struct Event<'f> {
     pub publisher: Option<Disclosed<'f>>,
@@ -22,7 +22,7 @@ pub struct Event<'f> {
 }
 
 impl Event<'_> {
-    /// The event as a realm takes it.
+    /// The event as input for a realm.
     pub fn publication(&self) -> Option<Publication<'_>> {
         let Message::Publish {
             request,
@@ -59,7 +59,7 @@ pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
     let options = publication.options;
     let message = Message::Publish {
         request: RequestId(publication.id.0),
-        // What concerns the publisher and its node alone is done there.
+        // Options that concern the publisher and its own node are applied there.
         options: PublishOptions {
             receivers: options.receivers.clone(),
             passthru: options.passthru.clone(),
@@ -71,7 +71,7 @@ pub fn write(head: &Head, publication: &Publication<'_>, out: &mut Vec<u8>) {
     codec::encode_with(&message, &publication.payload, out);
 }
 
-/// Reads the event in a frame.
+/// Decodes the event of a frame.
 pub fn read<'f>(frame: &Frame<'f>) -> Result<Event<'f>, Refusal> {
     let fields = &frame.fields;
     let publisher = disclosed(fields)?;
@@ -91,14 +91,14 @@ pub fn read<'f>(frame: &Frame<'f>) -> Result<Event<'f>, Refusal> {
     }
 }
 
-/// Appends who publishes or calls.
+/// Appends the publisher or caller.
 pub(crate) fn put_disclosed(who: &Disclosed<'_>, out: &mut Vec<u8>) {
     fields::put(Field::Publisher, &who.session.0.to_be_bytes(), out);
     fields::put(Field::PublisherAuthid, who.authid.as_bytes(), out);
     fields::put(Field::PublisherAuthrole, who.authrole.as_bytes(), out);
 }
 
-/// The same of a frame, if it says.
+/// The publisher or caller in a frame, if disclosed.
 pub(crate) fn disclosed<'f>(fields: &Fields<'f>) -> Result<Option<Disclosed<'f>>, Refusal> {
     if fields.find(Field::Publisher).is_none() {
         return Ok(None);

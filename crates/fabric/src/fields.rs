@@ -1,54 +1,54 @@
-//! The fields of a frame: an octet that says which, four with the length, and as many octets.
+//! The fields of a frame: one byte for the field, four bytes for the length, then the value.
 
 use std::str;
 
 use crate::Refusal;
 
-/// Which field it is.
+/// The field's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// Of an event's publisher, or of a caller: the session.
+    /// The session of an event's publisher, or of a caller.
     Publisher = 1,
     PublisherAuthid = 2,
     PublisherAuthrole = 3,
-    /// Of a node: its name.
+    /// A node's name.
     Node = 4,
-    /// The server that it is connected to.
+    /// The server of a node's connection.
     Server = 5,
-    /// Of a barrier: its number.
+    /// A barrier's number.
     Number = 6,
-    /// The nodes that are to answer it.
+    /// The nodes that shall answer a barrier.
     Asked = 7,
-    /// Of what is said in a pair: the number of its receiver's side.
+    /// The number of the receiver's side of a pair.
     Pair = 8,
     /// In the agreement on a pair: the number of the sender's side.
     Side = 9,
-    /// In a heartbeat: nodes, the numbers of their sides, and what was said to each last.
+    /// In a heartbeat: nodes, the numbers of their sides, and the count of frames sent to each.
     Said = 10,
-    /// Of a registration: how it matches, as in `MatchPolicy::ALL`, and its procedure.
+    /// A registration's match policy, as in `MatchPolicy::ALL`, and its procedure.
     Match = 11,
     Procedure = 12,
-    /// How its callees share it, as in `InvocationPolicy::ALL`.
+    /// The invocation policy of its callees, as in `InvocationPolicy::ALL`.
     Policy = 13,
-    /// Callees, claim, first and last of a node's part.
+    /// A node's part of a registration: number of callees, claim, and its first and last callee.
     Part = 14,
     /// Nodes that could not serve a call.
     Tried = 15,
-    /// Of a node: the first and the last version that it takes.
+    /// The first and the last version that a node accepts.
     Versions = 16,
-    /// Of a node: those that it refuses, for it speaks no version with them.
+    /// Nodes that this node refuses for lack of a common version.
     Strangers = 17,
-    /// Of a registration that is withdrawn, where nobody was told of its end: the session that served it last, or 0.
+    /// For a withdrawn registration whose end was not announced: the session that served it last, or 0.
     Untold = 18,
-    /// Of an event that is retained: its number, and when it ends if it does by itself.
+    /// A retained event's number, and its expiry if any.
     Retained = 19,
-    /// Of a call: the lowest and the highest callee that it is for, and of a shard a resource and what has it.
+    /// The lowest and the highest callee for a call; for a shard, its resource and its holder.
     Stretch = 20,
-    /// Of a call: callees that have been asked, whether some are busy, whether it waits.
+    /// Callees that a call has tried, whether some are busy, and whether it waits.
     Met = 21,
-    /// Of a node's part: numbers and shards of callees.
+    /// Numbers and shards of the callees of a node's part.
     Listed = 22,
-    /// Of a call: shards whose callees have gone.
+    /// Shards of a call whose callees have gone.
     Gone = 23,
 }
 
@@ -60,7 +60,7 @@ const END: u8 = 0;
 pub(crate) struct Fields<'f>(&'f [u8]);
 
 impl<'f> Fields<'f> {
-    /// Reads fields to their end; what is behind it.
+    /// Reads fields to their end. Also returns the bytes behind them.
     pub(crate) fn split(bytes: &'f [u8]) -> Result<(Self, &'f [u8]), Refusal> {
         let mut rest = bytes;
         loop {
@@ -73,7 +73,7 @@ impl<'f> Fields<'f> {
         }
     }
 
-    /// The first of that name.
+    /// The first field with that code.
     pub(crate) fn find(&self, field: Field) -> Option<&'f [u8]> {
         let mut rest = self.0;
         while let Some((tag, behind)) = rest.split_first() {
@@ -104,7 +104,7 @@ impl<'f> Fields<'f> {
         Ok(u64::from_be_bytes(octets))
     }
 
-    /// A list of numbers; empty where there is none.
+    /// A list of numbers; empty without the field.
     pub(crate) fn numbers(&self, field: Field) -> impl Iterator<Item = u64> + use<'f> {
         let (numbers, _) = self.find(field).unwrap_or_default().as_chunks::<8>();
         numbers.iter().copied().map(u64::from_be_bytes)
@@ -119,12 +119,12 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Appends a field.
 pub(crate) fn put(field: Field, value: &[u8], out: &mut Vec<u8>) {
     out.push(field as u8);
-    // Nothing here is as long as 4 GiB: the engine takes no such message.
+    // No value is as long as 4 GiB: the engine accepts no such message.
     out.extend_from_slice(&(value.len() as u32).to_be_bytes());
     out.extend_from_slice(value);
 }
 
-/// Appends what is behind the last field.
+/// Appends the end of the fields.
 pub(crate) fn end(out: &mut Vec<u8>) {
     out.push(END);
 }

@@ -1,40 +1,40 @@
-//! The form of what nodes say to each other.
+//! The wire format of messages between nodes.
 //!
 //! ```text
 //! 0        1      2       3            4            8             16         24
 //! | version | kind | flags | serializer | link epoch | incarnation | sequence | fields … 0 | rest
 //! ```
 //!
-//! Numbers have their highest octet first. A field that is not known is skipped, so that one may be added; what an
-//! older node must not skip is another kind, in another version. The head stays as it is, and so does what says who is there:
-//! with it each node says which versions it takes, and others send it nothing else, see [`crate::Versions`].
+//! Numbers are big-endian. Unknown fields are skipped, so that a field may be added; a change that older nodes must not
+//! skip needs a new kind in a new version. The head never changes, and neither do the kinds that announce a node: they
+//! state the versions that the node accepts, and others send it nothing else, see [`crate::Versions`].
 
 use crosstie_wamp::Serializer;
 
 use crate::Refusal;
 use crate::fields::Fields;
 
-/// Octets of the head.
+/// Length of the head.
 pub const HEAD_BYTES: usize = 24;
 
-/// What a frame says.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An event, for the sessions of other nodes.
     Event,
-    /// A node is there, and wants to hear who else is.
+    /// A node has started, and asks others to announce themselves.
     Hello,
-    /// A node is there.
+    /// A node is alive.
     Heartbeat,
-    /// A node ends in good order.
+    /// A node leaves in order.
     Leave,
-    /// The nodes that it names are to answer: what its sender asked for before is known where they are.
+    /// Asks the named nodes to answer: their answers show that the sender's earlier subscriptions are known there.
     Barrier,
-    /// The answer.
+    /// The answer to a barrier.
     Passed,
-    /// Two nodes agree on what is between them: the number of the sender's side, and what it knows of the other's.
+    /// The agreement on a pair: the number of the sender's side, and the number that it knows of the other.
     Pair,
-    /// What a realm says to another node's, see [`crosstie_routing::Crossing`]; counted up from 1 in each pair.
+    /// A message between realms, see [`crosstie_routing::Crossing`]; numbered from 1 in each pair.
     Call,
     Continue,
     Cancel,
@@ -46,7 +46,7 @@ pub enum Kind {
     Revoke,
     Ask,
     Known,
-    /// What the meta API is asked, and what it answers.
+    /// A question about the meta API, and its answer.
     Question,
     Answer,
 }
@@ -75,7 +75,7 @@ impl Kind {
         Self::Answer,
     ];
 
-    /// Whether every node takes it, whatever versions it speaks.
+    /// Whether every node accepts it, whatever versions it speaks.
     pub(crate) fn is_presence(self) -> bool {
         matches!(self, Self::Hello | Self::Heartbeat | Self::Leave)
     }
@@ -115,22 +115,22 @@ impl Kind {
     }
 }
 
-/// The first 24 octets.
+/// The first 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub version: u8,
     pub kind: Kind,
-    /// Of the rest.
+    /// The serializer of the rest.
     pub serializer: Serializer,
-    /// Counts the connections of its sender to the engine.
+    /// Counts the sender's connections to the engine.
     pub epoch: u32,
-    /// Its sender: a number that it drew when it was started.
+    /// The sender: a number drawn at its start.
     pub incarnation: u64,
-    /// Counts its sender's events in the epoch, or what it said in a pair; 0 of anything else.
+    /// Counts the sender's events in the epoch, or its frames in a pair; 0 for other kinds.
     pub sequence: u64,
 }
 
-/// A frame, borrowing from its octets.
+/// A frame, borrowing from its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'f> {
     pub head: Head,
@@ -139,7 +139,7 @@ pub struct Frame<'f> {
 }
 
 impl Head {
-    /// Appends the octets; fields, their end and the rest follow.
+    /// Appends the head; fields, their end and the rest follow.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let serializer = self.serializer.index() as u8;
         out.extend_from_slice(&[self.version, self.kind.code(), 0, serializer]);
@@ -150,13 +150,13 @@ impl Head {
 }
 
 impl<'f> Frame<'f> {
-    /// Reads a frame. Its rest is not looked at.
+    /// Decodes a frame. Its rest is not checked.
     pub fn decode(bytes: &'f [u8]) -> Result<Self, Refusal> {
         let (head, rest) = bytes
             .split_first_chunk::<HEAD_BYTES>()
             .ok_or(Refusal::Frame)?;
         let [version, kind, _flags, serializer, numbers @ ..] = head;
-        // A message of several frames begins so, and none of them does.
+        // A packed message begins with 0, and no frame does.
         if *version == 0 {
             return Err(Refusal::Frame);
         }

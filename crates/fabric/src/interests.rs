@@ -1,4 +1,4 @@
-//! What a node wants to be sent: subjects, each for any number of the realm's patterns.
+//! A node's subscriptions: subjects, each for any number of the realm's patterns.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -7,19 +7,19 @@ use crosstie_routing::{Position, Time};
 
 use crate::engine::Engine;
 
-/// A subject that nobody wants any more is wanted on for so long: whoever subscribes again at once finds it there.
+/// Time for which an unused subject stays subscribed, so that a renewed subscription finds it.
 const LINGERING_MS: u64 = 2_000;
 
-/// Subjects that are said to a new connection at a time, under one lock.
+/// Maximum number of subjects sent to a new connection under one lock.
 const SAID_MAX: usize = 1_000;
 
 #[derive(Debug)]
 pub(crate) struct Interests {
     by_subject: BTreeMap<String, Interest>,
-    /// Those without patterns, and when they end. One may have patterns again.
+    /// Subjects without patterns, and when they end. They may get patterns again.
     lingering: VecDeque<(Time, String)>,
     sid_last: u64,
-    /// Up to which subject a new connection has been told; `None`: of all.
+    /// The subject up to which a new connection knows all; `None` once it knows all.
     said: Option<String>,
 }
 
@@ -29,12 +29,12 @@ struct Interest {
     patterns: u32,
     position: Position,
     is_said: bool,
-    /// The engine does not let the node have it.
+    /// The engine denies the subscription.
     is_denied: bool,
 }
 
 impl Interests {
-    /// Its subscriptions have numbers above that one.
+    /// Its subscriptions have numbers above `sid_last`.
     pub(crate) fn new(sid_last: u64) -> Self {
         Self {
             by_subject: BTreeMap::new(),
@@ -44,7 +44,7 @@ impl Interests {
         }
     }
 
-    /// One more pattern has that subject. Whether it is new; `position` is then from when it is in force.
+    /// Adds a pattern to a subject. Returns whether the subject is new; it is in force from `position` on.
     pub(crate) fn begin(
         &mut self,
         subject: String,
@@ -75,7 +75,7 @@ impl Interests {
         position
     }
 
-    /// One pattern less has it.
+    /// Removes a pattern from a subject.
     pub(crate) fn end(&mut self, now: Time, subject: &str) {
         let Some(interest) = self.by_subject.get_mut(subject) else {
             return;
@@ -87,13 +87,13 @@ impl Interests {
         }
     }
 
-    /// Whether it is wanted already. One that was denied is asked for again.
+    /// Whether the subject is subscribed. A denied one is requested again.
     pub(crate) fn has(&self, subject: &str) -> bool {
         let known = self.by_subject.get(subject);
         known.is_some_and(|known| !known.is_denied)
     }
 
-    /// The engine does not let the node have that; whether it was asked for.
+    /// Notes a denial. Returns whether the subject was subscribed.
     pub(crate) fn deny(&mut self, subject: &str) -> bool {
         let known = self.by_subject.get_mut(subject);
         known.is_some_and(|known| {
@@ -107,24 +107,24 @@ impl Interests {
         known.is_some_and(|known| known.is_denied)
     }
 
-    /// How many are wanted and denied.
+    /// Number of used subjects that are denied.
     pub(crate) fn denied(&self) -> usize {
         let all = self.by_subject.values();
         all.filter(|known| known.is_denied && known.patterns > 0)
             .count()
     }
 
-    /// A new connection knows nothing.
+    /// Starts over for a new connection.
     pub(crate) fn forget_said(&mut self) {
         for interest in self.by_subject.values_mut() {
             interest.is_said = false;
-            // The next server may see it otherwise.
+            // The next server may permit it.
             interest.is_denied = false;
         }
         self.said = Some(String::new());
     }
 
-    /// Says a part of them to a new connection; whether that was the last.
+    /// Sends some subscriptions to a new connection. Returns whether these were the last.
     pub(crate) fn say_some(&mut self, engine: &mut dyn Engine) -> bool {
         let Some(said) = self.said.take() else {
             return true;
@@ -143,7 +143,7 @@ impl Interests {
         self.said.is_none()
     }
 
-    /// Ends what has lingered long enough.
+    /// Ends unused subscriptions after their time.
     pub(crate) fn handle_tick(&mut self, now: Time, mut engine: Option<&mut dyn Engine>) {
         while self.lingering.front().is_some_and(|(end, _)| *end <= now) {
             let Some((_, subject)) = self.lingering.pop_front() else {

@@ -1,27 +1,26 @@
-//! What nodes that serve one realm say to each other, and who of them is there.
+//! The protocol between nodes that serve one realm, and the tracking of these nodes.
 //!
-//! Nodes meet on an engine that passes messages by subject, and that this crate knows as an [`Engine`]: it keeps
-//! the order of one connection, also over several servers, and may lose what comes last. On it:
+//! Nodes are connected by an engine that passes messages by subject, seen here as an [`Engine`]. It keeps the order of
+//! one connection, across servers too, and may lose the latest messages. On it:
 //!
-//! - [`Frame`]: the form of what is said, with a head of 24 octets;
+//! - [`Frame`]: the wire format, with a head of 24 bytes;
 //! - [`Subjects`]: URIs and patterns as subjects, and back;
-//! - [`event`]: an event in a frame, [`crossing`]: what a realm says to another node's;
+//! - [`event`]: an event as a frame, [`crossing`]: messages between realms;
 //! - [`pack`]: many frames for one node in one message;
-//! - [`Member`]: one node in the realm. It says who it is, knows who else is there, wants what is subscribed to
-//!   here, and tells from when on others know that.
+//! - [`Member`]: one node of the realm. It announces itself, tracks the others, subscribes to the subjects of its
+//!   sessions, and tells from when on the others know these.
 //!
 //! # How to drive a [`Member`]
 //!
-//! 1. [`Member::attach`] when there is a connection to a server, [`Member::detach`] when there is none any more.
-//! 2. [`Member::handle_message`] for each of the [frames](pack::frames) that came under its subscriptions, [`Member::handle_pong`] for each answer to
-//!    [`Engine::ping`].
-//! 3. [`Member::interest`] and [`Member::publish`] for what the realm says.
-//! 4. [`Member::cross`] for what the realm says to another node's. Before the realm is given a crossing that came, and
-//!    after each tick, it is given [`Member::take_changes`], in the same order and under the same lock.
-//! 5. [`Member::handle_tick`] some four times a second. Where it says that the link is silent, the connection is to
-//!    be closed.
-//! 6. [`Member::handle_denied`] where the engine does not let the node do something, and what that says is to be done.
-//! 7. After each of them [`Member::in_force`] may have grown, and is the realm's to know.
+//! 1. [`Member::attach`] when a connection to a server opens, [`Member::detach`] when it ends.
+//! 2. [`Member::handle_message`] for each of the [frames](pack::frames) received on its subscriptions,
+//!    [`Member::handle_pong`] for each answer to [`Engine::ping`].
+//! 3. [`Member::interest`] and [`Member::publish`] for the realm's subscriptions and events.
+//! 4. [`Member::cross`] for messages to another node's realm. Before each received crossing, and after each tick, the
+//!    realm gets [`Member::take_changes`], in the same order and under the same lock.
+//! 5. [`Member::handle_tick`] about four times a second. If it reports a silent link, close the connection.
+//! 6. [`Member::handle_denied`] if the engine denies a permission; its result tells what to do.
+//! 7. Afterwards [`Member::in_force`] may have grown, which the realm must know.
 //!
 //! Never: a socket, a clock, an engine's name.
 

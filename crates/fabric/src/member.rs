@@ -1,9 +1,9 @@
-//! One node of a realm, as the others know it.
+//! One node of a realm, as seen by the others.
 
+mod announcements;
 mod barrier;
 mod pairs;
-mod saying;
-mod taking;
+mod reception;
 
 use crosstie_routing::{NeighbourKey, Pattern, Position, Publication, Time, Uncrossed};
 
@@ -18,57 +18,57 @@ use crate::{Head, Kind, Refusal, Subjects, Versions};
 
 use barrier::Barriers;
 
-/// What a realm does while its other nodes cannot be reached.
+/// The behaviour of a realm while its other nodes are unreachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detached {
-    /// It goes on by itself.
+    /// Serves its own sessions.
     #[default]
     Serve,
-    /// It publishes nothing; subscriptions wait.
+    /// Publishes nothing; subscriptions wait.
     Refuse,
 }
 
-/// What a node is, and how it behaves.
+/// The properties and settings of a node.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub realm: String,
-    /// Its name, for people.
+    /// Its name, for display.
     pub node: String,
-    /// A number that it has drawn for this run.
+    /// A number drawn at its start.
     pub incarnation: u64,
     pub detached: Detached,
-    /// Topics that begin with one of them stay on the node.
+    /// Topics with one of these prefixes stay on the node.
     pub local_prefixes: Vec<String>,
-    /// What it takes: [`Versions::OWN`], where there is no reason to say anything else.
+    /// The versions that it accepts: [`Versions::OWN`], except in tests.
     pub versions: Versions,
 }
 
-/// Whom a note is for.
+/// The receiver of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     All,
     Node(u64),
 }
 
-/// How far a node is with its connection.
+/// The state of a node's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is none.
+    /// No connection.
     Detached,
-    /// It has said hello, and waits for who answers.
+    /// Hello is sent, and the node waits for answers.
     Joining,
     Attached,
 }
 
-/// What a tick found.
+/// The result of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticked {
     Live,
-    /// The server has not answered for too long, or this node was stopped for as long: the connection is to be closed.
+    /// The server has been silent for too long, or this node was suspended for as long: close the connection.
     Silent,
 }
 
-/// What has been counted.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames by kind, in the order of [`Kind::ALL`].
@@ -78,40 +78,40 @@ pub struct Counts {
     pub refused: [u64; Refusal::ALL.len()],
     pub sent_bytes: u64,
     pub received_bytes: u64,
-    /// Events that had come already.
+    /// Events that had arrived before.
     pub duplicates: u64,
-    /// Events that found no room on the way out.
+    /// Events dropped for lack of room in the output.
     pub dropped: u64,
-    /// What the engine did not let the node do: publish, subscribe.
+    /// Denials by the engine: of publishing, of subscribing.
     pub denied: [u64; 2],
-    /// Barriers that were passed, and how long they took together.
+    /// Number of completed barriers, and their total duration.
     pub barriers: u64,
     pub barrier_us: u64,
-    /// Times that it was attached.
+    /// Number of attachments.
     pub attachments: u64,
-    /// Times that what was between this node and another began anew, by cause in the order of [`Cause::ALL`].
+    /// Number of pairs that ended, by cause in the order of [`Cause::ALL`].
     pub resets: [u64; Cause::ALL.len()],
 }
 
-/// What has come, for the realm.
+/// An input for the realm.
 #[derive(Debug)]
 pub enum Input<'f> {
-    /// With the number of the node that it comes from.
+    /// With the number of its node.
     Event(u64, Event<'f>),
     Crossing(NeighbourKey, Came<'f>),
 }
 
-/// Who is there for the realm, or not any more.
+/// A change of the realm's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Joined(NeighbourKey),
     Left(NeighbourKey),
-    /// A node has ended in good order, or was not heard for too long: then it may join again.
+    /// A node has left in order, or was silent for too long: it may join again.
     GivenUp {
         node: u64,
         has_ended: bool,
     },
-    /// It was not heard for so long that it is taken for dead, while this node could hear.
+    /// A node was silent for so long that it counts as dead, while this node could hear others.
     Dead(u64),
 }
 
@@ -121,14 +121,14 @@ pub struct Member {
     options: Options,
     subjects: Subjects,
     state: State,
-    /// Since when it has a connection.
+    /// The time since which it is connected.
     attached: Option<Time>,
-    /// When the last hello was said, once the server knows what is wanted here.
+    /// The time of the last hello, once the server knows this node's subscriptions.
     joined: Option<Time>,
     epoch: u32,
     sequence: u64,
     server: String,
-    /// What is spoken.
+    /// The spoken version.
     version: u8,
     frame_bytes_max: usize,
     neighbours: Neighbours,
@@ -136,33 +136,33 @@ pub struct Member {
     barriers: Barriers,
     ticked: Option<Time>,
     beat: Time,
-    /// When a hello was answered last, and whether others are to be.
+    /// The time of the last answer to a hello, and whether another is due.
     greeted: Time,
     has_greetings: bool,
-    /// When the server last answered.
+    /// The time of the server's last answer.
     answered: Time,
     counts: Counts,
-    /// The number of the side that was begun last.
+    /// The number of the last side.
     side_last: u64,
     changes: Vec<Change>,
-    /// Kept for their room.
+    /// Buffers that are reused.
     frame: Vec<u8>,
     subject: String,
 }
 
-/// Where all listen, and where this node does.
+/// The subscriptions to the subject of all nodes, and to this node's own.
 const SID_ALL: u64 = 1;
 const SID_NODE: u64 = 2;
 
 const HEARTBEAT_MS: u64 = 1_000;
 
-/// A server that does not answer for so long is gone.
+/// Silence after which a server counts as gone.
 const SILENT_MS: u64 = 3_000;
 
-/// So long others have to answer a hello.
+/// Time for other nodes to answer a hello.
 const JOINING_MS: u64 = 300;
 
-/// Of a topic, a publisher's names and options, where the longest frame is guessed.
+/// Estimated bytes of a topic, a publisher's names and the options, in the longest frame.
 const NOTE_BYTES: usize = 512;
 
 impl Member {
@@ -194,7 +194,7 @@ impl Member {
         }
     }
 
-    /// There is a connection to the server of that name, which takes messages of so many octets.
+    /// A connection to the server of that name has opened, with that maximum message size.
     pub fn attach(
         &mut self,
         now: Time,
@@ -219,7 +219,7 @@ impl Member {
         self.say_rest(now, engine);
     }
 
-    /// There is no connection any more.
+    /// The connection has ended.
     pub fn detach(&mut self) {
         self.state = State::Detached;
         self.ticked = None;
@@ -228,14 +228,14 @@ impl Member {
             .give_up(self.options.detached == Detached::Serve);
     }
 
-    /// Ends in good order: others need not wait for this node.
+    /// Leaves in order: other nodes need not wait for this one.
     pub fn leave(&mut self, engine: &mut dyn Engine) {
         if self.state != State::Detached {
             self.say(Kind::Leave, To::All, None, engine);
         }
     }
 
-    /// Takes what came under one of its subscriptions; an event is for the realm.
+    /// Handles a message of one of its subscriptions. Returns an event for the realm, if any.
     pub fn handle_message<'f>(
         &mut self,
         now: Time,
@@ -250,7 +250,7 @@ impl Member {
         taken
     }
 
-    /// The engine does not let the node do something; what that matters to.
+    /// The engine denies a permission. Returns the consequence.
     pub fn handle_denied(&mut self, denied: Denied<'_>) -> Matters {
         let is_publish = matches!(denied, Denied::Publish(_));
         self.counts.denied[usize::from(!is_publish)] += 1;
@@ -261,23 +261,23 @@ impl Member {
         }
     }
 
-    /// Whether the engine does not let this node have what matches.
+    /// Whether the engine denies this node messages that match.
     pub fn is_denied(&self, pattern: Pattern<'_>) -> bool {
         let subject = self.subjects.of_pattern(pattern);
         subject.is_some_and(|subject| self.interests.is_denied(&subject))
     }
 
-    /// The key under which is kept who has that for itself alone; `None` where it is too long.
+    /// The key of a claim on that pattern; `None` if it is too long.
     pub fn claim(&self, pattern: Pattern<'_>) -> Option<String> {
         self.subjects.of_claim(pattern)
     }
 
-    /// How many subjects are wanted and denied.
+    /// Number of denied subscriptions.
     pub fn interests_denied(&self) -> usize {
         self.interests.denied()
     }
 
-    /// The server has done what it was asked to before a ping.
+    /// The server has processed everything before a ping.
     pub fn handle_pong(&mut self, now: Time, engine: &mut dyn Engine) {
         self.answered = now;
         if self.barriers.handle_pong() {
@@ -285,7 +285,7 @@ impl Member {
         }
     }
 
-    /// Does what is due; to be called some four times a second.
+    /// Does due work; to be called about four times a second.
     pub fn handle_tick(&mut self, now: Time, engine: Option<&mut dyn Engine>) -> Ticked {
         for silent in self.neighbours.handle_tick(now) {
             self.end_pair(silent, Cause::Silent);
@@ -326,7 +326,7 @@ impl Member {
         Ticked::Live
     }
 
-    /// What matches a pattern is wanted, or not any more; from which position on that is in force.
+    /// A pattern is subscribed or no longer. Returns the position from which on that is in force.
     pub fn interest(
         &mut self,
         now: Time,
@@ -334,7 +334,7 @@ impl Member {
         begins: bool,
         engine: Option<&mut dyn Engine>,
     ) -> Position {
-        // What is published there does not cross either.
+        // Events with such topics do not cross either.
         let Some(subject) = self.subjects.of_pattern(pattern) else {
             return Position(0);
         };
@@ -358,8 +358,8 @@ impl Member {
         position
     }
 
-    /// Whether events are for nobody else and may be published: [`Member::publish`] would do nothing. That stays so until
-    /// something comes, time passes, or the connection does.
+    /// Whether no other node wants events and publishing is allowed: [`Member::publish`] would do nothing. That holds
+    /// until an input, a tick, or a change of the connection.
     pub fn is_alone(&self) -> bool {
         match self.state {
             State::Detached => self.options.detached == Detached::Serve,
@@ -368,7 +368,7 @@ impl Member {
         }
     }
 
-    /// Sends an event to other nodes, if there may be some that want it.
+    /// Sends an event to other nodes, if some may want it.
     pub fn publish(
         &mut self,
         publication: &Publication<'_>,
@@ -412,7 +412,7 @@ impl Member {
         Ok(())
     }
 
-    /// Up to where others know what is wanted here.
+    /// The position up to which others know this node's subscriptions.
     pub fn in_force(&self) -> Position {
         self.barriers.in_force()
     }
@@ -421,7 +421,7 @@ impl Member {
         self.state
     }
 
-    /// Whether sessions are to be turned away.
+    /// Whether sessions must be refused.
     pub fn is_refusing(&self) -> bool {
         self.state == State::Detached && self.options.detached == Detached::Refuse
     }
@@ -430,37 +430,37 @@ impl Member {
         &self.counts
     }
 
-    /// Names and servers of the nodes that are there.
+    /// Names and servers of the active nodes.
     pub fn active(&self) -> impl Iterator<Item = (&str, &str)> {
         let active = self.neighbours.active();
         active.map(|(_, neighbour)| (&*neighbour.node, &*neighbour.server))
     }
 
-    /// Whether one of them is called as this one: operators cannot tell them apart.
+    /// Whether another node has this one's name: operators cannot tell them apart.
     pub fn has_namesake(&self) -> bool {
         self.active().any(|(node, _)| node == self.options.node)
     }
 
-    /// How many nodes have not been heard for a while.
+    /// Number of nodes that have been silent for a while.
     pub fn suspected(&self) -> usize {
         self.neighbours.suspected()
     }
 
-    /// Names and versions of the nodes that are there, and with which this one speaks none.
+    /// Names and versions of active nodes without a common version.
     pub fn strangers(&self) -> impl Iterator<Item = (&str, Versions)> {
         self.neighbours.strangers()
     }
 
-    /// What this node takes.
+    /// The versions that this node accepts.
     pub fn versions(&self) -> Versions {
         self.options.versions
     }
 
-    /// How many subjects it wants.
+    /// Number of its subscriptions.
     pub fn interests(&self) -> usize {
         self.interests.len()
     }
 }
 
-/// A frame's room that is kept.
+/// Maximum size of a buffer that is kept.
 const FRAME_ROOM_MAX: usize = 64 * 1024;

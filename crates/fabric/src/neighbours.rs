@@ -1,4 +1,4 @@
-//! The other nodes of a realm: what they said of themselves, and when they were last heard.
+//! The other nodes of a realm: their announcements, and when they were last heard.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use crosstie_routing::Time;
 use crate::pair::Pair;
 use crate::{Head, Refusal, Versions};
 
-/// Nodes that are taken for some: an engine's client may draw as many numbers as it likes.
+/// Maximum number of nodes, as a client of the engine may draw any number of incarnations.
 pub(crate) const NEIGHBOURS_MAX: usize = 1_024;
 
-/// Who says nothing for so long is not waited for any more.
+/// Silence after which a node is no longer waited for.
 const SUSPECTED_MS: u64 = 3_000;
 
-/// Who does not answer what it is asked is not asked again for so long.
+/// Time for which a mute node is not asked again.
 const MUTE_MS: u64 = 60_000;
 
-/// Who has said nothing for so long, while it could have been heard, is dead.
+/// Silence after which a node is dead, if it could have been heard.
 const DEAD_MS: u64 = 13_000;
 
-/// And is forgotten after so long.
+/// Time after which a dead node is forgotten.
 const FORGOTTEN_MS: u64 = 60_000;
 
-/// What a node may say of itself is cut off at so many octets.
+/// Maximum length of a node's texts.
 const TEXT_BYTES_MAX: usize = 256;
 
 #[derive(Debug, Default)]
@@ -32,24 +32,24 @@ pub(crate) struct Neighbours {
 
 #[derive(Debug)]
 pub(crate) struct Neighbour {
-    /// It has said who it is.
+    /// It has announced itself.
     is_known: bool,
     pub(crate) is_suspected: bool,
     is_dead: bool,
-    /// Until when it is not asked, for it has not answered; and since when it has not.
+    /// The time until which it is not asked, because it did not answer; and the time of the unanswered question.
     mute_until: Option<Time>,
     pub(crate) asked: Option<Time>,
     pub(crate) node: String,
     pub(crate) server: String,
     heard: Time,
-    /// Since when it has its present connection.
+    /// The time since which it has its present connection.
     since: Time,
     epoch: u32,
-    /// Of its last event.
+    /// The sequence of its last event.
     sequence: u64,
     pub(crate) pair: Pair,
     pub(crate) versions: Versions,
-    /// It takes none that is spoken here; or says so of this node.
+    /// No common version, in its view or in this node's.
     pub(crate) is_refused: bool,
     pub(crate) is_refusing: bool,
 }
@@ -59,7 +59,7 @@ impl Neighbour {
         self.is_there() && !self.is_mute() && !self.is_strange()
     }
 
-    /// It has said who it is, and is heard.
+    /// It has announced itself, and is heard.
     pub(crate) fn is_there(&self) -> bool {
         self.is_known && !self.is_suspected
     }
@@ -78,7 +78,7 @@ impl Neighbour {
         self.asked = None;
     }
 
-    /// Whether it could have answered what it was asked so long ago.
+    /// Whether it could have answered a question of that age.
     pub(crate) fn could_answer(&self, now: Time, for_ms: u64) -> bool {
         self.since.after_ms(for_ms) <= now
     }
@@ -88,7 +88,7 @@ impl Neighbour {
         self.asked = None;
     }
 
-    /// Whether an event is newer than all of its sender that came before.
+    /// Whether an event is newer than all earlier ones of its sender.
     pub(crate) fn take_sequence(&mut self, head: &Head) -> bool {
         if head.epoch != self.epoch || head.sequence <= self.sequence {
             return false;
@@ -97,7 +97,7 @@ impl Neighbour {
         true
     }
 
-    /// It says who it is; whether for the first time.
+    /// Notes its announcement. Returns whether that is the first.
     pub(crate) fn know(&mut self, node: &str, server: &str) -> bool {
         if self.node != node || self.server != server {
             cut(node).clone_into(&mut self.node);
@@ -112,7 +112,7 @@ fn cut(text: &str) -> &str {
 }
 
 impl Neighbours {
-    /// The sender of a frame, who lives; whether it has another connection than before.
+    /// Notes a frame of its sender, which is alive. Returns whether the sender has a new connection.
     pub(crate) fn hear(
         &mut self,
         now: Time,
@@ -157,7 +157,7 @@ impl Neighbours {
         self.by_incarnation.get_mut(&incarnation)
     }
 
-    /// All that have been heard.
+    /// All nodes that have been heard.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Neighbour)> {
         self.by_incarnation.iter().map(|(number, n)| (*number, n))
     }
@@ -171,9 +171,9 @@ impl Neighbours {
         self.by_incarnation.remove(&incarnation);
     }
 
-    /// Suspects and forgets who has said nothing; those who are suspected from now on.
+    /// Suspects and forgets silent nodes. Returns the newly suspected ones.
     pub(crate) fn handle_tick(&mut self, now: Time) -> Vec<u64> {
-        // Those that this node has not missed while it could hear are missed when it can again.
+        // Nodes that this node could not hear for a while are not forgotten before it can hear again.
         self.by_incarnation.retain(|_, neighbour| {
             neighbour.heard.after_ms(FORGOTTEN_MS) > now || !neighbour.is_dead
         });
@@ -189,7 +189,7 @@ impl Neighbours {
         suspected
     }
 
-    /// Who is dead from now on, where this node could hear since then.
+    /// The newly dead nodes, if this node could hear others since `since`.
     pub(crate) fn dead(&mut self, now: Time, since: Option<Time>) -> Vec<u64> {
         let Some(since) = since else {
             return Vec::new();
@@ -203,7 +203,7 @@ impl Neighbours {
         dead.collect()
     }
 
-    /// Who was asked something and has not answered it for so long.
+    /// The nodes that have not answered a question of that age.
     pub(crate) fn unanswering(&self, now: Time, for_ms: u64) -> Vec<u64> {
         let is_late = |asked: Time| asked.after_ms(for_ms) <= now;
         let all = self.by_incarnation.iter();
@@ -228,7 +228,8 @@ impl Neighbours {
             .count()
     }
 
-    /// Chooses the version to speak, and refuses who does not take it; it, and those with whom there was something.
+    /// Chooses the version to speak, and refuses nodes without it. Returns the version, and the nodes whose pairs must
+    /// end.
     pub(crate) fn choose_version(&mut self, own: Versions) -> (u8, Vec<u64>) {
         let there = self.all().filter(|(_, other)| other.is_there());
         let there: Vec<_> = there.map(|(_, other)| other.versions).collect();
@@ -243,7 +244,7 @@ impl Neighbours {
         (version, refused)
     }
 
-    /// Those that are refused, or refuse this node.
+    /// Nodes that this node refuses, or that refuse this node.
     pub(crate) fn strangers(&self) -> impl Iterator<Item = (&str, Versions)> {
         let there = self
             .all()
@@ -251,7 +252,7 @@ impl Neighbours {
         there.map(|(_, other)| (&*other.node, other.versions))
     }
 
-    /// One node at each server but that one.
+    /// One node at each server except `but`.
     pub(crate) fn one_per_server(&self, but: &str) -> BTreeMap<String, u64> {
         let mut chosen = BTreeMap::new();
         for (incarnation, neighbour) in self.active() {

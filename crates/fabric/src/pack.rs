@@ -1,22 +1,22 @@
-//! Frames for one node, one behind the other in a message of the engine's.
+//! Several frames for one node in one message of the engine.
 //!
 //! ```text
 //! | 0 0 0 24 | frame of 24 octets | 0 0 1 2 | frame of 258 octets | …
 //! ```
 //!
-//! Each has its length before it, of four octets, the first of which is 0: no frame begins so. A message that begins
-//! with something else is one frame.
+//! Each frame follows its length of four bytes, the first of which is 0: no frame begins so. A message that begins
+//! otherwise is a single frame.
 
-/// The longest frame that goes into a message with others.
+/// Maximum size of a frame that is packed with others.
 pub const FRAME_BYTES_MAX: usize = (1 << 24) - 1;
 
-/// What a frame has before it.
+/// The length prefix of a frame.
 pub fn length(frame: &[u8]) -> [u8; 4] {
     debug_assert!(frame.len() <= FRAME_BYTES_MAX, "{}", frame.len());
     (frame.len() as u32).to_be_bytes()
 }
 
-/// The frames of a message. What is of another form is given as it is, and is no frame.
+/// The frames of a message. A malformed message is returned as it is, and is not a valid frame.
 pub fn frames(message: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = Some(message);
     std::iter::from_fn(move || {

@@ -1,33 +1,33 @@
-//! What is between two nodes: an order without a gap, or nothing.
+//! A pair of nodes: ordered messages without gaps, or none.
 //!
-//! Either node numbers its side, anew whenever something may have been lost; it is open where each knows the other's
-//! number. What is said has the number of the receiver's side, so that nothing of an earlier pair is taken for one of
-//! this; and it is counted, so that whatever is missing shows with what comes next, or with a heartbeat.
+//! Each node numbers its side, anew whenever a message may be lost; the pair is open once each knows the other's
+//! number. Messages have the number of the receiver's side, so that those of an earlier pair are recognized. They are
+//! also counted, so that the next message or heartbeat reveals a missing one.
 
 use std::mem;
 
-/// Why what was between two nodes began anew.
+/// Why a pair ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Something that was said between has not come.
+    /// A message in between is missing.
     Gap,
-    /// A heartbeat showed that what was said last has not come.
+    /// A heartbeat showed that the last messages are missing.
     Tail,
     /// The other node has another connection to the engine.
     Epoch,
-    /// It has begun anew itself.
+    /// The other node has ended the pair.
     Other,
-    /// It has not been heard for too long.
+    /// The other node was silent for too long.
     Silent,
-    /// It has ended.
+    /// The other node has left.
     Left,
-    /// This node's connection has gone.
+    /// This node's connection has ended.
     Detached,
-    /// There was no room on the way out.
+    /// The output was full.
     Full,
-    /// It lives, and does not answer what it is asked.
+    /// The other node is alive, and does not answer.
     Mute,
-    /// It speaks no version that this node speaks.
+    /// The other node has no common version.
     Version,
 }
 
@@ -62,32 +62,32 @@ impl Cause {
     }
 }
 
-/// This node's side, and what it knows of the other.
+/// This node's side, and its knowledge of the other.
 #[derive(Debug, Default)]
 pub(crate) struct Pair {
     /// The number of this side; 0 before the first.
     pub(crate) own: u64,
-    /// That of the other one; 0 while it is not known.
+    /// The number of the other side; 0 while unknown.
     pub(crate) other: u64,
     pub(crate) is_open: bool,
-    /// How much was said, and heard.
+    /// Number of sent and of received messages.
     said: u64,
     heard: u64,
 }
 
-/// What an agreement has come to.
+/// The result of an agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// It was agreed before.
+    /// The pair was open before.
     Known,
-    /// It is open now: the other one is to know.
+    /// The pair is open now: the other node must learn that.
     Opened,
-    /// The other one does not know this side's number, or not that both know.
+    /// The other node does not know this side's number, or not that both know.
     Unknown,
 }
 
 impl Pair {
-    /// Begins anew, under that number.
+    /// Starts over with that number.
     pub(crate) fn begin(&mut self, own: u64) {
         *self = Self {
             own,
@@ -96,7 +96,7 @@ impl Pair {
         };
     }
 
-    /// The other node says its number, which it knows of this side, and whether it is open there.
+    /// Handles the other node's number, the number it knows of this side, and whether it considers the pair open.
     pub(crate) fn agree(&mut self, other: u64, own: u64, is_open: bool) -> Agreed {
         self.other = other;
         if own != self.own {
@@ -109,13 +109,13 @@ impl Pair {
         }
     }
 
-    /// The number of what is said next.
+    /// The number of the next message.
     pub(crate) fn say(&mut self) -> u64 {
         self.said += 1;
         self.said
     }
 
-    /// Takes what was said for this side; whether nothing is missing. `None`: it is of an earlier pair.
+    /// Counts a message for this side. Returns whether none is missing; `None` if it belongs to an earlier pair.
     pub(crate) fn hear(&mut self, own: u64, sequence: u64) -> Option<bool> {
         if !self.is_open || own != self.own {
             return None;
@@ -124,12 +124,12 @@ impl Pair {
         Some(sequence == self.heard)
     }
 
-    /// What a heartbeat says of it: the number of the other side, and what was said to it last.
+    /// The contents of a heartbeat: the number of the other side, and the count of messages to it.
     pub(crate) fn said(&self) -> (u64, u64) {
         (self.other, self.said)
     }
 
-    /// Why it has to begin anew, from what the other node's heartbeat says.
+    /// Why the pair must end, according to the other node's heartbeat.
     pub(crate) fn missing(&self, said: Option<(u64, u64)>) -> Option<Cause> {
         match said {
             _ if !self.is_open => None,

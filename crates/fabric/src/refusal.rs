@@ -1,21 +1,21 @@
-//! Why a frame is not taken.
+//! Reasons why a frame is rejected.
 
-/// What was wrong with a message that came from the engine.
+/// The fault of a message from the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is no frame.
+    /// Not a frame.
     Frame,
-    /// It is of a version that this node does not take, or of a node that takes none of this one's.
+    /// A version that this node does not accept, or a node that accepts none of this one's.
     Version,
-    /// A kind that is not known.
+    /// An unknown kind.
     Kind,
-    /// A field is missing, or not of its form.
+    /// A field is missing or malformed.
     Field,
-    /// An event that is no PUBLISH, or not on the subject of its topic.
+    /// An event that is not a PUBLISH, or not on the subject of its topic.
     Event,
-    /// What a pair says is no message of its kind.
+    /// A pair's frame without a valid message of its kind.
     Crossing,
-    /// More nodes than are taken for some.
+    /// The maximum number of nodes is reached.
     Neighbours,
 }
 

@@ -1,22 +1,21 @@
-//! URIs and patterns as subjects, and back.
+//! Converts URIs and patterns to subjects, and back.
 //!
-//! `W1.<realm>.e.<topic>`: a component of a URI is a word of a subject. What cannot be in a word becomes `=HH`, and
-//! an empty component `=`. So a wildcard pattern is a pattern of the engine, and so is a prefix that ends with a
-//! dot; of any other prefix the parent is wanted, and what else comes is filtered by the realm.
+//! `W1.<realm>.e.<topic>`: each component of a URI is a token of the subject. Characters that a token cannot contain
+//! become `=HH`, and an empty component `=`. A wildcard pattern is thus a pattern of the engine, and so is a prefix
+//! that ends with a dot. For any other prefix the parent is subscribed, and the realm filters the events.
 
 use std::fmt::Write as _;
 
 use crosstie_routing::Pattern;
 use crosstie_wamp::MatchPolicy;
 
-/// Octets of the longest subject. NATS takes lines of 4,096 unless it is configured otherwise, with a verb, numbers
-/// and the subject in them.
+/// Maximum length of a subject. By default NATS accepts lines of 4,096 bytes, with a verb, numbers and the subject.
 pub const SUBJECT_BYTES_MAX: usize = 3_840;
 
 /// The subjects of one realm.
 #[derive(Clone, Debug)]
 pub struct Subjects {
-    /// With the dot behind it.
+    /// With a trailing dot.
     events: String,
     all: String,
     nodes: String,
@@ -26,7 +25,7 @@ impl Subjects {
     pub fn new(realm: &str) -> Self {
         let mut root = "W1.".to_owned();
         put_word(realm, &mut root);
-        // A realm's name is one word, with its dots in it.
+        // A realm's name is one token, with its dots escaped.
         let root = format!("W1.{}", root["W1.".len()..].replace('.', "=2E"));
         Self {
             events: format!("{root}.e."),
@@ -35,13 +34,13 @@ impl Subjects {
         }
     }
 
-    /// What matches all of them, and nothing of another realm.
+    /// A pattern that matches all of them, and none of another realm.
     pub fn every(&self) -> String {
         let root = self.all.strip_suffix('c').unwrap_or(&self.all);
         format!("{root}>")
     }
 
-    /// What the bucket keeps of who has a procedure for itself alone.
+    /// The pattern of claims on procedures in the bucket.
     pub fn granted(&self) -> String {
         let root = self.all.strip_suffix('c').unwrap_or(&self.all);
         format!("{root}k.>")
@@ -53,12 +52,12 @@ impl Subjects {
         root.replace('.', "_")
     }
 
-    /// Who has that; `None` where it is too long.
+    /// The key of a claim on a pattern; `None` if it is too long.
     pub fn of_claim(&self, pattern: Pattern<'_>) -> Option<String> {
         let root = self.all.strip_suffix('c').unwrap_or(&self.all);
         let mut word = String::new();
         put_word(pattern.topic, &mut word);
-        // It is one word, with its dots in it.
+        // A single token, with its dots escaped.
         let word = word.replace('.', "=2E");
         let subject = format!("{root}k.r.{}.{word}", pattern.match_policy.name());
         (subject.len() <= SUBJECT_BYTES_MAX).then_some(subject)
@@ -70,24 +69,24 @@ impl Subjects {
         format!("{root}k.n.{lease}")
     }
 
-    /// Where all nodes listen.
+    /// The subject to which all nodes subscribe.
     pub fn all(&self) -> &str {
         &self.all
     }
 
-    /// Whether it is one of events.
+    /// Whether it is the subject of an event.
     pub fn is_topic(&self, subject: &str) -> bool {
         subject.starts_with(&self.events)
     }
 
-    /// Where one node listens.
+    /// The subject of one node.
     pub fn of_node(&self, incarnation: u64) -> String {
         let mut subject = String::new();
         self.write_node(incarnation, &mut subject);
         subject
     }
 
-    /// Writes that to `out`.
+    /// Writes the subject of one node to `out`.
     pub(crate) fn write_node(&self, incarnation: u64, out: &mut String) {
         out.clear();
         out.push_str(&self.nodes);
@@ -98,7 +97,7 @@ impl Subjects {
         }
     }
 
-    /// Writes the subject of a topic to `out`; whether it is short enough.
+    /// Writes the subject of a topic to `out`. Returns whether it is short enough.
     pub fn write_topic(&self, topic: &str, out: &mut String) -> bool {
         out.clear();
         out.push_str(&self.events);
@@ -106,7 +105,7 @@ impl Subjects {
         out.len() <= SUBJECT_BYTES_MAX
     }
 
-    /// What is wanted for a pattern; `None` where no subject that is short enough would match.
+    /// The subscription for a pattern; `None` if no short enough subject would match.
     pub fn of_pattern(&self, pattern: Pattern<'_>) -> Option<String> {
         let mut subject = self.events.clone();
         match pattern.match_policy {
@@ -123,7 +122,7 @@ impl Subjects {
         (subject.len() <= SUBJECT_BYTES_MAX).then_some(subject)
     }
 
-    /// The topic of a subject, written to `out`; whether it is the subject of one.
+    /// Writes the topic of a subject to `out`. Returns whether the subject is that of a topic.
     pub fn read_topic(&self, subject: &str, out: &mut String) -> bool {
         out.clear();
         let Some(words) = subject.strip_prefix(&self.events) else {
@@ -166,7 +165,7 @@ fn put_word(component: &str, out: &mut String) {
     }
 }
 
-/// Whether it stands for itself. Letters of other alphabets may.
+/// Whether a character needs no escape. Letters of any alphabet do not.
 fn is_plain(character: char) -> bool {
     match character {
         '*' | '>' | '=' => false,

@@ -1,11 +1,12 @@
-//! Which form of what nodes say they take: a node says its first and its last version, and is sent the last one that all take.
+//! Versions of the protocol between nodes: a node announces its first and last version, and gets the highest version
+//! that all accept.
 //!
-//! So a realm's nodes may be replaced one after the other by newer ones. Who shares no version with this node is refused, and
-//! told so: it is a node that was forgotten, or one from too far ahead.
+//! A realm's nodes can thus be upgraded one after another. A node without a common version is refused and informed: it
+//! was forgotten in an upgrade, or is too new.
 
 use std::fmt;
 
-/// From the first to the last.
+/// A range of versions, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     pub first: u8,
@@ -13,21 +14,21 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// What this program speaks.
+    /// The versions of this program.
     pub const OWN: Self = Self { first: 1, last: 1 };
 
     pub fn has(self, version: u8) -> bool {
         (self.first..=self.last).contains(&version)
     }
 
-    /// The version to speak: the last one that most of the others take.
+    /// The version to speak: the highest that most of the others accept.
     pub(crate) fn choose(self, others: &[Self]) -> u8 {
         let taken_by = |version: u8| others.iter().filter(|other| other.has(version)).count();
         let best = (self.first..=self.last).max_by_key(|version| (taken_by(*version), *version));
         best.unwrap_or(self.last)
     }
 
-    /// As a field has them; what is of another form is from before there was one.
+    /// Reads the field; a node without it predates the field.
     pub(crate) fn read(field: Option<&[u8]>) -> Self {
         match field {
             Some([first, last, ..]) => Self {
@@ -63,7 +64,7 @@ mod tests {
             // One of both is refused.
             ((1, 3), &[(1, 1), (3, 3)], 3),
             ((1, 3), &[(1, 1), (1, 1), (3, 3)], 1),
-            // All are.
+            // All are refused.
             ((1, 2), &[(3, 4)], 2),
         ] {
             let versions = |(first, last): (u8, u8)| Versions { first, last };

@@ -1,4 +1,4 @@
-//! A node alone, and two of them: what they say, and from when on they know of each other.
+//! A node alone, and two nodes: their messages, and the time from which they know of each other.
 
 use crosstie_fabric::{
     Denied, Detached, Engine, Input, Matters, Member, Options, Refused, State, Ticked, Versions,
@@ -9,7 +9,7 @@ use crosstie_wamp::{
     SessionId,
 };
 
-/// What a member says, in order.
+/// A member's messages, in order.
 #[derive(Default)]
 struct Said {
     lines: Vec<String>,
@@ -87,7 +87,7 @@ fn publication<'m>(options: &'m PublishOptions, topic: &'m str) -> Publication<'
     }
 }
 
-/// Attached at a server, with nobody else there.
+/// Attached at a server, without other nodes.
 fn attached(incarnation: u64, server: &str) -> (Member, Said) {
     attached_speaking((1, 1), incarnation, server)
 }
@@ -103,7 +103,7 @@ fn attached_speaking((first, last): (u8, u8), incarnation: u64, server: &str) ->
     (member, said)
 }
 
-/// Hands over what one has said.
+/// Delivers the messages of one node to another.
 fn hand_over(said: &mut Said, to: &mut Member, answers: &mut Said) {
     for (subject, frame) in said.messages.drain(..) {
         let taken = to.handle_message(ms(400), (&subject, &frame), answers);
@@ -112,7 +112,7 @@ fn hand_over(said: &mut Said, to: &mut Member, answers: &mut Said) {
 }
 
 #[test]
-fn alone_it_waits_for_its_server_only() {
+fn a_single_node_waits_for_its_server_only() {
     let (mut member, mut said) = attached(1, "s1");
     assert_eq!(
         said.lines,
@@ -129,7 +129,7 @@ fn alone_it_waits_for_its_server_only() {
     assert_eq!(said.lines, ["SUB W1.r.e.a.b 3", "PING"]);
     member.handle_pong(ms(301), &mut said);
     assert_eq!(member.in_force(), position);
-    // It is there already, and lingers.
+    // It is subscribed already, and lingers.
     assert_eq!(
         member.interest(ms(302), TOPIC, true, Some(&mut said)),
         position
@@ -149,7 +149,7 @@ fn alone_it_waits_for_its_server_only() {
 }
 
 #[test]
-fn another_server_is_waited_for() {
+fn a_barrier_waits_for_the_other_server() {
     let ((mut one, mut from_one), (mut two, mut from_two)) = (attached(1, "s1"), attached(2, "s2"));
     hand_over(&mut from_one, &mut two, &mut from_two);
     hand_over(&mut from_two, &mut one, &mut from_one);
@@ -165,7 +165,7 @@ fn another_server_is_waited_for() {
     hand_over(&mut from_one, &mut two, &mut from_two);
     hand_over(&mut from_two, &mut one, &mut from_one);
     assert_eq!(one.in_force(), position);
-    // Who says nothing any more is waited for until it is suspected.
+    // A silent node is waited for until it is suspected.
     let other = Pattern {
         topic: "c",
         ..TOPIC
@@ -229,7 +229,7 @@ fn events_cross_with_their_lists_once() {
 }
 
 #[test]
-fn what_cannot_cross_is_refused() {
+fn events_that_cannot_cross_are_refused() {
     let ((mut one, mut from_one), (_, mut from_two)) = (attached(1, "s1"), attached(2, "s1"));
     hand_over(&mut from_two, &mut one, &mut from_one);
     let options = PublishOptions::default();
@@ -258,7 +258,7 @@ fn what_cannot_cross_is_refused() {
 }
 
 #[test]
-fn detached_it_serves_or_refuses() {
+fn a_detached_node_serves_or_refuses() {
     let options = PublishOptions::default();
     for (detached, outcome, waits) in [
         (Detached::Serve, Ok(()), false),
@@ -272,13 +272,13 @@ fn detached_it_serves_or_refuses() {
         assert_eq!(position > member.in_force(), waits);
         member.attach(ms(1), ("s1", 1_000), &mut said);
         assert_eq!(said.lines[2], "SUB W1.r.e.a.b 3");
-        // Others may be there that have not answered yet.
+        // Other nodes may exist that have not answered yet.
         assert!(!member.is_alone());
         member.handle_pong(ms(2), &mut said);
         member.handle_tick(ms(400), Some(&mut said));
         member.handle_pong(ms(401), &mut said);
         assert!(member.in_force() >= position);
-        // What waits when the connection goes, waits for nothing, or for the next.
+        // A waiting subscription is in force when the connection ends, or waits for the next connection.
         let other = Pattern {
             topic: "c",
             ..TOPIC
@@ -298,7 +298,7 @@ fn a_server_that_does_not_answer_is_left() {
         member.handle_tick(ms(3_100), Some(&mut said)),
         Ticked::Silent
     );
-    // So is one that this node has not listened to.
+    // So is a server that this node has not listened to.
     let (mut member, mut said) = attached(1, "s1");
     member.handle_pong(ms(9_000), &mut said);
     assert_eq!(
@@ -359,7 +359,7 @@ fn the_last_version_that_both_take_is_spoken() {
 }
 
 #[test]
-fn who_speaks_nothing_that_is_spoken_here_is_refused_on_both_sides() {
+fn nodes_without_a_common_version_refuse_each_other() {
     let ((mut one, mut from_one), (mut two, mut from_two)) = (
         attached_speaking((1, 2), 1, "s1"),
         attached_speaking((3, 4), 2, "s2"),
@@ -373,7 +373,7 @@ fn who_speaks_nothing_that_is_spoken_here_is_refused_on_both_sides() {
         assert_eq!(strangers[0].1.to_string(), format!("versions {versions}"));
         assert_eq!((member.active().count(), member.pairs()), (0, 0));
     }
-    // It is not waited for, and nothing of it is taken.
+    // It is not waited for, and its messages are rejected.
     let position = one.interest(ms(402), TOPIC, true, Some(&mut from_one));
     one.handle_pong(ms(403), &mut from_one);
     assert_eq!(one.in_force(), position);
@@ -387,9 +387,9 @@ fn who_speaks_nothing_that_is_spoken_here_is_refused_on_both_sides() {
     assert_eq!(refused.err().map(|refusal| refusal.name()), Some("version"));
 }
 
-/// What is spoken is chosen where something changes; a tick, which looks at all of them, finds nothing to mend.
+/// The version is chosen when a node changes; a tick, which checks all nodes, finds nothing to change.
 #[test]
-fn what_is_spoken_is_what_all_take_whoever_comes_and_changes() {
+fn the_version_fits_all_nodes_after_any_changes() {
     for seed in 0..200_u64 {
         let mut drawn = seed;
         let mut below = |most: u64| {
@@ -419,20 +419,20 @@ fn what_is_spoken_is_what_all_take_whoever_comes_and_changes() {
     }
 }
 
-/// Some frame of that node's.
+/// A hello of that node.
 fn hello_of(incarnation: u64) -> Vec<u8> {
     let (_, mut said) = attached(incarnation, "s1");
     said.messages.remove(0).1
 }
 
 #[test]
-fn who_lives_and_does_not_answer_is_waited_for_no_longer() {
+fn a_mute_node_is_waited_for_no_longer() {
     let ((mut one, mut from_one), (mut two, mut from_two)) = (attached(1, "s1"), attached(2, "s2"));
     hand_over(&mut from_two, &mut one, &mut from_one);
     let position = one.interest(ms(400), TOPIC, true, Some(&mut from_one));
     one.handle_pong(ms(401), &mut from_one);
     for second in 1..=5 {
-        // It says that it is there, and takes nothing of what it is told.
+        // It is alive, and ignores its input.
         assert!(one.in_force() < position);
         two.handle_tick(ms(second * 1_000), Some(&mut from_two));
         two.handle_pong(ms(second * 1_000), &mut from_two);
@@ -469,7 +469,7 @@ fn hellos_by_the_thousand_are_answered_together() {
 }
 
 #[test]
-fn what_is_denied_matters_to_an_event_a_pattern_or_all() {
+fn a_denial_concerns_an_event_a_pattern_or_the_link() {
     let (mut one, mut said) = attached(1, "s1");
     let position = one.interest(ms(400), TOPIC, true, Some(&mut said));
     for (denied, expected) in [
@@ -485,7 +485,7 @@ fn what_is_denied_matters_to_an_event_a_pattern_or_all() {
     assert_eq!(one.counts().denied, [3, 3]);
     assert!(one.is_denied(TOPIC));
     assert_eq!(one.interests_denied(), 1);
-    // Whoever wants it next asks anew.
+    // A new subscription is requested again.
     one.interest(ms(401), TOPIC, false, Some(&mut said));
     one.handle_pong(ms(402), &mut said);
     said.lines.clear();

@@ -15,7 +15,7 @@ fn wanted(match_policy: MatchPolicy, topic: &str) -> Option<String> {
 }
 
 #[test]
-fn patterns_are_what_the_engine_compares() {
+fn patterns_match_as_the_engine_compares() {
     for (policy, topic, expected) in [
         (Exact, "com.a", "com.a"),
         (Exact, "com..a.", "com.=.a.="),
@@ -67,9 +67,9 @@ fn topics_come_back() {
     }
 }
 
-/// Neither published nor wanted: no line of NATS is longer than it takes.
+/// Neither published nor subscribed: no line exceeds NATS' maximum.
 #[test]
-fn what_is_too_long_is_not_wanted() {
+fn long_subjects_are_not_subscribed() {
     let long = "x".repeat(SUBJECT_BYTES_MAX);
     assert_eq!(wanted(Exact, &long), None);
     assert!(!Subjects::new("r").write_topic(&long, &mut String::new()));

@@ -1,4 +1,4 @@
-//! What JetStream answers, as functions of bytes.
+//! JetStream's answers, as functions of bytes.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde_json::Value as Json;
 
 use crate::message::Message;
 
-/// Why the server has not done what it was asked for.
+/// Why the server has refused a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// As HTTP numbers them.
+    /// The HTTP-like status.
     pub code: u64,
-    /// What it is, as JetStream numbers them.
+    /// JetStream's error number.
     pub number: u64,
     pub text: String,
 }
@@ -22,20 +22,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The last message is not the one that was expected: two numbers for what a server knows alone, and what it finds
-/// with others.
+/// The last message is not the expected one: two numbers, for a check by one server and by a group.
 pub const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
 
-/// There is no such stream.
+/// The stream does not exist.
 pub const NO_STREAM: u64 = 10_059;
 
-/// There is one, which is otherwise.
+/// The stream exists with another configuration.
 pub const STREAM_NAME_IN_USE: u64 = 10_058;
 
-/// What an answer is wrong in.
+/// The expected part that an answer lacks.
 pub type Wrong = &'static str;
 
-/// An answer, or the problem that it tells of.
+/// Decodes an answer: its object, or the problem in it.
 pub fn decode(payload: &[u8]) -> Result<Result<Json, Problem>, Wrong> {
     let json: Json = serde_json::from_slice(payload).map_err(|_| "object of JSON")?;
     if !json.is_object() {
@@ -53,10 +52,10 @@ pub fn decode(payload: &[u8]) -> Result<Result<Json, Problem>, Wrong> {
     }))
 }
 
-/// What a stream says of itself.
+/// A stream's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamInfo {
-    /// When it was made, as the server writes it: another stream of that name has another time.
+    /// Its creation time, in the server's format: another stream of that name has another time.
     pub created: String,
     pub first: u64,
     pub last: u64,
@@ -65,13 +64,13 @@ pub struct StreamInfo {
     pub replicas: u64,
     pub storage: String,
     pub retention: String,
-    /// In nanoseconds; 0: no age is too old.
+    /// In nanoseconds; 0 means no limit.
     pub max_age: u64,
     pub max_bytes: i64,
     pub is_purge_denied: bool,
-    /// Of the server that leads it, where there are several.
+    /// The leading server, in a cluster.
     pub leader: Option<String>,
-    /// Servers that follow it and are as far.
+    /// Number of followers that are up to date.
     pub current: usize,
     /// Its subjects.
     pub subjects: Vec<String>,
@@ -106,16 +105,16 @@ impl StreamInfo {
     }
 }
 
-/// A message of a stream as a direct get gives it, or why there is none behind it.
+/// A message of a stream from a direct get, or why none follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Got {
     Entry {
         sequence: u64,
         payload: Vec<u8>,
     },
-    /// That was all that was asked for.
+    /// The end of the requested messages.
     End,
-    /// There is none.
+    /// No message exists.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! One connection to one server: questions out, answers in.
+//! One connection to one server: requests and answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::message::Message;
 use crate::shared::{Held, INBOX, Receiver, Shared, State};
 use crate::subscription::Subscription;
 
-/// A connection, which any task may use; it ends when nobody has it any more.
+/// A connection, shared by any number of tasks; it ends when the last one drops it.
 #[derive(Clone)]
 pub struct Connection {
     held: Arc<Held>,
 }
 
-/// The status of what nobody is there to answer.
+/// The status of a request without subscribers.
 const NO_RESPONDERS: u16 = 503;
 
 impl Connection {
@@ -48,12 +48,12 @@ impl Connection {
         &self.held.0
     }
 
-    /// What the server said of itself.
+    /// The server's INFO.
     pub fn greeting(&self) -> &Greeting {
         &self.shared().greeting
     }
 
-    /// Asks, and waits for the first answer.
+    /// Sends a request, and waits for the first answer.
     pub async fn request(
         &self,
         subject: &str,
@@ -66,8 +66,8 @@ impl Connection {
         answer.map_or(Err(Failed::Silent), |answer| self.answered(answer))
     }
 
-    /// The same, again and again until it is answered: for what may be asked twice. A question that servers are not ready
-    /// for is not answered, and is not kept until they are.
+    /// Repeats a request until it is answered, if repetition is harmless. Servers that are not ready do not answer a
+    /// request, and do not keep it.
     pub async fn request_until(
         &self,
         subject: &str,
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Asks what has several answers, of which at most so many bytes wait here.
+    /// Sends a request with several answers, of which at most `bytes_max` bytes wait here.
     pub fn ask_many(
         &self,
         subject: &str,
@@ -106,7 +106,7 @@ impl Connection {
         })
     }
 
-    /// Wants what is published on subjects that match.
+    /// Subscribes to a pattern.
     pub fn subscribe(&self, pattern: &str, bytes_max: usize) -> Result<Subscription, Failed> {
         if !is_pattern(pattern) {
             return Err(Failed::Subject);
@@ -116,7 +116,7 @@ impl Connection {
         })
     }
 
-    /// Publishes, and does not wait.
+    /// Publishes without waiting.
     pub fn publish(&self, subject: &str, payload: &[u8]) -> Result<(), Failed> {
         if !is_subject(subject) {
             return Err(Failed::Subject);
@@ -125,20 +125,20 @@ impl Connection {
             .say(|state| encode::publish(subject, payload, &mut state.out))
     }
 
-    /// Waits until it has ended; why.
+    /// Waits until it has ended. Returns the reason.
     pub async fn ended(&self) -> String {
         let mut end = self.shared().end.subscribe();
         let why = end.wait_for(Option::is_some).await;
         why.map_or_else(|_| String::new(), |why| why.clone().unwrap_or_default())
     }
 
-    /// What the server denied the user last, in its words: questions that it does not let through are not answered.
+    /// The server's text about the last denied permission: such requests get no answer.
     pub fn denied(&self) -> Option<String> {
         self.shared().denied.lock().clone()
     }
 
-    /// How often the server has told anew of itself and its cluster: it does where servers come and go. What two clients of
-    /// different servers know of each other may be wrong then, for a moment.
+    /// Number of INFO messages about changes of the cluster. Around such changes, two clients at different servers may
+    /// briefly have wrong views of each other.
     pub fn tidings(&self) -> u64 {
         self.shared().tidings.load(Ordering::Relaxed)
     }
@@ -165,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Where answers to a question go.
+    /// The subject for answers to a request.
     fn reply(&self, key: u64) -> String {
         format!("{}.{key}", self.shared().inbox)
     }

@@ -1,4 +1,4 @@
-//! The file that says who a node is to NATS: an nkey's seed, or a JWT and the seed as `nsc` writes them.
+//! The file with a node's credentials for NATS: an nkey seed, or a JWT and its seed as written by `nsc`.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crosstie_nats::nkey;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
-/// Who a node is.
+/// A node's credentials.
 pub struct Credentials {
     pub jwt: Option<String>,
     key: Ed25519KeyPair,
 }
 
 impl Credentials {
-    /// Reads the file; the error names it.
+    /// Reads the file. An error names it.
     pub fn read(path: &Path) -> Result<Self, String> {
         let named = |why: &str| format!("{}: {why}", path.display());
         let text = fs::read_to_string(path).map_err(|e| named(&e.to_string()))?;
@@ -30,20 +30,20 @@ impl Credentials {
         }
         let seed = seed.ok_or_else(|| named("expected the seed of a user's nkey (SU…)"))?;
         let seed = nkey::read_user_seed(seed);
-        let seed = seed.map_err(|e| named(&format!("the nkey's seed is none: {e}")))?;
+        let seed = seed.map_err(|e| named(&format!("invalid nkey seed: {e}")))?;
         let key = Ed25519KeyPair::from_seed_unchecked(&seed);
         let key = key.map_err(|e| named(&e.to_string()))?;
         Ok(Self { jwt, key })
     }
 
-    /// The signature of a server's nonce, as CONNECT has it.
+    /// The signature of a server's nonce, in CONNECT's form.
     pub fn sign(&self, nonce: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.key.sign(nonce.as_bytes()))
     }
 
     pub fn public_key(&self) -> String {
         let public = self.key.public_key().as_ref().try_into();
-        // Such keys have 32 octets.
+        // Such keys have 32 bytes.
         nkey::write_user(&public.unwrap_or([0; 32]))
     }
 }

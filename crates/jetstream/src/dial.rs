@@ -1,4 +1,4 @@
-//! From a server's place to a connection: TCP, INFO, TLS where it is asked for, CONNECT and its answer.
+//! From a server's address to a connection: TCP, INFO, TLS if required, CONNECT and its answer.
 
 use std::io;
 use std::path::Path;
@@ -17,10 +17,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::connection::Connection;
 use crate::credentials::Credentials;
 use crate::greeting::Greeting;
-use crate::running::{self, Wire};
+use crate::io_task::{self, Wire};
 use crate::shared::INBOX;
 
-/// Where a server is.
+/// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub host: String,
@@ -28,20 +28,20 @@ pub struct Server {
     pub is_tls: bool,
 }
 
-/// How servers are spoken to.
+/// The settings for connections to servers.
 pub struct Speaking {
     pub credentials: Option<Credentials>,
     pub tls: Arc<ClientConfig>,
-    /// A server that says nothing for so long, though it is asked, has gone.
+    /// Maximum silence of a server after a ping.
     pub silence_max: Duration,
 }
 
-/// To connect, and to be taken.
+/// Timeout for connecting and the login.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Speaking {
-    /// Reads the files that are named; a relative path begins at `directory`. Without certificates those are trusted that
-    /// the system trusts.
+    /// Reads the named files; a relative path starts at `directory`. Without CA certificates, those of the system are
+    /// trusted.
     pub fn read(
         credentials: Option<&str>,
         ca_certificates: &[String],
@@ -56,10 +56,10 @@ impl Speaking {
     }
 }
 
-/// Somewhat longer than a server that is busy takes.
+/// Somewhat longer than a busy server takes.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// What TLS to servers trusts.
+/// The TLS configuration with the trusted certificates.
 pub fn client_config(files: &[String], directory: &Path) -> io::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     if files.is_empty() {
@@ -85,8 +85,8 @@ pub fn client_config(files: &[String], directory: &Path) -> io::Result<Arc<Clien
 }
 
 impl Connection {
-    /// Connects to a server, which has taken the credentials when this returns. Needs tokio's timers and IO; the connection
-    /// is served by a task of the runtime that it is dialled in.
+    /// Connects to a server, which has accepted the credentials when this returns. Needs tokio's timers and IO; a task
+    /// of the current runtime serves the connection.
     pub async fn dial(server: &Server, speaking: &Speaking) -> Result<Self, String> {
         let dialled = tokio::time::timeout(DIAL_TIMEOUT, dial(server, speaking));
         dialled.await.map_err(|_| "no answer in 5 s".to_owned())?
@@ -116,16 +116,16 @@ async fn dial(server: &Server, speaking: &Speaking) -> Result<Connection, String
     stream.write_all(&hello).await.map_err(said)?;
     let connection = Connection::new(greeting, inbox);
     let shared = Arc::clone(connection.shared());
-    let input = running::taken(&mut stream, &shared).await?;
+    let input = io_task::taken(&mut stream, &shared).await?;
     let silence_max = speaking.silence_max;
     tokio::spawn(async move {
-        let why = running::run(stream, input, &shared, silence_max).await;
+        let why = io_task::run(stream, input, &shared, silence_max).await;
         shared.end(why);
     });
     Ok(connection)
 }
 
-/// So that nobody guesses where answers go.
+/// Makes the inbox unpredictable.
 fn random() -> Result<u64, String> {
     getrandom::u64().map_err(|e| e.to_string())
 }

@@ -1,25 +1,25 @@
-//! Why there is no answer.
+//! Why a request has no answer.
 
 use std::fmt;
 
 use crate::answer::{Problem, Wrong};
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
     /// The connection has ended, or is about to.
     Ended(String),
-    /// None came in time: whether what was asked for was done is not known.
+    /// No answer in time: the request may have succeeded.
     Silent,
-    /// Nobody is there who would answer: the server has no streams, or none by that name.
+    /// No responder: the server has no JetStream, or no stream of that name.
     Nobody,
-    /// More waits to be written than may.
+    /// Too many bytes wait to be written.
     Full,
-    /// What was asked for cannot be: its words are no subject's.
+    /// The request's subject is invalid.
     Subject,
-    /// The server's refusal, in its words.
+    /// The server's refusal.
     Refused(Problem),
-    /// The answer is none.
+    /// The answer is malformed.
     Answer(Wrong),
 }
 
@@ -28,9 +28,9 @@ impl fmt::Display for Failed {
         match self {
             Self::Ended(why) => write!(f, "the connection has ended: {why}"),
             Self::Silent => f.write_str("no answer in time"),
-            Self::Nobody => f.write_str("nobody answers: has the server JetStream?"),
-            Self::Full => f.write_str("too much waits to be sent"),
-            Self::Subject => f.write_str("it is no subject"),
+            Self::Nobody => f.write_str("no responders: does the server have JetStream enabled?"),
+            Self::Full => f.write_str("too many bytes wait to be sent"),
+            Self::Subject => f.write_str("the subject is invalid"),
             Self::Refused(problem) => problem.fmt(f),
             Self::Answer(what) => write!(f, "the answer has no {what}"),
         }

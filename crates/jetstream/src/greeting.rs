@@ -1,4 +1,4 @@
-//! How a connection to a server begins: INFO, and the CONNECT that answers it.
+//! The beginning of a connection to a server: INFO, and the CONNECT that answers it.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::credentials::Credentials;
 
-/// Of INFO, which names the cluster's other servers too.
+/// Maximum length of INFO, which also names the cluster's other servers.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a server says of itself.
+/// The contents of INFO.
 #[derive(Clone, Debug)]
 pub struct Greeting {
     pub id: String,
@@ -18,13 +18,13 @@ pub struct Greeting {
     pub payload_bytes_max: usize,
     pub nonce: Option<String>,
     pub is_tls_required: bool,
-    /// It has streams.
+    /// The server has JetStream.
     pub has_streams: bool,
 }
 
 impl Greeting {
-    /// Reads INFO. The server says nothing more before it has been answered, but a byte too much would be TLS' or the
-    /// reader's.
+    /// Reads INFO byte by byte. The server sends nothing more before it gets CONNECT, but bytes behind the line would
+    /// belong to TLS or to the next reader.
     pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let mut line = Vec::new();
         while line.last() != Some(&b'\n') {
@@ -36,7 +36,7 @@ impl Greeting {
         Self::decode(&line).map_err(invalid)
     }
 
-    /// The line that is INFO; why it is none.
+    /// Decodes the line of INFO; an error says what is missing.
     pub fn decode(line: &[u8]) -> Result<Self, &'static str> {
         let text = str::from_utf8(line).map_err(|_| "expected INFO of NATS")?;
         let json = text.trim_ascii().strip_prefix("INFO");
@@ -55,8 +55,8 @@ impl Greeting {
         })
     }
 
-    /// The object of CONNECT. Own messages are not wanted back; `no_responders`: that nobody is there to answer a
-    /// question is said at once.
+    /// The JSON of CONNECT. Own messages are not echoed; with `no_responders`, the server answers requests without
+    /// subscribers at once.
     pub fn connect(
         &self,
         credentials: Option<&Credentials>,

@@ -1,4 +1,4 @@
-//! A connection to NATS that asks and is answered, and JetStream's streams by it.
+//! A connection to NATS with requests and answers, and JetStream's streams over it.
 //!
 //! ```text
 //! Connection::dial ─▶ request ─▶ Message        one answer
@@ -8,13 +8,13 @@
 //!                  └▶ Register: keys with values, each written behind what it had
 //! ```
 //!
-//! A [`Connection`] is one to one server; when it has ended ([`Connection::ended`]), whoever had it dials the next.
-//! Requests are few and their answers are awaited, so that the order which [`crosstie_nats`] exists for is no matter
-//! here: each question has an inbox of its own. What servers answer is JSON, of which [`answer`] takes what is needed.
+//! A [`Connection`] has one server; after its end ([`Connection::ended`]), its owner dials the next. Requests are few
+//! and their answers awaited, so that the order for which [`crosstie_nats`] exists does not matter here: each request
+//! has its own inbox. Answers are JSON, from which [`answer`] reads the necessary parts.
 //!
-//! [`Credentials`] and [`Greeting`] are also those of connections that speak by other means.
+//! Connections of other kinds use [`Credentials`] and [`Greeting`], too.
 //!
-//! Never: what an entry or a key means.
+//! Never: the meaning of an entry or a key.
 
 pub mod answer;
 mod connection;
@@ -22,9 +22,9 @@ mod credentials;
 mod dial;
 mod failed;
 mod greeting;
+mod io_task;
 mod message;
 mod register;
-mod running;
 mod shared;
 mod stream;
 mod subscription;

@@ -1,4 +1,4 @@
-//! A message that came.
+//! A received message.
 
 use crosstie_nats::headers;
 
@@ -6,25 +6,25 @@ use crosstie_nats::headers;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     pub subject: String,
-    /// Where an answer to it goes.
+    /// The subject for an answer.
     pub reply: Option<String>,
-    /// Empty where it has none.
+    /// Empty without headers.
     pub headers: Vec<u8>,
     pub payload: Vec<u8>,
 }
 
 impl Message {
-    /// What the server says itself about a request: 503, nobody is there to answer it.
+    /// The server's own status for a request: 503 means no responders.
     pub fn status(&self) -> Option<u16> {
         headers::status(&self.headers)
     }
 
-    /// A header's first value; case counts in its name.
+    /// The first value of a header; its name is case-sensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         headers::value(&self.headers, name)
     }
 
-    /// A header that is a number.
+    /// A header with a number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.header(name)?.parse().ok()
     }

@@ -1,7 +1,8 @@
-//! Keys with values: a stream that keeps each subject's last message, read from its leader and written behind what was read.
+//! Keys with values: a stream that keeps each subject's last message, read from its leader, and written only if
+//! unchanged.
 //!
-//! What was read may be old, where a leader has been replaced and does not know; but nothing is written behind it then. A key may
-//! have a time to live, after which it is as if it had never been written.
+//! A read may be outdated if its leader has been replaced without knowing; a write based on it then fails. A key may
+//! have a time to live, after which it does not exist.
 
 use std::time::Duration;
 
@@ -20,16 +21,16 @@ pub struct Register {
     stream: Stream,
 }
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It has that sequence.
+    /// Written with that sequence.
     Done(u64),
-    /// The key's last value is not the one that was expected.
+    /// The key's last value is not the expected one.
     Refused,
 }
 
-/// There is nothing of that subject.
+/// The subject has no message.
 const NO_MESSAGE: u64 = 10_037;
 
 impl Register {
@@ -39,7 +40,7 @@ impl Register {
         }
     }
 
-    /// Has it there, with so many copies; one that is there is taken as it is.
+    /// Creates it with that many replicas; an existing one is used as it is.
     pub async fn create(&self, subjects: &str, replicas: u8) -> Result<(), Failed> {
         let more = json!({"max_msgs_per_subject": 1, "allow_msg_ttl": true});
         let config = StreamConfig {
@@ -53,7 +54,7 @@ impl Register {
         }
     }
 
-    /// A key's value and its sequence, as the stream's leader has them.
+    /// A key's value and sequence, from the stream's leader.
     pub async fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, Failed> {
         let question = json!({"last_by_subj": key});
         let answer = match self.stream.ask("STREAM.MSG.GET", &question).await {
@@ -67,7 +68,7 @@ impl Register {
         Ok(Some((sequence, value)))
     }
 
-    /// Gives a key a value, whose last one has that sequence; 0: it has none. An error says nothing about whether it was done.
+    /// Writes a key whose last value has that sequence; 0 for a new key. After an error the write may have succeeded.
     pub async fn put(
         &self,
         key: &str,
@@ -96,7 +97,7 @@ impl Register {
         }
     }
 
-    /// How long an answer is waited for.
+    /// Sets the timeout of answers.
     pub fn wait(&mut self, time: Duration) {
         self.stream.time = time;
     }

@@ -1,4 +1,4 @@
-//! What a connection, its task and its subscriptions have in common.
+//! The state shared by a connection, its task and its subscriptions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::message::Message;
 
 pub(crate) struct Shared {
     pub(crate) greeting: Greeting,
-    /// What answers are sent to, before a number.
+    /// The prefix of subjects for answers, in front of a number.
     pub(crate) inbox: String,
     pub(crate) state: Mutex<State>,
-    /// There is something to be written, or it is to end.
+    /// Output is waiting, or the connection shall end.
     pub(crate) wake: Notify,
-    /// What the server let the user not do last, in its words.
+    /// The server's text about the last denied permission.
     pub(crate) denied: Mutex<Option<String>>,
-    /// How often the server has told of itself and its cluster anew.
+    /// Number of INFO messages about changes of the cluster.
     pub(crate) tidings: AtomicU64,
     /// Why it has ended.
     pub(crate) end: watch::Sender<Option<String>>,
@@ -35,29 +35,29 @@ pub(crate) struct State {
     pub(crate) is_closing: bool,
 }
 
-/// Where what comes under a subscription, or as answers, goes.
+/// The receiver of a subscription's messages, or of answers.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) queue: mpsc::UnboundedSender<Message>,
     pub(crate) waiting_bytes: Arc<AtomicUsize>,
-    /// More than that are not kept: the subscription ends.
+    /// Maximum waiting bytes: beyond, the subscription ends.
     pub(crate) bytes_max: usize,
-    /// What is subscribed to; empty where answers come.
+    /// The subscribed pattern; empty for answers.
     pub(crate) pattern: String,
     pub(crate) is_denied: Arc<AtomicBool>,
 }
 
-/// Ends the connection's task when nobody has it any more.
+/// Ends the connection's task when the last owner drops this.
 pub(crate) struct Held(pub(crate) Arc<Shared>);
 
-/// The subscription that all answers come under.
+/// The subscription for all answers.
 pub(crate) const INBOX: u64 = 1;
 
-/// Bytes that may wait to be written.
+/// Maximum bytes that wait to be written.
 const OUT_BYTES_MAX: usize = 64 << 20;
 
 impl Shared {
-    /// Has something written.
+    /// Adds output.
     pub(crate) fn say<T>(&self, write: impl FnOnce(&mut State) -> T) -> Result<T, Failed> {
         let mut state = self.state.lock();
         if state.is_closing {
@@ -73,16 +73,16 @@ impl Shared {
         Ok(written)
     }
 
-    /// Nobody takes what comes there any more.
+    /// Removes a receiver.
     pub(crate) fn forget(&self, key: u64, is_servers: bool) {
         let was_there = self.state.lock().receivers.remove(&key);
         if is_servers && was_there.is_some() {
-            // Where it has ended there is nothing to end.
+            // An ended connection needs no UNSUB.
             let _ = self.say(|state| encode::unsubscribe(key, &mut state.out));
         }
     }
 
-    /// Nothing comes any more: whoever waits is told.
+    /// The connection has ended: informs all waiting tasks.
     pub(crate) fn end(&self, why: String) {
         let mut state = self.state.lock();
         state.is_closing = true;
@@ -93,7 +93,7 @@ impl Shared {
 
     pub(crate) fn why(&self) -> String {
         let why = self.end.borrow().clone();
-        why.unwrap_or_else(|| "too much came at once".to_owned())
+        why.unwrap_or_else(|| "too many messages arrived at once".to_owned())
     }
 }
 
@@ -105,7 +105,7 @@ impl Drop for Held {
 }
 
 impl Receiver {
-    /// Hands a message over; whether there was room, and somebody to take it.
+    /// Passes a message on. Returns whether there was room and a receiver.
     pub(crate) fn take(&self, message: Message) -> bool {
         let bytes = message.bytes();
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);

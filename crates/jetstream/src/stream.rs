@@ -1,4 +1,4 @@
-//! JetStream's streams: made, inspected, appended to, read, purged.
+//! JetStream's streams: create, inspect, append, read, purge.
 
 use std::time::Duration;
 
@@ -13,37 +13,37 @@ use crate::failed::Failed;
 pub struct Stream {
     pub connection: Connection,
     pub name: String,
-    /// How long an answer is waited for.
+    /// Timeout of answers.
     pub time: Duration,
 }
 
-/// How a stream is to be made: in files, and nothing in it becomes too old or too much by itself.
+/// The configuration of a stream: in files, without limits of age or size.
 #[derive(Clone, Debug)]
 pub struct StreamConfig {
     pub subjects: Vec<String>,
-    /// Servers that have it.
+    /// Number of servers with a copy.
     pub replicas: u8,
-    /// What else is to be said, as the server names it.
+    /// Further settings, by the server's names.
     pub more: Map<String, Json>,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Append {
-    /// It has that sequence.
+    /// Appended with that sequence.
     Appended(u64),
-    /// The last message is not the one that was expected.
+    /// The last message is not the expected one.
     Refused,
 }
 
-/// Entries that follow each other; there may be holes where some were purged.
+/// Consecutive entries; purged ones may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// With their sequences.
     pub entries: Vec<(u64, Vec<u8>)>,
 }
 
-/// What a server reads of a stream before it hands it out, beside the bytes that were asked for.
+/// Bytes per entry that a server reads ahead, beside the requested ones.
 const ENTRY_BYTES: usize = 1024;
 
 impl Stream {
@@ -55,7 +55,7 @@ impl Stream {
         }
     }
 
-    /// Makes it; where it is there and as it is to be, nothing is done.
+    /// Creates it; does nothing if it exists with this configuration.
     pub async fn create(&self, config: &StreamConfig) -> Result<StreamInfo, Failed> {
         let StreamConfig {
             subjects,
@@ -79,7 +79,7 @@ impl Stream {
         StreamInfo::read(&answer).map_err(Failed::Answer)
     }
 
-    /// What its leader says of it; `None` where there is no such stream.
+    /// The state from its leader; `None` if the stream does not exist.
     pub async fn info(&self) -> Result<Option<StreamInfo>, Failed> {
         let subject = self.api("STREAM.INFO");
         let answer = self
@@ -92,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// Appends behind a message that must be the last one. An error says nothing about whether it was done.
+    /// Appends after an expected last message. After an error the append may have succeeded.
     pub async fn append(
         &self,
         subject: &str,
@@ -119,12 +119,12 @@ impl Stream {
         }
     }
 
-    /// Entries from a sequence on, as many as are there, up to a count and to about so many bytes. Any server that has the
-    /// stream may answer, and know less than its leader.
+    /// Entries from a sequence on, up to a count and about that many bytes. Any server with a copy may answer, and may
+    /// lag behind the leader.
     pub async fn read(&self, from: u64, count: usize, bytes_max: usize) -> Result<Batch, Failed> {
         let question = json!({"seq": from.max(1), "batch": count.max(1), "max_bytes": bytes_max});
         let subject = self.api("DIRECT.GET");
-        // The last one may be as long as a message can be.
+        // The last one may have the maximum message size.
         let room = self.connection.greeting().payload_bytes_max;
         let bytes_max = bytes_max + room + ENTRY_BYTES * count.max(1);
         let question = question.to_string();
@@ -167,7 +167,7 @@ impl Stream {
         }
     }
 
-    /// Purges what is up to and with that sequence.
+    /// Purges all messages up to and including that sequence.
     pub async fn purge(&self, to: u64) -> Result<(), Failed> {
         let question = json!({"seq": to + 1});
         self.ask("STREAM.PURGE", &question).await.map(drop)
@@ -183,7 +183,7 @@ impl Stream {
         answer.map_err(Failed::Refused)
     }
 
-    /// Where servers are asked for something of the stream.
+    /// The API subject for the stream.
     fn api(&self, what: &str) -> String {
         format!("$JS.API.{what}.{}", self.name)
     }
@@ -192,5 +192,5 @@ impl Stream {
 /// Longer than an election usually takes.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Servers that have no leader at present do not answer what a new one is asked later.
+/// Servers without a leader do not answer earlier requests once one is elected.
 const ASK_AGAIN: Duration = Duration::from_secs(1);

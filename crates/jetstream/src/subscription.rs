@@ -1,4 +1,4 @@
-//! What comes under a subscription, or as answers to a question.
+//! The messages of a subscription, or the answers to a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use crate::message::Message;
 use crate::shared::Held;
 
-/// Messages in the order in which they came. To drop it ends it.
+/// Messages in the order of arrival. Dropping it unsubscribes.
 pub struct Subscription {
-    /// The connection is kept for it.
+    /// Keeps the connection open.
     pub(crate) held: Arc<Held>,
     pub(crate) key: u64,
-    /// It is one of the server's, and not of the connection's inbox.
+    /// A subscription at the server, not part of the connection's inbox.
     pub(crate) is_servers: bool,
     pub(crate) queue: mpsc::UnboundedReceiver<Message>,
     pub(crate) waiting_bytes: Arc<AtomicUsize>,
@@ -22,7 +22,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The next message; `None` at the end: the connection has ended, or more waited than may.
+    /// The next message; `None` at the end: the connection has ended, or too many bytes waited.
     pub async fn next(&mut self) -> Option<Message> {
         let message = self.queue.recv().await?;
         self.waiting_bytes
@@ -30,12 +30,12 @@ impl Subscription {
         Some(message)
     }
 
-    /// The same, and `None` where none came in time.
+    /// The same; `None` also after the timeout.
     pub async fn next_within(&mut self, time: Duration) -> Option<Message> {
         tokio::time::timeout(time, self.next()).await.ok().flatten()
     }
 
-    /// One that has come already.
+    /// A message that has arrived already.
     pub fn next_waiting(&mut self) -> Option<Message> {
         let message = self.queue.try_recv().ok()?;
         self.waiting_bytes
@@ -43,7 +43,7 @@ impl Subscription {
         Some(message)
     }
 
-    /// The server has said that the user may not have it: nothing will come. It has where something that was asked later is
+    /// Whether the server has denied the subscription: no message will arrive. Reliable once a later request is
     /// answered.
     pub fn is_denied(&self) -> bool {
         self.is_denied.load(Ordering::Relaxed)

@@ -12,7 +12,7 @@ use crosstie_jetstream::{
 };
 use tempfile::TempDir;
 
-/// A server of NATS with streams, which ends with it.
+/// A NATS server with JetStream, which ends with this value.
 struct Nats {
     process: Child,
     server: Server,
@@ -128,7 +128,7 @@ async fn a_stream_is_a_log_that_is_a_lock() {
         let appended = stream.append("A1.v.log", after, &entry).await;
         assert_eq!(appended, Ok(Append::Appended(after + 1)));
     }
-    // Whole, in parts by count and by bytes, and from behind the end.
+    // All, parts by count and by bytes, and from behind the end.
     let sequences = async |from, count, bytes_max| {
         let batch = stream.read(from, count, bytes_max).await.expect("a batch");
         let entries = batch.entries.iter();
@@ -158,7 +158,7 @@ async fn a_stream_is_a_log_that_is_a_lock() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_said() {
+async fn invalid_and_unanswered_requests_fail() {
     let nats = Nats::start("");
     let connection = nats.connection(&speaking()).await;
     let time = Duration::from_secs(5);
@@ -182,7 +182,7 @@ async fn what_cannot_be_asked_is_said() {
     };
     let (answer, ()) = tokio::join!(asked, answered);
     assert_eq!(answer.expect("an answer").payload, b"there");
-    // More than may wait: the subscription ends, the connection does not.
+    // Beyond the maximum the subscription ends, the connection does not.
     for _ in 0..30 {
         other.publish("a.c", b"0123456789").expect("it is sent");
     }
@@ -199,7 +199,7 @@ const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
 const USER: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
 
 #[tokio::test]
-async fn a_user_is_known_by_its_key_and_denied_what_is_not_allowed() {
+async fn a_user_logs_in_by_its_key_and_is_denied_other_subjects() {
     let nats = Nats::start(&format!(
         "authorization {{ users: [{{ nkey: {USER}, permissions: {{ publish: [\"a.>\"], \
          subscribe: [\"_INBOX.>\"] }} }}] }}"
@@ -221,7 +221,7 @@ async fn a_user_is_known_by_its_key_and_denied_what_is_not_allowed() {
 }
 
 #[tokio::test]
-async fn a_key_is_written_behind_what_it_had() {
+async fn a_key_is_written_only_if_unchanged() {
     let nats = Nats::start("");
     let register = Register::new(nats.connection(&speaking()).await, "R1_v");
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! A server that does not answer what it is asked first: it has no leader yet, and keeps no questions.
+//! A server that does not answer its first requests: it has no leader yet, and keeps no requests.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Takes one client, and answers the question that comes as that number, and no other.
+/// Accepts one client, and answers only the request of that number.
 async fn serve(listener: TcpListener, answered: usize) {
     let (mut stream, _) = listener.accept().await.expect("a client comes");
     let (reader, mut writer) = stream.split();
@@ -51,7 +51,7 @@ async fn asked(answered: usize, time: Duration) -> Result<Vec<u8>, Failed> {
 }
 
 #[tokio::test]
-async fn a_question_that_was_lost_is_asked_again() {
+async fn a_lost_request_is_repeated() {
     let far = Duration::from_secs(60);
     for answered in [1, 2, 4] {
         assert_eq!(asked(answered, far).await, Ok(b"ok".to_vec()));

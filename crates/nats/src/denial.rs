@@ -1,18 +1,18 @@
-//! What a server says when it lets a client not do something, and goes on.
+//! A server's errors that deny a client a permission and keep the connection open.
 
-/// What a user may not do.
+/// The denied permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial<'t> {
-    /// Send to that subject: the message is lost.
+    /// Publishing on that subject: the message is lost.
     Publish(&'t str),
-    /// Be sent what matches: the subscription is none.
+    /// Receiving messages that match: the subscription does not exist.
     Subscribe(&'t str),
-    /// Have one more subscription, of which it is not said which one.
+    /// One more subscription; the server does not say which.
     Subscriptions,
 }
 
 impl<'t> Denial<'t> {
-    /// Reads the text of an error; `None` where it is about something else.
+    /// Reads the text of an error; `None` if it is another error.
     pub fn read(error: &'t str) -> Option<Self> {
         if error.eq_ignore_ascii_case("maximum subscriptions exceeded") {
             return Some(Self::Subscriptions);
@@ -28,7 +28,7 @@ impl<'t> Denial<'t> {
     }
 }
 
-/// Servers wrote some of these words in other cases before.
+/// Older servers wrote these words in other cases.
 fn without_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let (begin, rest) = text.split_at_checked(prefix.len())?;
     begin.eq_ignore_ascii_case(prefix).then_some(rest)

@@ -1,7 +1,7 @@
-//! What a client says.
+//! Encodes a client's operations.
 //!
-//! A subject that is none is the caller's mistake: it would be more than one operation, or another one. What
-//! callers make subjects of they escape.
+//! An invalid subject is the caller's mistake: it could form several operations, or another one. Callers escape the
+//! names from which they form subjects.
 
 use std::io::Write as _;
 
@@ -26,8 +26,8 @@ pub fn publish(subject: &str, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends HPUB with where the answer is to go, headers and a payload: a request of a server's own services, which take
-/// what they ask for (`Nats-Expected-Last-Sequence`) as a header.
+/// Appends HPUB with a reply subject, headers and a payload: a request to a server's own services, some of whose
+/// parameters are headers (`Nats-Expected-Last-Sequence`).
 pub fn request(
     (subject, reply): (&str, &str),
     fields: &[(&str, &str)],
@@ -57,7 +57,7 @@ pub fn request(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends SUB: from now on what matches comes under that number.
+/// Appends SUB: messages that match arrive under that number from now on.
 pub fn subscribe(pattern: &str, sid: u64, out: &mut Vec<u8>) {
     debug_assert!(is_pattern(pattern), "{pattern}");
     line(&["SUB", pattern, &sid.to_string()], out);
@@ -68,7 +68,7 @@ pub fn unsubscribe(sid: u64, out: &mut Vec<u8>) {
     line(&["UNSUB", &sid.to_string()], out);
 }
 
-/// Appends PING, which a server answers when it has done what was said before.
+/// Appends PING, which a server answers after it has processed everything before.
 pub fn ping(out: &mut Vec<u8>) {
     line(&["PING"], out);
 }

@@ -1,12 +1,12 @@
-//! The headers of a message: a first line, in which a server may say how a request went, and fields.
+//! The headers of a message: a first line, which may contain the server's status, and fields.
 
 use std::str;
 
-/// How every block of headers begins.
+/// The beginning of every block of headers.
 pub(crate) const VERSION: &str = "NATS/1.0";
 
-/// What the server says itself about a request, as HTTP numbers it: 503, nobody is there to answer it. `None` where the
-/// headers are somebody's who answered, or are none.
+/// The server's own status for a request, numbered as in HTTP: 503 means no responders. `None` if a subscriber has
+/// answered, or the headers are malformed.
 pub fn status(headers: &[u8]) -> Option<u16> {
     let first = lines(headers).next()?.strip_prefix(VERSION.as_bytes())?;
     let word = first.strip_prefix(b" ")?.get(..3)?;
@@ -14,7 +14,7 @@ pub fn status(headers: &[u8]) -> Option<u16> {
     is_number.then(|| str::from_utf8(word).ok()?.parse().ok())?
 }
 
-/// A field's first value; case counts in its name.
+/// The first value of a field; its name is case-sensitive.
 pub fn value<'h>(headers: &'h [u8], name: &str) -> Option<&'h str> {
     let value = lines(headers).skip(1).find_map(|line| {
         let rest = line.strip_prefix(name.as_bytes())?;
@@ -29,7 +29,7 @@ fn lines(headers: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// Whether that may be a field's name and value: they would be more than one field, or another one.
+/// Whether these are valid as a field's name and value, and cannot form another field.
 pub(crate) fn is_field((name, value): &(&str, &str)) -> bool {
     let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b':';
     !name.is_empty() && name.bytes().all(is_name) && !value.contains(['\r', '\n'])

@@ -1,11 +1,10 @@
-//! Nkeys: Ed25519 keys as NATS writes them, in base32 with a check.
+//! Nkeys: Ed25519 keys in NATS' notation, base32 with a checksum.
 //!
-//! A library for them brings 23 packages, second versions of what is here already among them; what there is to do
-//! is forty lines.
+//! A library for them brings 23 packages, some of them second versions of present ones; the code here is forty lines.
 
 use std::fmt;
 
-/// Why a text is no seed of a user.
+/// Why a text is not a user's seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSeed(&'static str);
 
@@ -19,7 +18,7 @@ impl std::error::Error for NoSeed {}
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What the first octets say: a seed, a user.
+/// The kind in the first bytes: a seed, a user.
 const SEED: u8 = 18 << 3;
 const USER: u8 = 20 << 3;
 
@@ -34,7 +33,7 @@ pub fn read_user_seed(text: &str) -> Result<[u8; SEED_BYTES], NoSeed> {
     if crc16(octets) != u16::from_le_bytes(*check) {
         return Err(NoSeed("its check is wrong"));
     }
-    // Two kinds share two octets: five bits of the one, then eight of the other.
+    // Two bytes contain two kinds: five bits of the first, then eight of the second.
     let [first, second, seed @ ..] = octets else {
         return Err(NoSeed("it is too short"));
     };
@@ -56,7 +55,7 @@ pub fn write_user(public: &[u8; 32]) -> String {
     checked(vec![USER], public)
 }
 
-/// What a key is, the key and their check.
+/// Encodes the kind, the key and their checksum.
 fn checked(mut octets: Vec<u8>, key: &[u8; 32]) -> String {
     octets.extend_from_slice(key);
     let check = crc16(&octets);

@@ -1,37 +1,37 @@
-//! What a server says: a line each, and for a message its bytes behind the line.
+//! Decodes a server's operations: a line each, followed by the bytes of a message.
 
 use std::fmt;
 use std::str;
 
 use crate::is_subject;
 
-/// One thing that a server says.
+/// One operation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'i> {
-    /// Who the server is and what it takes: one JSON object.
+    /// The server's identity and limits: one JSON object.
     Info(&'i str),
     Message(Message<'i>),
     Ping,
     Pong,
-    /// What was asked for is done; only where a client is verbose.
+    /// An operation succeeded; sent only to verbose clients.
     Ok,
-    /// What went wrong, in the server's words, without its quotes.
+    /// The server's error text, without its quotes.
     Error(&'i str),
 }
 
-/// A message under one of the client's subscriptions (MSG, HMSG).
+/// A message of one of the client's subscriptions (MSG, HMSG).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'i> {
     pub subject: &'i str,
     /// The subscription, by the number that the client gave it.
     pub sid: u64,
     pub reply: Option<&'i str>,
-    /// Empty where it has none.
+    /// Empty without headers.
     pub headers: &'i [u8],
     pub payload: &'i [u8],
 }
 
-/// How much a server may say at once.
+/// Maximum lengths of a server's operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Of a line without its end; INFO is the longest.
@@ -40,22 +40,22 @@ pub struct Limits {
     pub message_bytes_max: usize,
 }
 
-/// What was found at the front of some bytes.
+/// The result of decoding the front of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded<'i> {
     Operation {
         operation: Operation<'i>,
         consumed: usize,
     },
-    /// Nothing whole yet; so many bytes are needed in all, as far as is known (0: not known).
+    /// Incomplete; `wanted` bytes are needed in all, or 0 if unknown.
     More { wanted: usize },
 }
 
-/// What no server says.
+/// Input that no server sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     pub expected: &'static str,
-    /// The line's beginning, in ASCII.
+    /// The beginning of the line, in ASCII.
     pub found: String,
 }
 
@@ -67,12 +67,12 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Bytes of a wrong line that an error shows.
+/// Maximum number of bytes of a wrong line in an error.
 const SHOWN_BYTES_MAX: usize = 64;
 
 const END: &[u8] = b"\r\n";
 
-/// Looks for one operation at the front of `input`.
+/// Decodes one operation at the front of `input`.
 pub fn decode<'i>(input: &'i [u8], limits: &Limits) -> Result<Decoded<'i>, DecodeError> {
     let line_bytes_max = limits.line_bytes_max;
     let seen = &input[..input.len().min(line_bytes_max + END.len())];
@@ -115,8 +115,8 @@ pub fn decode<'i>(input: &'i [u8], limits: &Limits) -> Result<Decoded<'i>, Decod
     Err(wrong("an operation of NATS", line))
 }
 
-/// Reads a message, whose line and bytes behind it are
-/// `MSG <subject> <sid> [reply] <bytes>` or `HMSG <subject> <sid> [reply] <bytes of headers> <bytes>`.
+/// Decodes a message: its line and the bytes behind it, in the form `MSG <subject> <sid> [reply] <bytes>` or `HMSG
+/// <subject> <sid> [reply] <bytes of headers> <bytes>`.
 fn message<'i>(
     input: &'i [u8],
     (line, rest): (&'i [u8], &'i str),
@@ -175,7 +175,7 @@ fn message<'i>(
     })
 }
 
-/// A number without sign.
+/// A number without a sign.
 fn number(word: &str) -> Option<u64> {
     let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| word.parse().ok()).flatten()

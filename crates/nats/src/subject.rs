@@ -1,15 +1,15 @@
-//! What may be a subject, and what may be subscribed to.
+//! Validity of subjects and patterns.
 
 use std::fmt::Write as _;
 
-/// Whether that names one subject: words between dots, none of them empty, and none a wildcard.
+/// Whether this names one subject: tokens between dots, none of them empty or a wildcard.
 pub fn is_subject(text: &str) -> bool {
     text.split('.')
         .all(|word| is_word(word) && word != "*" && word != ">")
 }
 
-/// Whether that may be subscribed to: a word may be `*`, which stands for any one, and the last one `>`, for one
-/// or more.
+/// Whether this can be subscribed to: a token may be `*`, which stands for any one, and the last token `>`, for one or
+/// more.
 pub fn is_pattern(text: &str) -> bool {
     let Some((rest, last)) = text.rsplit_once('.') else {
         return is_word(text);
@@ -17,8 +17,8 @@ pub fn is_pattern(text: &str) -> bool {
     is_word(last) && rest.split('.').all(|word| is_word(word) && word != ">")
 }
 
-/// Any name as one word of a subject, or of what else servers name: letters, digits, `-` and `_` stay, other octets are
-/// `=HH`, and nothing is `=`.
+/// Escapes any name as one token of a subject or of other names: letters, digits, `-` and `_` stay, other bytes become
+/// `=HH`, and an empty name `=`.
 pub fn escaped(name: &str) -> String {
     if name.is_empty() {
         return "=".to_owned();

@@ -1,4 +1,4 @@
-//! What servers say, and what they do not.
+//! Valid and invalid operations of servers.
 
 use crosstie_nats::{
     Decoded, Growing, Limits, Operation, decode, encode, headers, is_pattern, is_subject,
@@ -9,7 +9,7 @@ const LIMITS: Limits = Limits {
     message_bytes_max: 16,
 };
 
-/// What is found at the front, in words.
+/// The result of decoding, in words.
 fn said(input: &[u8]) -> String {
     match decode(input, &LIMITS) {
         Err(e) => format!("wrong: {}", e.expected),
@@ -39,7 +39,7 @@ fn said(input: &[u8]) -> String {
 }
 
 #[test]
-fn a_message_grows_while_it_is_the_last() {
+fn a_message_grows_while_nothing_follows_it() {
     let mut out = b"PING\r\n".to_vec();
     let mut growing = Growing::begin("a.b", [b"1", b"one"], &mut out);
     assert_eq!(out, b"PING\r\nPUB a.b 00000004\r\n1one\r\n");
@@ -52,7 +52,7 @@ fn a_message_grows_while_it_is_the_last() {
         assert!(!growing.grow(subject, [b"", b"4"], 99, &mut out));
     }
     assert_eq!(out, grown);
-    // Something is behind it, it was taken, or something else is in its place.
+    // Bytes follow, the message was taken, or other bytes are in its place.
     for other in [&b"PONG\r\n"[..], b"", &[b'x'; 40]] {
         let mut other = [&grown[..other.len().min(1) * 6], other].concat();
         let before = other.clone();
@@ -147,7 +147,7 @@ fn requests_with_headers() {
 }
 
 #[test]
-fn what_is_in_headers() {
+fn headers_are_read() {
     for (input, status, value) in [
         (&b""[..], None, None),
         (b"NATS/1.0\r\n\r\n", None, None),

@@ -1,8 +1,8 @@
-//! Barriers: how a node learns that others know what it wants.
+//! Barriers: show a node that others know its subscriptions.
 //!
-//! A server tells others what its clients want in the order in which it was asked to, and before what they send
-//! later. So a note that has come to a node at another server says that this server knows; and the answer to a
-//! ping, that the own one does. One barrier is under way at a time: what is wanted meanwhile waits for the next.
+//! A server announces its clients' subscriptions to other servers in their order, and before later messages. A note
+//! that reaches a node at another server thus shows that this server knows them; the answer to a ping shows the same
+//! for the own server. One barrier is in progress at a time; further subscriptions wait for the next.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crosstie_routing::{Position, Time};
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
     current: Option<Barrier>,
-    /// Something waits for the next one.
+    /// Some subscription waits for the next barrier.
     is_wanted: bool,
-    /// The number of the last one that was begun.
+    /// The number of the last barrier.
     last: u64,
     in_force: u64,
-    /// Pings that the server has not answered.
+    /// Number of unanswered pings.
     pings: u64,
 }
 
@@ -24,17 +24,17 @@ pub(super) struct Barriers {
 struct Barrier {
     begun: Time,
     asked_at: Time,
-    /// Those who have not answered.
+    /// Nodes that have not answered.
     asked: BTreeSet<u64>,
-    /// Pings to be answered until its own is.
+    /// Number of pings until its own is answered.
     pings: u64,
 }
 
-/// Who has not answered by then is asked again, or another one.
+/// Time after which nodes that have not answered are asked again, or replaced.
 const REPEAT_MS: u64 = 1_000;
 
 impl Barriers {
-    /// The position of what is wanted now.
+    /// The position of a new subscription.
     pub(super) fn want(&mut self) -> Position {
         self.is_wanted = true;
         Position(self.last + 1)
@@ -44,7 +44,7 @@ impl Barriers {
         self.is_wanted && self.current.is_none()
     }
 
-    /// Begins one, of which its owner asks these and pings its server; its number.
+    /// Begins a barrier; the caller asks these nodes and pings its server. Returns the number.
     pub(super) fn begin(&mut self, now: Time, asked: impl Iterator<Item = u64>) -> u64 {
         self.is_wanted = false;
         self.last += 1;
@@ -58,7 +58,7 @@ impl Barriers {
         self.last
     }
 
-    /// Whether those who were asked should have answered, or cannot any more.
+    /// Whether asked nodes are overdue, or can no longer answer.
     pub(super) fn is_overdue(&self, now: Time, is_active: impl Fn(u64) -> bool) -> bool {
         self.current.as_ref().is_some_and(|barrier| {
             let is_gone = |asked: &u64| !is_active(*asked);
@@ -67,7 +67,7 @@ impl Barriers {
         })
     }
 
-    /// Who has not answered a barrier that was begun so long ago; it waits for them no longer.
+    /// The nodes that have not answered a barrier after that time; it stops waiting for them.
     pub(super) fn give_up_on(&mut self, now: Time, for_ms: u64) -> Vec<u64> {
         let late = self
             .current
@@ -78,7 +78,7 @@ impl Barriers {
         })
     }
 
-    /// Asks these instead; the number.
+    /// Asks these nodes instead. Returns the number.
     pub(super) fn repeat(&mut self, now: Time, asked: impl Iterator<Item = u64>) -> u64 {
         if let Some(barrier) = &mut self.current {
             barrier.asked_at = now;
@@ -95,7 +95,7 @@ impl Barriers {
         self.pings > 0
     }
 
-    /// Whether the present barrier may be passed by that.
+    /// Handles a pong. Returns whether the barrier may be complete.
     pub(super) fn handle_pong(&mut self) -> bool {
         self.pings = self.pings.saturating_sub(1);
         let Some(barrier) = &mut self.current else {
@@ -105,13 +105,13 @@ impl Barriers {
         barrier.pings == 0
     }
 
-    /// Likewise.
+    /// Handles a node's answer. Returns whether it was awaited.
     pub(super) fn handle_passed(&mut self, number: u64, by: u64) -> bool {
         let current = self.current.as_mut().filter(|_| number == self.last);
         current.is_some_and(|barrier| barrier.asked.remove(&by))
     }
 
-    /// Ends the present barrier if it is passed; when it was begun.
+    /// Ends the barrier if it is complete. Returns its beginning.
     pub(super) fn settle(&mut self) -> Option<Time> {
         let is_passed = |barrier: &mut Barrier| barrier.asked.is_empty() && barrier.pings == 0;
         let passed = self.current.take_if(is_passed)?;
@@ -123,7 +123,7 @@ impl Barriers {
         Position(self.in_force)
     }
 
-    /// The connection has gone: who waits, waits for the next one, or for nothing.
+    /// The connection has ended: waiting subscriptions wait for the next one, or are in force at once.
     pub(super) fn give_up(&mut self, waits_for_nothing: bool) {
         let had_one = self.current.take().is_some();
         if waits_for_nothing {
@@ -135,7 +135,7 @@ impl Barriers {
         }
     }
 
-    /// A new connection answers its own pings only.
+    /// A new connection answers only its own pings.
     pub(super) fn forget_pings(&mut self) {
         self.pings = 0;
     }

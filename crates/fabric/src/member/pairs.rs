@@ -1,4 +1,4 @@
-//! What a member has with each other one: see [`crate::pair`].
+//! A member's pairs with other nodes: see [`crate::pair`].
 
 use crosstie_routing::{Crossing, NeighbourKey, Refused};
 
@@ -9,11 +9,11 @@ use crate::fields::{self, Field};
 use crate::pair::{Agreed, Cause};
 use crate::{Frame, Head, Kind, Refusal, pack};
 
-/// A frame's room that is kept.
+/// Maximum size of a buffer that is kept.
 const FRAME_ROOM_MAX: usize = 64 * 1024;
 
 impl Member {
-    /// Says something to another node's realm, after everything that was said to it before.
+    /// Sends a message to another node's realm, after all earlier ones.
     pub fn cross(
         &mut self,
         to: NeighbourKey,
@@ -54,7 +54,7 @@ impl Member {
         })
     }
 
-    /// Which nodes are there for the realm since this was last asked, or not any more.
+    /// The nodes that have joined or left the realm since the last call.
     pub fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
@@ -63,7 +63,7 @@ impl Member {
         !self.changes.is_empty()
     }
 
-    /// How many nodes the realm has.
+    /// Number of open pairs.
     pub fn pairs(&self) -> usize {
         let all = self.neighbours.all();
         all.filter(|(_, neighbour)| neighbour.pair.is_open).count()
@@ -76,7 +76,7 @@ impl Member {
         }
     }
 
-    /// What was between both is over: the realm is told, and the next one has another number.
+    /// Ends a pair: informs the realm, and gives the next pair another number.
     pub(super) fn end_pair(&mut self, incarnation: u64, cause: Cause) {
         let Some(neighbour) = self.neighbours.find(incarnation) else {
             return;
@@ -93,7 +93,7 @@ impl Member {
         neighbour.pair.begin(self.side_last);
     }
 
-    /// Speaks what most of the others take; with the rest there is nothing any more.
+    /// Chooses the version that most nodes accept; pairs with the others end.
     pub(super) fn choose_version(&mut self) {
         let (version, refused) = self.neighbours.choose_version(self.options.versions);
         self.version = version;
@@ -106,7 +106,7 @@ impl Member {
         }
     }
 
-    /// Looks at what a heartbeat says of what was said; where there is no agreement, one is sought.
+    /// Compares a heartbeat's counts with the received frames; seeks agreement if they differ.
     pub(super) fn judge_pair(&mut self, frame: &Frame<'_>, engine: &mut dyn Engine) {
         let incarnation = frame.head.incarnation;
         let own = self.options.incarnation;
@@ -137,7 +137,7 @@ impl Member {
         }
     }
 
-    /// The other node says which pair it means.
+    /// Handles the other node's view of a pair.
     pub(super) fn agree(
         &mut self,
         frame: &Frame<'_>,
@@ -171,7 +171,7 @@ impl Member {
         Ok(())
     }
 
-    /// Takes what the other node's realm says.
+    /// Handles a message of the other node's realm.
     pub(super) fn hear<'f>(
         &mut self,
         frame: &Frame<'f>,
@@ -195,7 +195,7 @@ impl Member {
             neighbour.note_answer();
         }
         let came = crossing::read(frame).inspect_err(|_| {
-            // What was not taken is missing, too.
+            // A refused frame is missing, too.
             self.end_pair(incarnation, Cause::Gap);
             self.say_pair(incarnation, engine);
         })?;

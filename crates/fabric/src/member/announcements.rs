@@ -1,4 +1,4 @@
-//! What a member says by itself: that it is there, and barriers.
+//! A member's own messages: its presence, and barriers.
 
 use crosstie_routing::Time;
 use crosstie_wamp::Serializer;
@@ -9,17 +9,17 @@ use crate::fields::{self, Field};
 use crate::pair::Cause;
 use crate::{Head, Kind, Versions};
 
-/// Who does not answer for so long is mute. That is longer than silence is suspected: what asks it may wait in line.
+/// Time after which a node that does not answer is mute. Longer than that of suspicion, as a question may have to wait.
 const MUTE_AFTER_MS: u64 = 5_000;
 
-/// Of what every node takes.
+/// The version of frames that every node accepts.
 const PRESENCE_VERSION: u8 = 1;
 
-/// Between two answers to hellos.
+/// Minimum time between two answers to hellos.
 const GREETING_MS: u64 = 20;
 
 impl Member {
-    /// Goes on telling a new connection what is wanted; then says hello, and is attached some time later.
+    /// Continues to send subscriptions to a new connection; then sends hello, and is attached some time later.
     pub(super) fn say_rest(&mut self, now: Time, engine: &mut dyn Engine) {
         let Some(joined) = self.joined else {
             if self.interests.say_some(engine) {
@@ -35,11 +35,12 @@ impl Member {
             self.begin_barrier(now, engine);
             return;
         }
-        // Two that begin at once do not hear each other's first one: their servers do not know yet that they listen.
+        // Two nodes that start at once miss each other's first hello, as their servers do not know the subscriptions
+        // yet.
         self.say(Kind::Hello, To::All, None, engine);
     }
 
-    /// Begins a barrier, where one is wanted and none is under way.
+    /// Begins a barrier if one is wanted and none is in progress.
     pub(super) fn begin_barrier(&mut self, now: Time, engine: &mut dyn Engine) {
         if self.state != State::Attached || !self.barriers.may_begin() {
             return;
@@ -53,8 +54,8 @@ impl Member {
         engine.ping();
     }
 
-    /// Waits no longer for those who say that they are there and do not answer what they are asked: a barrier, or what
-    /// the realm asks in a pair. Calls with them end.
+    /// Stops waiting for nodes that are alive and do not answer: a barrier, or a realm's question in a pair. Calls with
+    /// them end.
     pub(super) fn leave_mute(&mut self, now: Time, engine: &mut dyn Engine) {
         let mut mute = self.barriers.give_up_on(now, MUTE_AFTER_MS);
         mute.extend(self.neighbours.unanswering(now, MUTE_AFTER_MS));
@@ -62,7 +63,7 @@ impl Member {
             return;
         }
         for incarnation in mute {
-            // It was asked before it had its present connection, and has not heard that.
+            // It was asked before its present connection opened, and has not received the question.
             let found = self.neighbours.find(incarnation);
             if found.is_some_and(|asked| !asked.could_answer(now, MUTE_AFTER_MS)) {
                 continue;
@@ -75,7 +76,7 @@ impl Member {
         self.settle_barrier(now, engine);
     }
 
-    /// Answers a hello: at once, or together with others that come at about that time. Each answer names all nodes.
+    /// Answers a hello: at once, or together with others at about that time. Each answer names all nodes.
     pub(super) fn greet(&mut self, now: Time, to: u64, engine: &mut dyn Engine) {
         if self.greeted.after_ms(GREETING_MS) > now {
             self.has_greetings = true;
@@ -85,7 +86,7 @@ impl Member {
         self.say(Kind::Heartbeat, To::Node(to), None, engine);
     }
 
-    /// Asks others where those that were asked do not answer.
+    /// Asks other nodes if the asked ones do not answer.
     pub(super) fn repeat_barrier(&mut self, now: Time, engine: &mut dyn Engine) {
         let neighbours = &self.neighbours;
         let is_active = |incarnation| neighbours.is_active(incarnation);
@@ -114,7 +115,7 @@ impl Member {
         engine.ping();
     }
 
-    /// Sends what is no event; a barrier has a number, and whom it asks.
+    /// Sends a frame that is not an event; a barrier has a number and names the asked nodes.
     pub(super) fn say(
         &mut self,
         kind: Kind,
@@ -153,14 +154,14 @@ impl Member {
         self.publish_note(kind, to, engine);
     }
 
-    /// Sends the frame that was written.
+    /// Sends the frame in the buffer.
     pub(super) fn publish_note(&mut self, kind: Kind, to: To, engine: &mut dyn Engine) {
         let frame = &self.frame;
         let sent = match to {
             To::All => engine.publish(self.subjects.all(), frame),
             To::Node(incarnation) => engine.publish(&self.subjects.of_node(incarnation), frame),
         };
-        // What is lost here is said again: heartbeats come by themselves, barriers are repeated.
+        // A lost frame is repeated: heartbeats at intervals, barriers after a timeout.
         if sent.is_ok() {
             self.count_sent(kind);
         }

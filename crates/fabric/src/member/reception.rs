@@ -1,4 +1,4 @@
-//! What has come from other nodes, by its kind.
+//! Handles input from other nodes, by kind.
 
 use std::mem;
 
@@ -72,7 +72,7 @@ impl Member {
                     self.settle_barrier(now, engine);
                 }
             }
-            // All others are what realms say to each other.
+            // The remaining kinds are messages between realms.
             _ => return self.hear(&frame, engine),
         }
         Ok(None)
@@ -90,7 +90,7 @@ impl Member {
         }
     }
 
-    /// A node is there: who it is, what it speaks, and what it has said.
+    /// Handles a node's presence: its identity, its versions, and its counts.
     fn take_presence(
         &mut self,
         now: Time,
@@ -105,8 +105,9 @@ impl Member {
             let mut refused = fields.numbers(Field::Strangers);
             neighbour.is_refusing = refused.any(|stranger| stranger == own);
             let is_same = mem::replace(&mut neighbour.versions, versions) == versions;
-            // One more that takes what is spoken changes nothing for all others, and who says the same again does not either: what
-            // each of a thousand nodes says every second is not held against all of them.
+            // A further node that accepts the spoken version changes nothing for the others, and neither does a
+            // repeated announcement: the announcements of a thousand nodes every second must not be checked against all
+            // nodes.
             let fits = versions.has(self.version) && !neighbour.is_strange();
             if !fits || !(is_new || is_same) {
                 self.choose_version();

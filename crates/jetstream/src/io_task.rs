@@ -1,4 +1,4 @@
-//! A connection's task: what comes is handed to whoever waits for it, what is said is written.
+//! A connection's task: distributes input to its receivers, and writes output.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,18 +16,18 @@ use crate::greeting::LINE_BYTES_MAX;
 use crate::message::Message;
 use crate::shared::{INBOX, Shared};
 
-/// What a connection's bytes pass through: TCP, or TLS upon it.
+/// A connection's byte stream: TCP, or TLS on it.
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<W: AsyncRead + AsyncWrite + Send + Unpin> Wire for W {}
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Of a message's headers beside its payload: an entry that is read has some two hundred.
+/// Maximum headers of a message beside its payload: those of an entry are about two hundred bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// Waits until the server has taken the credentials; what came behind that.
+/// Waits until the server has accepted the credentials. Returns the bytes behind that.
 pub(crate) async fn taken(stream: &mut Box<dyn Wire>, shared: &Shared) -> Result<Vec<u8>, String> {
     let limits = limits(shared);
     let mut input = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) async fn taken(stream: &mut Box<dyn Wire>, shared: &Shared) -> Result
     }
 }
 
-/// Runs the connection; why it has ended.
+/// Runs the connection. Returns the reason of its end.
 pub(crate) async fn run(
     stream: Box<dyn Wire>,
     input: Vec<u8>,
@@ -113,7 +113,7 @@ async fn read(
     }
 }
 
-/// An end without TLS' own word for it is what a server that is killed leaves.
+/// A server that is killed ends TLS without a close notification.
 fn said(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "closed by the server".to_owned(),
@@ -151,7 +151,7 @@ fn handle(operation: Operation<'_>, shared: &Shared, error: &mut Option<String>)
             encode::pong(&mut shared.state.lock().out);
             shared.wake.notify_one();
         }
-        // Whoever asked is not answered; after other errors the server ends the connection.
+        // The request gets no answer; after other errors the server closes the connection.
         Operation::Error(text) if let Some(denial) = Denial::read(text) => {
             *shared.denied.lock() = Some(text.to_owned());
             if let Denial::Subscribe(pattern) = denial {
@@ -168,7 +168,7 @@ fn handle(operation: Operation<'_>, shared: &Shared, error: &mut Option<String>)
     }
 }
 
-/// Which question an answer is to: the last word of its subject.
+/// The number of the answered request: the last token of the subject.
 fn answered(inbox: &str, subject: &str) -> Option<u64> {
     let number = subject.strip_prefix(inbox)?.strip_prefix('.')?;
     number.parse().ok()
@@ -184,7 +184,7 @@ async fn write(mut writer: WriteHalf<Box<dyn Wire>>, shared: &Shared) -> String 
             if let Err(e) = writer.write_all(&out).await {
                 return e.to_string();
             }
-            // TLS keeps what is short.
+            // TLS buffers short writes.
             if let Err(e) = writer.flush().await {
                 return e.to_string();
             }
@@ -197,7 +197,7 @@ async fn write(mut writer: WriteHalf<Box<dyn Wire>>, shared: &Shared) -> String 
     }
 }
 
-/// Asks a server that is silent whether it is there, and gives it up if it goes on to say nothing.
+/// Pings a silent server, and gives it up if it stays silent.
 async fn listen(shared: &Shared, heard: &Mutex<Instant>, silence_max: Duration) -> String {
     loop {
         tokio::time::sleep(silence_max / 4).await;

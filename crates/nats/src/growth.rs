@@ -1,17 +1,17 @@
-//! A message that grows while nobody has taken it.
+//! A message that grows while it waits to be sent.
 //!
-//! What is said to one subject by many, one after the other, leaves as one message: a server handles each message
-//! alone, however short it is.
+//! Consecutive payloads for one subject leave as one message, because a server handles each message separately, however
+//! short.
 
-/// A PUB in a buffer, whose payload may be longer as long as nothing is behind it.
+/// A PUB in a buffer, whose payload can be extended while nothing follows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
-    /// Where it begins and ends in the buffer.
+    /// Its position in the buffer.
     start: usize,
     end: usize,
 }
 
-/// Of a size, with zeros in front of it: its place is not to change.
+/// Digits of a size, padded with zeros, so that its position stays fixed.
 const DIGITS: usize = 8;
 
 impl Growing {
@@ -25,8 +25,7 @@ impl Growing {
         Self::end(start, parts, out)
     }
 
-    /// Appends to the payload, which has at most so many bytes then. Not where anything has been done to the buffer
-    /// since, or it is for another subject.
+    /// Extends the payload up to `bytes_max`. Fails if the buffer has changed since, or the subject differs.
     pub fn grow(
         &mut self,
         subject: &str,
@@ -74,7 +73,7 @@ fn write_head(subject: &str, size: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether bytes begin with what [`write_head`] writes.
+/// Whether bytes begin with the output of [`write_head`].
 fn is_head(bytes: &[u8], subject: &str, size: usize) -> bool {
     let rest = bytes.strip_prefix(b"PUB ");
     let rest = rest.and_then(|rest| rest.strip_prefix(subject.as_bytes()));
