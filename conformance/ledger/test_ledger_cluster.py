@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pika
 import pytest
 from rig.nats import NatsServer, free_ports
 from rig.router import Router, binary
@@ -48,14 +49,10 @@ class Machine:
         self.node = Router(self.node.directory, "--cbdir", ".")
 
 
-def made(directory: Path, request, names: str) -> list[Machine]:
-    """Start what `cluster init` writes: three servers, and a node beside each, up to three."""
-    settings = node_config([])
-    del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
-    (directory / "nodes.json").write_text(json.dumps(settings))
+def servers_of(cluster: Path, request, names: str, *more: object) -> list[NatsServer]:
+    """Have `cluster init` write everything for nodes of these names; start its three servers."""
     ports = free_ports(6)
-    cluster = directory / "cluster"
-    arguments = ["init", cluster, "--config", directory / "nodes.json", "--vhost", "/"]
+    arguments = ["init", cluster, "--vhost", "/", *more]
     for name in names:
         arguments += ["--node", name]
     for port, route in zip(ports[:3], ports[3:], strict=True):
@@ -67,6 +64,16 @@ def made(directory: Path, request, names: str) -> list[Machine]:
     for place, port in enumerate(ports[:3], 1):
         servers.append(NatsServer.configured(cluster / f"nats{place}", port))
         request.addfinalizer(servers[-1].close)
+    return servers
+
+
+def made(directory: Path, request, names: str) -> list[Machine]:
+    """Start what `cluster init` writes: three servers, and a node beside each, up to three."""
+    settings = node_config([])
+    del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
+    (directory / "nodes.json").write_text(json.dumps(settings))
+    cluster = directory / "cluster"
+    servers = servers_of(cluster, request, names, "--config", directory / "nodes.json")
     machines = []
     for name, server in zip(names, servers, strict=False):
         machine = Machine(Router(cluster / name, "--cbdir", "."), server)
@@ -74,7 +81,8 @@ def made(directory: Path, request, names: str) -> list[Machine]:
         machines.append(machine)
     replicated = json.loads((cluster / names[0] / "config.json").read_text())
     replicated = replicated["workers"][0]["amqp"]["vhosts"][0]["replicated"]
-    assert replicated["monitor"] == [f"http://127.0.0.1:{port + 4000}" for port in ports[:3]]
+    ports = [server.port for server in servers]
+    assert replicated["monitor"] == [f"http://127.0.0.1:{port + 4000}" for port in ports]
     return machines
 
 
@@ -82,6 +90,26 @@ def test_what_is_made_works(tmp_path: Path, request) -> None:
     """Three servers, two nodes, keys of their own; servers are asked whether they write at once."""
     machines = made(tmp_path, request, "ab")
     survives_its_owner([machine.node for machine in machines], Router.kill)
+
+
+def test_the_written_user_may_use_the_vhost(tmp_path: Path, request) -> None:
+    """Without `--config` the nodes' part has a user with a new password."""
+    cluster = tmp_path / "cluster"
+    servers = servers_of(cluster, request, "a")
+    part = json.loads((cluster / "a/fabric.json").read_text())
+    config = node_config(servers)
+    config["controller"] = part["controller"]
+    config["workers"][0]["amqp"] = {**part["amqp"], "store": "amqp.store"}
+    node = Router(cluster / "a", config=config)
+    request.addfinalizer(node.kill)
+    user = part["amqp"]["users"][0]
+    assert user["name"] == "app"
+    await_owner([node], ELECTION_S)
+    host, port = node.address("amqp")
+    credentials = pika.PlainCredentials("app", user["password"])
+    parameters = pika.ConnectionParameters(host, port, credentials=credentials)
+    with pika.BlockingConnection(parameters) as connection:
+        assert connection.channel().queue_declare("jobs", durable=True).method.queue == "jobs"
 
 
 @pytest.mark.timeout(300)

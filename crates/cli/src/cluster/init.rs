@@ -12,7 +12,7 @@ use crosstie_node::{check_peer, check_tls};
 use serde_json::Value as Json;
 
 use super::accounts::Single;
-use super::plan::{File, Plan, Server, TlsFiles};
+use super::plan::{File, Plan, Server, TlsFiles, USER};
 
 /// Create configurations for NATS servers, with an account for each realm and a key for each node, and for the nodes.
 /// Existing files are not overwritten.
@@ -92,6 +92,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             "Put each node's fabric.json into its configuration, and its keys into the directory of that."
         )?,
     };
+    if plan.config.is_none() && !plan.vhosts.is_empty() {
+        say!("The AMQP user '{USER}' may use the vhosts; fabric.json has the password.")?;
+    }
     let config = plan.config.as_ref();
     let id = config.and_then(|config| config["controller"]["id"].as_str());
     if let (Some(id), 2..) = (id, plan.nodes.len()) {

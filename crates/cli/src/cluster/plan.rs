@@ -53,6 +53,9 @@ pub(super) struct File {
     pub(super) is_secret: bool,
 }
 
+/// The AMQP user of the vhosts where the operator gives no configuration.
+pub(super) const USER: &str = "app";
+
 const AUTHORITIES: &str = "ca.pem";
 const CERTIFICATE: &str = "server.pem";
 const KEY: &str = "server.key";
@@ -176,6 +179,7 @@ impl Plan {
         let vhosts = self.vhosts.iter();
         let vhosts = vhosts.map(|vhost| (vhost_credentials(vhost), vhost_account(vhost)));
         let (keys, mut accounts): (Vec<_>, Vec<_>) = realms.chain(vhosts).unzip();
+        let user_password = password()?;
         for node in &self.nodes {
             let folder = Path::new(node);
             for (key_file, account) in keys.iter().zip(&mut accounts) {
@@ -191,7 +195,7 @@ impl Plan {
                     is_secret: true,
                 });
             }
-            files.push(self.configuration(node)?);
+            files.push(self.configuration(node, &user_password)?);
             if let Some(tls) = &self.tls {
                 let mut all: Vec<_> = tls.iter().map(|tls| &*tls.authorities).collect();
                 all.dedup();
@@ -251,24 +255,36 @@ impl Plan {
         Ok(files)
     }
 
-    /// What a node has of the cluster: all of its configuration, or the part to be put into one.
-    fn configuration(&self, node: &str) -> anyhow::Result<File> {
-        let (name, whole) = match &self.config {
-            Some(config) => ("config.json", self.joined(config.clone(), node)?),
-            None => {
-                let named = |realm: &String| json!({ "name": realm, "fabric": self.fabric(realm) });
-                let realms: Vec<_> = self.realms.iter().map(named).collect();
-                let mut part = json!({ "realms": realms });
-                name_node(&mut part, node)?;
-                if !self.vhosts.is_empty() {
-                    let named = |vhost: &String| json!({ "name": vhost, "replicated": self.replicated(vhost) });
-                    part["vhosts"] = self.vhosts.iter().map(named).collect();
-                }
-                ("fabric.json", part)
-            }
-        };
-        let text = serde_json::to_string_pretty(&whole)? + "\n";
-        Ok(plain(Path::new(node).join(name), text))
+    /// A node's configuration with its part of the cluster, or that part alone. `user_password` is equal on all nodes.
+    fn configuration(&self, node: &str, user_password: &str) -> anyhow::Result<File> {
+        let path = |name: &str| Path::new(node).join(name);
+        if let Some(config) = &self.config {
+            let whole = self.joined(config.clone(), node)?;
+            let text = serde_json::to_string_pretty(&whole)? + "\n";
+            return Ok(plain(path("config.json"), text));
+        }
+        let named = |realm: &String| json!({ "name": realm, "fabric": self.fabric(realm) });
+        let realms: Vec<_> = self.realms.iter().map(named).collect();
+        let mut part = json!({ "realms": realms });
+        name_node(&mut part, node)?;
+        if !self.vhosts.is_empty() {
+            let named = |vhost: &String| {
+                json!({
+                    "name": vhost,
+                    "permissions": [{"user": USER, "configure": ".*", "write": ".*", "read": ".*"}],
+                    "replicated": self.replicated(vhost),
+                })
+            };
+            part["amqp"] = json!({
+                "users": [{"name": USER, "password": user_password}],
+                "vhosts": self.vhosts.iter().map(named).collect::<Vec<_>>(),
+            });
+        }
+        Ok(File {
+            path: path("fabric.json"),
+            text: serde_json::to_string_pretty(&part)? + "\n",
+            is_secret: !self.vhosts.is_empty(),
+        })
     }
 
     /// A configuration whose realms and vhosts of these names are on all nodes.
@@ -461,6 +477,26 @@ mod tests {
         assert!(texts[1].contains("http: \"127.0.0.1:8223\""));
         assert!(texts[0].contains("W1.com=2Eexample.>"));
         assert!(!texts[0].contains("W1_com=2Eexample"));
+    }
+
+    #[test]
+    fn a_part_has_a_user_who_may_use_the_vhosts() {
+        let files = plan(None).files().expect("they can be made");
+        let part = |node: &str| -> Json {
+            let path = Path::new(node).join("fabric.json");
+            let file = files.iter().find(|file| file.path == path);
+            let file = file.expect("every node has one");
+            assert!(file.is_secret, "it has a password");
+            serde_json::from_str(&file.text).expect("it is JSON")
+        };
+        let [first, second] = ["node1", "node2"].map(|node| part(node)["amqp"].clone());
+        assert_eq!(first["users"], second["users"]);
+        assert_eq!(first["users"][0]["name"], USER);
+        assert_eq!(
+            first["users"][0]["password"].as_str().map(str::len),
+            Some(48)
+        );
+        assert_eq!(first["vhosts"][0]["permissions"][0]["user"], USER);
     }
 
     #[test]
