@@ -289,7 +289,7 @@ def test_nobody_listens():
     ):
         done = crosstie("bench", *command)
         assert done.returncode == 2
-        assert f"nobody listens on {url}/" in done.stderr
+        assert f"nothing listens on {url}/" in done.stderr
         assert "crosstie testee websocket" in done.stderr
 
 

@@ -222,7 +222,7 @@ def test_nobody_listens():
         taken.bind(("127.0.0.1", 0))
         done = pubsub("--wsuri", f"ws://127.0.0.1:{taken.getsockname()[1]}/ws")
     assert done.returncode == 2
-    assert "nobody listens" in done.stderr
+    assert "nothing listens" in done.stderr
 
 
 def test_a_wrong_realm_and_a_wrong_path(node):

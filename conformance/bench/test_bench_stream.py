@@ -170,8 +170,8 @@ def test_somebody_elses_server(server, tmp_path):
 @pytest.mark.parametrize(
     ("serve", "arguments", "expected"),
     [
-        (speak_http, ("-t", "TCP_RR"), "no echo"),
-        (speak_http, ("-t", "TCP_STREAM"), "no echo"),
+        (speak_http, ("-t", "TCP_RR"), "not an echo"),
+        (speak_http, ("-t", "TCP_STREAM"), "not an echo"),
         (speak_http, ("-t", "TCP_CRR", "-r", "4"), "`HTTP` came"),
         (echo, ("--mode", "discard"), "no server that discards"),
         (discard, ("-t", "TCP_STREAM"), "before the server closed"),
@@ -190,7 +190,7 @@ def test_nobody_listens():
         arguments = ("--mode", "chargen") if test == "TCP_MAERTS" else ()
         done = bench("stream", "--connect", nobody(), "-t", test, *arguments, *SHORT)
         assert done.returncode == 2
-        assert "nobody listens there" in done.stderr, done.stderr
+        assert "nothing listens there" in done.stderr, done.stderr
         assert not done.stdout
 
 
@@ -305,7 +305,7 @@ def test_an_interrupt_tells_what_was_there(tmp_path):
 
 
 def test_a_server_that_does_not_echo(server):
-    for serve, expected in ((speak_http, "this is no echo"), (lambda peer: None, "echoed nothing")):
+    for serve, expected in ((speak_http, "not an echo"), (lambda peer: None, "echoed nothing")):
         done = bench("accept", "--connect", server(serve), "--connections", 20, "--delay", 0)
         assert done.returncode == 1, done.stderr
         assert expected in done.stdout, done.stdout
@@ -314,7 +314,7 @@ def test_a_server_that_does_not_echo(server):
 def test_nobody_to_hold_connections():
     done = bench("accept", "--connect", nobody(), "--connections", 20, "--delay", 0)
     assert done.returncode == 2
-    assert "nobody listens there" in done.stderr
+    assert "nothing listens there" in done.stderr
     assert not done.stdout
 
 

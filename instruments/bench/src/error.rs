@@ -1,5 +1,5 @@
-//! Why a bench could not run at all. A round that does not count is no error: it is a row that
-//! says so.
+//! The reasons why a bench could not run at all. A round that does not count is not an error, but a row with its
+//! reason.
 
 use std::io;
 use std::path::PathBuf;

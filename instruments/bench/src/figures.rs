@@ -1,4 +1,4 @@
-//! Figures by name, round by round: what instruments find. Units are in the names.
+//! Figures by name, round by round: the results of instruments. Units are in the names.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::load::{Rtt, Spread};
 use crate::machine::Used;
 use crate::report::json::Row;
 
-/// What one subject showed in one round.
+/// The results of one subject in one round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     values: BTreeMap<String, f64>,
-    /// What is no number: words, lists, a picture of processes.
+    /// Values other than numbers: words, lists, a snapshot of processes.
     others: Map<String, Value>,
-    /// Of the round alone: all rounds together have none of it.
+    /// Values of the round alone, not of the summary.
     own: Map<String, Value>,
 }
 
@@ -24,13 +24,13 @@ impl Figures {
         Self::default()
     }
 
-    /// With one more; a figure that is no number is not known, and left out.
+    /// Adds a figure; a NaN or infinite figure is unknown, and left out.
     pub(crate) fn with(mut self, name: &str, value: f64) -> Self {
         self.set(name, value);
         self
     }
 
-    /// With one more, where it is known.
+    /// Adds a figure, if it is known.
     pub(crate) fn with_known(self, name: &str, value: Option<f64>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -44,19 +44,19 @@ impl Figures {
         }
     }
 
-    /// With something that is no number.
+    /// Adds a value other than a number.
     pub(crate) fn with_other(mut self, name: &str, other: Value) -> Self {
         self.others.insert(name.to_owned(), other);
         self
     }
 
-    /// With something that stands in the round's row alone.
+    /// Adds a value of the round's row alone.
     pub(crate) fn with_own(mut self, name: &str, own: impl Into<Value>) -> Self {
         self.own.insert(name.to_owned(), own.into());
         self
     }
 
-    /// With the round trips of one kind as an object: `rtt_us.p50` and the like.
+    /// Adds the round trips of one kind as an object: `rtt_us.p50` and the like.
     pub(crate) fn with_object(mut self, name: &str, times: &Rtt) -> Self {
         for (quantile, us) in times.named() {
             self.set(&format!("{name}.{quantile}"), us);
@@ -64,7 +64,7 @@ impl Figures {
         self
     }
 
-    /// With the times of one kind, under names that begin with theirs: `rtt_p50_us` and the like.
+    /// Adds the times of one kind, under names with their prefix: `rtt_p50_us` and the like.
     pub(crate) fn with_times(mut self, name: &str, times: &Rtt) -> Self {
         for (quantile, us) in times.named() {
             self.set(&format!("{name}_{quantile}_us"), us);
@@ -72,8 +72,8 @@ impl Figures {
         self
     }
 
-    /// With cores kept busy by the subject, which is called so in names, its driver and everybody else,
-    /// and the processor time that each operation took at a rate of so many in a second.
+    /// Adds the cores kept busy by the subject (called `name` in names), its driver and all other processes, and the
+    /// processor time of each operation at this rate.
     pub(crate) fn with_usage(
         self,
         subject: &str,
@@ -111,14 +111,14 @@ impl Figures {
         self.values.keys().map(String::as_str)
     }
 
-    /// These, and what the other has in place of them.
+    /// These figures, replaced by the other's where both have one.
     pub(crate) fn but(mut self, other: Self) -> Self {
         self.values.extend(other.values);
         self.others.extend(other.others);
         self
     }
 
-    /// As a row of the results file holds them: `a.b` is `b` of the object `a`.
+    /// As a row of the results file: `a.b` is `b` of the object `a`.
     pub(crate) fn metrics(&self) -> Value {
         let mut metrics = self.others.clone();
         metrics.extend(self.own.clone());
@@ -139,21 +139,21 @@ impl Figures {
     }
 }
 
-/// What a round has to say in words, where it has.
+/// The name of a round's text, if it has one.
 pub(crate) const WORDS: &str = "words";
 
-/// Why a round does not count.
+/// The reason why a round does not count.
 #[derive(Debug, Default)]
 pub(crate) struct Fault {
     pub why: String,
-    /// What it found all the same.
+    /// Its results nevertheless.
     pub found: Box<Figures>,
-    /// Without this nothing more can be measured, and the run ends.
+    /// An error after which nothing more can be measured: the run ends.
     pub end: Option<Box<BenchError>>,
 }
 
 impl Fault {
-    /// With what was found until then.
+    /// With the results until then.
     pub(crate) fn beside(why: String, found: Figures) -> Self {
         Self {
             why,
@@ -162,7 +162,7 @@ impl Fault {
         }
     }
 
-    /// Without what went wrong nothing more can be measured.
+    /// An error after which nothing more can be measured.
     pub(crate) fn end(error: BenchError) -> Self {
         Self {
             why: error.to_string(),
@@ -172,7 +172,7 @@ impl Fault {
     }
 }
 
-/// What a round found, or why it does not count.
+/// The results of a round, or the reason why it does not count.
 pub(crate) type Round = Result<Figures, Fault>;
 
 impl From<String> for Fault {
@@ -190,14 +190,14 @@ impl From<&str> for Fault {
     }
 }
 
-/// All rounds of one subject in one case, in the order in which they were run.
+/// All rounds of one subject in one case, in the order of running.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub subject: String,
     pub rounds: Vec<Result<Figures, String>>,
-    /// Why none of it counts, beyond what a round itself can tell.
+    /// The reason why none of it counts, beyond the rounds' own.
     pub suspect: Option<String>,
-    /// What those that do not count have found, by their place among the rounds.
+    /// The results of rounds that do not count, by their place among the rounds.
     beside: BTreeMap<usize, Figures>,
 }
 
@@ -215,7 +215,7 @@ impl Series {
         self.rounds.push(round);
     }
 
-    /// Keeps what a round that does not count has found.
+    /// Stores a round, including the results of one that does not count.
     pub(crate) fn take(&mut self, round: Round) {
         let round = round.map_err(|fault| {
             self.beside.insert(self.rounds.len(), *fault.found);
@@ -233,13 +233,13 @@ impl Series {
         self.spread(name).map(|spread| spread.median)
     }
 
-    /// What the last round that counts had to say.
+    /// The text of the last round that counts.
     pub(crate) fn words(&self) -> Option<String> {
         let said = self.counted().last()?.others.get(WORDS)?.as_str()?;
         (!said.is_empty()).then(|| said.to_owned())
     }
 
-    /// Of all rounds that count together.
+    /// Over all rounds that count.
     pub(crate) fn sum(&self, name: &str) -> Option<f64> {
         let values = self.counted().filter_map(|figures| figures.value(name));
         values.reduce(|sum, value| sum + value)
@@ -255,12 +255,12 @@ impl Series {
         }))
     }
 
-    /// A failed round is a failed run: what was lost once cannot be averaged away.
+    /// A failed round is a failed run: averages must not hide a loss.
     pub(crate) fn is_valid(&self) -> bool {
         !self.rounds.is_empty() && self.suspect.is_none() && self.rounds.iter().all(Result::is_ok)
     }
 
-    /// Why these figures do not count, or the rounds that are not in them.
+    /// The reason why these figures do not count, or the excluded rounds.
     pub(crate) fn why(&self) -> String {
         let faults = self.rounds.iter().enumerate();
         let faults = faults.filter_map(|(at, round)| {
@@ -271,7 +271,7 @@ impl Series {
         faults.join("; ")
     }
 
-    /// The medians, and every round, as the JSON frame has them.
+    /// The medians, and every round, in the frame's JSON.
     pub(crate) fn rows(&self, case: &str, placement: Option<&str>) -> Vec<Row> {
         let row = |round, metrics, valid, why| Row {
             case: case.to_owned(),
@@ -299,7 +299,7 @@ impl Series {
         self.summary().metrics()
     }
 
-    /// The medians; of what is no number the last round's that counts.
+    /// The medians; of values other than numbers the last round's that counts.
     pub(crate) fn summary(&self) -> Figures {
         let mut summary = Figures::new();
         for figures in self.counted() {
@@ -320,14 +320,14 @@ impl Series {
     }
 }
 
-/// How many cores everything but subject and drivers kept busy.
+/// The number of cores kept busy by anything but subject and drivers.
 pub(crate) const FOREIGN_BUSY: &str = "foreign_busy_cores";
 
-/// What else kept the machine busy may be this much, or no goal is judged.
+/// Maximum load by other processes; beyond it no goal is judged.
 pub(crate) const FOREIGN_BUSY_CORES_MAX: f64 = 0.25;
 
-/// Why goals about these subjects cannot be judged; nothing where they can. One rule for all instruments:
-/// a machine that was busy with something else judges nothing.
+/// The reason why goals about these subjects cannot be judged; `None` if they can. One rule for all instruments: a
+/// machine that was busy with something else judges nothing.
 pub(crate) fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
     let mut unfit = None;
     for series in subjects {
@@ -342,7 +342,7 @@ pub(crate) fn unfit<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Optio
     unfit
 }
 
-/// Something else than the subjects kept the machine busy.
+/// Another process kept the machine busy.
 pub(crate) const CROWDED: &str = "something else was busy here";
 
 /// The rate is the driver's, not the subject's.
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_known() {
+    fn nan_and_infinity_are_unknown() {
         let figures = Figures::new().with("a", f64::NAN).with_known("b", None);
         assert_eq!(figures.names().count(), 0);
     }

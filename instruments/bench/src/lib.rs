@@ -1,7 +1,7 @@
-//! Load drivers, floors and reports: what the command line's `bench` runs.
+//! Load drivers, floors and reports: the implementation of the command line's `bench`.
 //!
-//! The bench has no edge to the router. It starts one as a user would, or is given the URL of
-//! somebody else's, and measures both exactly alike:
+//! The bench has no dependency on the router. It starts one like a user, or gets the URL of a foreign one, and measures
+//! both exactly alike:
 //!
 //! ```text
 //!            ┌────────── bench: placement, rounds, accounting, reports ──────────┐
@@ -10,25 +10,25 @@
 //!     (pipe, one thread, blocking)               (the floor: the same bytes, no messages)
 //! ```
 //!
-//! Every box is a process. Caller, callee and relay are this executable started again with
-//! [`roles::SUBCOMMAND`], which the command line forwards to [`roles::main`].
+//! Every box is a process. Caller, callee and relay are this executable started again with [`roles::SUBCOMMAND`], which
+//! the command line forwards to [`roles::main`].
 //!
-//! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`],
-//! [`stream`], [`footprint`], [`node`], [`hostile`], [`join`], [`http`], [`fabric`], and for brokers of AMQP [`amqp`] and [`oslo`];
-//! [`all`] runs them one after the other. What several of them use:
+//! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`], [`stream`], [`footprint`],
+//! [`node`], [`hostile`], [`join`], [`http`], [`fabric`], and for brokers of AMQP [`amqp`] and [`oslo`]; [`all`] runs
+//! them one after the other. Their shared parts:
 //!
 //! | folder | |
 //! |---|---|
 //! | [`process`] | the bench's own processes, from inside and outside |
 //! | [`machine`] | cores, processor time, memory |
-//! | [`subject`] | what is measured: its name, its address, how it is started |
-//! | [`peer`] | live routers, brokers and echoes of others |
-//! | [`network`] | what is between clients and servers |
+//! | [`subject`] | a subject: its name, its address, its start |
+//! | [`peer`] | live routers, brokers and echo servers of others |
+//! | [`network`] | the line between clients and servers |
 //! | [`load`] | sockets, the one loop of all callers, times |
-//! | [`wamp`], [`broker`] | what a driver says to a router and to a broker |
+//! | [`wamp`], [`broker`] | a driver's messages to a router and to a broker |
 //! | [`floor`] | the same bytes without messages |
-//! | [`frame`] | what all instruments have in common: the loop, tables, goals, the results file |
-//! | [`figures`], [`report`] | what was found, for people and for programs |
+//! | [`frame`] | the common part of all instruments: the loop, tables, goals, the results file |
+//! | [`figures`], [`report`] | the results, for people and for programs |
 
 mod accept;
 mod all;

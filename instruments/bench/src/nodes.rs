@@ -1,4 +1,4 @@
-//! Nodes that are measured: ours and peers', each on a directory of its own with the same configuration.
+//! The measured nodes: ours and peers', each on a directory of its own with the same configuration.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::subject::{
     Case, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded, own_program,
 };
 
-/// Crossbar.io starts in three to five seconds where nothing else runs.
+/// Crossbar.io starts in three to five seconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node that runs, and where it is joined: over a Unix socket, RawSocket and MessagePack.
+/// A running node, and the address to join it: over a Unix socket, RawSocket and MessagePack.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) name: &'static str,
@@ -32,7 +32,7 @@ impl Subject for Node {
     }
 }
 
-/// What was started, and what is to be said of it. It ends with this.
+/// The started processes, and the notes about them. They end with this.
 #[derive(Default)]
 pub(crate) struct Nodes {
     running: Vec<ServerProcess>,
@@ -40,12 +40,11 @@ pub(crate) struct Nodes {
     absent: Vec<String>,
 }
 
-/// Prepares a node's directory; what is configured there, with RawSocket at this path.
+/// Prepares a node's directory; returns its configuration, with RawSocket at this path.
 pub(crate) type Configure<'c> = dyn Fn(&Path, &Path) -> Result<Value, BenchError> + 'c;
 
 impl Nodes {
-    /// Ours: one thread for messages, and one for requests where there are any, as a worker of Crossbar.io has one
-    /// for both.
+    /// Ours: one thread for messages, and one for requests if there are any; a worker of Crossbar.io has one for both.
     pub(crate) fn start_own(
         &mut self,
         site: &Site,
@@ -66,7 +65,7 @@ impl Nodes {
         self.start_in(site, directory, (OWN, &own_program()?), &options, configure)
     }
 
-    /// A peer, where it is installed.
+    /// A peer, if it is installed.
     pub(crate) fn start_peer(
         &mut self,
         site: &Site,
@@ -83,7 +82,7 @@ impl Nodes {
             .map(Some)
     }
 
-    /// Something else that runs until the end.
+    /// Another process that runs until the end.
     pub(crate) fn keep(&mut self, process: ServerProcess) {
         self.running.push(process);
     }
@@ -97,7 +96,7 @@ impl Nodes {
         self.absent.push(name.to_owned());
     }
 
-    /// Waits for something of what was started last.
+    /// Waits for a condition of the last started process.
     pub(crate) fn wait_until(
         &mut self,
         is_there: impl FnMut() -> Result<(), String>,
@@ -143,7 +142,7 @@ impl Nodes {
     }
 }
 
-/// A node with one realm, where a role may do everything.
+/// A node with one realm, with one role that may do everything.
 pub(crate) fn configuration(role: &str, transports: Value) -> Value {
     json!({
         "version": 2,

@@ -1,5 +1,5 @@
-//! What a process of the bench does: the table of all roles, and its way from the command line to
-//! one of them. Only the command line's entry uses this; a driver knows its own order and reports.
+//! The roles of the bench's processes: a table of all, and the dispatch from the command line to one of them. Only the
+//! command line's entry uses this; a driver knows its own order and reports.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -16,7 +16,7 @@ use crate::{
 
 pub use crate::process::worker::SUBCOMMAND;
 
-/// A role's name, and what does its work with an order.
+/// A role's name, and its function of an order.
 type Role = (&'static str, fn(&str) -> Result<(), WorkerError>);
 
 /// The role of a module that has `ROLE` and `work`.
@@ -46,13 +46,13 @@ const ROLES: &[Role] = &[
     role!(floor::websocket),
 ];
 
-/// A worker's whole life. `args` is what follows [`SUBCOMMAND`].
+/// A worker's main function. `args` are the arguments after [`SUBCOMMAND`].
 pub fn main(args: &[String]) -> ExitCode {
-    // Whoever ends the bench, by whatever signal, ends this too.
+    // Any end of the bench, by any signal, ends this process too.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return fail(&error.to_string());
     }
-    // A signal from the terminal is the bench's to take: it ends what it started in good order.
+    // A signal from the terminal is for the bench: it ends its processes in order.
     let _ = setpgid(None, None);
     let [role, place, order @ ..] = args else {
         return fail("a role, a place and an order are expected");

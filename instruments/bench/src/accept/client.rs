@@ -1,5 +1,5 @@
-//! A process that opens connections when told to, and holds them. It waits for all of them with
-//! one `epoll`, so that one that is slow delays no other.
+//! A process that opens connections on command, and holds them. It waits for all of them with one `epoll`, so that a
+//! slow one delays no other.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,19 +26,19 @@ pub(crate) const ROLE: &str = "accept-client";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
     pub endpoint: Endpoint,
-    /// The source address of its connections. With `None` the kernel chooses one.
+    /// The source address of its connections; `None` leaves it to the kernel.
     pub source: Option<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Instruction {
-    /// Begin so many more connections, and say [`ClientReport::Created`].
+    /// Start so many more connections, and report [`ClientReport::Created`].
     Open { count: usize },
-    /// Wait until none is in progress any more, and say [`ClientReport::Settled`].
+    /// Wait until no connection is in progress, and report [`ClientReport::Settled`].
     Settle,
-    /// Send one byte on every connection, wait for all of them, and say [`ClientReport::Echoed`].
+    /// Send one byte on every connection, wait for all echoes, and report [`ClientReport::Echoed`].
     Echo,
-    /// Say [`ClientReport::Held`].
+    /// Report [`ClientReport::Held`].
     Count,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum ClientReport {
     Created,
     Settled(Settled),
     Echoed(Echoed),
-    /// So many connections are still open.
+    /// The number of connections that are still open.
     Held {
         open: usize,
     },
@@ -61,7 +61,7 @@ pub(crate) struct Settled {
     /// When the last of them was established or failed, on the machine's monotonic clock.
     pub last_ns: u64,
     pub latencies: Recorded,
-    /// Why the first one failed.
+    /// The reason of the first failure.
     pub failure: Option<String>,
 }
 
@@ -69,14 +69,14 @@ pub(crate) struct Settled {
 pub(crate) struct Echoed {
     pub right: usize,
     pub wrong: usize,
-    /// Nothing came, or the server closed.
+    /// Connections without an answer, or closed by the server.
     pub missing: usize,
 }
 
-/// How long nothing may happen before what is awaited counts as failed.
+/// The longest time without any event before pending operations count as failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether anybody listens: many connections are a slow way to find that out.
+/// Checks that the server listens: many connections are a slow way to find that out.
 pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), String> {
     let outcome = match sources.first() {
         Some(source) => Stream::connect_from(*source, endpoint),
@@ -84,18 +84,18 @@ pub(super) fn probe(endpoint: &Endpoint, sources: &[Ipv4Addr]) -> Result<(), Str
     };
     let outcome = outcome.and_then(|stream| Ok(reset_when_closed(&stream)?));
     outcome.map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => format!("{error}; nobody listens there"),
+        io::ErrorKind::ConnectionRefused => format!("{error}; nothing listens there"),
         _ => error.to_string(),
     })
 }
 
-/// A client's whole life; it ends with its standard input.
+/// A client's main function; it ends with its standard input.
 pub(crate) fn work(order: ClientOrder) -> Result<(), WorkerError> {
     descriptors::raise();
     let mut client = Client::new(order)?;
     say(&ClientReport::Ready);
     loop {
-        // One instruction at a time is under way, so none is ever left in the reader's buffer.
+        // Instructions arrive one at a time, so none is ever left in the reader's buffer.
         client.wait(WaitingFor::Instruction)?;
         if !std::mem::take(&mut client.instructed) {
             continue;
@@ -135,31 +135,31 @@ struct Client {
     settled: Settled,
     latencies: Latencies,
     echoed: Echoed,
-    /// Something is on standard input.
+    /// Standard input is readable.
     instructed: bool,
 }
 
 enum Connection {
     Connecting(OwnedFd, Instant),
     Open(OwnedFd),
-    /// A byte is under way on it.
+    /// Its byte is in flight.
     Echoing(OwnedFd),
     Gone,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitingFor {
-    /// Take only what has happened already.
+    /// Only events that have occurred already.
     Nothing,
     Instruction,
-    /// For anything on a connection.
+    /// Any event on a connection.
     Connections,
 }
 
 const STANDARD_INPUT: u64 = u64::MAX;
 
-/// Between so many connects the client looks which of them have come through, so that its own
-/// work on a batch is not in their latencies.
+/// After this many connects the client checks which have completed, so that its own work on a batch is not in their
+/// latencies.
 const CONNECTS_AT_ONCE: usize = 8;
 
 impl Client {
@@ -185,7 +185,7 @@ impl Client {
             let begun = Instant::now();
             match self.connect() {
                 Ok(fd) => self.watch(fd, begun)?,
-                // A server that takes in nobody for so long takes in none of the rest either.
+                // A server that accepts nothing for so long will not accept the rest either.
                 Err(Errno::TIMEDOUT) => {
                     (at..count).for_each(|_| self.count_failure(Errno::TIMEDOUT));
                     return Ok(());
@@ -202,7 +202,7 @@ impl Client {
     fn connect(&self) -> Result<OwnedFd, Errno> {
         match &self.order.endpoint {
             Endpoint::Tcp(server) => connect_tcp(*server, self.order.source),
-            // Where the server's backlog is full this waits for room, though not for ever.
+            // If the server's backlog is full this waits for room, with a time limit.
             unix @ Endpoint::Unix(_) => {
                 Stream::connect(unix)
                     .map(OwnedFd::from)
@@ -216,7 +216,7 @@ impl Client {
 
     fn watch(&mut self, fd: OwnedFd, begun: Instant) -> Result<(), WorkerError> {
         let data = EventData::new_u64(self.connections.len() as u64);
-        // Edge-triggered: connected once, and readable when something comes, in one registration.
+        // Edge-triggered: the events "connected" and "readable" in one registration.
         let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &fd, data, events).map_err(io::Error::from)?;
         self.connections.push(Connection::Connecting(fd, begun));
@@ -280,7 +280,7 @@ impl Client {
         self.connections.iter().filter(open).count()
     }
 
-    /// Takes events of connections; whether there were any.
+    /// Handles events of connections; returns whether there were any.
     fn wait(&mut self, waiting: WaitingFor) -> Result<bool, WorkerError> {
         let mut events = Vec::with_capacity(1024);
         let mut moved = false;
@@ -304,7 +304,7 @@ impl Client {
                     self.advance(usize::try_from(event.data.u64()).unwrap_or(usize::MAX));
                 }
             }
-            // More may be there than one call tells of.
+            // More events may be pending than one call returns.
             if events.len() < events.capacity() || self.instructed {
                 return Ok(moved);
             }
@@ -332,7 +332,7 @@ impl Client {
                 let mut unasked = [0; 64];
                 match recv(&fd, &mut unasked, RecvFlags::DONTWAIT) {
                     Err(Errno::AGAIN) => *slot = Connection::Open(fd),
-                    // What a server says unasked is not an echo, and will be missed as one.
+                    // Unexpected bytes are not an echo, and the echo will be counted as missing.
                     Ok((length, _)) if length > 0 => {
                         self.echoed.wrong += 1;
                     }
@@ -368,8 +368,7 @@ impl Client {
     }
 }
 
-/// Begins a connection that its end resets: tens of thousands in TIME_WAIT would be in the way of whatever
-/// connects next.
+/// Starts a connection that will end with a reset: tens of thousands in TIME_WAIT would hinder later connections.
 fn connect_tcp(server: SocketAddr, source: Option<Ipv4Addr>) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(family(server), SocketType::STREAM, flags, None)?;
@@ -384,7 +383,7 @@ fn connect_tcp(server: SocketAddr, source: Option<Ipv4Addr>) -> Result<OwnedFd, 
     }
 }
 
-/// Each connection's own, as far as there are bytes.
+/// Different for each connection, as far as there are bytes.
 fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }

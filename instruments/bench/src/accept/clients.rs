@@ -1,5 +1,4 @@
-//! The client processes seen from the bench: a batch is shared out among them, and they are asked
-//! together.
+//! The client processes as the bench sees them: a batch is divided among them, and they are polled together.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -10,14 +9,14 @@ use super::subjects::Subject;
 use crate::error::BenchError;
 use crate::process::Workers;
 
-/// How long a client may take for an instruction beyond its own patience.
+/// How long a client may take for an instruction beyond its own time limit.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The client processes. One that has failed is asked nothing more.
+/// The client processes. One that has failed gets no further instructions.
 pub(super) struct Clients {
     workers: Workers<ClientReport>,
     failed: Vec<bool>,
-    /// Who gets the first of what does not divide.
+    /// The client that gets the first remainder of a division.
     turn: usize,
 }
 
@@ -49,7 +48,7 @@ impl Clients {
         Ok(clients)
     }
 
-    /// Shares a batch out, and waits until it is under way.
+    /// Divides a batch, and waits until all connections are started.
     pub(super) fn open(&mut self, count: usize) -> Result<(), String> {
         let clients = self.failed.len();
         for at in 0..clients {
@@ -61,7 +60,7 @@ impl Clients {
         created.into_iter().try_for_each(|(_, outcome)| outcome)
     }
 
-    /// Tells all of them one thing, and waits for what each of them says.
+    /// Sends one instruction to all, and collects their reports.
     pub(super) fn ask<T>(
         &mut self,
         instruction: Instruction,
@@ -92,7 +91,7 @@ impl Clients {
                 }
                 Ok(None) => {
                     let seconds = (PATIENCE + CLIENT_PATIENCE).as_secs();
-                    let why = format!("{waited_for} client(s) said nothing for {seconds} s");
+                    let why = format!("{waited_for} client(s) were silent for {seconds} s");
                     said.push((0, Err(why)));
                     break;
                 }
@@ -106,8 +105,7 @@ impl Clients {
     }
 }
 
-/// One client's share of a batch. What does not divide goes to those whose turn it is, so that in
-/// the end all have the same.
+/// One client's share of a batch. Remainders rotate among the clients, so that in the end all have the same.
 fn share(count: usize, clients: usize, turn: usize, at: usize) -> usize {
     let early = (at + clients - turn) % clients < count % clients;
     count / clients + usize::from(early)

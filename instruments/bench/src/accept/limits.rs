@@ -1,18 +1,17 @@
-//! How many descriptors and ports a process has, how many processes that takes, and what to raise
-//! where the answer is none.
+//! Limits of descriptors and ports per process, the number of processes that follows, and the limits to raise.
 
 use crate::error::BenchError;
 use crate::process::descriptors;
 use crate::report::table::thousands;
 
-/// Descriptors that are no connections: standard streams, listeners, epoll and the like.
+/// Descriptors that are not connections: standard streams, listeners, epoll and the like.
 const DESCRIPTORS_SPARE: usize = 64;
 
-/// The kernel deals out connections to processes that share a port by chance, and a client's ports
-/// may be somebody else's: no process is planned to be quite full.
+/// The kernel distributes connections randomly among processes that share a port, and a client's ports may be in use:
+/// no process is planned to be quite full.
 const FILL: f64 = 0.85;
 
-/// What one process may hold here.
+/// The limits of one process here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) descriptors: usize,
@@ -21,7 +20,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// This process's, raised as far as they go.
+    /// This process's limits, raised to the hard limits.
     pub(super) fn here(ports: usize) -> Self {
         Self {
             descriptors: descriptors::raise(),
@@ -33,17 +32,17 @@ impl Limits {
         self.descriptors.saturating_sub(DESCRIPTORS_SPARE)
     }
 
-    /// How many server processes so many connections need.
+    /// Number of server processes for so many connections.
     pub(super) fn workers(self, connections: usize) -> usize {
         needed(connections, self.connections())
     }
 
-    /// How many client processes, each from an address of its own.
+    /// Number of client processes, each with an address of its own.
     pub(super) fn clients(self, connections: usize) -> usize {
         needed(connections, self.connections().min(self.ports))
     }
 
-    /// Refuses more than one link can carry: it is one process, with both ends of each connection.
+    /// Refuses more than the delay line can carry: it is one process, with both ends of each connection.
     pub(super) fn check_link(self, connections: usize) -> Result<(), BenchError> {
         let carried = self.connections() / 2;
         match connections <= carried {
@@ -57,7 +56,7 @@ impl Limits {
         }
     }
 
-    /// Refuses a number of processes that cannot hold so many, and says what to raise.
+    /// Refuses too few processes for so many connections, and names the limit to raise.
     pub(super) fn check(
         self,
         what: &str,
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_processes_are_refused_with_what_to_do() {
+    fn too_few_processes_are_refused_with_the_limit_to_raise() {
         assert!(SMALL.check("workers", "--workers", 4, 60_000).is_ok());
         let refused = SMALL.check("workers", "--workers", 2, 60_000).unwrap_err();
         let text = refused.to_string();

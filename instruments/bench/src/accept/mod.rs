@@ -1,12 +1,12 @@
-//! `bench accept`: connections opened in batches and held, as the source document's
-//! `EchoServerTest` does it; then one byte echoed on each of them.
+//! `bench accept`: connections opened in batches and held, as in the source document's `EchoServerTest`; then one byte
+//! echoed on each of them.
 //!
 //! ```text
-//!   bench ── a batch, shared out ──▶ clients, from 127.0.0.2, 127.0.0.3, … ════▶ workers of one port
+//!   bench ── a batch, divided ──▶ clients, from 127.0.0.2, 127.0.0.3, … ════▶ workers of one port
 //!         ◀─ created, established, latencies ─┘
 //! ```
 //!
-//! One process has neither descriptors nor ports enough, so there are several on both sides.
+//! One process has neither enough descriptors nor enough ports, so there are several on both sides.
 
 pub(crate) mod client;
 mod clients;
@@ -37,14 +37,13 @@ use crate::subject::{Endpoint, Socket};
 
 use limits::Limits;
 
-/// What the source document's client printed, on a notebook with Windows 7.
+/// The output of the source document's client, on a notebook with Windows 7.
 mod document {
     pub(super) const ELAPSED_MS: f64 = 47_545.0;
     pub(super) const HARDWARE: &str = "a notebook with Windows 7";
 }
 
-/// Measures, printing its progress to standard output, and writes the results file if one was asked
-/// for, whatever came of it.
+/// Measures, prints progress to standard output, and writes the results file if requested, in any outcome.
 pub fn accept(options: AcceptOptions, host: Host) -> Result<bool, BenchError> {
     let options = options.on(host)?;
     frame::run::run(Accept {
@@ -62,8 +61,8 @@ struct Accept {
     clients: usize,
 }
 
-/// Who holds the connections. A server is there for its own round alone: two of them would share
-/// the machine's memory and ports.
+/// The server that holds the connections. It runs for its own round alone: two servers would share the machine's memory
+/// and ports.
 enum Holder {
     Stranger(String, Address),
     Testee,
@@ -117,7 +116,7 @@ impl Accept {
         run::run(&plan, &subject, &sources, hold, &mut io::stdout())
     }
 
-    /// Where clients come from, if somebody listens.
+    /// The clients' addresses, if the server listens.
     fn probe(&self, site: &Site, server: &Endpoint) -> Result<Vec<Ipv4Addr>, BenchError> {
         let sources = self.sources(site, server)?;
         client::probe(server, &sources)
@@ -140,7 +139,7 @@ impl Accept {
         }
     }
 
-    /// Refuses more than processes can hold here; how many they are is known from then on.
+    /// Refuses more than processes can hold here, and sets their number.
     fn count(&mut self) -> Result<(), BenchError> {
         let options = &self.options;
         let url = options.server.url.as_ref();
@@ -170,7 +169,7 @@ impl Accept {
 
 impl Instrument for Accept {
     const NAME: &'static str = "accept";
-    // Held connections are no race: they are spread over all cores.
+    // Held connections do not compete for cores: they are spread over all.
     const PLACEMENTS: &'static [Placement] = &[Placement::Free];
     const IS_PLACED: bool = false;
     const IS_SINGLE: bool = true;

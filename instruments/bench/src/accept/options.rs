@@ -1,4 +1,4 @@
-//! What can be asked of `bench accept`.
+//! The options of `bench accept`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::network::NetworkOptions;
 use crate::stream::address::Address;
 use crate::subject::ParseError;
 
-/// Starts a testee of several processes, and as many clients with addresses of their own.
+/// Start a testee of several processes, and as many clients with addresses of their own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AcceptOptions {
     /// There is one round.
@@ -71,7 +71,7 @@ impl Server for Address {
     const WHAT: &'static str = "server instead of the testee: tcp://HOST:PORT or unix://PATH";
 }
 
-/// How long connections are held after all.
+/// How long connections are held at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     /// Until a line on standard input, its end, or a stop.
@@ -92,7 +92,7 @@ impl AcceptOptions {
         Ok(self)
     }
 
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
         require(
             (1..=5_000_000).contains(&self.connections),

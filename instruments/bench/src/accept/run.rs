@@ -1,4 +1,4 @@
-//! One server and all its connections: opened, counted, held, echoed, and what they cost it.
+//! One server and all its connections: opened, counted, held, echoed, and their costs for the server.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -24,16 +24,16 @@ struct Found {
     failed: usize,
     elapsed_ms: f64,
     connect_us: Rtt,
-    /// Not, where it was not asked for.
+    /// `None` with `--no-echo`.
     echoed: Option<Echoed>,
     echo_ms: f64,
-    /// Bytes for each connection of the server's own memory, held and silent.
+    /// Bytes per connection of the server's own memory, held and silent.
     server_bytes: Option<f64>,
     /// The same after every connection has carried something.
     server_bytes_after_echo: Option<f64>,
-    /// Of the kernel's, for both ends.
+    /// The kernel's memory per connection, for both ends.
     kernel_bytes: f64,
-    /// Whether the processes that are called the server's used the processor.
+    /// Whether the server's supposed processes used the processor.
     has_served: bool,
     server_cpu_us: Option<f64>,
     client_cpu_us: f64,
@@ -82,7 +82,7 @@ impl Found {
     }
 }
 
-/// How long a connection's bytes take to be freed or bound to a process after the last event.
+/// How long it takes to free a connection's bytes, or to bind them to a process, after the last event.
 const SETTLING: Duration = Duration::from_millis(300);
 
 pub(super) fn run(
@@ -224,7 +224,7 @@ impl Run<'_> {
             self.found.echo_ms
         )?;
         if wrong > 0 {
-            let text = format!("{wrong} connections answered something else: this is no echo");
+            let text = format!("{wrong} connections gave wrong answers: not an echo");
             self.found.faults.push(text);
         }
         if missing > 0 {
@@ -252,7 +252,7 @@ impl Run<'_> {
                 let pressed = Arc::new(AtomicBool::new(false));
                 let key = Arc::clone(&pressed);
                 thread::spawn(move || {
-                    // The end of the input is as good: nobody is there to press anything.
+                    // The end of the input counts as well: there is no terminal.
                     let _ = io::stdin().read_line(&mut String::new());
                     key.store(true, Ordering::Relaxed);
                 });
@@ -269,7 +269,7 @@ impl Run<'_> {
         for (_, held) in self.clients.ask(Instruction::Count, held) {
             open += held.unwrap_or(0);
         }
-        // Those that answered wrongly have been closed here.
+        // Connections with wrong answers have been closed here.
         let wrong = self
             .found
             .echoed
@@ -317,9 +317,9 @@ impl Run<'_> {
     }
 }
 
-/// What server and clients had used at one moment.
+/// The usage of server and clients at one moment.
 struct Spent {
-    /// `None` where the server's processes are not known, or another user's.
+    /// `None` if the server's processes are unknown, or another user's.
     memory: Option<Memory>,
     kernel: u64,
     server: CpuTime,

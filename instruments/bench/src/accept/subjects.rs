@@ -1,4 +1,4 @@
-//! The servers that hold the connections: the testee, somebody else's, the floor.
+//! The servers that hold the connections: the testee, a foreign server, the floor.
 
 use std::net::SocketAddr;
 
@@ -53,7 +53,7 @@ pub(super) fn testee(plan: &Plan<'_>) -> Result<Subject, BenchError> {
     })
 }
 
-/// As many processes of the minimal epoll server, on one port.
+/// The same number of processes of the minimal epoll server, on one port.
 pub(super) fn floor(plan: &Plan<'_>) -> Result<Subject, BenchError> {
     let mut order = FloorOrder {
         endpoint: Endpoint::Tcp(SocketAddr::new(plan.site.network.server_ip().into(), 0)),
@@ -81,7 +81,7 @@ pub(super) fn floor(plan: &Plan<'_>) -> Result<Subject, BenchError> {
 }
 
 impl Subject {
-    /// What serves, for the line before the progress.
+    /// The server, for the line before the progress.
     pub(super) fn describe(&self) -> String {
         match &self.server {
             Server::Stranger => format!("process(es) {:?}", self.processes),

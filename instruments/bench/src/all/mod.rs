@@ -1,5 +1,5 @@
-//! `bench all`: every bench on a schedule, each as a process of its own with a results file of its
-//! own; what fails is told and the rest goes on. The report comes last.
+//! `bench all`: every bench on a schedule, each as a process of its own with a results file of its own. A failure is
+//! reported and the rest goes on; the report is made last.
 //!
 //! Each command is printed before it runs, so that a reader can repeat it alone.
 
@@ -22,17 +22,17 @@ use crate::machine::allowed_cores;
 use crate::process::{Place, Stop};
 use crate::subject::guarded;
 
-/// Runs every bench as a process of its own, prints each command so that it can be repeated, and
-/// makes a report of the results files. Goes on when a bench fails, and says so at the end.
+/// Run every bench as a process of its own, print each command so that it can be repeated, and make a report of the
+/// results files. A bench that fails is reported at the end; the others run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AllOptions {
-    /// About 8 minutes, longer with peers: whether everything works, and where figures lie [default].
+    /// About 8 minutes, longer with peers: checks that everything works, and gives approximate figures [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
-    /// About 55 minutes, longer with peers: what is worth publishing.
+    /// About 55 minutes, longer with peers: figures that are worth publishing.
     #[arg(long)]
     full: bool,
-    /// Where the results files and report.html go; files of these names are overwritten.
+    /// Directory of the results files and report.html; existing files of these names are overwritten.
     #[arg(long = "out", default_value = "results", value_name = "DIRECTORY")]
     directory: PathBuf,
     /// crossbar, autobahn, netserver or rabbitmq: measured by each bench that can start it; may be repeated.
@@ -41,7 +41,7 @@ pub struct AllOptions {
     /// Only these steps, by the names of their results files.
     #[arg(long, value_delimiter = ',', value_name = "STEP,…")]
     only: Vec<String>,
-    /// Print the commands and about how long they take, and run none.
+    /// Print the commands and their approximate durations, and run none.
     #[arg(long = "list")]
     is_list: bool,
 }
@@ -54,8 +54,8 @@ enum Outcome {
     Failed(String),
 }
 
-/// Runs the schedule, then the report. True if everything ran and counts. A wish to stop ends the step
-/// that runs, and the report is of what was measured until then.
+/// Runs the schedule, then the report. Returns true if everything ran and counts. A stop request ends the running step;
+/// the report then covers the results so far.
 pub fn all(options: &AllOptions, stop: &Stop) -> Result<bool, BenchError> {
     let steps = chosen(options)?;
     if options.is_list {
@@ -78,7 +78,7 @@ pub fn all(options: &AllOptions, stop: &Stop) -> Result<bool, BenchError> {
         let file = options.directory.join(step.file());
         writeln!(out, "\n$ {}", step.command(&options.directory))?;
         out.flush()?;
-        // What an earlier schedule left must not pass for this one's.
+        // An earlier schedule's results must not pass for this one's.
         let _ = fs::remove_file(&file);
         let arguments = step.arguments(&options.directory);
         let began = Instant::now();
@@ -136,7 +136,7 @@ fn minutes(steps: &[Step]) -> u64 {
     seconds.div_ceil(60)
 }
 
-/// A progress line, for people who watch.
+/// A progress line, for terminals.
 fn announce(step: usize, steps: usize, minutes: u64) {
     if io::stderr().is_terminal() {
         let _ = writeln!(
@@ -146,7 +146,7 @@ fn announce(step: usize, steps: usize, minutes: u64) {
     }
 }
 
-/// One command to its end; what it says goes where this process's own words go.
+/// Runs one command to its end; its output goes to this process's own.
 fn run(
     executable: &Path,
     place: &Place,
@@ -155,8 +155,8 @@ fn run(
     stop: &Stop,
 ) -> Outcome {
     let mut command = guarded(executable, place, executable);
-    // A terminal's Ctrl-C reaches this process alone, which passes it on once: a second one would end
-    // the step before it has written its file.
+    // A terminal's Ctrl-C reaches this process alone, which forwards it once: a second one would end the step before
+    // its file is written.
     let spawned = command.args(arguments).process_group(0).spawn();
     match spawned.and_then(|child| wait(child, patience, stop)) {
         Err(error) => Outcome::Failed(error.to_string()),
@@ -171,17 +171,17 @@ fn run(
     }
 }
 
-/// How a step ended.
+/// The end of a step.
 enum End {
     Own(ExitStatus),
-    /// SIGINT ended it, because it took too long or because that was wished.
+    /// Ended by SIGINT, because it took too long or a stop was requested.
     Late,
     Stopped,
-    /// SIGINT did not.
+    /// Killed, because SIGINT did not end it.
     Killed,
 }
 
-/// From SIGINT on, a step finishes its round, ends its servers and writes what it has measured.
+/// After SIGINT, a step finishes its round, stops its servers and writes its results.
 const LEAVE_TAKING_MAX: Duration = Duration::from_secs(60);
 
 fn wait(mut child: Child, patience: Duration, stop: &Stop) -> io::Result<End> {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_names_are_refused() {
         #[track_caller]
         fn check(only: &[&str], peers: &[&str], expected: &str) {
             let error = list(only, peers).unwrap_err().to_string();
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_slow_step_is_interrupted_before_it_is_killed() {
         let stop = Stop::default();
-        // A shell has whatever it runs in the background ignore SIGINT, and so do the children of that.
+        // A shell makes its background processes ignore SIGINT, which their children inherit.
         let sleeper = || {
             let mut command = Command::new("env");
             command.args(["--default-signal=INT", "sh", "-c", "echo; exec sleep 60"]);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_told() {
+    fn outcomes_are_printed() {
         let place = Place::on(&allowed_cores().unwrap());
         let nowhere = Path::new("/nonexistent/crosstie");
         let stop = Stop::default();

@@ -1,13 +1,13 @@
-//! Which benches, with which options, and about how long each takes.
+//! The schedule: the benches, their options, and their approximate durations.
 
 use std::path::Path;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Some minutes: whether everything works, and where figures lie.
+    /// Some minutes: checks that everything works, and gives approximate figures.
     Short,
-    /// More than half an hour: what is published.
+    /// More than half an hour: for publication.
     Full,
 }
 
@@ -17,10 +17,10 @@ pub(super) const PEERS: [&str; 5] = ["crossbar", "autobahn", "netserver", "nginx
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Of the step and of its results file.
+    /// The name of the step and of its results file.
     pub name: &'static str,
     options: Vec<String>,
-    /// About how long it takes.
+    /// Approximate duration.
     pub seconds: u64,
 }
 
@@ -37,18 +37,18 @@ impl Step {
         arguments
     }
 
-    /// As it would be typed.
+    /// As a user would type it.
     pub(super) fn command(&self, directory: &Path) -> String {
         format!("crosstie {}", self.arguments(directory).join(" "))
     }
 
-    /// Far beyond what it takes: what is not done by then hangs.
+    /// Far beyond its duration: a step that is not done by then hangs.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_secs(120 + 5 * self.seconds)
     }
 }
 
-/// A command and the seconds that it takes.
+/// A command and its duration in seconds.
 type Timed = (&'static str, u64);
 
 /// The schedule: the short command and the full one of each step.
@@ -168,11 +168,11 @@ const STEPS: &[(&str, Timed, Timed)] = &[
     ),
 ];
 
-/// About how long a peer takes to start and to end.
+/// Approximate time to start and stop a peer.
 const PEER_START_SECONDS: u64 = 8;
 
-/// The benches that can start each peer, and about how many times a step's own time its rounds add:
-/// Crossbar.io takes in 500 subscribers for each of them.
+/// The benches that can start each peer, and the approximate factor of a step's own time that its rounds add:
+/// Crossbar.io takes 500 subscribers for each of them.
 const BENCHES: [(&str, &[&str], u64); 5] = [
     (
         "crossbar",
@@ -185,7 +185,7 @@ const BENCHES: [(&str, &[&str], u64); 5] = [
     ("rabbitmq", &["oslo", "amqp", "hostile"], 2),
 ];
 
-/// All steps of a schedule, with the peers asked for in each that can start them.
+/// All steps of a schedule, with the requested peers in each that can start them.
 pub(super) fn steps(length: Length, peers: &[String]) -> Vec<Step> {
     let step = |(name, short, full): &(&'static str, Timed, Timed)| {
         let (command, seconds) = match length {
@@ -200,7 +200,7 @@ pub(super) fn steps(length: Length, peers: &[String]) -> Vec<Step> {
         let asked = known.filter(|(known, ..)| peers.iter().any(|peer| peer == known));
         let mut with_peers = *seconds;
         for (peer, _, factor) in asked {
-            // A table of growing workers is about our own testee alone.
+            // A table of growing workers concerns only our own testee.
             if !command.contains("--scaling") {
                 options.extend(["--peer".to_owned(), (*peer).to_owned()]);
                 with_peers += PEER_START_SECONDS + seconds * factor;

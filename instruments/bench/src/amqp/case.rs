@@ -1,10 +1,10 @@
-//! What is measured: what a broker must do for a message.
+//! The cases: a broker's work per message.
 
 use serde::{Deserialize, Serialize};
 
 use crate::subject::names;
 
-/// From the least to the most that is asked of brokers.
+/// From the least to the most demanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Case {
@@ -16,29 +16,29 @@ pub(crate) enum Case {
     Durable,
     /// The same in transactions: each window is one.
     Transactions,
-    /// Durable, one message after the other at a rate: how long confirms take.
+    /// Durable, one message after the other at a rate: the latency of confirms.
     Paced,
-    /// Durable without a consumer: no message is gone before it had to be written.
+    /// Durable without a consumer: every message has to be written.
     DurableKept,
 }
 
 impl Case {
-    /// Whether messages are to survive.
+    /// Whether messages have to survive.
     pub(super) fn is_durable(self) -> bool {
         !matches!(self, Self::Transient | Self::Priorities)
     }
 
-    /// Whether quorum queues can do it, and what is replicated survives anything by it.
+    /// Whether quorum queues support it, and replication makes it survive.
     pub(super) fn is_replicable(self) -> bool {
         matches!(self, Self::Durable | Self::Paced | Self::DurableKept)
     }
 
-    /// Whether consumers say what they have done with a message.
+    /// Whether consumers acknowledge messages.
     pub(super) fn is_acknowledged(self) -> bool {
         self != Self::Transient
     }
 
-    /// How many priorities its messages have in turn, from 0.
+    /// Number of priorities of its messages, in turn, from 0.
     pub(super) fn levels(self) -> u8 {
         match self {
             Self::Priorities => LEVELS,

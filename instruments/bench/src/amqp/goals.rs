@@ -1,5 +1,4 @@
-//! The figures that this project set itself for a broker's messages: ratios to a RabbitMQ that is
-//! measured in the same rounds.
+//! The project's goals for a broker's messages: ratios to a RabbitMQ measured in the same rounds.
 
 use super::case::Case;
 use super::{AmqpOptions, CPU, PEER, RATE};

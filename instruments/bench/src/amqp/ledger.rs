@@ -1,12 +1,12 @@
-//! Whether every message arrived once, in order, and as it was sent. A message begins with its
-//! producer and its number; the rest is the same in all.
+//! Checks that every message arrived once, in order and unchanged. A message begins with its producer and its number;
+//! the rest is the same in all.
 
 use crate::load::{Faults, Sequence};
 
 /// Bytes of a producer and a number.
 pub(super) const HEAD_BYTES: usize = 12;
 
-/// What all consumers together have seen.
+/// The state of all consumers together.
 #[derive(Debug)]
 pub(super) struct Ledger {
     /// By producer, and for each its levels.
@@ -15,7 +15,7 @@ pub(super) struct Ledger {
     faults: Faults,
 }
 
-/// What one consumer has seen: of each producer and level the number that is the least to come.
+/// The state of one consumer: for each producer and level the lowest number that may still arrive.
 #[derive(Debug)]
 pub(super) struct Order {
     least: Vec<u64>,
@@ -39,7 +39,7 @@ impl Body {
 }
 
 impl Order {
-    /// Messages have so many levels in turn; there is no order between them.
+    /// Messages have so many levels in turn, without an order between levels.
     pub(super) fn of(producers: usize, levels: u8) -> Self {
         Self {
             least: vec![0; producers * usize::from(levels)],
@@ -65,7 +65,7 @@ impl Ledger {
         }
     }
 
-    /// Takes one delivery into account; `model` is any producer's body.
+    /// Records one delivery; `model` is any producer's body.
     pub(super) fn arrived(&mut self, body: &[u8], model: &Body, order: &mut Order) {
         let number = match (body.split_at_checked(HEAD_BYTES), &model.0[HEAD_BYTES..]) {
             (Some((head, rest)), filling) if rest == filling => number(head),
@@ -83,7 +83,7 @@ impl Ledger {
             self.faults.wrong += 1;
             return;
         };
-        // Between consumers there is no order, within each there is.
+        // Order is defined within each consumer, not between them.
         let mut between = Faults::default();
         // A level that waits long must not look lost beside another.
         let is_first = sequence.arrived(number / self.levels, &mut between);
@@ -94,7 +94,7 @@ impl Ledger {
         *least = (*least).max(number + 1);
     }
 
-    /// With what has not come of so many.
+    /// Includes those of the published messages that have not arrived.
     pub(super) fn faults(&self, published: &[u64]) -> Faults {
         let levels = self.levels;
         let ends = published
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn deliveries_are_checked() {
-        /// Each consumer's deliveries, `producer.number`, in the order in which they came.
+        /// Each consumer's deliveries, `producer.number`, in the order of arrival.
         #[track_caller]
         fn check(deliveries: &str, expected: Option<&str>) {
             let mut ledger = Ledger::new(2, 1);

@@ -1,4 +1,4 @@
-//! Whether a queue has priorities at all: while nobody consumes, what waits comes by its priority.
+//! Checks that a queue supports priorities: without a consumer, waiting messages are delivered by priority.
 
 use crosstie_amqp::BasicProperties;
 use crosstie_amqp::method::BasicPublish;
@@ -22,8 +22,8 @@ pub(super) fn properties_of(levels: u8, delivery_mode: Option<u8>) -> Vec<Vec<u8
     (0..levels).map(of_level).collect()
 }
 
-/// Publishes some of each level in turn, and consumes them when all are there: how many came before
-/// one that is more urgent, or was published earlier.
+/// Publishes some messages of each level in turn, and then consumes them. Returns how many arrived before one that is
+/// more urgent, or was published earlier.
 pub(super) fn misplaced(wire: &mut Wire, queue: &str, levels: u8) -> Result<u64, WorkerError> {
     let publish = BasicPublish {
         exchange: "",

@@ -1,11 +1,10 @@
-//! `bench amqp`: messages from publishers through a queue to consumers, over any broker of
-//! AMQP 0-9-1, beside the machine's floor and a live RabbitMQ.
+//! `bench amqp`: messages from publishers through a queue to consumers, over any broker of AMQP 0-9-1, beside the
+//! machine's floor and a live RabbitMQ.
 //!
 //! In each round the driver is a fresh process; every message is checked by its number.
 //!
-//! A broker takes messages faster than it delivers them, so a driver without a bound measures how
-//! its queue grows. This one keeps a number of messages under way, and what is measured is what
-//! has arrived.
+//! A broker accepts messages faster than it delivers them, so a driver without a bound measures the growth of its
+//! queue. This one keeps a fixed number of messages in flight, and measures those that have arrived.
 
 pub(crate) mod case;
 mod goals;
@@ -43,8 +42,7 @@ const PEER: &str = "rabbitmq";
 /// How long a driver may take to start, and for the last messages.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Measures, prints to standard output, and writes the results file if one was asked for, whatever
-/// came of it.
+/// Measures, prints to standard output, and writes the results file if requested, in any outcome.
 pub fn amqp(options: AmqpOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Amqp {
         options: options.on(host)?,
@@ -129,7 +127,7 @@ impl Instrument for Amqp {
             return Ok(Vec::new());
         };
         let mut subjects = brokers.on(&stage.cores.router)?;
-        // The floor keeps nothing on a disk, and nothing in any order but one.
+        // The floor stores nothing on a disk, and has no priorities.
         subjects.retain(|subject| *case == Case::Transient || subject.name != FLOOR);
         Ok(subjects)
     }
@@ -160,8 +158,7 @@ impl Instrument for Amqp {
         Ok(round::figures(&finding, options.common.seconds, &used)?)
     }
 
-    /// Where both share one core, neither is idle; and a broker that waits for a disk is not waiting
-    /// for the driver.
+    /// If both share one core, neither is idle; and a broker that waits for a disk does not wait for the driver.
     fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
         let is_apart = section.placement != Some(Placement::SameCore);
         (is_apart && !section.case.is_durable()).then_some(Limit {

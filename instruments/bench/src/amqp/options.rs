@@ -1,4 +1,4 @@
-//! What can be asked of `bench amqp`, and what cannot be had together.
+//! The options of `bench amqp`, and their valid combinations.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,12 @@ use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
 
-/// Starts a broker and the floor's, and a driver as a process of its own.
+/// Start a broker and the floor's, and a driver as a process of its own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AmqpOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// transient, priorities, durable, transactions, paced or durable-kept; may be repeated
-    /// [default: all].
+    /// transient, priorities, durable, transactions, paced or durable-kept; may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Bytes of each body.
@@ -30,7 +29,7 @@ pub struct AmqpOptions {
     /// Maximum number of unacknowledged durable messages of a consumer; 0 sets no bound.
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub(super) prefetch: u16,
-    /// Messages a second of the case `paced`.
+    /// Messages per second of the case `paced`.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub(super) rate: u64,
     /// Producers to one queue, each on its own connection.
@@ -63,7 +62,7 @@ impl AmqpOptions {
         Ok(self)
     }
 
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
         require(
             (HEAD_BYTES..=16 << 20).contains(&self.payload_bytes),
@@ -117,7 +116,7 @@ mod tests {
     use crate::frame::usual;
 
     #[test]
-    fn what_quorum_queues_have_not_is_not_replicated() {
+    fn cases_without_quorum_queues_are_not_replicated() {
         let mut options = usual::<AmqpOptions>();
         options.replicated = true;
         assert!(options.check().is_ok());

@@ -1,4 +1,4 @@
-//! The case `paced`: messages at a rate that a broker is idle at, and how long each confirm takes.
+//! The case `paced`: messages at a rate at which a broker is idle, and the latency of each confirm.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::process::WorkerError;
 /// How long the last confirms may take.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
-/// Publishes one message after the other, each when it is due, whatever has been confirmed.
+/// Publishes one message after the other, each when it is due, whether or not earlier ones are confirmed.
 pub(super) fn produce(
     shared: &Shared<'_>,
     at: usize,
@@ -36,7 +36,7 @@ pub(super) fn produce(
     let mut body = Body::new(at, order.payload_bytes);
     let mut produced = Produced::default();
     let mut confirms = Confirms::default();
-    // By number: when each that is not confirmed was published.
+    // The publication time of each unconfirmed message, by number.
     let mut waiting = BTreeMap::new();
     let mut due_ns = monotonic_ns();
     let mut end_ns = u64::MAX;
@@ -83,7 +83,7 @@ pub(super) fn produce(
     Ok(produced)
 }
 
-/// Takes out those that an event confirms.
+/// Removes the messages that an event confirms.
 fn confirmed(waiting: &mut BTreeMap<u64, u64>, event: &Event<'_>) -> BTreeMap<u64, u64> {
     match *event {
         Event::Ack { tag, multiple } if multiple => {
@@ -95,7 +95,7 @@ fn confirmed(waiting: &mut BTreeMap<u64, u64>, event: &Event<'_>) -> BTreeMap<u6
     }
 }
 
-/// The median of what confirms took, and what one of a hundred exceeds.
+/// The median of the confirms' latencies, and their 99th percentile.
 pub(super) fn quantiles(mut took_us: Vec<u64>) -> Option<(u64, u64)> {
     took_us.sort_unstable();
     let at = |percent: usize| took_us.get(took_us.len() * percent / 100).copied();

@@ -1,4 +1,4 @@
-//! What `bench amqp` says below its tables: what a case asks of a broker, and of whom not.
+//! The lines of `bench amqp` below its tables: the requirements of a case, and the subjects that do not meet them.
 
 use super::AmqpOptions;
 use super::case::Case;

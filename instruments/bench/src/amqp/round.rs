@@ -1,4 +1,4 @@
-//! What one round of `bench amqp` found, as figures.
+//! The figures of one round of `bench amqp`.
 
 use super::worker::Finding;
 use crate::figures::Figures;

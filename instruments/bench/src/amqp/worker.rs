@@ -1,6 +1,5 @@
-//! The driver of `bench amqp`: one process, a thread for each producer and each consumer, each
-//! with a blocking connection of its own. What is under way is bounded by what they share, and so
-//! is what is kept where nobody consumes.
+//! The driver of `bench amqp`: one process, a thread for each producer and each consumer, each with a blocking
+//! connection of its own. Shared bounds limit the messages in flight, and without a consumer the messages kept.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,7 +31,7 @@ pub(crate) struct Order {
     pub(super) in_flight: u64,
     pub(super) window: u64,
     pub(super) prefetch: u16,
-    /// Messages a second of all producers together, where they are paced.
+    /// Messages per second of all producers together, if they are paced.
     pub(super) rate: u64,
     pub(super) producers: usize,
     pub(super) consumers: usize,
@@ -44,24 +43,24 @@ pub(crate) struct Finding {
     pub(super) traffic: Traffic,
     /// Warm-up and tail included.
     pub(super) published: u64,
-    /// Where nobody consumes.
+    /// Without a consumer.
     purged: u64,
-    /// What confirms took, where that is measured: half of them at most that long, and 99 of 100.
+    /// Latencies of confirms, if measured: median and 99th percentile.
     pub(super) confirm_us: Option<(u64, u64)>,
     pub(super) faults: Faults,
 }
 
-/// How long a read waits before it looks whether all is over.
+/// How long a read waits before it checks for the end.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the last messages may take.
 const LATE_MAX: Duration = Duration::from_secs(10);
-/// What is pushed before it is written.
+/// Bytes that are collected before a write.
 const WRITE_BYTES: usize = 64 * 1024;
-/// Messages that a queue without a consumer holds at most, and bytes of their bodies.
+/// Maximum number of messages in a queue without a consumer, and of bytes of their bodies.
 const KEPT_MAX: u64 = 200_000;
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// How many messages of so many bytes are kept before a purge.
+/// Number of messages of this size that are kept before a purge.
 pub(crate) fn kept_max(payload_bytes: usize) -> u64 {
     KEPT_MAX.min((KEPT_BYTES_MAX / payload_bytes.max(1)) as u64)
 }
@@ -103,7 +102,7 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// What of a queue with priorities comes in another order, before there is any load.
+/// Number of messages that a queue with priorities delivers out of order, before there is any load.
 fn misplaced(order: &Order) -> Result<u64, WorkerError> {
     let levels = order.case.levels();
     if levels == 1 {
@@ -153,9 +152,9 @@ pub(super) struct Shared<'a> {
     ledger: Mutex<Ledger>,
     published: AtomicU64,
     consumed: AtomicU64,
-    /// Since the queue was purged, where nobody consumes.
+    /// Messages since the queue was purged, without a consumer.
     kept: AtomicU64,
-    /// Producers that wait for room, and what wakes them.
+    /// Producers that wait for room, and their wake-up.
     waiting: AtomicU64,
     room: Condvar,
     gate: Mutex<()>,
@@ -242,7 +241,7 @@ fn joined<T>(
     }
 }
 
-/// What is done under these locks cannot be left half done.
+/// No operation under these locks can be left half done.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -260,27 +259,25 @@ impl Shared<'_> {
         (self.window.start_ns..self.window.end_ns).contains(&at_ns)
     }
 
-    /// So many more were published, without asking for room.
+    /// Counts messages that were published without waiting for room.
     pub(super) fn note_published(&self, count: u64) {
         self.published.fetch_add(count, SeqCst);
     }
 
-    /// Takes into account that the queue holds so many more, and purges it where it is full; how
-    /// many were purged.
+    /// Counts messages in the queue, and purges it if it is full; returns how many were purged.
     fn keep(&self, wire: &mut Wire, count: u64) -> Result<u64, WorkerError> {
         let kept = self.kept.fetch_add(count, SeqCst) + count;
         if kept < kept_max(self.order.payload_bytes) {
             return Ok(0);
         }
-        // What others publish meanwhile may go with it, and is counted once more: a bound that is
-        // kept too well.
+        // Messages that others publish meanwhile may be purged too, and are counted again: the bound errs on the safe
+        // side.
         self.kept.store(0, SeqCst);
         wire.purge(&self.order.queue)
     }
 
-    /// Waits until a quarter of what may be under way is free, and takes up to `most` of it;
-    /// nothing when the time is over. In smaller steps everybody would pay a wake-up for each few
-    /// messages.
+    /// Waits until a quarter of the messages in flight is free, and takes up to `most` of it; 0 when the time is over.
+    /// In smaller steps every producer would pay a wake-up for each few messages.
     fn take_room(&self, most: u64) -> Option<u64> {
         loop {
             if self.is_time_over() {
@@ -324,7 +321,7 @@ impl Shared<'_> {
         self.consumed.fetch_add(count, SeqCst);
         if self.waiting.load(SeqCst) > 0 && self.free(self.published.load(SeqCst)) >= self.enough()
         {
-            // So that nobody is between his look and his wait.
+            // So that no thread is between its check and its wait.
             drop(locked(&self.gate));
             self.room.notify_all();
         }
@@ -343,14 +340,14 @@ impl Shared<'_> {
     }
 }
 
-/// What one producer did, warm-up and tail included, but for the traffic.
+/// A producer's results, warm-up and tail included except in the traffic.
 #[derive(Default)]
 pub(super) struct Produced {
     pub(super) published: u64,
     purged: u64,
-    /// Where nobody consumes: confirms within the window.
+    /// Without a consumer: confirms within the window.
     traffic: Traffic,
-    /// What confirms took, where that is measured.
+    /// Latencies of confirms, if measured.
     pub(super) confirms_us: Vec<u64>,
     pub(super) faults: Faults,
 }
@@ -410,7 +407,7 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
     Ok(produced)
 }
 
-/// Consumes until all is over; what came within the window.
+/// Consumes until the end; returns the traffic within the window.
 fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> {
     let order = shared.order;
     let acknowledges = order.case.is_acknowledged();

@@ -1,22 +1,21 @@
-//! Which of a producer's messages the broker has confirmed: one by one, several at once, or out of
-//! order.
+//! Tracks which of a producer's messages the broker has confirmed: one by one, several at once, or out of order.
 
 use std::collections::BTreeSet;
 
 use super::wire::Event;
 
-/// What has come until now. Messages are numbered from 1, as the protocol does it.
+/// The confirms so far. Messages are numbered from 1, as in the protocol.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
     /// All of these.
     up_to: u64,
-    /// And of those behind them these.
+    /// And these of the later ones.
     ahead: BTreeSet<u64>,
     refused: u64,
 }
 
 impl Confirms {
-    /// Takes a confirm into account; a refusal is one too, and counted.
+    /// Records a confirm; a refusal counts as one, and is counted separately.
     pub(crate) fn take(&mut self, event: &Event<'_>) {
         let (tag, multiple, is_refusal) = match *event {
             Event::Ack { tag, multiple } => (tag, multiple, false),

@@ -1,7 +1,7 @@
-//! The floor: the least that can stand where a broker stands. One thread and one epoll; it knows
-//! no exchange, no queue and no permission, only who consumes what, and passes a message's frames
-//! on as the bytes they came in. Its system calls are a broker's: one wait and one read for what
-//! has come, one write for each connection that has something to send.
+//! The floor: the minimal program in a broker's place. One thread and one epoll. It knows only which connections
+//! consume which queue, without exchanges, queues or permissions, and forwards a message's frames unchanged. Its system
+//! calls are a broker's: one wait and one read for received bytes, one write for each connection with something to
+//! send.
 
 use std::collections::HashMap;
 use std::io;
@@ -50,7 +50,7 @@ struct Floor {
     touched: Vec<usize>,
 }
 
-/// Who consumes one queue; they take turns.
+/// The consumers of one queue, which take turns.
 struct Consumers {
     all: Vec<(usize, String)>,
     turn: std::cell::Cell<usize>,
@@ -64,7 +64,7 @@ struct Peer {
     published: u64,
     confirmed: u64,
     delivered: u64,
-    /// The last `basic.publish` and whom it was for: the next one is most often the same.
+    /// The last `basic.publish` and its consumers: the next one is most often the same.
     last: Option<(Vec<u8>, Rc<Consumers>)>,
 }
 
@@ -136,7 +136,7 @@ impl Floor {
         Ok(())
     }
 
-    /// One read, and all that it brought; false where the connection is over.
+    /// One read, and all its messages; false if the connection is over.
     fn advance(&mut self, at: usize, buffer: &mut [u8]) -> bool {
         let Some(Some(peer)) = self.peers.get_mut(at) else {
             return true;
@@ -166,8 +166,7 @@ impl Floor {
         goes_on
     }
 
-    /// Handles what stands at the front of an input and says how long it was: zero where it is not
-    /// all there, nothing where the connection is over.
+    /// Handles the front of an input and returns its length: 0 if it is incomplete, `None` if the connection is over.
     fn take(&mut self, at: usize, input: &[u8]) -> Option<usize> {
         let peer = self.peers.get_mut(at)?.as_mut()?;
         if input.starts_with(&PROTOCOL_HEADER) {
@@ -211,7 +210,7 @@ impl Floor {
                     peer.last = Some((method.to_owned(), Rc::clone(&consumers)));
                     self.deliver(at, &consumers, content);
                 } else {
-                    // Nobody to pass it on to: it is lost, and whoever counts sees it.
+                    // Without a consumer it is lost, which the count shows.
                     peer.published += 1;
                 }
             }
@@ -276,7 +275,7 @@ impl Floor {
             if let Some(Some(peer)) = self.peers.get_mut(at)
                 && !peer.output.is_empty()
             {
-                // That it is gone shows at its next read.
+                // A lost connection shows at its next read.
                 let _ = peer.stream.write_all(&peer.output);
                 peer.output.clear();
             }
@@ -299,7 +298,7 @@ impl Peer {
         frame::write_method(channel, method, &mut self.output);
     }
 
-    /// One confirm for all that one read brought.
+    /// One confirm for all messages of one read.
     fn confirm(&mut self) {
         if self.confirms && self.confirmed < self.published {
             let ack = BasicAck {
@@ -311,7 +310,7 @@ impl Peer {
         }
     }
 
-    /// Says yes to whatever is asked for; `None` to what it does not know.
+    /// Agrees to any request; `None` for an unknown one.
     fn agree(&mut self, method: &Method<'_>) -> Option<()> {
         match method {
             Method::ConnectionStartOk(_) => {
@@ -344,8 +343,8 @@ impl Peer {
     }
 }
 
-/// The frames of a message's header and body at the front of an input, as they are: `Some(None)`
-/// where they are not all there, `None` where they are none.
+/// The frames of a message's header and body at the front of an input, unchanged: `Some(None)` if incomplete, `None` if
+/// invalid.
 #[expect(
     clippy::option_option,
     reason = "three outcomes, two of which `?` tells apart"

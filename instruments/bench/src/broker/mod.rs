@@ -1,5 +1,5 @@
-//! What `bench oslo` and `bench amqp` share: brokers of AMQP 0-9-1, ours and others', how they are
-//! started and reached, and a blocking connection that costs as little as one can.
+//! The parts that `bench oslo` and `bench amqp` share: brokers of AMQP 0-9-1, ours and others', starting and reaching
+//! them, and a blocking connection with minimal costs.
 
 pub(crate) mod confirms;
 pub(crate) mod floor;

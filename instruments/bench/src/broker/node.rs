@@ -1,4 +1,4 @@
-//! Our own broker: a node directory with one AMQP transport, started as a user would.
+//! Our own broker: a node directory with one AMQP transport, started as by a user.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,8 +22,7 @@ pub(super) struct Node {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Node {
-    /// Starts it on the servers' side of a network and waits until it accepts. What it stores goes
-    /// to `directory`.
+    /// Starts it on the servers' side of a network and waits until it accepts. Its data is in `directory`.
     pub(super) fn start(
         directory: &Path,
         executable: &Path,
@@ -57,7 +56,7 @@ impl Node {
         })
     }
 
-    /// The node and everything that it has started.
+    /// The node and all its descendants.
     pub(super) fn processes(&self) -> Vec<u32> {
         process_tree(self.process.id())
     }
@@ -75,7 +74,7 @@ impl Node {
     }
 }
 
-/// One thread: it is given one core in each placement that a goal looks at.
+/// One thread: it has one core in each placement that a goal judges.
 pub(super) fn config(address: SocketAddr, directory: &Path, replicated: Option<Value>) -> Value {
     let mut vhost = json!({
         "name": "/",

@@ -2,13 +2,13 @@
 
 use crosstie_amqp::{TableBuf, Value};
 
-/// A queue that is declared, as far as drivers need it.
+/// A declared queue, with the properties that drivers need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_durable: bool,
     pub(crate) expires_ms: Option<i32>,
-    /// 0: it has no priorities.
+    /// 0: without priorities.
     pub(crate) priority_max: u8,
     /// Each node of a cluster has a copy.
     pub(crate) is_quorum: bool,

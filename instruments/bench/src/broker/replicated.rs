@@ -1,5 +1,5 @@
-//! Our own broker on three nodes: a vhost that each of them would open when its owner dies, and three servers of NATS that
-//! keep its journal.
+//! Our own broker on three nodes: a vhost that any of them can take over from its owner, and three NATS servers that
+//! store its journal.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) struct Replicated {
     servers: Vec<NatsServer>,
 }
 
-/// Servers elect, a stream is made, an owner opens.
+/// Time for the servers' election, the stream's creation, and the owner's opening.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Replicated {
@@ -60,7 +60,7 @@ impl Replicated {
         })
     }
 
-    /// The nodes, and the servers of NATS: what all of it takes.
+    /// The nodes and the NATS servers, whose costs are counted together.
     pub(super) fn processes(&self) -> Vec<u32> {
         let of_nodes = self.nodes.iter().flat_map(Node::processes);
         let of_servers = self.servers.iter().map(|server| server.process.id());
@@ -72,7 +72,7 @@ impl Replicated {
     }
 }
 
-/// Until it lets a client in.
+/// Waits until it accepts a client.
 pub(super) fn await_open(node: &mut Node) -> Result<(), BenchError> {
     let broker = node.broker.clone();
     node.wait_until(PATIENCE, || {

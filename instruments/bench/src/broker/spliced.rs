@@ -1,4 +1,4 @@
-//! Our own broker on two nodes: a vhost that the first one owns, and whose clients the second one passes on to it.
+//! Our own broker on two nodes: the first one owns a vhost, and the second one forwards its clients to it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,14 +22,14 @@ pub(crate) struct Spliced {
 }
 
 impl Spliced {
-    /// Starts it, and waits until clients are let in on both nodes: on the second one they are only where they are passed on,
+    /// Starts it, and waits until both nodes accept clients. The second one accepts them only if it forwards them,
     /// since the first one has opened the vhost before.
     ///
-    /// One server keeps the journal, and leaves it to the system when that is on the disk: a confirm waits for little else than
-    /// what is compared. The second node is a cold standby, which reads nothing of what the first one writes.
+    /// One server stores the journal, and leaves the flush to disk to the system: a confirm then consists of little but
+    /// the work being compared. The second node is a cold standby, which does not read the journal.
     pub(crate) fn start(site: &Site, program: &Path) -> Result<Self, BenchError> {
         let directory = site.directory.path();
-        let server = nats::start_one_that_keeps(&nats::Starting {
+        let server = nats::start_one_with_storage(&nats::Starting {
             directory,
             executable: &site.executable,
             place: &site.network.server_place(&site.allowed),
@@ -47,7 +47,7 @@ impl Spliced {
         })
     }
 
-    /// The nodes' processes, if they are still there.
+    /// The nodes' processes, if they still run.
     pub(crate) fn processes(&mut self) -> Result<Vec<u32>, BenchError> {
         match self.nodes.iter_mut().all(Node::is_alive) {
             true => Ok(self.nodes.iter().flat_map(Node::processes).collect()),

@@ -1,5 +1,5 @@
-//! The brokers of a run: ours or the one at a URL, the floor, and the peers beside it. They stay
-//! up for the whole run and are moved to the cores of each placement.
+//! The brokers of a run: ours or the one at a URL, the floor, and the peers. They stay up for the whole run and are
+//! moved to the cores of each placement.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::peer::nats;
 use crate::peer::rabbitmq::{BrokerPeer, RabbitMq};
 use crate::process::{Listening, Workers};
 
-/// What every instrument of brokers takes.
+/// The options of every instrument of brokers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BrokersOptions {
     #[command(flatten)]
@@ -29,12 +29,12 @@ impl Server for Broker {
     const WHAT: &'static str = "broker instead of ours: rabbit://USER:PASSWORD@HOST:PORT/VHOST";
 }
 
-/// One of them, and how it is reached without a link.
+/// One of them, and its address without a delay line.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) broker: Broker,
-    /// Empty where nobody told which they are.
+    /// Empty if unknown.
     pub(crate) processes: Vec<u32>,
 }
 
@@ -44,11 +44,11 @@ impl instrument::Subject for Subject {
     }
 }
 
-/// How many nodes are to have what a broker has been given.
+/// The number of nodes that store a broker's messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Copies<'a> {
     One,
-    /// With this program of NATS' server, for ours.
+    /// With this program of the NATS server, for ours.
     Three(Option<&'a PathBuf>),
 }
 
@@ -65,7 +65,7 @@ enum Own {
     Replicated(Replicated),
 }
 
-/// One that was running before the bench and goes on after it.
+/// One that ran before the bench and goes on after it.
 struct Foreign {
     broker: Broker,
     version: String,
@@ -106,8 +106,7 @@ impl Brokers {
         })
     }
 
-    /// Moved to `cores`, in the order in which they take turns: the one that the run is about, the
-    /// floor, the peers.
+    /// Moved to `cores`, in the order of their turns: the main subject, the floor, the peers.
     pub(crate) fn on(&mut self, cores: &[usize]) -> Result<Vec<Subject>, BenchError> {
         let mut subjects = Vec::new();
         if let Some(own) = &mut self.own {

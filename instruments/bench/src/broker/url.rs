@@ -1,4 +1,4 @@
-//! Where a broker listens and as whom to speak to it: the URLs that `--url` takes.
+//! The address of a broker and the account to use: the URLs of `--url`.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -32,7 +32,7 @@ impl Broker {
         }
     }
 
-    /// The same broker by another way, such as a link.
+    /// The same broker by another address, such as a delay line's.
     pub(crate) fn by(&self, endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -40,7 +40,7 @@ impl Broker {
         }
     }
 
-    /// As oslo.messaging takes it.
+    /// In oslo.messaging's form.
     pub(crate) fn url(&self) -> String {
         let vhost = match self.vhost.as_str() {
             "/" => String::new(),
@@ -51,7 +51,7 @@ impl Broker {
     }
 }
 
-/// `rabbit://USER:PASSWORD@HOST:PORT/VHOST`, as oslo.messaging takes it, of one host.
+/// `rabbit://USER:PASSWORD@HOST:PORT/VHOST`, in oslo.messaging's form, of one host.
 impl FromStr for Broker {
     type Err = BenchError;
 
@@ -80,7 +80,7 @@ impl FromStr for Broker {
     }
 }
 
-/// Without the password, which has no place in a report.
+/// Without the password, which must not be in a report.
 impl fmt::Display for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "amqp {}", self.endpoint)
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_urls_say_what_was_expected() {
+    fn errors_of_urls_name_the_expectation() {
         #[track_caller]
         fn check(text: &str, expected: &str) {
             let error = text.parse::<Broker>().unwrap_err().to_string();

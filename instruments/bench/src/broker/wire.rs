@@ -1,6 +1,6 @@
-//! A blocking connection to a broker with one channel, for drivers: what is pushed leaves in one
-//! write, and one read brings whatever there is. It never answers a heartbeat because it agrees on
-//! none; otherwise it does on the wire what any client does.
+//! A blocking connection to a broker with one channel, for drivers: pushed bytes leave in one write, and one read takes
+//! whatever is there. It never answers a heartbeat because it negotiates none; otherwise it behaves on the wire like
+//! any client.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use super::{Broker, Queue};
 use crate::load::{Stream, Traffic};
 use crate::process::{PATIENCE, WorkerError};
 
-/// The one channel of a connection.
+/// The only channel of a connection.
 const CHANNEL: u16 = 1;
 const INPUT_BYTES: usize = 64 * 1024;
 const FRAME_BYTES_MAX: u32 = 131_072;
 
-/// What a broker sends once everything is set up.
+/// A broker's messages after the set-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event<'a> {
     Delivery {
         tag: u64,
         body: &'a [u8],
     },
-    /// Everything up to `tag`, where it is about several.
+    /// Everything up to `tag`, if several are meant.
     Ack {
         tag: u64,
         multiple: bool,
@@ -37,31 +37,31 @@ pub(crate) enum Event<'a> {
         tag: u64,
         multiple: bool,
     },
-    /// Nobody was there to take a message.
+    /// A message without a consumer.
     Return,
 }
 
 pub(crate) struct Wire {
     stream: Stream,
     input: Vec<u8>,
-    /// What of the input is there and not yet looked at.
+    /// The part of the input that is not handled yet.
     unread: std::ops::Range<usize>,
     output: Vec<u8>,
-    /// The body of a message that came in several frames.
+    /// The body of a message of several frames.
     assembled: Vec<u8>,
     frame_bytes_max: u32,
     traffic: Traffic,
-    /// What the broker calls itself, and its version.
+    /// The broker's name for itself, and its version.
     server: String,
 }
 
 impl Wire {
-    /// Connects, introduces itself, opens the vhost and a channel.
+    /// Connects, logs in, opens the vhost and a channel.
     pub(crate) fn open(broker: &Broker, name: &str) -> Result<Self, WorkerError> {
         Self::open_patiently(broker, name, PATIENCE)
     }
 
-    /// The same where the broker may stand still for so long.
+    /// The same for a broker that may stall for so long.
     pub(crate) fn open_patiently(
         broker: &Broker,
         name: &str,
@@ -150,7 +150,7 @@ impl Wire {
         self.ask(&declare, "queue.declare-ok")
     }
 
-    /// With the queue's name as the routing key, as oslo.messaging does it.
+    /// With the queue's name as the routing key, as in oslo.messaging.
     pub(crate) fn bind_queue(&mut self, queue: &str, exchange: &str) -> Result<(), WorkerError> {
         let bind = QueueBind {
             queue,
@@ -181,7 +181,7 @@ impl Wire {
         self.ask(&ConfirmSelect { no_wait: false }, "confirm.select-ok")
     }
 
-    /// Removes the messages of a queue; how many there were.
+    /// Removes the messages of a queue; returns their number.
     pub(crate) fn purge(&mut self, queue: &str) -> Result<u64, WorkerError> {
         self.push(&QueuePurge {
             queue,
@@ -204,7 +204,7 @@ impl Wire {
         self.await_method(answer, |_| ())
     }
 
-    /// Appends a method to what the next flush writes.
+    /// Appends a method to the next flush.
     pub(crate) fn push(&mut self, method: &impl Arguments) {
         frame::write_method(CHANNEL, method, &mut self.output);
     }
@@ -220,12 +220,12 @@ impl Wire {
         frame::write_content(CHANNEL, properties, body, longest, &mut self.output);
     }
 
-    /// How much the next flush would write.
+    /// The bytes of the next flush.
     pub(crate) fn pushed_bytes(&self) -> usize {
         self.output.len()
     }
 
-    /// Writes what was pushed, in one write.
+    /// Sends the pushed bytes, in one write.
     pub(crate) fn flush(&mut self) -> Result<(), WorkerError> {
         if self.output.is_empty() {
             return Ok(());
@@ -235,7 +235,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Hands over everything that is there; where nothing is, reads once. How many that were.
+    /// Passes everything received to `handle`; reads once if nothing is there. Returns the number of events.
     pub(crate) fn receive(
         &mut self,
         mut handle: impl FnMut(Event<'_>) -> Result<(), WorkerError>,
@@ -266,12 +266,12 @@ impl Wire {
         }
     }
 
-    /// How long a read may wait from now on.
+    /// Sets how long a read may wait.
     pub(crate) fn limit_waiting(&self, longest: Duration) -> Result<(), WorkerError> {
         Ok(self.stream.limit_waiting(Some(longest))?)
     }
 
-    /// Its name and version, as it says itself.
+    /// Its name and version.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
@@ -290,7 +290,7 @@ impl Wire {
         self.await_method("connection.close-ok", |_| ())
     }
 
-    /// Waits for a method; everything else that is not about content is passed over.
+    /// Waits for a method; skips everything else that is not content.
     fn await_method<T>(
         &mut self,
         expected: &'static str,
@@ -309,7 +309,7 @@ impl Wire {
                 // Of a queue that was deleted while it was consumed.
                 Found::Other(Method::BasicCancel(_)) => {}
                 Found::Other(method) => return Err(unexpected(expected, &method)),
-                // Deliveries may come before the answer to whatever is asked while leaving.
+                // Deliveries may arrive before the answer to a last request.
                 Found::Event(_) | Found::Nothing => {}
             }
         }
@@ -338,11 +338,11 @@ impl Wire {
     }
 }
 
-/// What a broker calls itself, and its version.
+/// A broker's name for itself, and its version.
 fn server_of(properties: &Table<'_>) -> String {
     let text = |name| properties.find(name).and_then(Value::as_str);
     match text("platform") {
-        // Its product says whose ways it understands.
+        // Its product names the broker that it imitates.
         Some(platform) if platform.starts_with("Crosstie ") => platform.to_owned(),
         _ => {
             let words = [text("product"), text("version")].into_iter().flatten();
@@ -351,16 +351,16 @@ fn server_of(properties: &Table<'_>) -> String {
     }
 }
 
-/// What stands at the front of an input.
+/// The front of an input.
 enum Found<'a> {
     Event(Event<'a>),
-    /// A method that is no driver's daily business.
+    /// A method outside a driver's loop.
     Other(Method<'a>),
-    /// A heartbeat, or that the broker has or has not memory.
+    /// A heartbeat, or a notice about the broker's memory.
     Nothing,
 }
 
-/// The next whole thing in `input` and how long it is; a message counts when all of it is there.
+/// The next complete item in `input` and its length; a message counts once all of it is there.
 fn next<'a>(
     input: &'a [u8],
     frame_bytes_max: u32,
@@ -427,7 +427,7 @@ fn next<'a>(
     Ok(Some((Found::Event(event), consumed)))
 }
 
-/// A message's body: in place where it is one frame, else put together.
+/// A message's body: in place if it has one frame, else assembled.
 fn body<'a>(
     input: &'a [u8],
     length: usize,
@@ -443,7 +443,7 @@ fn body<'a>(
     if first.payload.len() == length {
         return Ok(Some((first.payload, consumed)));
     }
-    // Not before all is there: an input that grows is looked at again and again.
+    // Not before all is there: a growing input is examined again and again.
     if input.len() < length + 2 * OVERHEAD_BYTES {
         return Ok(None);
     }
@@ -476,7 +476,7 @@ fn unexpected(expected: &'static str, method: &Method<'_>) -> WorkerError {
     }
 }
 
-/// A broker that stands still is told from one that is gone.
+/// Distinguishes a broker that stalls from one that is gone.
 fn late(error: std::io::Error) -> WorkerError {
     match error.kind() {
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => WorkerError::TimedOut,
@@ -547,7 +547,7 @@ mod tests {
         frame::write_method(1, &close, &mut bytes);
         let mut assembled = Vec::new();
         let error = next(&bytes, 4096, &mut assembled).err().unwrap();
-        let expected = "took leave: 404 NOT_FOUND - no queue 'x' in vhost '/'";
+        let expected = "said goodbye: 404 NOT_FOUND - no queue 'x' in vhost '/'";
         assert!(error.to_string().ends_with(expected), "{error}");
     }
 }

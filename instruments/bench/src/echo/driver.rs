@@ -1,5 +1,5 @@
-//! The loop that keeps messages in flight on many connections: one thread, one epoll, one write
-//! for all that one read let through.
+//! The loop that keeps messages in flight on many connections: one thread, one epoll, one write for all messages that
+//! one read allows.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use crate::handshake::{Target, open};
 use crate::load::{Faults, Latencies, Recorded, Traffic, Window, monotonic_ns};
 use crate::process::WorkerError;
 
-/// What the driver is to do; its window comes later.
+/// A driver's load; its window comes later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(super) target: Target,
@@ -31,7 +31,7 @@ pub(crate) struct Load {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Findings {
-    /// Right echoes within the window, and their round trips.
+    /// Correct echoes within the window, and their round trips.
     pub(super) recorded: Recorded,
     pub(super) faults: Faults,
     /// Within the window.
@@ -50,16 +50,16 @@ struct Connection {
     messages: Messages,
     /// Half a frame.
     input: Vec<u8>,
-    /// What the socket did not take yet.
+    /// The bytes that the socket has not taken yet.
     output: Vec<u8>,
-    /// When so many messages were sent, in order.
+    /// Times at which numbers of messages were sent, in order.
     sent: VecDeque<(u64, usize)>,
     is_closed: bool,
 }
 
 const READ_BYTES: usize = 256 * 1024;
 
-/// Where the driver is, on the clock.
+/// The driver's position in time.
 struct Progress {
     window: Window,
     latencies: Latencies,
@@ -95,7 +95,7 @@ impl Driver {
         })
     }
 
-    /// Keeps messages in flight until the window ends, then waits for what is still on its way.
+    /// Keeps messages in flight until the window ends, then waits for the outstanding ones.
     pub(super) fn drive(mut self, window: Window) -> Result<Findings, WorkerError> {
         let mut progress = Progress {
             window,
@@ -132,7 +132,7 @@ impl Driver {
                 }
             }
         }
-        // What never came back, or went down with its connection.
+        // Echoes that never came, or were lost with their connection.
         for connection in &self.connections {
             let missing: usize = connection.sent.iter().map(|(_, count)| count).sum();
             progress.faults.lost += missing as u64;
@@ -218,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// How many echoes these bytes, and those before them, hold; and whether more may come.
+    /// The number of echoes in these bytes and those before them, and whether more may follow.
     fn take_in(&mut self, bytes: &[u8], progress: &mut Progress) -> (usize, bool) {
         let mut earlier = std::mem::take(&mut self.input);
         if earlier.is_empty() {
@@ -249,7 +249,7 @@ impl Connection {
         (used, echoed, true)
     }
 
-    /// Takes the times of `echoed` messages that one read brought.
+    /// Records the times of `echoed` messages of one read.
     fn count(&mut self, echoed: usize, now_ns: u64, progress: &mut Progress) {
         let measuring = (progress.window.start_ns..progress.window.end_ns).contains(&now_ns);
         if measuring {
@@ -278,7 +278,7 @@ impl Connection {
         }
     }
 
-    /// What it had in flight does not come back.
+    /// Its messages in flight do not come back.
     fn close(&mut self, progress: &mut Progress) {
         if !self.is_closed {
             self.is_closed = true;
@@ -333,7 +333,7 @@ mod tests {
         }
         check(1, 1, 0);
         check(3, 16, 64);
-        // More than both sockets hold, so that both sides must wait for the other to read.
+        // More than both sockets buffer, so that both sides must wait for the other to read.
         check(2, 64, 300_000);
     }
 }

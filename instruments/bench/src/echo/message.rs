@@ -1,7 +1,7 @@
 //! The messages of the echo bench: frames that are made once, with a number that changes.
 //!
-//! The number stands first in the payload, as bytes in a binary message and as digits in a text;
-//! the rest is a pattern. A short payload holds the number's last part, an empty one none.
+//! The number is first in the payload, as bytes in a binary message and as digits in a text; the rest is a pattern. A
+//! short payload holds the number's last part, an empty one none.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::floor::websocket::unmask;
 use crate::load::Faults;
 use crate::wamp::pipe::CLIENT_MASK;
 
-/// What every message looks like.
+/// The form of all messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
 pub(super) struct Shape {
     /// Bytes of each message.
@@ -26,10 +26,10 @@ pub(super) struct Messages {
     shape: Shape,
     /// Bytes of the number in a payload.
     digits: usize,
-    /// A masked frame as we send it, and where its payload begins.
+    /// A masked frame to send, and the offset of its payload.
     sent: Vec<u8>,
     sent_payload: usize,
-    /// The frame that must come back.
+    /// The expected frame.
     received: Vec<u8>,
     received_payload: usize,
     next_sent: u64,
@@ -40,7 +40,7 @@ pub(super) struct Messages {
 pub(super) enum Found {
     /// A whole message, in so many bytes.
     Message(usize),
-    /// A frame that is no message, in so many bytes: a ping, say.
+    /// A frame that is not a message, in so many bytes: a ping, say.
     Other(usize),
     Partly,
     /// The server closes the connection.
@@ -99,11 +99,11 @@ impl Messages {
         out.extend_from_slice(&self.sent);
     }
 
-    /// Looks at the first frame of `bytes`, and counts what is wrong with it.
+    /// Checks the first frame of `bytes`, and counts its faults.
     pub(super) fn look(&mut self, bytes: &[u8], faults: &mut Faults) -> Found {
         let Some(frame) = bytes.get(..self.received.len()) else {
             return match bytes.get(..self.received_payload) {
-                // The rest of a message as it should be.
+                // The rest of a message is as expected.
                 Some(head) if *head == self.received[..self.received_payload] => Found::Partly,
                 _ => other(bytes, faults),
             };
@@ -125,7 +125,7 @@ impl Messages {
         Found::Message(frame.len())
     }
 
-    /// Another number than expected: an echo too many, or one before its turn.
+    /// Another number than expected: a superfluous echo, or an early one.
     fn misplaced(&mut self, number: &[u8], faults: &mut Faults) {
         let earlier = self.next_received.saturating_sub(1024)..self.next_received;
         let later = self.next_received + 1..self.next_sent;
@@ -156,7 +156,7 @@ impl Messages {
     }
 }
 
-/// A frame that is not one of ours: a control frame that a server may send, or a wrong echo.
+/// A frame with an unexpected head: a control frame, or a wrong echo.
 fn other(bytes: &[u8], faults: &mut Faults) -> Found {
     let (head, length) = match *bytes {
         [_, length @ 0..126, ..] => (2, u64::from(length)),
@@ -191,7 +191,7 @@ fn other(bytes: &[u8], faults: &mut Faults) -> Found {
     }
 }
 
-/// A frame that is no echo of ours is not waited for beyond this.
+/// An unexpected frame that is longer than this is not awaited.
 const FOREIGN_FRAME_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
         lost: 0,
     };
 
-    /// What a right server would send back for `count` messages.
+    /// A correct server's answers to `count` messages.
     fn echoes(messages: &mut Messages, count: usize) -> Vec<Vec<u8>> {
         let echo = |_| {
             let mut frame = Vec::new();

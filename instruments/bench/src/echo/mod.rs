@@ -1,5 +1,5 @@
-//! `bench echo`: echoed WebSocket messages per second, our testee's beside the smallest server's
-//! and peers', with every echo checked.
+//! `bench echo`: echoed WebSocket messages per second, our testee's beside the smallest server's and peers', with every
+//! echo checked.
 
 mod driver;
 mod message;
@@ -26,7 +26,7 @@ use driver::{Findings, Load};
 use message::Shape;
 use worker::ROLE;
 
-/// Our testee, the smallest server that can answer, and peers take turns; every echo is checked.
+/// Our testee, the smallest possible server, and peers take turns; every echo is checked.
 #[derive(Clone, Debug, clap::Args)]
 pub struct EchoOptions {
     #[arg(skip)]
@@ -48,13 +48,13 @@ pub struct EchoOptions {
     servers: ServersOptions,
 }
 
-/// All that may be on its way at once, in bytes: what both ends must be able to hold.
+/// Maximum number of bytes in flight: both ends must be able to hold them.
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 
 const RATE: &str = "messages_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_message";
 
-/// Measures, prints, and writes the results file if one was asked for.
+/// Measures, prints, and writes the results file if requested.
 pub fn echo(mut options: EchoOptions, host: Host) -> Result<bool, BenchError> {
     options.common = options.servers.common(host)?;
     let url = &mut options.servers.server.url;

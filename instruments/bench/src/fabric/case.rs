@@ -1,5 +1,5 @@
-//! What is measured: calls one after the other, many at once, events, what nodes must know of each other first, and
-//! publications whose confirm comes through a node that does not own the vhost.
+//! The cases: calls in sequence, many concurrent calls, events, knowledge that nodes must share first, and publications
+//! confirmed through a node that does not own the vhost.
 
 use crate::subject::names;
 

@@ -22,7 +22,7 @@ pub(crate) struct ConfirmsOrder {
     pub(crate) payload_bytes: usize,
 }
 
-/// A publisher without a consumer beside it.
+/// A publisher without a consumer.
 pub(crate) struct Confirmed {
     wire: Wire,
     queue: String,
@@ -31,7 +31,7 @@ pub(crate) struct Confirmed {
     published: u64,
     confirms: Confirms,
     refused: u64,
-    /// What is in the queue, all confirmed or not.
+    /// The messages in the queue, confirmed or not.
     kept: u64,
     kept_max: u64,
 }
@@ -61,7 +61,7 @@ impl Confirmed {
         })
     }
 
-    /// Purges and deletes the queue; how many messages it lacked, or had too many.
+    /// Purges and deletes the queue; returns how many messages it lacked or had too many.
     pub(crate) fn leave(mut self) -> Result<u64, WorkerError> {
         let found = self.wire.purge(&self.queue)?;
         let delete = QueueDelete {
@@ -79,7 +79,7 @@ impl Confirmed {
 impl Exchange for Confirmed {
     fn push(&mut self) -> Result<(), WorkerError> {
         if self.kept == self.kept_max {
-            // Its answer would stand between confirms; what is in the queue at the end says that it was done.
+            // Its answer would arrive between confirms; the queue's length at the end proves that it was done.
             self.wire.push(&QueuePurge {
                 queue: &self.queue,
                 no_wait: true,
@@ -118,7 +118,7 @@ impl Exchange for Confirmed {
             Ok(_) => {}
         }
         self.refused = confirms.refused();
-        // Which of them were refused makes no difference: with any of them a round does not count.
+        // Any refusal invalidates a round, whichever message it was for.
         let refused = self.refused - refused_before;
         for at in 0..confirms.all_up_to() - before {
             answers.push(match at < refused {

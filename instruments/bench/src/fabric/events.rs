@@ -71,7 +71,7 @@ impl Exchange for Events {
         let (heard, arguments) = (&mut self.heard, &self.arguments);
         let received = self.subscriber.receive_timed(|message, _| match message {
             Message::Event { payload, .. } => {
-                // One that is lost, doubled or out of order makes all behind it wrong.
+                // One that is lost, doubled or out of order makes all later ones wrong.
                 *heard += 1;
                 let is_right = arguments.matches(payload.args, *heard);
                 answers.push(if is_right {

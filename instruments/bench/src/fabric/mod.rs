@@ -1,4 +1,4 @@
-//! `bench fabric`: what a realm costs that is on several nodes, beside one that is not, and beside NATS alone.
+//! `bench fabric`: the cost of a realm on several nodes, beside one on a single node, and beside NATS alone.
 //!
 //! ```text
 //! off, alone   caller ─▶ node ─▶ callee
@@ -48,7 +48,7 @@ const P99: &str = "rtt_us.p99";
 const EVENT_CPU: &str = "router_cpu_us_per_event";
 const CONFIRM_CPU: &str = "router_cpu_us_per_confirm";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn fabric(options: FabricOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Fabric {
         options: options.on(host)?,
@@ -225,14 +225,14 @@ impl Instrument for Fabric {
             ],
             Case::Subscribe => vec![Goal::median("p99 µs", P99, Bound::AtMost(2_000.0))],
             Case::Register => vec![Goal::median("p50 µs", P50, Bound::AtMost(3_000.0))],
-            // What being passed on takes is said; nothing was promised of it.
+            // The cost of forwarding is reported, and has no goal.
             Case::Confirm | Case::Confirms => Vec::new(),
         }
     }
 }
 
 impl Fabric {
-    /// A crossing's head, fields and message are some 100 bytes beside what is in it.
+    /// A crossing's head, fields and message have some 100 bytes besides the payload.
     fn floor_bytes(&self) -> usize {
         128 + self.options.payload_bytes
     }

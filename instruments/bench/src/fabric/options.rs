@@ -1,4 +1,4 @@
-//! What can be asked of `bench fabric`.
+//! The options of `bench fabric`.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::peer::nats;
 
-/// Starts a server of NATS and nodes: one without a fabric, one alone with one, two that share a realm, and two with a
+/// Start a NATS server and nodes: one without a fabric, one alone with one, two that share a realm, and two with a
 /// replicated vhost.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FabricOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// call (one after the other), calls (many at once), events, subscribe or register (one after the other), confirm (one after
-    /// the other), confirms (many at once); may be repeated [default: all].
+    /// call (in sequence), calls (many at once), events, subscribe or register (in sequence), confirm (in sequence),
+    /// confirms (many at once); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Calls in flight, or unconfirmed publications, in cases with many.
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub(super) outstanding: usize,
-    /// Events between the publisher and its subscriber.
+    /// Events in flight between the publisher and its subscriber.
     #[arg(long, default_value_t = 512, value_name = "N")]
     pub(super) events: usize,
-    /// Bytes of text in each call, event and publication, beside its number.
+    /// Bytes of text in each call, event and publication, besides its number.
     #[arg(long = "payload", default_value_t = 0, value_name = "BYTES")]
     pub(super) payload_bytes: usize,
     /// The program [default: nats-server on PATH].

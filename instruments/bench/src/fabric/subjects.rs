@@ -1,4 +1,4 @@
-//! Who takes part: a node without a fabric, one alone with one, two that share a realm, and NATS without nodes; two nodes
+//! The subjects: a node without a fabric, one alone with one, two that share a realm, and NATS without nodes; two nodes
 //! with a replicated vhost.
 
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::subject::Target;
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
 
-/// Without a fabric, and with one and nobody else there.
+/// Without a fabric, and with one but without another node.
 pub(super) const OFF: &str = "off";
 pub(super) const ALONE: &str = "alone";
 /// The node that owns a vhost, without another one before it.
@@ -31,14 +31,14 @@ pub(super) const OWNER: &str = "owner";
 #[derive(Clone)]
 pub(super) struct FabricSubject {
     pub(super) name: &'static str,
-    /// What its processor time is counted of: the nodes, or for the floor the server.
+    /// The processes whose processor time is counted: the nodes, or for the floor the server.
     pub(super) processes: Vec<u32>,
-    /// The server of NATS that the nodes are on.
+    /// The nodes' NATS server.
     pub(super) server: Vec<u32>,
     pub(super) ends: Ends,
 }
 
-/// Where callers and publishers are, and callees and subscribers.
+/// The addresses of callers and publishers, and of callees and subscribers.
 #[derive(Clone)]
 pub(super) enum Ends {
     Nodes(Target, Target),
@@ -77,7 +77,7 @@ impl Subjects {
     }
 
     fn start_realm(site: &Site, program: &Path) -> Result<Self, BenchError> {
-        // The node that is alone has a server of its own, so that it sees no other.
+        // The single node has a server of its own, so that it sees no other.
         let mut nodes = nodes::Nodes::default();
         let NatsServer {
             address, process, ..
@@ -125,7 +125,7 @@ impl Subjects {
         })
     }
 
-    /// All of a case, moved there with their servers.
+    /// All subjects of a case, moved there with their servers.
     pub(super) fn on(
         &mut self,
         cores: &[usize],
@@ -147,7 +147,8 @@ impl Subjects {
     }
 }
 
-/// Two ways to one vhost. Both nodes' time is counted for both, so that what they say to each other anyway is in both.
+/// Two ways to one vhost. Both nodes' time is counted for both, so that the messages that they exchange anyway are in
+/// both.
 fn of_a_vhost(spliced: &mut Spliced) -> Result<Vec<FabricSubject>, BenchError> {
     let (processes, server) = (spliced.processes()?, vec![spliced.server()]);
     let ways = [(OWN, &spliced.elsewhere), (OWNER, &spliced.owner)];
@@ -160,7 +161,7 @@ fn of_a_vhost(spliced: &mut Spliced) -> Result<Vec<FabricSubject>, BenchError> {
     Ok(subjects.into())
 }
 
-/// A node with a fabric whose server no other node is on.
+/// A node with a fabric whose server has no other node.
 fn start_alone(
     site: &Site,
     program: &Path,

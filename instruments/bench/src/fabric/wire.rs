@@ -1,4 +1,4 @@
-//! NATS by our own codec, on one blocking socket: what nodes would cost if they did nothing.
+//! NATS by our own codec, on one blocking socket: the cost of nodes that did nothing.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -10,11 +10,11 @@ use crate::load::{Answer, Exchange, Faults, Stream, Traffic};
 use crate::process::{PATIENCE, WorkerError};
 use crate::subject::Endpoint;
 
-/// What a caller, or a publisher, is told.
+/// The order for a caller or a publisher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NatsOrder {
     pub(crate) address: SocketAddr,
-    /// Subjects begin with it, so that no round hears another.
+    /// Prefix of the subjects, so that no round receives another's messages.
     pub(crate) subject: String,
     pub(crate) payload_bytes: usize,
 }
@@ -63,7 +63,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Wants that, and waits until the server knows.
+    /// Subscribes, and waits until the server knows.
     fn subscribe(&mut self, subject: &str) -> Result<(), WorkerError> {
         encode::subscribe(subject, 1, &mut self.output);
         encode::ping(&mut self.output);
@@ -87,8 +87,8 @@ impl Wire {
         Ok(written?)
     }
 
-    /// Reads once, and hands over what is whole; what `handle` appends is written by the next flush. `None` at the end
-    /// of the stream.
+    /// Reads once, and passes complete messages on; the next flush writes what `handle` appends. `None` at the end of
+    /// the stream.
     fn receive(
         &mut self,
         mut handle: impl FnMut(&Operation<'_>, &mut Vec<u8>) -> Result<(), WorkerError>,
@@ -134,7 +134,7 @@ impl Wire {
     }
 }
 
-/// Answers what it is asked, until the end of the stream.
+/// Answers requests, until the end of the stream.
 pub(crate) struct NatsCallee {
     wire: Wire,
     told: String,
@@ -151,7 +151,7 @@ impl NatsCallee {
         })
     }
 
-    /// What another thread can use to end it.
+    /// A closure that ends it from another thread.
     pub(crate) fn leaver(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let stream = self.wire.stream.try_clone()?;
         Ok(move || stream.shut_down())
@@ -174,10 +174,10 @@ impl NatsCallee {
     }
 }
 
-/// Sends numbered messages on one connection, and takes what comes of each of them on the same or another one.
+/// Sends numbered messages on one connection, and receives the result of each on the same or another one.
 pub(crate) struct NatsExchange {
     out: Wire,
-    /// Where they come, if that is another connection.
+    /// The connection that receives them, if that is another one.
     heard: Option<Wire>,
     subject: String,
     payload: Vec<u8>,
@@ -186,14 +186,14 @@ pub(crate) struct NatsExchange {
 }
 
 impl NatsExchange {
-    /// Asks, and hears the answers on the same connection.
+    /// Sends requests, and receives the answers on the same connection.
     pub(crate) fn caller(order: &NatsOrder) -> Result<Self, WorkerError> {
         let mut out = Wire::connect(order.address)?;
         out.subscribe(&order.told())?;
         Ok(Self::new(out, None, order.asked(), order))
     }
 
-    /// Publishes, and hears it on another connection.
+    /// Publishes, and receives on another connection.
     pub(crate) fn publisher(order: &NatsOrder) -> Result<Self, WorkerError> {
         let mut heard = Wire::connect(order.address)?;
         heard.subscribe(&order.told())?;
@@ -256,7 +256,7 @@ impl Exchange for NatsExchange {
     }
 }
 
-/// Wants one subject after the other, and waits until the server knows each.
+/// Subscribes to one subject after the other, and waits until the server knows each.
 pub(crate) struct NatsWishes {
     wire: Wire,
     subject: String,

@@ -1,7 +1,7 @@
-//! Topics and procedures that are wanted for a moment: how long it is until all nodes know.
+//! Short-lived topics and procedures: the time until all nodes know of them.
 //!
-//! Each operation is a SUBSCRIBE or REGISTER of a name that was not there before; SUBSCRIBED or REGISTERED is its answer, and
-//! is followed by the opposite, so that a round leaves a realm as it was.
+//! Each operation is a SUBSCRIBE or REGISTER of a new name; SUBSCRIBED or REGISTERED is its answer, and is followed by
+//! the opposite, so that a round leaves a realm as it was.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -24,14 +24,14 @@ pub(crate) enum Wish {
 pub(crate) struct WishesOrder {
     pub(crate) target: Target,
     pub(crate) wish: Wish,
-    /// Every topic or procedure begins with it.
+    /// Prefix of every topic or procedure.
     pub(crate) name: String,
 }
 
 pub(crate) struct Wishes {
     pipe: Pipe,
     order: WishesOrder,
-    /// Requests count up by one in a session, whatever they ask.
+    /// Requests count up by one in a session, of any kind.
     requests: u64,
     waiting: VecDeque<RequestId>,
 }

@@ -1,4 +1,4 @@
-//! The ends of the floor: a caller and a callee that move the bytes of a call and no messages.
+//! The ends of the floor: a caller and a callee that exchange a call's bytes without messages.
 
 use std::io;
 use std::time::Instant;
@@ -97,7 +97,7 @@ impl Lengths {
     }
 }
 
-/// How a client and a server frame messages on `transport`.
+/// The framing of messages by a client and a server on `transport`.
 fn framings(transport: Transport) -> (Framing, Framing) {
     let websocket = |batched| {
         (
@@ -123,7 +123,7 @@ pub(crate) struct FloorOrder {
 }
 
 impl FloorOrder {
-    /// Connects to the relay and says which end this is.
+    /// Connects to the relay and introduces this end.
     pub(crate) fn connect(&self, caller: bool) -> io::Result<Stream> {
         let stream = Stream::connect(&self.endpoint)?;
         stream.write_all(
@@ -146,11 +146,11 @@ pub(crate) struct FloorCaller {
     to_write: usize,
     input: Vec<u8>,
     partial: usize,
-    /// Numbers the calls. It travels in the first bytes of each and comes back in the answer's,
-    /// which the relay can carry only while one message is under way at a time.
+    /// Numbers the calls. The number travels in the first bytes of each and returns in the answer's. The relay
+    /// preserves it only if one message is in flight at a time.
     number: u64,
     in_flight: usize,
-    /// Whether it was so from the beginning.
+    /// Whether this held from the beginning.
     one_at_a_time: bool,
     traffic: Traffic,
 }
@@ -275,20 +275,20 @@ pub(crate) fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, Worke
     }
 }
 
-/// What a good relay reaches on an otherwise idle machine of one kind. A floor that is much slower
-/// there says that something else is running, or that the relay is not what it should be.
+/// The results of a good relay on an otherwise idle machine of one kind. A floor that is much slower there indicates
+/// another load, or a faulty relay.
 pub(crate) mod reference {
     use crate::machine::Placement;
     use crate::subject::{Case, Socket};
 
-    /// The processor that the references were measured on. On another they say nothing.
+    /// The processor of the reference measurements. On another one they are meaningless.
     pub(crate) const CPU: &str = "Intel(R) Xeon(R) Processor";
 
     /// A floor this much slower than the reference is suspect.
     pub(crate) const TOLERANCE: f64 = 1.15;
 
-    /// Median round trip of sequential calls of one pair with little payload, in microseconds;
-    /// `None` where there is no reference.
+    /// Median round trip of sequential calls of one pair with little payload, in microseconds; `None` without a
+    /// reference.
     pub(crate) fn rtt_us(case: &Case, placement: Placement) -> Option<f64> {
         match (placement, case.socket) {
             (Placement::SameCore, Socket::Unix) => Some(12.6),

@@ -1,5 +1,5 @@
-//! The floor: what this machine takes for the same bytes without any messages. A ratio to it
-//! compares what is between the clients and nothing else.
+//! The floor: this machine's cost for the same bytes without any messages. A ratio to it compares only the software
+//! between the clients.
 
 pub(crate) mod ends;
 pub(crate) mod relay;

@@ -1,9 +1,8 @@
-//! The middle of the floor: a relay that makes the system calls of a router and does nothing
-//! else. What it takes is what the machine takes; the rest of a round trip is the router's.
+//! The middle of the floor: a relay that makes the system calls of a router and nothing else. Its time is the
+//! machine's; the rest of a round trip is the router's.
 //!
-//! It counts bytes. For each whole CALL's worth from the caller it sends one INVOCATION's worth
-//! to the callee, for each YIELD's worth one RESULT's worth back, and whatever one read brought
-//! leaves in one write, as a corking router does it.
+//! It counts bytes. For each whole CALL's worth from the caller it sends one INVOCATION's worth to the callee, for each
+//! YIELD's worth one RESULT's worth back. All bytes caused by one read leave in one write, as with a corking router.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,10 +14,10 @@ use super::ends::Lengths;
 use crate::load::{Listener, Stream};
 use crate::subject::Endpoint;
 
-/// The two ways to wait. Which is faster depends on the machine, and the floor is the better one.
+/// The two ways to wait. The faster one depends on the machine, and defines the floor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Waiting {
-    /// `epoll_wait`, then a read and a write that do not block.
+    /// `epoll_wait`, then a non-blocking read and write.
     Epoll,
     /// Blocking reads, caller and callee in turn. Only for one pair with little in flight.
     Blocking,
@@ -38,12 +37,12 @@ pub(crate) struct RelayOrder {
     pub endpoint: Endpoint,
     pub waiting: Waiting,
     pub pairs: usize,
-    /// Threads that share the pairs, as a router's threads do.
+    /// Threads that share the pairs, like a router's threads.
     pub threads: usize,
     pub lengths: Lengths,
 }
 
-/// Which end of which pair a connection is: its first bytes say so.
+/// The end and the pair of a connection, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Introduction {
     pub pair: u32,
@@ -74,7 +73,7 @@ struct Pair {
     callee: Stream,
 }
 
-/// Serves one round: all pairs connect, and it ends when all have gone.
+/// Serves one round: all pairs connect, and it ends when all have left.
 pub(crate) fn serve_round(listener: &Listener, order: &RelayOrder) -> io::Result<()> {
     let mut shares: Vec<Vec<Pair>> = (0..order.threads.max(1)).map(|_| Vec::new()).collect();
     for (index, pair) in accept_pairs(listener, order.pairs)?.into_iter().enumerate() {
@@ -107,7 +106,7 @@ fn accept_pairs(listener: &Listener, count: usize) -> io::Result<Vec<Pair>> {
     let mut ends = HashMap::new();
     while ends.len() < 2 * count {
         let stream = listener.accept()?;
-        // A connection that closes before it says who it is only asked whether this listens.
+        // A connection that closes before its introduction was only a probe.
         if let Ok(introduction) = Introduction::read(&stream) {
             ends.insert(introduction, stream);
         }
@@ -126,7 +125,7 @@ fn accept_pairs(listener: &Listener, count: usize) -> io::Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-/// Bytes for whole messages: as many of `give` go out as of `take` came in.
+/// Bytes for whole messages: as many of `give` are sent as of `take` were received.
 struct Measure {
     take: usize,
     give: usize,
@@ -142,7 +141,7 @@ impl Measure {
         }
     }
 
-    /// Bytes to send for `length` more received.
+    /// The bytes to send after `length` more received ones.
     fn forward(&mut self, length: usize) -> usize {
         let received = self.partial + length;
         self.partial = received % self.take;
@@ -191,14 +190,14 @@ fn pass_on(
     Ok(true)
 }
 
-/// One direction's source, and what is owed to this connection itself.
+/// One direction's source, and the bytes pending for this connection itself.
 struct End {
     stream: Stream,
     /// From this end to the other.
     measure: Measure,
     /// Bytes still to be written to this end.
     owed: usize,
-    /// Whether epoll was asked to tell when there is space to write.
+    /// Whether epoll is registered for writability.
     awaits_space: bool,
     open: bool,
 }
@@ -260,7 +259,7 @@ fn relay_epoll(pairs: Vec<Pair>, lengths: Lengths) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what is owed to an end, as far as it goes without waiting. False when it has gone.
+/// Writes an end's pending bytes, as far as possible without waiting. False if the end has closed.
 fn settle(
     epoll: &impl std::os::fd::AsFd,
     ends: &mut [End],
@@ -280,7 +279,7 @@ fn settle(
             }
         }
     }
-    // Space is awaited only while something is left over; in a round trip that never happens.
+    // Writability is awaited only while something is left over, which never happens in a round trip.
     let awaits_space = end.owed > 0;
     if awaits_space != end.awaits_space {
         end.awaits_space = awaits_space;
@@ -296,7 +295,7 @@ fn settle(
     Ok(true)
 }
 
-/// Closes both ends of a pair; how many were still open.
+/// Closes both ends of a pair; returns how many were still open.
 fn close_pair(epoll: &impl std::os::fd::AsFd, ends: &mut [End], at: usize) -> usize {
     let mut closed = 0;
     for end in [at, at ^ 1] {

@@ -1,5 +1,5 @@
-//! The floor with its three parts as threads: every message that goes in comes out, in both ways
-//! to wait, whatever the lengths and however many are in flight.
+//! The floor with its three parts as threads: every message sent is received, in both ways to wait, at any length and
+//! any number in flight.
 
 use std::thread;
 

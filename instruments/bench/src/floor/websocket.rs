@@ -1,7 +1,6 @@
-//! The floor of the WebSocket benches: the smallest server that can answer them. One thread, one
-//! epoll, the system calls that any server makes for a connection, and nothing checked but what
-//! the accept key needs. Messages go back as they came, their frames unmasked, all that one read
-//! brought in one write. To block instead would take a thread for each connection.
+//! The floor of the WebSocket benches: the smallest possible server. One thread, one epoll, the system calls that any
+//! server makes for a connection, and no checks except for the accept key. Messages are returned unchanged, their
+//! frames unmasked, all of one read in one write. Blocking instead would take a thread for each connection.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +21,7 @@ use crate::subject::Endpoint;
 
 pub(crate) const ROLE: &str = "websocket-floor";
 
-/// Where to listen, on a port that is free.
+/// The address to listen on, with a free port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloorOrder {
     pub ip: Ipv4Addr,
@@ -52,13 +51,13 @@ fn listen_on(ip: Ipv4Addr) -> std::io::Result<TcpListener> {
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// A frame that is longer ends its connection.
+/// A longer frame ends its connection.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
 struct Server {
     listener: TcpListener,
     epoll: OwnedFd,
-    /// By descriptor: the kernel gives the smallest free one, so this has no holes.
+    /// By descriptor: the kernel assigns the lowest free one, so this has no holes.
     connections: Vec<Option<Connection>>,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -69,7 +68,7 @@ struct Connection {
     is_open: bool,
     /// Half a frame, or half a request.
     rest: Vec<u8>,
-    /// What the socket did not take yet. As long as there is some nothing is read.
+    /// The bytes that the socket has not taken yet. Nothing is read while there are any.
     pending: Vec<u8>,
 }
 
@@ -110,7 +109,7 @@ impl Server {
             {
                 Ok(fd) => fd,
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
-                // The rest waits in the backlog for descriptors that others give back.
+                // The rest waits in the backlog for descriptors to become free.
                 Err(Errno::AGAIN | Errno::MFILE | Errno::NFILE) => return Ok(()),
                 Err(error) => return Err(error),
             };
@@ -129,7 +128,7 @@ impl Server {
         }
     }
 
-    /// Reads and answers until the socket has nothing more, or takes nothing more.
+    /// Reads and answers until the socket is empty, or full.
     fn advance(&mut self, at: usize) {
         let Some(mut connection) = self.connections.get_mut(at).and_then(Option::take) else {
             return;
@@ -164,7 +163,7 @@ impl Server {
                 earlier.drain(..used);
                 connection.rest = earlier;
             }
-            // To drop a connection is to close it.
+            // Dropping a connection closes it.
             if !self.send(&mut connection, at) || !goes_on {
                 return;
             }
@@ -175,7 +174,7 @@ impl Server {
         self.connections[at] = Some(connection);
     }
 
-    /// Sends the output, and keeps what the socket does not take. False where it takes no more.
+    /// Sends the output, and keeps the bytes that the socket does not take. False if it takes no more.
     fn send(&self, connection: &mut Connection, at: usize) -> bool {
         let mut rest = &self.output[..];
         while !rest.is_empty() {
@@ -200,7 +199,7 @@ const RESPONSE: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket
                           Connection: Upgrade\r\nSec-WebSocket-Accept: ";
 const KEY: &[u8] = b"Sec-WebSocket-Key: ";
 
-/// Answers everything in `input`. How many bytes of it were used, and whether more may follow.
+/// Answers everything in `input`. Returns how many bytes of it were used, and whether more may follow.
 fn answer(input: &[u8], is_open: &mut bool, out: &mut Vec<u8>) -> (usize, bool) {
     let mut at = 0;
     if !*is_open {
@@ -297,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_goes_back() {
+    fn all_bytes_are_echoed() {
         #[track_caller]
         fn check(input: &[u8], expected: &[u8], expected_rest: usize, expected_to_go_on: bool) {
             let mut out = Vec::new();

@@ -1,8 +1,8 @@
-//! `bench footprint`: what the router costs before it routes anything. Start to first accept,
-//! memory at rest, memory per idle session, size of the binary.
+//! `bench footprint`: the cost of the router before it routes anything. Time from start to first accept, memory at
+//! rest, memory per idle session, size of the binary.
 //!
-//! The memory of a session is a difference between two sizes of the same process, so that what
-//! the first session alone makes it allocate is in neither.
+//! The memory of a session is a difference between two sizes of the same process, so that the allocations of the first
+//! session are in neither.
 
 mod present;
 
@@ -26,7 +26,7 @@ use crate::report::json::metrics;
 use crate::subject::{Case, Router, RouterOptions, own_program};
 use crate::wamp::holder::{self, HolderOrder, HolderReport, Instruction};
 
-/// What can be asked of it.
+/// The options of `bench footprint`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FootprintOptions {
     /// There is one round.
@@ -53,7 +53,7 @@ pub struct FootprintOptions {
     file: FileOptions,
 }
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn footprint(mut options: FootprintOptions, host: Host) -> Result<bool, BenchError> {
     options.common = Common {
         runs: 1,
@@ -91,7 +91,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The router; nobody else has a part in this.
+/// The router, which is the only subject.
 struct Own;
 
 impl instrument::Subject for Own {
@@ -112,7 +112,7 @@ struct Step {
     sessions: usize,
     router_pss_bytes: u64,
     router_rss_bytes: u64,
-    /// Of both ends of each connection, and of everything else that the machine does meanwhile.
+    /// For both ends of each connection, and for all other use of the machine meanwhile.
     kernel_bytes: u64,
 }
 
@@ -130,21 +130,21 @@ impl Held {
         self.per_session(|step| step.router_pss_bytes)
     }
 
-    /// Of the router's end alone: half of both.
+    /// For the router's end alone: half of both.
     fn kernel_bytes_per_session(&self) -> Option<f64> {
         self.per_session(|step| step.kernel_bytes)
             .map(|bytes| bytes / 2.0)
     }
 }
 
-/// For the allocator and the router's own threads to come to rest.
+/// Time for the allocator and the router's own threads to come to rest.
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// How long the opening of all sessions may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One source address has some 28,000 ports, and one process 20,000 descriptors on a common
-/// limit: a holder takes this many at most.
+/// One source address has some 28,000 ports, and one process 20,000 descriptors on a common limit: maximum number of
+/// sessions of a holder.
 const SESSIONS_PER_HOLDER: usize = 10_000;
 
 impl FootprintOptions {
@@ -154,7 +154,7 @@ impl FootprintOptions {
             self.sessions.len() >= 2 && growing && self.sessions[0] > 0,
             "--sessions takes two or more growing numbers above 0",
         )?;
-        // The router's own descriptors have the same limit, and every session takes one there.
+        // The router's own descriptors have the same limit, and every session uses one there.
         let most = self.sessions.last().copied().unwrap_or(0);
         require(
             most <= holder::sessions_max(),
@@ -272,7 +272,7 @@ fn source(at: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, u8::try_from(at % 250).unwrap_or(0) + 1)
 }
 
-/// Shares `sessions` out among the holders and waits until they are held.
+/// Divides `sessions` among the holders and waits until they are held.
 fn grow(holders: &mut [Workers<HolderReport>], sessions: usize) -> Result<(), BenchError> {
     let count = holders.len();
     for (at, holder) in holders.iter_mut().enumerate() {

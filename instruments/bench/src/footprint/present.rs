@@ -30,7 +30,7 @@ pub(super) fn sessions(held: &[Held]) -> String {
     steps.trim_fmt() + "\n"
 }
 
-/// What each part came to: heads, then rows.
+/// The result of each part: heads, then rows.
 pub(super) fn parts(options: &FootprintOptions, sections: &[&Section<Part>]) -> Vec<Vec<String>> {
     let rows = sections.iter().filter_map(|section| {
         let own = section.own()?;

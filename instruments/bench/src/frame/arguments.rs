@@ -1,8 +1,8 @@
-//! What several benches take on the command line, under one name each. Names that an option had in one
-//! bench alone before still work, in all of them.
+//! The options that several benches share, under one name each. Names that an option had in one bench alone still work,
+//! in all of them.
 //!
-//! An instrument's options are its arguments: what an option is called, what it is by default and what it
-//! does is said in one place, beside the check of what cannot be had together.
+//! An instrument's options are its arguments: the name, default and effect of an option are in one place, beside the
+//! check of their combinations.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -21,11 +21,11 @@ use crate::process::Stop;
 use crate::report::json::Build;
 use crate::subject::ParseError;
 
-/// What the program gives a bench that is run from it.
+/// The program's contribution to a bench that it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Host {
     pub build: Build,
-    /// Ends the run after the round that it is in.
+    /// Ends the run after its current round.
     pub stop: Stop,
 }
 
@@ -38,8 +38,7 @@ pub(crate) struct FileOptions {
 }
 
 impl FileOptions {
-    /// All that a bench without rounds takes of what is common. That the file cannot be written is better
-    /// known before anything is measured.
+    /// The common options of a bench without rounds. Checks the file before anything is measured.
     pub(crate) fn common(&self, host: Host) -> Result<Common, BenchError> {
         if let Some(path) = &self.json {
             check_writable(path).map_err(|error| {
@@ -55,7 +54,7 @@ impl FileOptions {
     }
 }
 
-/// Opens the file and leaves everything as it was: a bench that is killed must not leave an empty file.
+/// Opens the file and leaves it unchanged: a bench that is killed must not leave an empty file.
 fn check_writable(path: &Path) -> io::Result<()> {
     let is_new = !path.exists();
     OpenOptions::new().create(true).append(true).open(path)?;
@@ -65,14 +64,13 @@ fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What a bench does where it is not told; nothing where that depends on what is measured, which
-/// its own help says.
+/// A bench's defaults; absent if they depend on the case, which its own help describes.
 pub(crate) trait Usual {
     const PLACEMENTS: &'static str = "same-core and split";
     const RUNS: Option<&'static str> = Some("5");
     const SECONDS: Option<&'static str> = Some("1");
     const WARM_UP: Option<&'static str> = Some("0.3");
-    /// What the help of `--runs` and `--seconds` says at its end.
+    /// The end of the help of `--runs` and `--seconds`.
     const RUNS_WHERE: &'static str = "";
     const SECONDS_WHERE: &'static str = "";
 }
@@ -82,7 +80,7 @@ pub(crate) struct AsUsual;
 
 impl Usual for AsUsual {}
 
-/// Rounds of a bench whose usual ones are `U`'s.
+/// Rounds of a bench with `U`'s defaults.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RoundOptions<U: Usual> {
     #[arg(
@@ -120,7 +118,7 @@ impl<U: Usual> RoundOptions<U> {
     }
 }
 
-/// The same, and where.
+/// The same, with placements.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CommonOptions<U: Usual> {
     #[arg(
@@ -134,7 +132,7 @@ pub(crate) struct CommonOptions<U: Usual> {
 }
 
 impl<U: Usual> CommonOptions<U> {
-    /// With the processes of somebody else's server.
+    /// With the processes of a foreign server.
     pub(crate) fn common<S: Server>(
         &self,
         host: Host,
@@ -151,11 +149,11 @@ impl<U: Usual> CommonOptions<U> {
     }
 }
 
-/// Somebody else's server in place of ours.
+/// A foreign server in place of ours.
 pub(crate) trait Server:
     FromStr<Err: std::fmt::Display> + Clone + Send + Sync + 'static
 {
-    /// What it is, and what its URL looks like.
+    /// Its kind, and the form of its URL.
     const WHAT: &'static str;
 }
 
@@ -192,7 +190,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, ParseError> {
     }
 }
 
-/// The options of a command line without a word.
+/// The options of an empty command line.
 #[cfg(test)]
 pub(crate) fn usual<O: clap::Args>() -> O {
     let command = O::augment_args(clap::Command::new("bench").no_binary_name(true));
@@ -200,7 +198,7 @@ pub(crate) fn usual<O: clap::Args>() -> O {
     O::from_arg_matches(&matches).unwrap()
 }
 
-/// Holds the cases that options ask for, or why they are refused, against what is expected.
+/// Compares the cases of options, or their refusal, with the expectation.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn check_cases<C: std::fmt::Display>(

@@ -1,4 +1,4 @@
-//! How busy the rest of the machine was during a round. Goals of a busy machine are not judged
+//! The load of the rest of the machine during a round. Goals of a busy machine are not judged
 //! (`crate::figures::unfit`); this is the figure for rounds whose instrument does not measure one itself.
 
 use std::thread;
@@ -8,7 +8,7 @@ use super::site::Site;
 use crate::figures::{FOREIGN_BUSY, Round};
 use crate::machine::accounting::{machine_busy, tree_busy};
 
-/// The kernel accounts in ticks of 10 ms: a shorter time says nothing.
+/// The kernel accounts in ticks of 10 ms: a shorter time is meaningless.
 const LEAST: Duration = Duration::from_millis(500);
 
 pub(super) struct Busy {

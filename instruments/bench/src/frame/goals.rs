@@ -1,5 +1,5 @@
-//! Goals and verdicts. An instrument says its goals, once; here they are judged; the terminal and
-//! the report's page draw what was judged. A goal that is missed stays as missed.
+//! Goals and verdicts. An instrument defines its goals once; they are judged here; terminal and report draw the
+//! verdicts. A missed goal stays as missed.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::section::{FLOOR, Section};
 use crate::figures::{CROWDED, DRIVER_BOUND, Series, unfit};
 use crate::report::table::number;
 
-/// On which side of its goal a figure should be.
+/// The side of its goal on which a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
@@ -17,10 +17,10 @@ pub(crate) enum Bound {
     AtLeast(f64),
 }
 
-/// What one of the subject's figures is to reach.
+/// The goal of one of the subject's figures.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
-    /// With the unit, where it has one: `time, s`.
+    /// With the unit, if it has one: `time, s`.
     what: String,
     reached: Reached,
     bound: Bound,
@@ -32,7 +32,7 @@ enum Reached {
     Median(&'static str, f64),
     /// Over another subject's, round by round.
     Over(&'static str, &'static str),
-    /// What the instrument has computed, and why it cannot be judged.
+    /// A value computed by the instrument, and the reason why it cannot be judged.
     Computed(Option<f64>, Option<String>),
 }
 
@@ -73,7 +73,7 @@ impl Goal {
         }
     }
 
-    /// For what the instrument has computed itself.
+    /// For a value that the instrument has computed itself.
     pub(crate) fn computed(what: impl Into<String>, reached: Option<f64>, bound: Bound) -> Self {
         Self {
             what: what.into(),
@@ -82,7 +82,7 @@ impl Goal {
         }
     }
 
-    /// ... unless something speaks against judging it.
+    /// ... unless there is a reason not to judge it.
     pub(crate) fn unless(mut self, why: Option<&str>) -> Self {
         if let Reached::Computed(_, unfit) = &mut self.reached {
             *unfit = why.map(str::to_owned);
@@ -101,7 +101,7 @@ pub(crate) enum Outcome {
     NotJudged,
 }
 
-/// A goal and what came of it: a row of the results file.
+/// A goal and its result: a row of the results file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Verdict {
     case: String,
@@ -113,7 +113,7 @@ pub(crate) struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     reached: Option<f64>,
     verdict: Outcome,
-    /// Why it is not judged.
+    /// The reason why it is not judged.
     why: String,
 }
 
@@ -134,8 +134,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Holds a section's first subject against a goal. Nothing where the figure is not known, as that of
-/// a peer that is absent.
+/// Judges a section's first subject by a goal. `None` if the figure is unknown, as that of an absent peer is.
 pub(crate) fn judge<C: fmt::Display>(
     section: &Section<C>,
     goal: &Goal,
@@ -171,7 +170,7 @@ pub(crate) fn judge<C: fmt::Display>(
         (Bound::AtLeast(bound), Some(reached)) => reached >= bound,
     };
     let verdict = match (&unfit, met) {
-        // A figure that nobody has is no goal's concern, unless it should be there.
+        // An unknown figure is not a goal's concern, unless it is required.
         (None, _) if reached.is_none() => return None,
         (Some(_), _) => Outcome::NotJudged,
         (None, true) => Outcome::Met,
@@ -188,8 +187,8 @@ pub(crate) fn judge<C: fmt::Display>(
     })
 }
 
-/// Whether a ratio of rates may be on the other side of its goal than it seems, because a driver
-/// held one of them back: ours would be higher without it, the other's too.
+/// Whether a ratio of rates may really be on the other side of its goal because a driver limited one of them: without
+/// it ours would be higher, or the other's.
 fn is_open(reached: f64, bound: Bound, own_is_bound: bool, other_is_bound: bool) -> bool {
     let is_above = match bound {
         Bound::AtMost(bound) => reached > bound,
@@ -201,7 +200,7 @@ fn is_open(reached: f64, bound: Bound, own_is_bound: bool, other_is_bound: bool)
     }
 }
 
-/// Why goals about several sections cannot be judged together.
+/// The reason why goals about several sections cannot be judged together.
 pub(crate) fn crowded<'a>(subjects: impl IntoIterator<Item = &'a Series>) -> Option<&'static str> {
     let mut subjects = subjects.into_iter();
     subjects
@@ -247,8 +246,7 @@ mod tests {
         let rate = |least| Goal::over_floor("x ÷ floor", "x_per_s", AtLeast(least));
         check(&rate(0.8), 0.0, "", Some("x ÷ floor ≥ 0.80: 0.90, met"));
         check(&rate(0.95), 0.0, "", Some("x ÷ floor ≥ 0.95: 0.90, missed"));
-        // A driver that holds ours back cannot make it seem better, nor one that holds the floor back
-        // make ours seem worse.
+        // A driver that limits ours cannot make it seem better, nor one that limits the floor make ours seem worse.
         check(&rate(0.8), 0.0, OWN, Some("x ÷ floor ≥ 0.80: 0.90, met"));
         check(
             &rate(0.95),

@@ -1,4 +1,4 @@
-//! What an instrument is: who is measured, what a round does, and which figures it is about.
+//! The definition of an instrument: its subjects, its rounds, and its figures.
 
 use std::fmt;
 
@@ -14,67 +14,66 @@ use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series};
 use crate::machine::Placement;
 
-/// A case, and where it is measured.
+/// A case and its placement.
 pub(crate) type Wanted<C> = (C, Option<Placement>);
 
-/// One of those who take turns in a section.
+/// A subject that takes turns in a section.
 pub(crate) trait Subject {
-    /// `crosstie`, `floor`, a peer's name, or the URL that is measured.
+    /// `crosstie`, `floor`, a peer's name, or the measured URL.
     fn name(&self) -> &str;
 }
 
-/// One instrument, in the order in which the frame asks. Everything that has a default is for those
-/// few that differ.
+/// One instrument, in the order of the frame's calls. Methods with a default are for the few that differ.
 pub(crate) trait Instrument {
-    /// Of the subcommand, and in the results file.
+    /// The name of the subcommand, and in the results file.
     const NAME: &'static str;
-    /// Where measured, unless it is said; others run where the scheduler puts them, by intent.
+    /// Default placements of measured runs; other instruments leave the choice to the scheduler on purpose.
     const PLACEMENTS: &'static [Placement] = &[Placement::SameCore, Placement::Split];
     const IS_PLACED: bool = true;
-    /// There is one round, and the results file has no row for it beside its sum.
+    /// There is one round, and the results file has no row for it besides its summary.
     const IS_SINGLE: bool = false;
-    /// A round takes the time that is asked for, and not that of a number of operations.
+    /// A round takes the given time, not that of a number of operations.
     const IS_TIMED: bool = true;
-    /// A subject whose round failed is not asked again in that section.
+    /// A subject whose round failed has no further rounds in that section.
     const GIVES_UP: bool = false;
-    /// Rounds print lines of their own, so that the tables come together, at the end.
+    /// Rounds print lines of their own, so the tables are printed together, at the end.
     const SPEAKS: bool = false;
-    /// Figures that a subject's sum has over the floor's.
+    /// Figures that a subject's summary has over the floor's.
     const OVER_FLOOR: &'static [&'static str] = &[];
 
-    /// What is done: a name in the results file.
+    /// The case: a name in the results file.
     type Case: Clone + fmt::Display;
     type Subject: Subject;
 
     fn common(&self) -> &Common;
 
-    /// Starts what stays up for the whole run.
+    /// Starts the processes that stay up for the whole run.
     fn start(&mut self, _site: &Site) -> Result<(), BenchError> {
         Ok(())
     }
 
-    /// Who stays up, for the notes, the table and the settings.
+    /// These processes, for the notes, the table and the settings.
     fn testbed(&self) -> Testbed {
         Testbed::default()
     }
 
-    /// What is done to each subject, where a line says it.
+    /// The load of each subject, for a line that states it.
     fn load(&self) -> Option<String> {
         None
     }
 
-    /// `Load: …` and whatever else holds for all tables.
+    /// `Load: …` and everything else that holds for all tables.
     fn header(&self, _site: &Site) -> Vec<String> {
         let load = self.load().map(|load| self.common().load(&load));
         load.into_iter().collect()
     }
 
-    /// What was asked, beyond what is common.
+    /// The options, beyond the common ones.
     fn settings(&self, site: &Site) -> Value;
 
     fn cases(&self) -> Result<Vec<Self::Case>, BenchError>;
 
-    /// All there is to measure; by default every case in every placement.
+    /// All sections to measure; by default every case in every placement.
     fn sections(
         &self,
         placements: &[Option<Placement>],
@@ -87,12 +86,12 @@ pub(crate) trait Instrument {
         Ok(placed.collect())
     }
 
-    /// Why a case has no figures on this machine, where it has none.
+    /// The reason why a case has no figures on this machine, if it has none.
     fn left_out(&self, _case: &Self::Case) -> Option<String> {
         None
     }
 
-    /// For how many threads cores are dealt out.
+    /// The number of threads that need cores.
     fn threads(&self) -> Threads {
         Threads {
             server: 1,
@@ -100,12 +99,12 @@ pub(crate) trait Instrument {
         }
     }
 
-    /// Beyond the time that is measured and the time before it.
+    /// Time besides the measured time and the warm-up.
     fn seconds_beside(&self) -> f64 {
         0.05
     }
 
-    /// Those that take turns, on their cores: the one that the run is about, the floor, others.
+    /// The subjects that take turns, on their cores: the main subject, the floor, others.
     fn subjects(
         &mut self,
         stage: &Stage<'_>,
@@ -116,7 +115,7 @@ pub(crate) trait Instrument {
     fn round(&mut self, stage: &Stage<'_>, case: &Self::Case, subject: &mut Self::Subject)
     -> Round;
 
-    /// Looks at the section as a whole: a floor that is suspect, words that only measuring gave.
+    /// Examines the section as a whole: a suspect floor, texts that only measuring gave.
     fn end(
         &mut self,
         _stage: &Stage<'_>,
@@ -125,22 +124,22 @@ pub(crate) trait Instrument {
     ) {
     }
 
-    /// Cases of their own that the same rounds have measured, for tables and results file.
+    /// Additional cases that the same rounds have measured, for tables and results file.
     fn beside(&mut self, _section: &Section<Self::Case>) -> Vec<Section<Self::Case>> {
         Vec::new()
     }
 
-    /// What may limit the rate in place of a subject; nothing where no rate is free.
+    /// Possible limits of the rate other than the subject; `None` if no rate is free.
     fn limit(&self, _section: &Section<Self::Case>, _series: &Series) -> Option<Limit> {
         None
     }
 
-    /// Of a subject, what only all rounds together can say.
+    /// A subject's figures that need all rounds together.
     fn comparisons(&self, _site: &Site, section: &Section<Self::Case>, series: &Series) -> Figures {
         section.over_floor(series, Self::OVER_FLOOR)
     }
 
-    /// The table that a section stands in; several in a row with one title share a table.
+    /// The title of a section's table; consecutive sections with one title share a table.
     fn title(&self, section: &Section<Self::Case>) -> String {
         section.title()
     }
@@ -170,8 +169,7 @@ pub(crate) trait Instrument {
         Vec::new()
     }
 
-    /// What our own subject is to reach here, on the plain loopback. `before` are the sections that
-    /// were measured until now.
+    /// Our own subject's goals here, on the plain loopback. `before` are the sections measured until now.
     fn goals(&self, _: &Section<Self::Case>, _before: &[Section<Self::Case>]) -> Vec<Goal> {
         Vec::new()
     }

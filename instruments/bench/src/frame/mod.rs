@@ -6,33 +6,35 @@
 //!                                  Site, Stage               └─ rows     of the results file
 //! ```
 //!
-//! What is decided here, for all of them: a run without rows is not valid; what was measured is kept,
-//! printed and written when a late round fails or the user ends the run; `driver_bound` is a boolean
-//! of a subject's sum, by one rule ([`section::Limit`]); goals are said by the instrument, judged here,
-//! and stand in the results file as verdicts, which terminal and page only draw.
+//! The frame decides for all instruments: a run without rows is not valid. Results are kept, printed and written if a
+//! late round fails or the user ends the run. `driver_bound` is a boolean of a subject's summary, by one rule
+//! ([`section::Limit`]). Goals are defined by the instrument, judged here, and stored in the results file as verdicts,
+//! which terminal and page only draw.
 //!
 //! **A new instrument** is an implementation of [`instrument::Instrument`]:
 //!
-//! 1. Its options are a struct with `common: Common` and what is its own; `fn on` takes the host and refuses
-//!    what makes no sense ([`options::require`]). The common ones are [`arguments::CommonOptions`] and
+//! 1. Its options are a struct with `common: Common` and its own ones; `fn on` takes the host and refuses
+//!    invalid options ([`options::require`]). The common ones are [`arguments::CommonOptions`] and
 //!    [`arguments::ServerOptions`], flattened into it; `RoutersOptions` and `BrokersOptions` have the latter.
-//! 2. `Case` is what a row of the results file is called by; `cases` are those to measure (or
-//!    `sections`, where not every case is for every placement).
-//! 3. `start` starts what stays up for the run, `testbed` tells of it, `subjects` says who takes turns in a section and moves
-//!    them to `stage.cores`. The first is the one that the run is about; `crosstie` and `floor` are
+//! 2. `Case` is the name of a row of the results file; `cases` are those to measure (or
+//!    `sections`, if not every case is for every placement).
+//! 3. `start` starts the processes of the run, `testbed` describes them, `subjects` lists those that take turns in a
+//!    section and moves them to `stage.cores`. The first is the main subject; `crosstie` and `floor` are
 //!    [`section::OWN`] and [`section::FLOOR`].
 //! 4. `round` measures one subject once and returns [`crate::figures::Figures`] by name (`a.b` is
 //!    nested), or a [`crate::figures::Fault`]; a `String` becomes one with `?`. A fault with an `end`
 //!    ends the run.
 //! 5. `columns` is the table: [`table::Column::median`], `spread`, `rate`, `over_floor` and so on, by
-//!    name of figure. Where rows are no subjects, `table` gives its own rows; `title` puts sections
-//!    into one table. `below` are the lines that explain it. What a round measures of other cases is
+//!    name of figure. If rows are not subjects, `table` gives its own rows; `title` puts sections
+//!    into one table. `below` are the lines that explain it. Cases that a round measures in addition are
 //!    `beside`: sections that are written and judged like any other.
-//! 6. `OVER_FLOOR` and `comparisons` are figures of the sum alone (what is over the floor, what the document
-//!    has); `left_out` says for which cases a machine is too small; `limit` says what a driver-bound rate is; `goals` what ours is to reach.
+//! 6. `OVER_FLOOR` and `comparisons` are figures of the summary alone (ratios to the floor, the document's
+//!    values); `left_out` gives the cases that a machine is too small for; `limit` defines a driver-bound rate; `goals`
+//!    are
+//!    our own goals.
 //! 7. `run(instrument)` is all that is left of the function that the command line calls.
 //!
-//! Nothing here knows an instrument by its name; what is peculiar to one is a default that it overrides.
+//! Nothing here knows an instrument by its name; a peculiarity is a default that an instrument overrides.
 
 pub(crate) mod arguments;
 mod busy;

@@ -1,4 +1,4 @@
-//! What can be asked of every instrument alike.
+//! The common options of all instruments.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use crate::network::NetworkOptions;
 use crate::process::Stop;
 use crate::report::json::Build;
 
-/// The same of all instruments; each takes of it what it has a use for.
+/// The same for all instruments; each uses the ones that it needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) build: Build,
-    /// By default `same-core`, and `split` where there are two cores.
+    /// By default `same-core`, and `split` if there are two cores.
     pub(crate) placements: Vec<Placement>,
     /// Rounds, in each of which the subjects take turns.
     pub(crate) runs: usize,
@@ -20,14 +20,14 @@ pub(crate) struct Common {
     pub(crate) seconds: f64,
     /// Unmeasured time before it.
     pub(crate) warm_up_seconds: f64,
-    /// Whether the run is about somebody else's server.
+    /// Whether the main subject is a foreign server.
     pub(crate) is_foreign: bool,
-    /// The processes of somebody else's server: without them its processor time and memory stay
-    /// unknown, and it runs where it will.
+    /// The processes of a foreign server. Without them its processor time and memory stay unknown, and it stays on its
+    /// own cores.
     pub(crate) pids: Vec<u32>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) network: NetworkOptions,
-    /// Ends the run after the round that it is in.
+    /// Ends the run after its current round.
     pub(crate) stop: Stop,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn require(held: bool, rule: &str) -> Result<(), BenchError> {
 }
 
 impl Common {
-    /// Refuses what makes no sense, or would take for ever.
+    /// Refuses invalid options, and runs that would take forever.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(self.runs > 0, "--runs is at least 1")?;
         require(
@@ -74,7 +74,7 @@ impl Common {
         }
     }
 
-    /// The line that says what a table's rounds were.
+    /// The line that describes a table's rounds.
     pub(crate) fn load(&self, what: &str) -> String {
         format!(
             "Load: {what}; {} round{} of {} s after {} s; median over rounds, below it \
@@ -86,8 +86,8 @@ impl Common {
         )
     }
 
-    /// The placements to measure in, on a machine that allows these cores; those of `usual` that
-    /// it has cores for, where none was asked for.
+    /// The placements to measure in, on a machine that allows these cores; without a choice those of `usual` that it
+    /// has cores for.
     pub(super) fn placements(&self, allowed: &[usize], usual: &[Placement]) -> Vec<Placement> {
         match (self.placements.is_empty(), allowed.len()) {
             (false, _) => self.placements.clone(),

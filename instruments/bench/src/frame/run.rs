@@ -1,4 +1,4 @@
-//! The one loop of all instruments, and what comes of it: tables, goals, a results file.
+//! The one loop of all instruments, and its output: tables, goals, a results file.
 //!
 //! ```text
 //! for each case and placement
@@ -20,7 +20,7 @@ use crate::machine::{CpuTime, Placement, bind_this_thread};
 use crate::report::json::{Frame, Row, write};
 use crate::report::table::{UNKNOWN, table};
 
-/// What an instrument found, as it stands in the results file.
+/// An instrument's results, as in the results file.
 #[derive(Clone, Debug, PartialEq)]
 struct Report {
     rows: Vec<Row>,
@@ -33,9 +33,9 @@ impl Report {
     }
 }
 
-/// Measures, prints to standard output, and writes the results file if one was asked for. Results from
-/// before an error are printed and written all the same. Whether there is something, no round of any
-/// subject failed, and every peer that was asked for is installed.
+/// Measures, prints to standard output, and writes the results file if requested. Results from before an error are
+/// printed and written all the same. Returns true if there are results, no round of any subject failed, and every
+/// requested peer is installed.
 pub(crate) fn run<I: Instrument>(mut instrument: I) -> Result<bool, BenchError> {
     instrument.common().check()?;
     let site = Site::new(instrument.common(), !(I::IS_SINGLE && I::SPEAKS))?;
@@ -78,7 +78,7 @@ struct Run<I: Instrument> {
     sections: Vec<Section<I::Case>>,
     /// Sections whose table has been printed.
     printed: usize,
-    /// About processes that did nothing.
+    /// About idle processes.
     has_warned: bool,
 }
 
@@ -97,7 +97,7 @@ impl<I: Instrument> Run<I> {
         Ok(())
     }
 
-    /// All rounds of one case in one placement, of as many as there are.
+    /// All rounds of one case in one placement.
     fn measure(
         &mut self,
         case: I::Case,
@@ -133,7 +133,7 @@ impl<I: Instrument> Run<I> {
         self.warn_of_idle_processes(&before);
         let stage = self.site.stage(placement, self.instrument.threads())?;
         self.instrument.end(&stage, &mut section, subjects);
-        // A subject whose turn never came has nothing to answer for.
+        // A subject without a turn has no results.
         section.series.retain(|series| !series.rounds.is_empty());
         if !section.series.is_empty() {
             let beside = self.instrument.beside(&section);
@@ -188,7 +188,7 @@ impl<I: Instrument> Run<I> {
         Ok(())
     }
 
-    /// The tables that are complete; with the last one, when nothing more can come into it.
+    /// Prints the tables that are complete; with `with_last` also the last one, to which nothing will be added.
     fn print_tables(&mut self, with_last: bool) -> io::Result<()> {
         while self.printed < self.sections.len() {
             let rest = &self.sections[self.printed..];
@@ -240,7 +240,7 @@ impl<I: Instrument> Run<I> {
         lines.join("\n")
     }
 
-    /// The heads, then a row for each subject, and for each peer that is not here.
+    /// The heads, then a row for each subject, and for each absent peer.
     fn rows_of_subjects(&self, sections: &[&Section<I::Case>]) -> Vec<Vec<String>> {
         let Some(first) = sections.first() else {
             return Vec::new();
@@ -268,7 +268,7 @@ impl<I: Instrument> Run<I> {
         rows
     }
 
-    /// What else than a subject limits a rate.
+    /// The limiting factor of a rate, other than a subject.
     fn limiter(&self) -> &'static str {
         match self.instrument.common().network.link {
             Some(_) => "link-bound",
@@ -280,8 +280,8 @@ impl<I: Instrument> Run<I> {
         self.instrument.limit(section, series)?.is_elsewhere(series)
     }
 
-    /// Goals are our own subject's, on the plain loopback. Where the scheduler places, a figure
-    /// flips with the machine's load: no goal's basis, unless that is the intent.
+    /// Goals are for our own subject, on the plain loopback. Placements by the scheduler change a figure with the
+    /// machine's load: they are no goal's basis, unless that is the intent.
     fn verdicts(&self, section: &Section<I::Case>) -> Vec<Verdict> {
         let is_ours = section.own().is_some_and(|own| own.subject == OWN);
         let is_free = I::IS_PLACED && section.placement == Some(Placement::Free);
@@ -349,7 +349,7 @@ impl<I: Instrument> Run<I> {
     }
 }
 
-/// The rounds of one section. An end is the last fault's: what was found until then stays.
+/// The rounds of one section. An end is the last fault's; the results until then stay.
 fn take_turns<I: Instrument>(
     instrument: &mut I,
     mut stage: Stage<'_>,
@@ -376,7 +376,7 @@ fn take_turns<I: Instrument>(
                     return Err(*end);
                 }
                 match round {
-                    // What one round found is shown, whatever speaks against counting it.
+                    // The results of a single round are shown even if it does not count.
                     Err(fault) if I::IS_SINGLE && !fault.found.is_empty() => {
                         series.suspect = Some(fault.why);
                         series.take(Ok(*fault.found));

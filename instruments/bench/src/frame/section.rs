@@ -10,33 +10,32 @@ use crate::machine::Placement;
 use crate::report::json::Row;
 use crate::report::table::number;
 
-/// What our own subject is called in every results file, ...
+/// The name of our own subject in every results file, ...
 pub(crate) const OWN: &str = "crosstie";
-/// ... and the smallest program that does the same work.
+/// ... and of the smallest program that does the same work.
 pub(crate) const FLOOR: &str = "floor";
 
-/// What limits a rate, where that may be something else than the subject.
+/// Limits of a rate other than the subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// Figures of cores kept busy: the subject's, and the driver's where both share a core. Their
-    /// sum is held against ...
+    /// Figures of cores kept busy: the subject's, and the driver's if both share a core. Their sum is compared with ...
     pub(crate) busy: &'static [&'static str],
     /// ... as many cores as the subject could have kept busy.
     pub(crate) cores: f64,
 }
 
-/// Below this share of its cores a subject was not what held the rate back.
+/// Below this share of its cores a subject did not limit the rate.
 const BUSY: f64 = 0.9;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Section<C> {
     pub(crate) case: C,
     pub(crate) placement: Option<Placement>,
-    /// Cores that servers had.
+    /// Cores of the servers.
     pub(crate) server_cores: usize,
-    /// The subject that the run is about, the floor where there is one, others.
+    /// The main subject, the floor if there is one, others.
     pub(crate) series: Vec<Series>,
-    /// What only measuring could tell, a line each.
+    /// Texts that only measuring gave, a line each.
     pub(crate) said: Vec<String>,
 }
 
@@ -49,7 +48,7 @@ impl<C: fmt::Display> Section<C> {
         }
     }
 
-    /// The one that the run is about.
+    /// The main subject's.
     pub(crate) fn own(&self) -> Option<&Series> {
         self.series.first()
     }
@@ -58,8 +57,8 @@ impl<C: fmt::Display> Section<C> {
         self.series.iter().find(|series| series.subject == name)
     }
 
-    /// Round by round, a figure over another subject's; nothing of a subject over itself, or over
-    /// one that nothing can be divided by.
+    /// Round by round, a figure over another subject's; `None` for a subject over itself, and for a divisor that is
+    /// zero or unknown.
     pub(crate) fn over(&self, series: &Series, other: &str, figure: &str) -> Option<Spread> {
         let other = self
             .subject(other)
@@ -81,7 +80,7 @@ impl<C: fmt::Display> Section<C> {
         over
     }
 
-    /// How busy the machine was with something else, as a line below a table.
+    /// The machine's other load, as a line below a table.
     pub(crate) fn crowd(&self) -> Option<String> {
         let foreign = self
             .series
@@ -93,7 +92,7 @@ impl<C: fmt::Display> Section<C> {
         ))
     }
 
-    /// The rows of the results file. `more` is what only all rounds together can say.
+    /// The rows of the results file. `more` are the figures of all rounds together.
     pub(super) fn rows(
         &self,
         is_single: bool,
@@ -120,8 +119,7 @@ impl<C: fmt::Display> Section<C> {
 }
 
 impl Limit {
-    /// Whether something else than the subject limited its rate. Not known where its processor
-    /// time is not.
+    /// Whether something other than the subject limited its rate. Unknown without its processor time.
     pub(super) fn is_elsewhere(&self, series: &Series) -> Option<bool> {
         let busy: Option<f64> = self.busy.iter().map(|name| series.median(name)).sum();
         Some(busy? < BUSY * self.cores)

@@ -1,4 +1,4 @@
-//! Where a run happens: the machine, its cores, a network, a directory for sockets and nodes.
+//! The place of a run: the machine, its cores, a network, a directory for sockets and nodes.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use crate::machine::{Cores, Machine, Placement, allowed_cores, bind_this_thread,
 use crate::network::Network;
 use crate::process::{Place, Stop, directory};
 
-/// What all rounds of a run have in common.
+/// The parts common to all rounds of a run.
 pub(crate) struct Site {
     pub(crate) machine: Machine,
-    /// This program: what is started as worker, as testee and around servers.
+    /// This program, which is started as worker, as testee and around servers.
     pub(crate) executable: PathBuf,
-    /// Sockets, node directories and stores live here.
+    /// Holds sockets, node directories and stores.
     pub(crate) directory: tempfile::TempDir,
     /// Between every subject and its clients.
     pub(crate) network: Network,
     pub(crate) allowed: Vec<usize>,
     pub(crate) stop: Stop,
-    /// Of a server that the bench did not start: the processes that were named, and all their descendants.
+    /// The given processes of a foreign server, and all their descendants.
     pub(crate) pids: Vec<u32>,
     pub(super) progress: ProgressBar,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) at: usize,
 }
 
-/// For how many threads of a server and how many clients cores are dealt out.
+/// The number of server threads and of clients that need cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Threads {
     pub(crate) server: usize,
@@ -66,7 +66,7 @@ impl Site {
         })
     }
 
-    /// Deals out the cores. The bench itself keeps off the one core that everybody else shares.
+    /// Assigns the cores. The bench itself avoids the core that all others share.
     pub(super) fn stage(
         &self,
         placement: Option<Placement>,
@@ -89,14 +89,14 @@ impl Site {
         })
     }
 
-    /// A line of its own, above the progress. A reader that has gone away is noticed by the tables.
+    /// Prints a line above the progress. A closed output is noticed by the tables.
     pub(crate) fn say(&self, text: &str) {
         self.progress.suspend(|| {
             let _ = writeln!(io::stdout(), "{text}");
         });
     }
 
-    /// What is being done, for people who watch.
+    /// A progress line, for terminals.
     pub(crate) fn announce(&self, what: String) {
         if io::stderr().is_terminal() {
             self.progress.set_message(what);

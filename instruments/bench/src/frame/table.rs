@@ -1,4 +1,4 @@
-//! An instrument's table as data: a head, a figure, how it is written.
+//! An instrument's table as data: a head, a figure, its format.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ enum Cell {
     Median(&'static str),
     /// The median, and below it the smallest and the largest.
     Spread(&'static str),
-    /// That, of the rate that a driver may have held back.
+    /// The same for a rate that a driver may have limited.
     Rate(&'static str),
     /// The largest of all rounds.
     Largest(&'static str),

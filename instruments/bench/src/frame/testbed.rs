@@ -1,24 +1,24 @@
-//! The servers that stay up for a whole run, as its reader is told of them.
+//! The servers that stay up for a whole run, as described to its reader.
 
 use serde_json::{Value, json};
 
-/// Servers of one kind, ours or somebody else's, and peers.
+/// Servers of one kind, ours or foreign ones, and peers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Testbed {
-    /// What a reader must know before the figures: versions, absences.
+    /// Notes before the figures: versions, absences.
     pub(crate) notes: Vec<String>,
-    /// Peers that were asked for and are not here.
+    /// Peers that were requested and are not installed.
     pub(crate) absent: Vec<String>,
-    /// What the settings of the results file have about them.
+    /// Their part of the results file's settings.
     pub(crate) settings: Option<(&'static str, Value)>,
 }
 
-/// A peer that was asked for.
+/// A requested peer.
 pub(crate) struct PeerState<'a> {
     pub(crate) name: &'static str,
     pub(crate) is_present: bool,
     pub(crate) version: Option<&'a str>,
-    /// For a reader, where there is something to be said of it.
+    /// For a reader, if there is something to note.
     pub(crate) note: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Testbed {
         }
     }
 
-    /// Of servers whose notes say it all.
+    /// For servers that the notes describe completely.
     pub(crate) fn of_notes(name: &'static str, notes: &[String], absent: &[String]) -> Self {
         Self {
             notes: notes.to_vec(),

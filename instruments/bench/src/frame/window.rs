@@ -1,4 +1,4 @@
-//! The window of a round: from the word to go a moment, the warm-up, the time that is measured.
+//! The window of a round: after the start signal a moment, the warm-up, and the measured time.
 
 use std::fmt;
 use std::thread;
@@ -13,14 +13,14 @@ use crate::load::{drive, monotonic_ns};
 use crate::machine::{Usage, Used};
 use crate::process::{Driver, Workers};
 
-/// From the word to go until the warm-up begins: for the word to reach everybody.
+/// From the start signal until the warm-up begins: time for the signal to reach all processes.
 const COUNTDOWN: Duration = Duration::from_millis(5);
 
-/// A window that is to come, by the bench's clock and by its drivers'.
+/// A future window, by the bench's clock and by its drivers'.
 pub(crate) struct Ahead {
     pub(crate) start: Instant,
     pub(crate) end: Instant,
-    /// What drivers are told.
+    /// The window as sent to drivers.
     pub(crate) window: drive::Window,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Drive<'a> {
     pub(crate) stage: &'a Stage<'a>,
     pub(crate) common: &'a Common,
     pub(crate) role: &'static str,
-    /// Of the subject; without any its processor time stays unknown.
+    /// The subject's processes; without any its processor time stays unknown.
     pub(crate) processes: &'a [u32],
     /// How long the driver may take to start, and to end after its window.
     pub(crate) patience: Duration,
 }
 
 impl Drive<'_> {
-    /// Runs it: what the driver found, and what it and the subject spent in the window.
+    /// Runs it; returns the driver's results, and the usage by driver and subject in the window.
     pub(crate) fn run<F>(&self, order: &impl Serialize) -> Result<(F, Used), String>
     where
         F: DeserializeOwned + fmt::Debug + Send + 'static,
@@ -64,14 +64,14 @@ impl Drive<'_> {
             .map_err(|error| format!("the driver: {error}"))?;
         match driver.next_unless(&site.stop, Instant::now() + self.patience)? {
             Some((_, Driver::Ready)) => {}
-            other => return Err(format!("{other:?} where the driver should be ready")),
+            other => return Err(format!("expected a ready driver, got {other:?}")),
         }
         let (warm_up, measured) = (self.common.warm_up_seconds, self.common.seconds);
         let seconds = Duration::from_secs_f64;
         let ahead = Ahead::of(seconds(warm_up), seconds(measured));
         driver.tell(0, &ahead.window);
         let drivers = driver.processes();
-        // On a busy machine the driver may be through before this process is woken.
+        // On a busy machine the driver may be done before this process is woken.
         let mut found = None;
         let mut listen = |until: Instant| {
             while found.is_none() {

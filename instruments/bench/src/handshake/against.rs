@@ -1,5 +1,5 @@
-//! `bench handshake URL …`: one run against any WebSocket server, as wsperf makes it. The log goes
-//! where it was asked for, and everything for people to standard error.
+//! `bench handshake URL …`: one run against any WebSocket server, like wsperf. The log goes to the requested file, and
+//! everything for people to standard error.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -16,7 +16,7 @@ use crate::error::BenchError;
 use crate::report::table::{number, thousands};
 use crate::subject::Url;
 
-/// Makes the run and writes its log. Whether every connection succeeded.
+/// Makes the run and writes its log. Returns whether every connection succeeded.
 pub fn handshake_log(
     options: &HandshakeOptions,
     url: &Url,
@@ -24,8 +24,7 @@ pub fn handshake_log(
 ) -> Result<bool, BenchError> {
     let target = Target::new(url).map_err(|error| BenchError::Options(error.to_string()))?;
     load.check()?;
-    // A file that cannot be written is better known before the run; what it holds is kept until
-    // there is something to take its place.
+    // An unwritable file is reported before the run; its old content is kept until the new one is complete.
     let file = match &options.output {
         None => None,
         Some(path) => {
@@ -120,7 +119,7 @@ fn say(
     Ok(())
 }
 
-/// Processor time of this process, threads that have ended included.
+/// Processor time of this process, ended threads included.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     user_s: f64,
@@ -128,7 +127,7 @@ struct Cpu {
 }
 
 impl Cpu {
-    /// The sum is exact; how it is divided the kernel knows by ticks.
+    /// The sum is exact; the kernel divides it by ticks.
     fn now() -> Self {
         let clock = clock_gettime(ClockId::ProcessCPUTime);
         let sum_s = clock.tv_sec as f64 + clock.tv_nsec as f64 / 1e9;

@@ -1,22 +1,21 @@
-//! The source document's table of a run, letter by letter as its script printed it.
+//! The source document's table of a run, exactly as its script printed it.
 
 use std::fmt;
 
 use super::log::{Connection, Log};
 
-/// One run, or several that were made at the same time, summed up.
+/// One run, or the sum of several runs made at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analysis {
     pub duration_us: i64,
     pub total: usize,
     pub success: usize,
-    /// Times of the opening handshakes that succeeded, in microseconds, growing.
+    /// Times of successful opening handshakes, in microseconds, ascending.
     pub open_us: Vec<i64>,
 }
 
 impl Analysis {
-    /// Joins the logs. One run has its own duration; several last from the first start to the
-    /// last end.
+    /// Joins the logs. One run has its own duration; several last from the first start to the last end.
     pub fn of(logs: &[Log]) -> Self {
         let duration_us = match logs {
             [only] => only.total_duration,
@@ -65,7 +64,7 @@ impl Analysis {
     fn standard_deviation_us(&self) -> f64 {
         let average = self.average_us();
         let squares = self.open_us.iter().map(|us| (*us as f64 - average).powi(2));
-        // Of one value there is none.
+        // Undefined for one value.
         let others = self.open_us.len().saturating_sub(1).max(1);
         (squares.sum::<f64>() / others as f64).sqrt()
     }

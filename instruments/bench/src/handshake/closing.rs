@@ -2,27 +2,27 @@
 
 use crate::wamp::pipe::CLIENT_MASK;
 
-/// A server that says more than this before its close frame is not closing.
+/// A server that sends more than this before its close frame is not closing.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// The close frame of a client that goes away.
+/// The close frame of a client that leaves.
 pub(super) fn close_frame() -> [u8; 8] {
     let [high, low] = 1001_u16.to_be_bytes();
     let [a, b, c, d] = CLIENT_MASK;
     [0x88, 0x82, a, b, c, d, high ^ a, low ^ b]
 }
 
-/// What a server's frames are, as far as a client that closes must know.
+/// The state of a server's frames, for a client that closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// The close frame has not come yet.
+    /// The close frame has not arrived yet.
     Waiting,
     Closed,
-    /// This is not what a server may send.
+    /// A frame that a server must not send.
     Wrong(&'static str),
 }
 
-/// Looks for the close frame among frames; what a server sent before it is passed over.
+/// Searches frames for the close frame; earlier frames are skipped.
 pub(super) fn closing(bytes: &[u8]) -> Closing {
     let mut rest = bytes;
     loop {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_says_that_the_client_goes_away() {
+    fn the_close_frame_has_the_code_of_a_leaving_client() {
         let [head, length, mask @ .., high, low] = close_frame();
         assert_eq!((head, length), (0x88, 0x82));
         let code = u16::from_be_bytes([high ^ mask[0], low ^ mask[1]]);

@@ -19,13 +19,13 @@ use crate::machine::Usage;
 use crate::process::{Driver, Workers};
 use crate::report::table::{number, thousands};
 
-/// A round never opens more.
+/// Maximum number of connections of a round.
 const CONNECTIONS_MAX: u64 = 1_000_000;
 
 const RATE: &str = "handshakes_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_handshake";
 
-/// Measures, prints, and writes the results file if one was asked for.
+/// Measures, prints, and writes the results file if requested.
 pub(super) fn compare(options: HandshakeOptions, common: Common) -> Result<bool, BenchError> {
     options.run(common.seconds, 1).check()?;
     frame::run::run(Comparison {
@@ -178,7 +178,7 @@ impl Comparison {
             return Err("no handshake in time".to_owned());
         }
         let rate = ran.succeeded as f64 * 1e6 / ran.duration_us as f64;
-        // The readings enclose the last wait for a server to close, which the rate leaves out.
+        // The readings include the last wait for a server to close, which the rate leaves out.
         let rate_used = ran.succeeded as f64 / used.seconds;
         Ok(figures(
             &ran,

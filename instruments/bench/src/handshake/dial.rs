@@ -1,9 +1,8 @@
-//! Connecting without waiting, from as many addresses as it takes.
+//! Non-blocking connects, from as many addresses as needed.
 //!
-//! One source address has some 28,000 ports for one server. A WebSocket server closes TCP first,
-//! so the waiting that follows a close (TIME_WAIT) is its own and a client's port is free at once;
-//! but a server that leaves closing to the client makes the ports run out. On the loopback there
-//! are other addresses to come from.
+//! One source address has some 28,000 ports for one server. A WebSocket server closes TCP first, so the wait after a
+//! close (TIME_WAIT) is its own, and a client's port is free at once. A server that leaves closing to the client makes
+//! the ports run out. On the loopback there are other source addresses.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,13 +14,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, 
 
 use crate::load::bind_source;
 
-/// Where connections of one driver come from.
+/// The source of one driver's connections.
 #[derive(Debug)]
 pub(super) struct Dial {
     server: SocketAddr,
     /// The last byte of the source address; zero: the kernel's choice.
     source: u8,
-    /// Whether the server's port is among those that the kernel gives to clients.
+    /// Whether the server's port is among those that the kernel assigns to clients.
     may_meet_itself: bool,
 }
 
@@ -34,7 +33,7 @@ pub(super) enum NoConnection {
     Descriptors,
     /// No port is free on any source address.
     Ports,
-    /// Nobody listens, and the kernel connected the socket to itself.
+    /// Nothing listens, and the kernel connected the socket to itself.
     Itself,
     Failed(Errno),
 }

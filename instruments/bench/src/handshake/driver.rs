@@ -1,5 +1,5 @@
-//! The loop that opens and closes connections: one thread, one epoll, and as few system calls for
-//! each connection as its handshakes take, or it would be the driver that is measured.
+//! The loop that opens and closes connections: one thread, one epoll, and the minimum of system calls for each
+//! connection, so that the driver itself is not measured.
 //!
 //! ```text
 //! launch: socket, connect, send request ─┐            in flight until here
@@ -8,7 +8,7 @@
 //!  Opening ──────────────────────────────▶ send close ──▶ Closing ──▶ recv close ──▶ Ending ──▶ close
 //! ```
 //!
-//! The server closes TCP first, as RFC 6455 section 7.1.1 wants it.
+//! The server closes TCP first, as RFC 6455 section 7.1.1 requires.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ pub(super) struct Load {
     pub(super) low: usize,
     /// High mark: …until this many are in flight.
     pub(super) high: usize,
-    /// Connections that may be open at once, those that are closing included.
+    /// Maximum number of open connections, including those that are closing.
     pub(super) open_max: usize,
     /// How long a server may take for one step of a connection.
     pub(super) patience: Duration,
@@ -47,35 +47,35 @@ pub(super) struct Findings {
     pub(super) throttled: u64,
     pub(super) resumed: u64,
     pub(super) failures: BTreeMap<String, u64>,
-    /// Handshakes that were complete, but whose TCP connection the server left to us to close.
+    /// Completed handshakes whose TCP connection the server left to us to close.
     pub(super) left_open: u64,
-    /// Why nothing more was launched, although there was more to do.
+    /// The reason why launching stopped early.
     pub(super) gave_up: Option<String>,
     pub(super) begun: Instant,
-    /// When the last connection had ended, or all was said on it: what we wait for a server that
-    /// leaves closing TCP to us is no part of a rate.
+    /// The end of the last connection or of its last frame: the wait for a server that leaves closing TCP to us is not
+    /// part of a rate.
     pub(super) ended: Instant,
 }
 
-/// How often connections are looked through for those that wait too long.
+/// The interval of sweeps for connections that wait too long.
 const SWEEP: Duration = Duration::from_millis(50);
 
-/// How long a server may take to close TCP when all was said: then we close it.
+/// How long a server may take to close TCP after the last frame: then we close it.
 const ENDING: Duration = Duration::from_millis(100);
 
-/// Kinds of failure that are told apart; a server that answers at random has no more.
+/// Maximum number of distinct failures; a server with random answers has no more.
 const FAILURE_KINDS_MAX: usize = 20;
 
-/// What became of a connection when something happened to it.
+/// The state of a connection after an event.
 enum Step {
     Waits,
     Ended,
-    /// All was said, and the server does not close the connection.
+    /// All frames were exchanged, and the server does not close the connection.
     LeftOpen,
     Failed(String),
 }
 
-/// Runs the load. `done` counts connections as they end, for whoever shows the progress.
+/// Runs the load. `done` counts ended connections for a progress display.
 pub(super) fn drive(target: &Target, load: &Load, done: &AtomicU64) -> Result<Findings, Errno> {
     Driver::new(target, load)?.run(done)
 }
@@ -86,7 +86,7 @@ struct Driver<'a> {
     openings: Openings,
     epoll: OwnedFd,
     buffer: Vec<u8>,
-    /// Open connections; an event carries the place of its own.
+    /// Open connections; an event carries its connection's index.
     slots: Vec<Option<Opened>>,
     free: Vec<usize>,
     open: usize,
@@ -115,7 +115,7 @@ impl<'a> Driver<'a> {
             filling: false,
             failed_in_a_row: 0,
             findings: Findings {
-                // Room for what is likely; more is found as it comes.
+                // Room for the likely number; the vector grows if needed.
                 connections: Vec::with_capacity(load.connections.min(1 << 20) as usize),
                 throttled: 0,
                 resumed: 0,
@@ -190,7 +190,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// False where the next one has to wait until others have ended.
+    /// False if the next one has to wait until others have ended.
     fn launch(&mut self) -> bool {
         let since = Instant::now();
         let fd = match self.dial.begin() {
@@ -206,7 +206,7 @@ impl<'a> Driver<'a> {
                 );
             }
             Err(NoConnection::Itself) => {
-                return self.give_up("nobody listens there any more");
+                return self.give_up("nothing listens there any more");
             }
             Err(NoConnection::Failed(error)) => {
                 self.launched += 1;
@@ -230,8 +230,7 @@ impl<'a> Driver<'a> {
         self.launched += 1;
         self.in_flight += 1;
         self.open += 1;
-        // On the loopback a connection stands before connect returns, and to send at once saves
-        // waiting for it.
+        // On the loopback a connection is established before connect returns, and sending at once saves a wait.
         let step = self.send_request(&mut opened);
         let mut interest = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         if opened.phase == Phase::Connecting {
@@ -284,7 +283,7 @@ impl<'a> Driver<'a> {
             .intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
         let step = match opened.phase {
             Phase::Connecting => match self.send_request(&mut opened) {
-                // Nothing is read yet: what comes is a new event.
+                // Nothing is read yet: received bytes are a new event.
                 Step::Waits if hung_up => Step::Failed(socket_error(&opened.fd)),
                 step => step,
             },
@@ -295,7 +294,7 @@ impl<'a> Driver<'a> {
         self.settle(slot, opened, step);
     }
 
-    /// Reads what there is, and everything that follows from it.
+    /// Reads the available bytes, and handles everything that follows.
     fn receive(&mut self, opened: &mut Opened, hung_up: bool) -> Step {
         loop {
             let length = match recv(&opened.fd, &mut self.buffer[..], RecvFlags::empty()) {
@@ -322,8 +321,8 @@ impl<'a> Driver<'a> {
                 Taken::Partly => Step::Waits,
                 Taken::Wrong(why) => Step::Failed(why),
             };
-            // A read that did not fill the buffer has emptied the socket; what comes later, the
-            // end of the stream included, is a new event. An end that was there already is not.
+            // A read that did not fill the buffer has emptied the socket; later bytes, the end of the stream included,
+            // are a new event. An end that was there already is not.
             let drained = length < self.buffer.len() && !hung_up;
             if !matches!(step, Step::Waits) || drained || opened.phase == Phase::Ending {
                 return step;
@@ -351,7 +350,7 @@ impl<'a> Driver<'a> {
                 return;
             }
             Step::Ended => {
-                // Closed before the clock is read: it is the last part of what is measured.
+                // Closed before the clock is read: it is the last part of the measured time.
                 drop(opened.fd);
                 let now = Instant::now();
                 opened.times.close = microseconds(now, opened.since);
@@ -421,7 +420,7 @@ impl<'a> Driver<'a> {
             };
             let step = match opened.phase {
                 _ if waited < patience => continue,
-                // Everything was said; only the end is missing.
+                // All frames were exchanged; only the end is missing.
                 Phase::Ending => Step::LeftOpen,
                 phase => Step::Failed(format!(
                     "{} within {} s",

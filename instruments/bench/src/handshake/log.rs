@@ -1,5 +1,4 @@
-//! The log of a run, in the form of wsperf: one object, with one entry per connection. All times
-//! are microseconds.
+//! The log of a run, in wsperf's form: one object, with one entry per connection. All times are microseconds.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A run and every connection that was opened in it.
+/// A run and all its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
     /// From the first connect to the last close.
@@ -15,7 +14,7 @@ pub struct Log {
     /// Since 1970.
     pub started: i64,
     pub ended: i64,
-    /// How often as many handshakes as allowed were in flight.
+    /// How often the maximum number of handshakes was in flight.
     #[serde(default)]
     pub handshake_throttle_count: u64,
     /// How often so few were left that more were launched; the first launch counts.
@@ -28,10 +27,9 @@ pub struct Log {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
     pub tcp_pre_init: i64,
-    /// What the socket needs after that: nothing, without TLS.
+    /// The set-up after the connect: none without TLS.
     pub tcp_post_init: i64,
-    /// The opening handshake, from the request to the answer's check; of a failed one, until it
-    /// failed.
+    /// The opening handshake, from the request to the answer's check; of a failed one, until it failed.
     pub open: i64,
     /// The closing handshake, until TCP is closed too.
     pub close: i64,
@@ -42,7 +40,7 @@ pub struct Connection {
 pub enum LogError {
     #[error("{path}: {source}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The text says in which line and column.
+    /// The text names line and column.
     #[error("{path} is damaged, or no handshake log: {source}", path = path.display())]
     Damaged {
         path: PathBuf,
@@ -53,8 +51,8 @@ pub enum LogError {
 }
 
 impl Log {
-    /// Reads our own or wsperf's, whose `started` and `ended` may be nanoseconds: it writes
-    /// whatever its C++ library's clock counts.
+    /// Reads our own or wsperf's, whose `started` and `ended` may be nanoseconds: it writes its C++ library's clock
+    /// ticks.
     pub fn read(path: &Path) -> Result<Self, LogError> {
         let text = fs::read(path).map_err(|source| LogError::Read {
             path: path.to_owned(),
@@ -84,7 +82,7 @@ impl Log {
         Ok(log)
     }
 
-    /// In wsperf's order of fields, one connection a line.
+    /// In wsperf's order of fields, one connection per line.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         write!(
             out,
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_logs_are_read_back() {
         let log = Log {
             total_duration: 1_500,
             started: 1_700_000_000_000_000,

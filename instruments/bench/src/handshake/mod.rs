@@ -1,5 +1,4 @@
-//! `bench handshake`: opening and closing handshakes of WebSocket connections, as wsperf counts
-//! them.
+//! `bench handshake`: opening and closing handshakes of WebSocket connections, counted like wsperf's.
 
 mod against;
 mod analysis;
@@ -29,8 +28,8 @@ pub(crate) use servers::ServersOptions;
 use crate::error::BenchError;
 use crate::frame::Host;
 
-/// Measures servers beside each other, or ours with several numbers of workers; prints, and writes the
-/// results file if one was asked for.
+/// Measures servers beside each other, or ours with several numbers of workers; prints, and writes the results file if
+/// requested.
 pub fn handshake(options: HandshakeOptions, host: Host) -> Result<bool, BenchError> {
     let common = options.servers.common(host)?;
     match options.scaling.is_empty() {

@@ -1,4 +1,4 @@
-//! One connection of the driver: how far it is, and what bytes from the server bring about.
+//! One connection of the driver: its phase, and the effect of the server's bytes.
 
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -10,11 +10,11 @@ use super::opening::Openings;
 pub(super) struct Opened {
     pub(super) fd: OwnedFd,
     pub(super) phase: Phase,
-    /// Which of the launched ones it is, for its request.
+    /// Its number among the launched ones, for its request.
     pub(super) number: usize,
     /// When the phase began.
     pub(super) since: Instant,
-    /// What came of an answer that is not whole; without memory of its own otherwise.
+    /// The part of an incomplete answer; without memory of its own otherwise.
     pub(super) input: Vec<u8>,
     pub(super) times: Connection,
 }
@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Ending,
 }
 
-/// What bytes from the server brought about.
+/// The effect of the server's bytes.
 pub(super) enum Taken {
     Partly,
     Opened,
@@ -37,8 +37,7 @@ pub(super) enum Taken {
 }
 
 impl Opened {
-    /// Looks at all bytes of a connection that were not used yet, and keeps what is to be looked at
-    /// again when more has come.
+    /// Handles all new bytes of a connection, and keeps an incomplete rest for the next call.
     pub(super) fn take_in(&mut self, openings: &mut Openings, bytes: &[u8]) -> Taken {
         if self.phase == Phase::Opening {
             return match openings.answer(self.number, bytes) {
@@ -69,7 +68,7 @@ impl Opened {
 }
 
 impl Phase {
-    /// What the end of the stream means in it.
+    /// The meaning of the end of the stream in it.
     pub(super) fn when_closed(self) -> &'static str {
         match self {
             Self::Connecting | Self::Opening => "it closed the connection in the opening handshake",
@@ -77,7 +76,7 @@ impl Phase {
         }
     }
 
-    /// What never came in it.
+    /// The missing message in it.
     pub(super) fn when_silent(self) -> &'static str {
         match self {
             Self::Connecting => "no connection",

@@ -1,5 +1,5 @@
-//! The opening handshake as a driver makes it a hundred thousand times: the request's bytes are
-//! made once, and an answer that has the bytes of one already read in full is not read again.
+//! The opening handshake as a driver makes it a hundred thousand times: the request's bytes are made once, and an
+//! answer with the bytes of one already parsed is not parsed again.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::subject::{Endpoint, ParseError, Url};
 
-/// A WebSocket server and the resource that is asked for.
+/// A WebSocket server and the requested resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub address: SocketAddr,
-    /// What the `Host` field says.
+    /// The `Host` field.
     pub host: String,
     pub resource: String,
 }
@@ -53,12 +53,12 @@ impl Target {
     }
 }
 
-/// Requests that are ready to be sent, and what is known of their answers.
+/// Prepared requests, and the expected answers.
 #[derive(Debug)]
 pub(super) struct Openings {
     target: Target,
     requests: Vec<Request>,
-    /// The first answer that was read in full.
+    /// The first answer that was parsed.
     answer: Option<Answer>,
 }
 
@@ -72,7 +72,7 @@ struct Request {
 #[derive(Debug)]
 struct Answer {
     bytes: Vec<u8>,
-    /// Where in them the proof of the key stands.
+    /// The offset of the accept key in them.
     accept_at: usize,
 }
 
@@ -100,12 +100,12 @@ impl Openings {
         }
     }
 
-    /// What the `number`th connection sends.
+    /// The request of the `number`th connection.
     pub(super) fn request(&self, number: usize) -> &[u8] {
         &self.requests[number % REQUESTS].bytes
     }
 
-    /// How many bytes of `bytes` the answer to it has; nothing as long as it is not whole.
+    /// The length of the answer at the front of `bytes`; `None` while it is incomplete.
     pub(super) fn answer(&mut self, number: usize, bytes: &[u8]) -> Result<Option<usize>, String> {
         let request = &self.requests[number % REQUESTS];
         if let Some(answer) = &self.answer
@@ -144,7 +144,7 @@ impl Answer {
     }
 }
 
-/// What somebody else's server said first, fit for a terminal.
+/// The first line of a foreign server's answer, safe for a terminal.
 pub(super) fn first_line(bytes: &[u8]) -> String {
     let line = bytes.split(|byte| *byte == b'\n').next();
     let line = String::from_utf8_lossy(line.unwrap_or_default());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_quoted() {
+    fn malformed_answers_are_quoted() {
         #[track_caller]
         fn check(bytes: &[u8], expected: &str) {
             let error = openings().answer(0, bytes).unwrap_err();

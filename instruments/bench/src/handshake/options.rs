@@ -1,5 +1,5 @@
-//! What can be asked of `bench handshake`: wsperf's run against any server, our testee beside floor and
-//! peers, or the source document's scaling table.
+//! The options of `bench handshake`: wsperf's run against any server, our testee beside floor and peers, or the source
+//! document's scaling table.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use super::run::RunOptions;
 use super::servers::ServersOptions;
 use crate::subject::Url;
 
-/// With wsperf's five arguments: one run against any WebSocket server, its log on standard output
-/// in wsperf's form (`crosstie analyze` sums it up). Without: our testee, the smallest server that
-/// can answer, and peers take turns. With --scaling: the source document's table.
+/// With wsperf's five arguments: make one run against any WebSocket server, and print its log in wsperf's form
+/// (`crosstie analyze` sums it up). Without: our testee, the smallest possible server, and peers take turns. With
+/// --scaling: print the source document's table.
 ///
-/// Each connection is a TCP connect, an opening handshake, a closing handshake begun by the
-/// client, and the server's TCP close.
+/// Each connection is a TCP connect, an opening handshake, a closing handshake begun by the client, and the server's
+/// TCP close.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HandshakeOptions {
     /// ws://HOST:PORT of any WebSocket server.
@@ -75,7 +75,7 @@ pub struct HandshakeOptions {
 }
 
 impl HandshakeOptions {
-    /// The one run against a server that wsperf's arguments ask for.
+    /// The single run against a server, if wsperf's arguments are given.
     pub fn one_run(&self) -> Option<(&Url, RunOptions)> {
         let run = RunOptions {
             threads: self.threads?,

@@ -1,5 +1,5 @@
-//! One whole handshake before the load: what is wrong with a server is said once, in words, and
-//! not as a hundred thousand failures.
+//! One whole handshake before the load: a server's fault is reported once, in words, instead of as a hundred thousand
+//! failures.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -11,29 +11,28 @@ use super::opening::{Openings, Target, first_line};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
     #[error(
-        "nobody listens on {url} ({source}): start the server first, as in `crosstie testee \
+        "nothing listens on {url} ({source}): start the server first, as in `crosstie testee \
          websocket --url ws://HOST:PORT --workers 1`"
     )]
     NobodyListens { url: String, source: io::Error },
     #[error("{url} cannot be reached: {source}")]
     Unreachable { url: String, source: io::Error },
-    /// What it said instead is in the text.
+    /// The text quotes its answer.
     #[error("{url} does not speak WebSocket: {why}")]
     SomethingElse { url: String, why: String },
-    #[error("{url} took the connection, but {what} came within {} s", patience.as_secs_f64())]
+    #[error("{url} accepted the connection, but {what} arrived within {} s", patience.as_secs_f64())]
     NoAnswer {
         url: String,
         what: &'static str,
         patience: Duration,
     },
-    #[error("{url} closed the connection where {expected} was expected")]
+    #[error("{url} closed the connection, expected {expected}")]
     Closed { url: String, expected: &'static str },
-    #[error("{url}: {why} where a close frame was expected")]
+    #[error("{url}: {why}, expected a close frame")]
     NotClosing { url: String, why: &'static str },
 }
 
-/// Connects, opens, closes. The connection's end is the server's to bring about, and not waited
-/// for.
+/// Connects, opens, closes. The server has to end the connection, which is not awaited.
 pub(super) fn probe(target: &Target, patience: Duration) -> Result<(), ProbeError> {
     let (mut stream, mut input) = open(target, patience)?;
     let url = || target.url();
@@ -52,7 +51,7 @@ pub(super) fn probe(target: &Target, patience: Duration) -> Result<(), ProbeErro
     }
 }
 
-/// A connection whose opening handshake is done, and what came after it.
+/// A connection whose opening handshake is done, and the bytes after it.
 pub(crate) fn open(
     target: &Target,
     patience: Duration,
@@ -85,11 +84,11 @@ pub(crate) fn open(
         }
         let what = "no whole answer to the opening handshake";
         if let Err(error) = receive(target, &mut stream, &mut input, what, begun, patience) {
-            // Half an answer tells more than that the rest is missing.
+            // Half an answer is more informative than its missing rest.
             if input.is_empty() || input.starts_with(b"HTTP/1.1 101") {
                 return Err(error);
             }
-            let why = format!("it said `{}` and no more", first_line(&input));
+            let why = format!("it sent `{}` and no more", first_line(&input));
             return Err(ProbeError::SomethingElse { url: url(), why });
         }
     }

@@ -1,5 +1,4 @@
-//! One run against one server: the load divided among threads, each with a driver of its own, and
-//! the log that all of them make.
+//! One run against one server: the load divided among threads, each with a driver of its own, and their common log.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +16,7 @@ use crate::error::BenchError;
 use crate::frame::require;
 use crate::process::descriptors;
 
-/// What a run is to do, in wsperf's terms.
+/// The options of a run, in wsperf's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
     pub threads: usize,
@@ -40,7 +39,7 @@ pub(super) struct Run {
     pub gave_up: Option<String>,
 }
 
-/// Descriptors for everything that is no measured connection.
+/// Descriptors for everything but measured connections.
 const DESCRIPTORS_ASIDE: usize = 64;
 
 const THREADS_MAX: usize = 256;
@@ -48,7 +47,7 @@ const THREADS_MAX: usize = 256;
 const CONNECTIONS_MAX: u64 = 10_000_000;
 
 impl RunOptions {
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     pub fn check(&self) -> Result<(), BenchError> {
         require(self.threads <= THREADS_MAX, "THREADS is at most 256")?;
         let connections = 1..=CONNECTIONS_MAX;
@@ -80,7 +79,7 @@ impl RunOptions {
     }
 }
 
-/// Makes the run. `show` is told now and then how many connections have ended.
+/// Makes the run. `show` is called periodically with the number of ended connections.
 pub(super) fn run(
     target: &Target,
     options: &RunOptions,
@@ -147,7 +146,7 @@ impl Run {
         connections.filter(|connection| !connection.failed)
     }
 
-    /// Why it does not count, if it does not.
+    /// The reason why it does not count, if it does not.
     pub(super) fn fault(&self) -> Option<String> {
         let failures = self
             .failures
@@ -158,8 +157,7 @@ impl Run {
     }
 }
 
-/// How many connections may be open at once: the soft limit of descriptors is raised as far as
-/// it may be.
+/// Maximum number of open connections: raises the soft limit of descriptors as far as possible.
 fn connections_open_max(high: usize) -> Result<usize, BenchError> {
     let limit = descriptors::raise();
     match limit.saturating_sub(DESCRIPTORS_ASIDE) {
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut RunOptions), expected: &str) {
             let mut options = OPTIONS;

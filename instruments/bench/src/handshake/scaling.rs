@@ -1,6 +1,5 @@
-//! `bench handshake --scaling`: the source document's table of one, two and four cores, against
-//! our own testee. Each number of workers is warmed up, then measured three times without being
-//! started again.
+//! `bench handshake --scaling`: the source document's table of one, two and four cores, against our own testee. Each
+//! number of workers is warmed up, then measured three times without a restart.
 
 use serde_json::{Value, json};
 
@@ -18,7 +17,7 @@ struct Scaling {
     common: Common,
     /// Numbers of workers, one row each.
     workers: Vec<usize>,
-    /// In each run, with wsperf's threads and marks in the document.
+    /// In each run, with the document's threads and marks of wsperf.
     run: RunOptions,
     /// Connections before the first run.
     warm_up: u64,
@@ -32,13 +31,13 @@ const DOCUMENT: [(usize, [(f64, f64); 3]); 3] = [
     (4, [(14_073.0, 44.3), (13_588.0, 40.1), (14_035.0, 40.8)]),
 ];
 
-/// What the document measured on.
+/// The document's hardware.
 const HARDWARE: &str = "Autobahn for Python on PyPy, a Core i7, driven by wsperf on the same cores";
 
 const RATE: &str = "handshakes_per_s";
 const MEDIAN_MS: &str = "open_median_ms";
 
-/// Measures and prints. Whether everything that was measured counts.
+/// Measures and prints. Returns whether all results count.
 pub(super) fn scaling(options: &HandshakeOptions, mut common: Common) -> Result<bool, BenchError> {
     let sensible = options.scaling.iter().all(|w| (1..=256).contains(w));
     require(sensible, "--scaling takes numbers of workers, 1 to 256")?;
@@ -62,7 +61,7 @@ pub(super) fn scaling(options: &HandshakeOptions, mut common: Common) -> Result<
     })
 }
 
-/// Workers that leave the driver no core of its own would only show what the driver leaves them.
+/// Workers that leave the driver no core of its own would only show the driver's rest.
 fn driver_bound(workers: usize, cores: usize) -> Option<String> {
     (workers >= cores).then(|| {
         format!("{DRIVER_BOUND}: {workers} workers and a driver need more than {cores} cores")
@@ -79,7 +78,7 @@ impl std::fmt::Display for Workers {
     }
 }
 
-/// It, running and warmed up.
+/// The testee, running and warmed up.
 struct Testee(Servers);
 
 impl Subject for Testee {

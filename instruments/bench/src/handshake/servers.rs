@@ -1,5 +1,5 @@
-//! The WebSocket servers of a comparison: ours or the one at a URL, the floor, and peers. They
-//! stay up for the whole run and are moved to the cores of each placement.
+//! The WebSocket servers of a comparison: ours or the one at a URL, the floor, and peers. They stay up for the whole
+//! run and are moved to the cores of each placement.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::peer::autobahn::{self, EchoPeer};
 use crate::process::{Listening, Workers};
 use crate::subject::{Endpoint, ServerProcess, Url, guarded};
 
-/// What every comparison of WebSocket servers takes.
+/// The options of every comparison of WebSocket servers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ServersOptions {
     #[command(flatten)]
@@ -53,9 +53,9 @@ impl ServersOptions {
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) name: String,
-    /// Where clients reach it.
+    /// The address for clients.
     pub(crate) target: Target,
-    /// Empty where nobody told which they are.
+    /// Empty if unknown.
     pub(crate) processes: Vec<u32>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Ground<'a> {
 pub(crate) struct Servers {
     /// The subject, the floor, then peers.
     pub(crate) servers: Vec<Server>,
-    /// What a reader should know of them: versions, absences.
+    /// Notes for a reader: versions, absences.
     pub(crate) notes: Vec<String>,
     pub(crate) absent: Vec<String>,
     _foreign: Moved,
@@ -95,7 +95,7 @@ pub(crate) struct Servers {
     _floor: Workers<Listening>,
 }
 
-/// A server of this executable starts in milliseconds where nothing else runs.
+/// A server of this executable starts in milliseconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Servers {
@@ -146,7 +146,7 @@ impl Servers {
         self._foreign = Moved::find(pids, "--pid")?;
         if pids.is_empty() {
             self.notes.push(format!(
-                "{}: without --pid its processor time is unknown, and it runs where it will",
+                "{}: without --pid its processor time is unknown, and it stays on its own cores",
                 target.url()
             ));
         }
@@ -238,7 +238,7 @@ impl Servers {
     }
 }
 
-/// Where clients connect to in order to reach a server of ours.
+/// The address by which clients reach a server of ours.
 fn reached(site: &Ground<'_>, server: &Endpoint) -> Result<Target, BenchError> {
     match site.network.reach(server)? {
         Endpoint::Tcp(address) => Ok(Target {

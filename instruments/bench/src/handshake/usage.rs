@@ -1,4 +1,4 @@
-//! Who kept the machine busy in a round of WebSocket servers and nodes: they, their driver, others.
+//! The machine's load in a round of WebSocket servers and nodes: by them, their driver, others.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) fn limit(placement: Option<Placement>) -> Limit {
     }
 }
 
-/// Who was busy, a line for each server.
+/// The load, a line for each server.
 pub(crate) fn lines<C: fmt::Display>(section: &Section<C>) -> Vec<String> {
     let line = |series: &Series| {
         let cores = |figure| known(series.median(figure), |cores| format!("{cores:.2}"));

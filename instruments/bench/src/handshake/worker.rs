@@ -1,5 +1,4 @@
-//! The driver of a comparison, as a process of its own: it makes one run after the other, as it is
-//! told.
+//! The driver of a comparison, as a process of its own: it makes one run after the other, on command.
 
 use std::io;
 
@@ -25,7 +24,7 @@ pub(crate) struct Ran {
     pub(crate) open: Recorded,
     pub(crate) close: Recorded,
     pub(crate) left_open: u64,
-    /// What this process spent on it.
+    /// This process's processor time for it.
     pub(crate) cpu_ns: u64,
     pub(crate) fault: Option<String>,
 }

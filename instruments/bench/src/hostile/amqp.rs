@@ -1,6 +1,6 @@
-//! An attacker's connection to a broker: many channels, bytes that are made beforehand, and answers
-//! that are counted and not read. What it writes and what comes back pass at the same time, so that
-//! neither side's buffers ever stand still, and all of it ends at the attack's deadline.
+//! An attacker's connection to a broker: many channels, prepared bytes, and answers that are counted but not read.
+//! Writing and reading alternate, so that neither side's buffers ever stall, and everything ends at the attack's
+//! deadline.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,31 +25,31 @@ pub(super) struct AmqpPeer {
     stream: Stream,
     input: Vec<u8>,
     filled: usize,
-    /// What the next [`AmqpPeer::drive`] writes.
+    /// The bytes of the next [`AmqpPeer::drive`].
     pub(super) output: Vec<u8>,
     pub(super) seen: Seen,
     deadline: Instant,
 }
 
-/// What came back so far.
+/// The answers so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Methods that are none of the following: answers.
+    /// Methods other than the following: answers.
     pub(super) answers: u64,
     pub(super) deliveries: u64,
     pub(super) delivery_tag: u64,
-    /// Confirms, each counted once however many messages it is about.
+    /// Confirms, each counted once, for any number of messages.
     pub(super) confirms: u64,
-    /// Which channel the broker closed, or the connection (0), and why.
+    /// The channel that the broker closed, or the connection (0), and the reason.
     pub(super) closed: Option<(u16, String)>,
 }
 
-/// How an attack's buffers are made: bytes of one method on one channel.
+/// Appends one method on one channel to an attack's buffer.
 pub(super) fn method(channel: u16, method: &impl Arguments, out: &mut Vec<u8>) {
     frame::write_method(channel, method, out);
 }
 
-/// A message's header and body, in frames that every broker takes.
+/// A message's header and body, in frames that every broker accepts.
 pub(super) fn content(channel: u16, properties: &[u8], body: &[u8], out: &mut Vec<u8>) {
     frame::write_content(channel, properties, body, FRAME_BYTES_MAX, out);
 }
@@ -126,7 +126,7 @@ impl AmqpPeer {
         Ok(peer)
     }
 
-    /// Sends what was pushed and one method more, and waits for one answer.
+    /// Sends the pushed bytes and one more method, and waits for one answer.
     pub(super) fn ask(
         &mut self,
         channel: u16,
@@ -136,8 +136,7 @@ impl AmqpPeer {
         self.await_answers(1)
     }
 
-    /// Opens the channel anew that was closed for a refusal, to go on with what was not refused; of a
-    /// connection that was closed that is its end.
+    /// Reopens the channel that a refusal has closed, to continue; a closed connection is the end.
     pub(super) fn reopen(&mut self) -> Result<(), WorkerError> {
         match self.seen.closed.take() {
             Some((0, why)) => Err(WorkerError::Dismissed(why)),
@@ -149,13 +148,13 @@ impl AmqpPeer {
         }
     }
 
-    /// Sends what was pushed and waits for so many answers.
+    /// Sends the pushed bytes and waits for so many answers.
     pub(super) fn await_answers(&mut self, answers: u64) -> Result<(), WorkerError> {
         let wanted = self.seen.answers + answers;
         self.drive(|seen| seen.answers >= wanted)
     }
 
-    /// Sends what was pushed and takes in what comes, until all of it has left and it is enough.
+    /// Sends the pushed bytes and counts answers, until everything is sent and `is_enough` holds.
     pub(super) fn drive(&mut self, is_enough: impl Fn(&Seen) -> bool) -> Result<(), WorkerError> {
         let output = std::mem::take(&mut self.output);
         let outcome = self.pass(&output, is_enough);
@@ -164,7 +163,7 @@ impl AmqpPeer {
         outcome
     }
 
-    /// Takes in what comes until then, or until the broker ends it.
+    /// Counts answers until then, or until the broker closes.
     pub(super) fn listen(&mut self, until: Instant) -> Result<(), WorkerError> {
         let deadline = std::mem::replace(&mut self.deadline, until);
         let outcome = self.pass(&[], |_| false);

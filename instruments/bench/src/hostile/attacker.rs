@@ -1,5 +1,5 @@
-//! The attacker's process: it does one thing that nobody should be able to stop others with, counts
-//! what it was allowed and what it was refused, and ends by a deadline of its own.
+//! The attacker's process: it makes one attack that should not be able to stop others, counts what was permitted and
+//! refused, and ends by a deadline of its own.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Every attack: its name, what it does at full size, what it needs, and what does it.
+//! Every attack: its name, its load at full size, its requirements, and its function.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,12 +17,12 @@ pub(super) struct Attack {
     /// At full size, in a line.
     pub(super) what: &'static str,
     pub(super) needs: Needs,
-    /// How our own node is configured for it.
+    /// The configuration of our own node for it.
     pub(super) setting: Setting,
     pub(super) strike: fn(&mut Strike) -> Result<(), WorkerError>,
 }
 
-/// What must be known of a subject.
+/// Required knowledge of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Wamp,
@@ -31,7 +31,7 @@ pub(super) enum Needs {
     Web,
 }
 
-/// What our own node's configuration has beside its defaults.
+/// Our own node's configuration besides its defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     Default,
@@ -69,17 +69,17 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "wildcards", needs: Wamp, setting: Usual, strike: patterns::wildcards,
         what: "4 sessions of 10,000 wildcard patterns that nearly match, 20 publications; they leave" },
     Attack { name: "batch", needs: Wamp, setting: Usual, strike: batch::strike,
-        what: "one batched WebSocket message of 800,000 publications to 150 subscribers who read" },
+        what: "one batched WebSocket message of 800,000 publications to 150 subscribers that read" },
     Attack { name: "partial", needs: Wamp, setting: Usual, strike: partial::messages,
         what: "150 sessions with a message of 16 MiB that lacks its last byte" },
     Attack { name: "options", needs: Wamp, setting: Usual, strike: calls::options,
         what: "200 progressive calls with an option of 8 MiB" },
     Attack { name: "deaf", needs: Wamp, setting: Usual, strike: deaf::deaf,
-        what: "90 subscribers who do not read 18 MiB, beside 5 callers with results of 3 MB" },
+        what: "90 subscribers that do not read 18 MiB, beside 5 callers with results of 3 MB" },
     Attack { name: "slow", needs: Wamp, setting: Usual, strike: deaf::slow,
-        what: "80 subscribers who read 256 KiB every 10 s, beside the same callers" },
+        what: "80 subscribers that read 256 KiB every 10 s, beside the same callers" },
     Attack { name: "transcoded", needs: Wamp, setting: Usual, strike: transcoded::strike,
-        what: "60 JSON callees who do not read, each called with 16 MiB of control characters in MessagePack" },
+        what: "60 JSON callees that do not read, each called with 16 MiB of control characters in MessagePack" },
     Attack { name: "deflate", needs: Wamp, setting: Setting::Compression, strike: partial::compressed,
         what: "100 connections before HELLO with 12 MiB of a compressed frame of 16 MiB" },
     Attack { name: "subscriptions", needs: Wamp, setting: Usual, strike: patterns::plain,
@@ -99,7 +99,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "slowbodies", needs: Web, setting: Setting::WebServices, strike: web::slow::bodies,
         what: "2,000 HTTP requests whose body does not end, a byte each 500 ms" },
     Attack { name: "unread", needs: Web, setting: Setting::WebServices, strike: web::unread::strike,
-        what: "500 connections with 500 requests for a file of 1 MiB, whose answers nobody reads" },
+        what: "500 connections with 500 requests for a file of 1 MiB, whose answers are not read" },
     Attack { name: "resets", needs: Web, setting: Setting::WebServices, strike: web::resets::strike,
         what: "8 connections of HTTP/2 streams that are given up at once, for 8 s" },
     Attack { name: "ranges", needs: Web, setting: Setting::WebServices, strike: web::ranges::strike,
@@ -113,7 +113,7 @@ pub(super) fn find(name: &str) -> Option<&'static Attack> {
 }
 
 impl Attack {
-    /// What it needs and is not known of a subject.
+    /// The requirement that a subject does not meet.
     pub(super) fn lacks(&self, ways: &Ways) -> Option<&'static str> {
         match self.needs {
             Wamp if ways.targets.is_empty() => Some("WAMP"),

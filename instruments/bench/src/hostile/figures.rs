@@ -1,4 +1,4 @@
-//! What an outcome says, as figures.
+//! An outcome as figures.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::witness::Account;
 use crate::figures::{Fault, Figures, Round, WORDS};
 use crate::load::Latencies;
 
-/// Of the witness, in the order of the table.
+/// The witness's, in the order of the table.
 pub(super) const KINDS: [&str; 8] = [
     "call", "event", "timeout", "join", "health", "message", "confirm", "connect",
 ];
@@ -35,7 +35,7 @@ impl Outcome {
         self.witness.get(kind).and_then(Waits::of)
     }
 
-    /// Sessions of the witness that were closed, and connections of its that were not let in.
+    /// Sessions of the witness that were closed, and its connections that were refused.
     pub(super) fn lost(&self) -> u64 {
         self.witness.values().map(|account| account.lost).sum()
     }
@@ -45,7 +45,7 @@ impl Outcome {
         waits.map(|waits| waits.worst_ms).fold(0.0, f64::max)
     }
 
-    /// What came of the attack itself, in words.
+    /// The outcome of the attack itself, in words.
     pub(super) fn words(&self) -> String {
         let mut words = Vec::new();
         if let Some(found) = &self.attack {
@@ -71,7 +71,7 @@ impl Outcome {
         words.join("; ")
     }
 
-    /// As the frame has it.
+    /// As the frame's round.
     pub(super) fn into_round(self) -> Round {
         let mut found = Figures::new();
         for kind in KINDS {

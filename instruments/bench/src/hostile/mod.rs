@@ -1,15 +1,15 @@
-//! `bench hostile`: what one peer can do to everybody else, of any WAMP router and any AMQP broker.
+//! `bench hostile`: the damage that one peer can do to all others, for any WAMP router and any AMQP broker.
 //!
 //! ```text
 //!  witness ──calls, events, joins, /health, messages, connects──▶ ┌────────┐
-//!    (well-behaved, how long each waited)                         │ router │
-//!  attacker ──one thing that nobody should be able to do────────▶ └────────┘
+//!    (well-behaved, with the time that each waited)               │ router │
+//!  attacker ──one attack that should harm no other client───────▶ └────────┘
 //!    (raw bytes, bounded in count and time)                        CPU, memory
 //! ```
 //!
-//! Attacker and witness are processes of their own. The witness runs alone first, then beside one
-//! attack after the other, each on a node that was started for it. An attack that is refused by a
-//! bound has failed, and the router is the better for it: what it was refused with is printed.
+//! Attacker and witness are processes of their own. The witness runs alone first, then beside one attack after the
+//! other, each on a freshly started node. An attack that a bound refuses has failed, which speaks for the router: the
+//! reason for the refusal is printed.
 
 mod amqp;
 pub(crate) mod attacker;
@@ -41,10 +41,10 @@ use crate::machine::Placement;
 use catalogue::{Attack, Setting};
 use subject::{Started, Starting, Subject};
 
-/// The name of the witness alone.
+/// The name of the case with the witness alone.
 const IDLE: &str = "idle";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn hostile(options: HostileOptions, host: Host) -> Result<bool, BenchError> {
     if options.is_list {
         present::list()?;
@@ -60,15 +60,15 @@ pub fn hostile(options: HostileOptions, host: Host) -> Result<bool, BenchError> 
 
 struct Hostile {
     options: HostileOptions,
-    /// Whose attacks were left out, and why.
+    /// The subjects whose attacks were left out, and the reasons.
     left_out: Vec<(Subject, String)>,
-    /// What the witness went without.
+    /// The parts that the witness lacked.
     without: Vec<(Subject, String)>,
     /// Peers that are not installed.
     absent: Vec<Subject>,
 }
 
-/// One attack on one of them; nothing is the witness alone.
+/// One attack on one subject; `None` is the witness alone.
 #[derive(Clone, Copy)]
 struct Case {
     subject: Subject,
@@ -81,7 +81,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// One of them, started for an attack.
+/// A subject, started for an attack.
 struct Attacked {
     name: &'static str,
     started: Started,
@@ -94,7 +94,7 @@ impl instrument::Subject for Attacked {
 }
 
 impl Hostile {
-    fn everybody(&self) -> Vec<Subject> {
+    fn all_subjects(&self) -> Vec<Subject> {
         let own = match self.options.is_foreign() {
             true => Subject::Foreign,
             false => Subject::Own,
@@ -134,7 +134,7 @@ impl Instrument for Hostile {
     fn settings(&self, _site: &Site) -> Value {
         let options = &self.options;
         let attacks = options.attacks();
-        let present = self.everybody().into_iter();
+        let present = self.all_subjects().into_iter();
         let present = present.filter(|subject| !self.absent.contains(subject));
         json!({
             "scale": options.scale,
@@ -157,7 +157,7 @@ impl Instrument for Hostile {
 
     fn cases(&self) -> Result<Vec<Case>, BenchError> {
         let mut cases = Vec::new();
-        for subject in self.everybody() {
+        for subject in self.all_subjects() {
             let attacks = self.options.attacks().into_iter().map(Some);
             let all = std::iter::once(None).chain(attacks);
             cases.extend(all.map(|attack| Case { subject, attack }));
@@ -165,7 +165,7 @@ impl Instrument for Hostile {
         Ok(cases)
     }
 
-    /// Each attack has a node of its own, so that memory tells.
+    /// Each attack has a node of its own, so that memory is comparable.
     fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Attacked>, BenchError> {
         let (subject, site) = (case.subject, stage.site);
         if self.absent.contains(&subject) {
@@ -231,7 +231,7 @@ impl Instrument for Hostile {
                 .map(|(_, words)| words.clone()),
         );
         let without = self.without.iter().filter(of);
-        lines.extend(without.map(|(_, what)| format!("The witness went without {what}")));
+        lines.extend(without.map(|(_, what)| format!("The witness lacked {what}")));
         lines
     }
 }

@@ -1,4 +1,4 @@
-//! What can be asked of `bench hostile`, and what cannot be had together.
+//! The options of `bench hostile`, and their valid combinations.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::peer::Peer;
 use crate::peer::rabbitmq::BrokerPeer;
 use crate::subject::{REALM, Url};
 
-/// Starts a node for each attack, and beside the attacker a witness: well-behaved sessions whose waits
-/// are what counts.
+/// Start a node for each attack, and beside the attacker a witness: well-behaved sessions whose waiting times are the
+/// result.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HostileOptions {
     /// There is one round of each attack; the processes are those of router and broker.
@@ -38,26 +38,26 @@ pub struct HostileOptions {
     /// Seconds after which one of the witness's operations counts as lost.
     #[arg(long = "patience", default_value_t = 180.0, value_name = "SECONDS")]
     pub(super) patience_seconds: f64,
-    /// Somebody else's WAMP router instead of our node: ws://HOST:PORT/PATH or rs://HOST:PORT.
+    /// A foreign WAMP router instead of our node: ws://HOST:PORT/PATH or rs://HOST:PORT.
     #[arg(long, visible_alias = "router", value_name = "URL")]
     pub(super) url: Option<Url>,
     /// Realm to join there.
     #[arg(long, default_value = REALM)]
     pub(super) realm: String,
-    /// Somebody else's broker instead of our node: rabbit://USER:PASSWORD@HOST:PORT/VHOST.
+    /// A foreign broker instead of our node: rabbit://USER:PASSWORD@HOST:PORT/VHOST.
     #[arg(long, value_name = "URL")]
     pub(super) amqp_url: Option<Broker>,
     /// Process of either, for its processor time and memory; may be repeated.
     #[arg(long = "pid", value_name = "PID")]
     pids: Vec<u32>,
-    /// crossbar or rabbitmq: start it and do the same to it; may be repeated.
+    /// crossbar or rabbitmq: start it and attack it in the same way; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(super) peers: Vec<HostilePeer>,
     #[command(flatten)]
     file: FileOptions,
 }
 
-/// Who can be started beside our own node.
+/// The peers that can be started beside our own node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostilePeer {
     Wamp(Peer),
@@ -89,7 +89,7 @@ impl HostileOptions {
         Ok(self)
     }
 
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
         require(
             self.scale > 0.0 && self.scale <= 100.0,
@@ -113,7 +113,7 @@ impl HostileOptions {
         )
     }
 
-    /// Whether somebody else's router or broker is attacked.
+    /// Whether a foreign router or broker is attacked.
     pub(super) fn is_foreign(&self) -> bool {
         self.url.is_some() || self.amqp_url.is_some()
     }

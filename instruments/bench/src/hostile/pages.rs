@@ -8,7 +8,7 @@ use crate::load::Stream;
 use crate::process::WorkerError;
 use crate::subject::Endpoint;
 
-/// A page's bytes with its head, which must say 200.
+/// A page's bytes with its head; the status must be 200.
 pub(super) fn read(pages: &Pages, path: &str, patience: Duration) -> Result<Vec<u8>, WorkerError> {
     let endpoint = Endpoint::Tcp(pages.address);
     let stream = Stream::connect(&endpoint)
@@ -36,7 +36,7 @@ pub(super) fn read(pages: &Pages, path: &str, patience: Duration) -> Result<Vec<
     }
 }
 
-/// The sum of all samples of a metric, whatever their labels.
+/// The sum of all samples of a metric, over all labels.
 pub(super) fn metric(pages: &Pages, name: &str, patience: Duration) -> Option<f64> {
     let answer = read(pages, "/metrics", patience).ok()?;
     parse(&String::from_utf8_lossy(&answer), name)

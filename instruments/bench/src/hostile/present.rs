@@ -1,4 +1,4 @@
-//! What `bench hostile` prints: an attack a row, the witness alone first.
+//! The output of `bench hostile`: an attack per row, the witness alone first.
 
 use std::io::{self, Write};
 

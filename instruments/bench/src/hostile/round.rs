@@ -17,28 +17,28 @@ use crate::process::{Place, Workers};
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) witness: BTreeMap<String, Account>,
-    /// Who of the witness could not even begin, and why.
+    /// The parts of the witness that could not even begin, and the reasons.
     pub(super) without: Vec<String>,
-    /// Nothing of the witness alone.
+    /// `None` for the witness alone.
     pub(super) attack: Option<Found>,
-    /// What the attacked one used, in seconds; nothing where nobody told which processes it is.
+    /// The subject's processor time in seconds; `None` if its processes are unknown.
     pub(super) cpu_s: Option<f64>,
     pub(super) memory: Option<Memory>,
-    /// Events that it dropped; nothing where it does not say.
+    /// Events that the subject dropped; `None` if it does not report them.
     pub(super) dropped: Option<f64>,
     pub(super) is_alive: bool,
 }
 
-/// The witness's and the attacker's processes take a while to start on a busy machine.
+/// Time for the witness's and the attacker's processes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For `/metrics`, which is asked before and after.
+/// For `/metrics`, which is requested before and after.
 const PAGE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the witness warms up.
 const WARM_UP: Duration = Duration::from_millis(300);
 
 const DROPPED: &str = "crosstie_events_dropped_full_total";
 
-/// Lets the witness run, and an attack beside it.
+/// Runs the witness, and an attack beside it.
 pub(super) fn run(
     started: &mut Started,
     attack: Option<&str>,
@@ -118,7 +118,7 @@ fn strike(
     attacker
         .start(executable, attacker::ROLE, place, &order)
         .map_err(|error| error.to_string())?;
-    // It ends by itself at its limit, but for what one wait more may take.
+    // It ends by itself at its limit, plus at most one wait.
     let found = attacker.expect(2 * options.limit() + PATIENCE, "it should end", Ok);
     found.map_err(|why| format!("the attacker: {why}"))
 }

@@ -1,5 +1,4 @@
-//! An attack while it goes on: what it was ordered to do, how it reaches its subject, and what it
-//! was allowed and refused.
+//! An attack in progress: its order, the way to its subject, and what was permitted and refused.
 
 use std::time::{Duration, Instant};
 
@@ -19,18 +18,18 @@ pub(crate) struct Order {
     pub(super) ways: Ways,
     /// Factor for all sizes.
     pub(super) scale: f64,
-    /// Of the attack `consumers`, before it is scaled.
+    /// Of the attack `consumers`, before scaling.
     pub(super) consumers: usize,
     pub(super) limit: Duration,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Found {
-    /// What it made, and how many.
+    /// The kinds of objects that it made, and their numbers.
     pub(super) made: Vec<(String, u64)>,
-    /// In whose words it was refused, and how often.
+    /// The texts of its refusals, and their numbers.
     pub(super) refused: Vec<(String, u64)>,
-    /// Its time was up before it had done all that it meant to.
+    /// Its time was up before it was done.
     pub(super) cut: bool,
     pub(super) seconds: f64,
 }
@@ -41,10 +40,10 @@ pub(super) struct Strike {
     found: Found,
 }
 
-/// What some attacks need; the others are not changed by it.
+/// Features that some attacks need; they do not affect the others.
 const FEATURES: &[&str] = &["progressive_call_invocations", "call_canceling"];
 
-/// Far below what a router may take to refuse, far above what a wake-up takes.
+/// Far below a router's time for a refusal, far above a wake-up.
 const MOMENT: Duration = Duration::from_millis(50);
 
 impl Strike {
@@ -56,7 +55,7 @@ impl Strike {
         }
     }
 
-    /// What became of it after so long.
+    /// The outcome after so long.
     pub(super) fn end(self, elapsed: Duration) -> Found {
         Found {
             seconds: elapsed.as_secs_f64(),
@@ -69,7 +68,7 @@ impl Strike {
         ((full as f64 * self.order.scale) as usize).max(1)
     }
 
-    /// The same of connections and channels, of which some must be left to make an attack.
+    /// The same for connections and channels, of which an attack needs a minimum.
     pub(super) fn few(&self, full: usize) -> usize {
         self.size(full).max(full.min(4))
     }
@@ -109,7 +108,7 @@ impl Strike {
         })
     }
 
-    /// A session by whatever way costs least.
+    /// A session over the cheapest transport available.
     pub(super) fn session(&self) -> Result<Pipe, WorkerError> {
         let target = self.order.ways.any_wamp();
         let target = target.ok_or_else(|| WorkerError::handshake("no WAMP router is known"))?;
@@ -143,7 +142,7 @@ impl Strike {
         add(&mut self.found.refused, why, count);
     }
 
-    /// Notes in whose words something ended: a refusal is a finding, and no fault of the attack.
+    /// Records the reason of an end: a refusal is a result, not a fault of the attack.
     pub(super) fn end_by(&mut self, error: WorkerError) -> Result<(), WorkerError> {
         match error {
             WorkerError::TimedOut => self.found.cut = true,

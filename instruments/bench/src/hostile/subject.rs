@@ -1,5 +1,5 @@
-//! Who is attacked: our own node, started anew for each attack so that its memory tells, peers that
-//! are started likewise, or somebody else's router and broker, which stay.
+//! The subjects: our own node, restarted for each attack so that its memory is comparable, peers started likewise, or a
+//! foreign router and broker, which stay.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use crate::subject::{
     own_program,
 };
 
-/// Whose turn it is.
+/// The subject that takes its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Own,
@@ -35,7 +35,7 @@ pub(super) enum Subject {
     Peer(HostilePeer),
 }
 
-/// One that runs, and how it is reached.
+/// A running subject, and its addresses.
 pub(super) struct Started {
     pub(super) ways: Ways,
     server: Server,
@@ -51,14 +51,14 @@ enum Server {
 pub(super) struct Starting<'a> {
     pub(super) options: &'a HostileOptions,
     pub(super) executable: &'a Path,
-    /// Empty, and its alone.
+    /// An empty directory of its own.
     pub(super) directory: &'a Path,
     pub(super) network: &'a Network,
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What attackers speak.
+/// The transports and serializers of attackers.
 const SPOKEN: [(Transport, Serializer); 4] = [
     (Transport::RawSocket, Serializer::MsgPack),
     (Transport::WebSocket, Serializer::MsgPack),
@@ -76,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// Starts it; nothing where it is not installed.
+    /// Starts it; `None` if it is not installed.
     pub(super) fn start(
         self,
         setting: Setting,
@@ -86,7 +86,7 @@ impl Subject {
             Self::Own => start_own(setting, starting).map(Some),
             Self::Foreign => Ok(Some(foreign(starting.options))),
             Self::Peer(HostilePeer::Wamp(peer)) => {
-                // Its batches are those of a library, and no other WebSocket has any.
+                // Its batches need a library, and no other WebSocket has any.
                 let cases: Vec<Case> = SPOKEN.iter().take(3).map(case).collect();
                 let Starting {
                     directory,
@@ -119,7 +119,7 @@ impl Subject {
 }
 
 impl Started {
-    /// All its processes, as they are now; empty where nobody told.
+    /// All its current processes; empty if unknown.
     pub(super) fn processes(&self) -> Vec<u32> {
         match &self.server {
             Server::Own(process) => process_tree(process.id()),
@@ -176,7 +176,7 @@ fn foreign(options: &HostileOptions) -> Started {
 fn start_own(setting: Setting, starting: &Starting<'_>) -> Result<Started, BenchError> {
     let wamp = starting.network.free_server_address()?;
     let mut amqp = starting.network.free_server_address()?;
-    // What is free now is so for whoever asks next.
+    // A free port may be given out twice.
     while amqp == wamp {
         amqp = starting.network.free_server_address()?;
     }
@@ -215,7 +215,7 @@ fn own_command(setting: Setting, starting: &Starting<'_>) -> Result<Command, Ben
     if setting != Setting::FewDescriptors {
         return Ok(guarded(executable, &place, &own_program()?));
     }
-    // The hard limit too: a node that raises the soft one may not go round it.
+    // The hard limit too: a node that raises the soft one must not circumvent it.
     let mut command = guarded(executable, &place, Path::new("/bin/sh"));
     command
         .args(["-c", "ulimit -n 1024 && exec \"$0\" \"$@\""])
@@ -223,7 +223,7 @@ fn own_command(setting: Setting, starting: &Starting<'_>) -> Result<Command, Ben
     Ok(command)
 }
 
-/// Everything to everybody, at its defaults.
+/// All permissions for all clients, with default options.
 fn config(setting: Setting, wamp: SocketAddr, amqp: SocketAddr) -> Value {
     let websocket = match setting {
         Setting::Compression => json!({ "options": { "compression": { "deflate": {} } } }),

@@ -1,4 +1,4 @@
-//! How much memory processes have, looked at again and again while something happens to them.
+//! The memory of processes, sampled during an attack.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::machine::accounting::kib_field;
 
-/// Between two looks. What comes and goes in less is not seen.
+/// Interval of samples. Shorter peaks are not seen.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 pub(super) struct Watch {
@@ -19,7 +19,7 @@ pub(super) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What it saw, in bytes.
+/// The samples' result, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
     pub(super) before: u64,
@@ -53,7 +53,7 @@ impl Watch {
         }
     }
 
-    /// What it saw; nothing where nobody told which processes they are.
+    /// The result; `None` if the processes are unknown.
     pub(super) fn finish(self) -> Option<Memory> {
         let before = self.before?;
         let after = resident(&self.processes).unwrap_or(0);
@@ -75,7 +75,7 @@ impl Drop for Watch {
     }
 }
 
-/// Resident bytes of all of them together; nothing of none.
+/// Resident bytes of all of them together; `None` without any.
 fn resident(processes: &[u32]) -> Option<u64> {
     let of = |process: &u32| {
         let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;

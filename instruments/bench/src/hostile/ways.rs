@@ -1,4 +1,4 @@
-//! How a router or broker is reached: what it speaks, and where.
+//! The addresses of a router or broker, and their protocols.
 
 use std::net::SocketAddr;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::broker::Broker;
 use crate::subject::{Target, Transport};
 
-/// Everything that an attacker or the witness may use.
+/// All addresses for an attacker or the witness.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ways {
-    /// WAMP: one of each transport and serializer that is spoken.
+    /// WAMP: one of each supported transport and serializer.
     pub(super) targets: Vec<Target>,
     pub(super) broker: Option<Broker>,
     pub(super) pages: Option<Pages>,
-    /// Where web services are that attacks know.
+    /// The web services that attacks know.
     pub(super) web: Option<Pages>,
 }
 
-/// Where `/health` and `/metrics` are.
+/// The address of `/health` and `/metrics`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pages {
     pub(super) address: SocketAddr,
@@ -33,7 +33,7 @@ impl Ways {
             .find(|target| target.transport == transport && target.serializer == serializer)
     }
 
-    /// What costs a client least.
+    /// The cheapest one for a client.
     pub(super) fn any_wamp(&self) -> Option<&Target> {
         self.wamp(Transport::RawSocket, Serializer::MsgPack)
             .or_else(|| self.targets.first())

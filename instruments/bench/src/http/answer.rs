@@ -1,17 +1,17 @@
-//! An answer of HTTP/1.1, found among the bytes that have come (RFC 9112).
+//! An answer of HTTP/1.1, parsed from received bytes (RFC 9112).
 
 use std::borrow::Cow;
 
-/// What was answered; the body without its framing.
+/// Status and body, the latter without its framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
     pub(crate) body: Cow<'a, [u8]>,
-    /// How many bytes it took.
+    /// Its length in bytes.
     pub(crate) length: usize,
 }
 
-/// The answer that these bytes begin with; `None` where they are not all of it.
+/// The answer at the front of these bytes; `None` while it is incomplete.
 pub(crate) fn read(bytes: &[u8]) -> Result<Option<Answer<'_>>, &'static str> {
     let Some(head_bytes) = head_length(bytes) else {
         return Ok(None);
@@ -39,7 +39,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<Answer<'_>>, &'static str> {
     }))
 }
 
-/// How long the head is, with the line that ends it.
+/// The length of the head, including the empty line that ends it.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     let ends = |at: &usize| bytes[..*at].ends_with(b"\r\n\r\n");
     let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -60,7 +60,7 @@ enum Framing {
     Chunks,
 }
 
-/// How the body's end is known: it must not be the connection's.
+/// The framing of the body: it must not end with the connection.
 fn framing<'a>(fields: impl Iterator<Item = &'a str>) -> Result<Framing, &'static str> {
     let mut framing = None;
     for field in fields {
@@ -79,13 +79,13 @@ fn framing<'a>(fields: impl Iterator<Item = &'a str>) -> Result<Framing, &'stati
             continue;
         };
         if framing.replace(found).is_some() {
-            return Err("the answer's length is said twice");
+            return Err("the answer has two lengths");
         }
     }
-    framing.ok_or("the answer does not say where it ends")
+    framing.ok_or("the answer has no length")
 }
 
-/// The chunks' content, and how many bytes they took; `None` where they are not all there.
+/// The chunks' content and their length in bytes; `None` while incomplete.
 fn chunks(mut bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
     let (all, mut content) = (bytes.len(), Vec::new());
     loop {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_end_where_they_say() {
+    fn answers_end_by_their_framing() {
         #[track_caller]
         fn check(text: &str, expected: Result<(u16, &str), &str>) {
             let found = read(text.as_bytes());
@@ -156,12 +156,9 @@ mod tests {
         check(&whole(chunked, "x\r\n"), Err("a chunk's size is no number"));
         check(
             &whole("Content-Length: 3\r\nContent-Length: 3\r\n", "abc"),
-            Err("the answer's length is said twice"),
+            Err("the answer has two lengths"),
         );
-        check(
-            &whole("A: b\r\n", ""),
-            Err("the answer does not say where it ends"),
-        );
+        check(&whole("A: b\r\n", ""), Err("the answer has no length"));
         check(
             "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
             Err("the answer's first line is none of HTTP/1.1"),

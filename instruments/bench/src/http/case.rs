@@ -1,4 +1,4 @@
-//! What is measured: requests of a kind, or clients that wait for messages.
+//! The cases: requests of a kind, or clients that wait for messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ pub(crate) enum Case {
     File,
     Call,
     Publish,
-    /// Events to subscribers over WebSocket, which long-poll is held against.
+    /// Events to subscribers over WebSocket, the reference for long-poll.
     WebSocket,
     /// Events to subscribers over long-poll.
     LongPoll,
-    /// Clients of long-poll that wait: what each is in memory.
+    /// Waiting clients of long-poll: memory per client.
     Waiting,
 }
 
@@ -47,8 +47,8 @@ impl Case {
         }
     }
 
-    /// Whether a server of that name has what is asked for. Crossbar.io's long-poll takes no message.
-    pub(super) fn is_had_by(self, server: &str, has_wamp: bool) -> bool {
+    /// Whether a server of that name supports the case. Crossbar.io's long-poll accepts no messages.
+    pub(super) fn is_supported_by(self, server: &str, has_wamp: bool) -> bool {
         match self.kind() {
             Kind::Requests(Request::File) => true,
             Kind::Requests(_) => has_wamp,

@@ -1,4 +1,4 @@
-//! Requests with answers that are waited for, on one connection; and a session over long-poll in such requests.
+//! Requests in sequence on one connection; and a session over long-poll in such requests.
 
 use std::net::SocketAddr;
 
@@ -29,13 +29,13 @@ impl Client {
         })
     }
 
-    /// Posts a body; what it is answered with, where that is no refusal.
+    /// Posts a body; returns the answer's body, or its refusal as an error.
     pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<Vec<u8>, WorkerError> {
         self.begin(path, body)?;
         self.finish()
     }
 
-    /// Posts a body, and waits for nothing.
+    /// Posts a body without waiting.
     pub(crate) fn begin(&self, path: &str, body: &str) -> Result<(), WorkerError> {
         let Self { host, stream, .. } = self;
         let length = body.len();
@@ -45,7 +45,7 @@ impl Client {
         stream.write_all(request.as_bytes()).map_err(late)
     }
 
-    /// The answer to what was posted.
+    /// The answer to the posted body.
     pub(crate) fn finish(&mut self) -> Result<Vec<u8>, WorkerError> {
         let mut buffer = [0; 4096];
         self.input.clear();
@@ -68,7 +68,7 @@ impl Client {
     }
 }
 
-/// A session, by the path of its transport; whose client it uses is no matter.
+/// A session, by the path of its transport; any client can carry it.
 pub(crate) struct LongPoll {
     at: String,
 }
@@ -89,12 +89,12 @@ impl LongPoll {
         };
         let hello = format!(r#"[1, "{realm}", {{"roles": {{"subscriber": {{}}}}}}]"#);
         client.post(&session.send_path(), &hello)?;
-        // Who is welcome is told once.
+        // The WELCOME is received once.
         client.post(&session.receive_path(), "")?;
         Ok(session)
     }
 
-    /// Subscribes; the answer is received as everything is.
+    /// Subscribes; the answer is received like any message.
     pub(crate) fn subscribe(&self, client: &mut Client, topic: &str) -> Result<(), WorkerError> {
         let subscribe = format!(r#"[32, 1, {{}}, "{topic}"]"#);
         client.post(&self.send_path(), &subscribe).map(drop)

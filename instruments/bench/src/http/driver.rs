@@ -1,4 +1,4 @@
-//! Who asks: a connection each, kept open, and a thread each; and who is called, a process of its own.
+//! The clients: a connection each, kept open, and a thread each; the callee is a process of its own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,25 +26,25 @@ pub(crate) enum Order {
         request: Request,
         address: SocketAddr,
         connections: usize,
-        /// What is called, where something is.
+        /// The called procedure, if there is one.
         procedure: String,
     },
-    /// Answers calls until it is ended.
+    /// Answer calls until the end.
     Serve(PairOrder),
-    /// Publishes, and receives what was published.
+    /// Publishes, and receives the events.
     Events(events::Order),
     /// Opens sessions over long-poll that wait.
     Wait(SocketAddr),
 }
 
-/// What one window has brought.
+/// The results of one window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Found {
-    /// From before the request's write until the answer's last read: of right answers.
+    /// From before the request's write until the answer's last read, for correct answers.
     pub(crate) times: Recorded,
     pub(crate) count: u64,
     pub(crate) seconds: f64,
-    /// What this process spent on it.
+    /// This process's processor time for it.
     pub(crate) cpu_ns: u64,
 }
 
@@ -83,7 +83,7 @@ fn ask_in_windows(mut askers: Vec<Asker>) -> Result<(), WorkerError> {
             let mut sum = Latencies::default();
             for thread in threads {
                 let times = thread.join();
-                let times = times.map_err(|_| io::Error::other("who asked panicked"))??;
+                let times = times.map_err(|_| io::Error::other("a client panicked"))??;
                 sum.add(&times.recorded());
             }
             Ok::<_, WorkerError>(sum)
@@ -98,17 +98,17 @@ fn ask_in_windows(mut askers: Vec<Asker>) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// One connection, and what is asked there again and again.
+/// One connection, and its repeated request.
 pub(super) struct Asker {
     stream: Stream,
     request: Vec<u8>,
     expected: Expected,
-    /// What has come, up to `length`.
+    /// Received bytes, up to `length`.
     input: Vec<u8>,
     length: usize,
 }
 
-/// An answer longer than that is a wrong one.
+/// A longer answer is a wrong one.
 const INPUT_BYTES: usize = 16 * 1024;
 
 impl Asker {
@@ -145,7 +145,7 @@ impl Asker {
         Ok(times)
     }
 
-    /// One request, and its answer.
+    /// One request and its answer.
     pub(super) fn ask(&mut self) -> Result<(), WorkerError> {
         self.stream.write_all(&self.request).map_err(late)?;
         self.length = 0;
@@ -171,7 +171,7 @@ impl Asker {
     }
 }
 
-/// What a read or write beyond its patience is.
+/// The error of a read or write beyond its time limit.
 pub(crate) fn late(error: io::Error) -> WorkerError {
     match error.kind() {
         io::ErrorKind::WouldBlock => WorkerError::TimedOut,

@@ -1,4 +1,4 @@
-//! Events on their way to subscribers, over long-poll or WebSocket: a thread for each, and one that publishes.
+//! The latency of events to subscribers, over long-poll or WebSocket: a thread for each, and one that publishes.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -18,7 +18,7 @@ use crate::subject::{Case, Endpoint, Target};
 use crate::wamp::pipe::Pipe;
 
 const TOPIC: &str = "crosstie.bench.http.events";
-/// From one publication to the next: time for every subscriber to ask again.
+/// Interval of publications: time for every subscriber to send its next request.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Order {
     pub(super) is_longpoll: bool,
     pub(super) address: SocketAddr,
     pub(super) subscribers: usize,
-    /// Where the publisher joins.
+    /// The publisher's address.
     pub(super) publisher: Target,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn work(order: &Order) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// So many publications to all; how long each was on its way, from when it was to be made.
+/// So many publications to all; returns the latency of each, from when it was due.
 fn window(
     publisher: &mut Pipe,
     subscribers: &mut [Subscriber],
@@ -97,7 +97,7 @@ fn publish(pipe: &mut Pipe, first: u64, count: u64) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// Two numbers in MessagePack: which publication it is, and when it was to be made.
+/// Two numbers in MessagePack: the publication's number, and the time when it was due.
 fn arguments(number: u64, due_ns: u64) -> Vec<u8> {
     let mut bytes = vec![0x92];
     for number in [number, due_ns] {
@@ -120,7 +120,7 @@ impl Subscriber {
             let mut client = Client::connect(address, &address.to_string())?;
             let session = LongPoll::open(&mut client, LONG_POLL_PATH, realm)?;
             session.subscribe(&mut client, TOPIC)?;
-            // That it has subscribed.
+            // The SUBSCRIBED.
             client.post(&session.receive_path(), "")?;
             return Ok(Self::LongPoll(client, session));
         }
@@ -132,7 +132,7 @@ impl Subscriber {
         Ok(Self::WebSocket(pipe))
     }
 
-    /// Receives so many events, each in its turn.
+    /// Receives so many events, in order.
     fn receive(&mut self, first: u64, count: u64) -> Result<Latencies, WorkerError> {
         let mut times = Latencies::default();
         let mut next = first;

@@ -1,16 +1,16 @@
-//! What an answer must be.
+//! The expected answers.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The right body; the status is always 200.
+/// The correct body; the status is always 200.
 #[derive(Clone, Debug)]
 pub(super) enum Expected {
     Bytes(Vec<u8>),
-    /// JSON that means this. The bytes of the first that does are those of all that follow: whoever writes
-    /// one answer with spaces and the next one without is not looked into.
+    /// JSON of this value. The bytes of the first such answer are those of all that follow: a server that varies its
+    /// spacing fails.
     Value(Value),
-    /// `{"id": …}`, which is another each time.
+    /// `{"id": …}`, another one each time.
     Publication,
 }
 
@@ -20,11 +20,11 @@ struct Published {
     id: u64,
 }
 
-/// The highest id that there is (WAMP, "IDs").
+/// The highest possible id (WAMP, "IDs").
 const ID_MAX: u64 = 1 << 53;
 
 impl Expected {
-    /// Says what is wrong, with a part of what came.
+    /// Returns the fault, with a part of the answer.
     pub(super) fn check(&mut self, status: u16, body: &[u8]) -> Result<(), String> {
         let is_right = status == 200
             && match self {

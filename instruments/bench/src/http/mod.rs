@@ -1,4 +1,4 @@
-//! `bench http`: what requests cost that a node's web services answer, beside a web server and a Crossbar.io.
+//! `bench http`: the cost of requests that a node's web services answer, beside a web server and a Crossbar.io.
 //!
 //! ```text
 //!  driver ──requests, each after its answer──▶ ┌────────┐ ◀──WAMP── callee
@@ -6,8 +6,7 @@
 //!                                              └────────┘
 //! ```
 //!
-//! Clients of long-poll wait for what is published, beside subscribers over WebSocket; and they only wait, by the
-//! thousand.
+//! Clients of long-poll wait for publications, beside subscribers over WebSocket; and thousands of them only wait.
 
 pub(crate) mod answer;
 pub(crate) mod case;
@@ -44,7 +43,7 @@ const SERVER_CPU: &str = "server_cpu_us_per_request";
 const EVENT_P99: &str = "event_p99_us";
 const CLIENT_BYTES: &str = "pss_bytes_per_client";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn http(options: HttpOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Http {
         options: options.on(host)?,
@@ -191,7 +190,7 @@ impl Instrument for Http {
     }
 }
 
-/// How much later the last event in a hundred is than over WebSocket.
+/// The 99th percentile of the latency over that of WebSocket.
 fn over_websocket(section: &Section<Case>, before: &[Section<Case>]) -> Goal {
     let websocket = before
         .iter()

@@ -1,4 +1,4 @@
-//! What can be asked of `bench http`.
+//! The options of `bench http`.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::subject::names;
 use super::case::Case;
 use super::waiting::CLIENTS_MIN;
 
-/// Starts a node whose web services are asked over connections that stay open.
+/// Start a node, and send requests to its web services on persistent connections.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HttpOptions {
     #[arg(skip)]
     pub(super) common: Common,
     /// file (of 1 KiB), call (of a procedure, by an HTTP request), publish, websocket (events to subscribers), longpoll
-    /// (the same over long-poll) or waiting (memory of clients of long-poll that wait); may be repeated [default: all].
+    /// (the same over long-poll) or waiting (memory of waiting long-poll clients); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Connections, each with one request after the other; subscribers.
@@ -27,14 +27,14 @@ pub struct HttpOptions {
     /// Seconds until their memory is read: a router returns the memory of opening them every 30.
     #[arg(long, default_value_t = 35.0, value_name = "SECONDS")]
     settle: f64,
-    /// crossbar or nginx (which has the file alone): start, measure and stop one found on PATH; may be repeated.
+    /// crossbar or nginx (for the case file alone): start, measure and stop one found on PATH; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(super) peers: Vec<HttpPeer>,
     #[command(flatten)]
     usual: CommonOptions<AsUsual>,
 }
 
-/// A server that the bench knows how to start.
+/// A server that the bench can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpPeer {
     Crossbar,

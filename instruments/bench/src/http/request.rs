@@ -1,4 +1,4 @@
-//! A request: for a file, of a call, of a publication; and what is written to ask.
+//! A request: for a file, of a call, of a publication; and its bytes.
 
 use std::net::SocketAddr;
 
@@ -9,9 +9,9 @@ use super::expected::Expected;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// A small file, which is the same for everybody.
+    /// A small file, the same for all.
     File,
-    /// A call of a procedure that answers with what it was called with.
+    /// A call of a procedure that returns its arguments.
     Call,
     /// A publication, answered once it was made.
     Publish,
@@ -20,11 +20,11 @@ pub(crate) enum Request {
 pub(super) const FILE: &str = "file.txt";
 const FILE_BYTES: usize = 1024;
 const TOPIC: &str = "crosstie.bench.http.topic";
-/// Beside the number of who calls or publishes.
+/// Besides the number of the caller or publisher.
 const TEXT: &str = "sixty-four bytes of text that is called with and comes back agai";
 
 impl Request {
-    /// The request of one of those who ask, and what it is to be answered with.
+    /// The request of one client, and the expected answer.
     pub(super) fn exchange(
         self,
         address: SocketAddr,
@@ -47,7 +47,7 @@ impl Request {
     }
 }
 
-/// What the file has in it.
+/// The content of the file.
 pub(super) fn file() -> Vec<u8> {
     let line = b"A line of the file that is asked for, which has sixteen of them.";
     let mut bytes = line.repeat(FILE_BYTES / line.len());

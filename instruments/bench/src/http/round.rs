@@ -35,7 +35,7 @@ fn requests(
     request: Request,
     server: &Server,
 ) -> Result<Figures, String> {
-    // Each round has its own: that of the round before may not be forgotten yet.
+    // Each round has its own: the registration of the round before may still exist.
     let procedure = format!("crosstie.bench.http.procedure{}", stage.at);
     let called = match (request, &server.target) {
         (Request::Call, Some(target)) => {
@@ -59,7 +59,7 @@ fn requests(
     if found.count == 0 {
         return Err("no request was answered in time".to_owned());
     }
-    // The readings enclose the last answers.
+    // The readings include the last answers.
     let rate_used = found.count as f64 / used.seconds;
     let times = Latencies::of(&found.times);
     Ok(Figures::new()
@@ -91,7 +91,7 @@ fn events(
         .with_times("event", &times.summary()))
 }
 
-/// Warms up and measures; what was found, and what it took.
+/// Warms up and measures; returns the results and the usage.
 fn measure(
     options: &HttpOptions,
     stage: &Stage<'_>,

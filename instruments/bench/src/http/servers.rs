@@ -1,4 +1,4 @@
-//! Who is asked: our node, and peers, with the same services.
+//! The servers: our node, and peers, with the same services.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ const ROLE: &str = "anonymous";
 /// Paths of the web services.
 pub(super) const LONG_POLL_PATH: &str = "lp";
 pub(super) const WEBSOCKET_PATH: &str = "ws";
-/// Longer than any round: clients that wait ask once.
+/// Longer than any round: waiting clients send one request.
 const REQUEST_TIMEOUT_S: u64 = 120;
 
 #[derive(Clone)]
 pub(super) struct Server {
     name: &'static str,
     pub(super) address: SocketAddr,
-    /// Where the callee joins; nothing where there is no WAMP.
+    /// The callee's address; `None` without WAMP.
     pub(super) target: Option<Target>,
     pub(super) processes: Vec<u32>,
 }
@@ -64,7 +64,7 @@ impl Servers {
         Ok(started)
     }
 
-    /// Our node once more, with no past: what memory was given back would be taken again.
+    /// Our node once more, freshly started: memory that was returned would be used again.
     pub(super) fn start_another(site: &Site, name: &str) -> Result<(Nodes, Server), BenchError> {
         let mut started = Self::default();
         let address = site.network.free_server_address()?;
@@ -75,9 +75,9 @@ impl Servers {
         Ok((started.started, server))
     }
 
-    /// Those that have what the case asks for, moved there.
+    /// Those that support the case, moved there.
     pub(super) fn on(&self, cores: &[usize], case: Case) -> Result<Vec<Server>, BenchError> {
-        let has = |server: &&Server| case.is_had_by(server.name, server.target.is_some());
+        let has = |server: &&Server| case.is_supported_by(server.name, server.target.is_some());
         let servers: Vec<Server> = self.servers.iter().filter(has).cloned().collect();
         for server in &servers {
             bind_processes(&server.processes, cores)?;
@@ -139,7 +139,7 @@ impl Servers {
         })
     }
 
-    /// Once it answers rightly.
+    /// Once it answers correctly.
     fn add_server(&mut self, server: Server) -> Result<(), BenchError> {
         self.started.wait_until(|| {
             let asked = Asker::connect(Request::File, server.address, "", 0);
@@ -157,7 +157,7 @@ fn put_file(directory: &Path) -> Result<(), BenchError> {
     Ok(fs::write(files.join(FILE), file())?)
 }
 
-/// What a peer has too, and what we have alone.
+/// A peer's configuration, with our additions.
 fn own_configuration(
     address: SocketAddr,
     cases: &[Case],
@@ -190,7 +190,7 @@ fn services(cases: &[Case]) -> Map<String, Value> {
     paths
 }
 
-/// What is asked for, and a transport for who is called.
+/// The requested services, and a transport for the callee.
 fn configuration(address: SocketAddr, socket: &Path, paths: &Map<String, Value>) -> Value {
     let transports = json!([
         {

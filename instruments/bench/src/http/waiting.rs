@@ -1,5 +1,4 @@
-//! Clients of long-poll that wait, and what each of them is in the router's memory: the difference between two
-//! numbers of them.
+//! Waiting clients of long-poll, and the router's memory for each: the difference between two numbers of them.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -16,11 +15,11 @@ use crate::machine::{Memory, bind_processes};
 use crate::process::{Driver, WorkerError, descriptors, instruction, say};
 use crate::subject::REALM;
 
-/// As many are there before the rest, so that what the first ones alone allocate is in neither number.
+/// So many are there before the rest, so that the allocations of the first ones are in neither number.
 const FIRST: usize = 500;
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Opens as many as it is told, and leaves them waiting.
+/// Opens clients on command, and leaves them waiting.
 pub(super) fn work(address: SocketAddr) -> Result<(), WorkerError> {
     descriptors::raise();
     let mut clients = Vec::new();
@@ -70,5 +69,5 @@ fn memory(server: &Server) -> Result<f64, String> {
     Ok(memory.pss as f64)
 }
 
-/// Fewer would be those before the rest.
+/// Fewer would be less than the first ones.
 pub(super) const CLIENTS_MIN: usize = FIRST + 1;

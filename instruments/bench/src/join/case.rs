@@ -1,4 +1,4 @@
-//! What is measured: a method, and who else is there.
+//! The cases: a method, and the other clients at work.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,13 +14,13 @@ pub(super) struct Case {
     beside: Beside,
 }
 
-/// Who is there beside those that join.
+/// The clients besides those that join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beside {
     Nobody,
     /// Clients that try wrong tickets, one after the other.
     Guessers,
-    /// Clients that log in by tickets of which the router has Argon2's hash.
+    /// Clients that log in with tickets of which the router stores Argon2 hashes.
     Hashed,
     /// A subscriber of `wamp.session.on_join`.
     Observer,
@@ -54,7 +54,7 @@ impl Case {
         self.beside
     }
 
-    /// The same with nobody beside.
+    /// The same without other clients.
     pub(super) fn alone(self) -> Option<Self> {
         let is_alone = |case: &Self| case.method == self.method && case.beside == Beside::Nobody;
         Self::ALL.into_iter().find(is_alone)
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_one_to_be_compared_with() {
+    fn each_case_has_its_reference() {
         for case in Case::ALL {
-            let alone = case.alone().expect("somebody with nobody beside");
+            let alone = case.alone().expect("a case without other clients");
             assert_eq!(alone.to_string(), case.method.name());
             assert_eq!(case.to_string().parse(), Ok(case));
         }

@@ -1,4 +1,4 @@
-//! Somebody whom a node lets in, by each method: what the node is told of them, and how they prove it.
+//! An account for each method: the node's configuration, and the client's credentials.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::subject::REALM;
 
 const AUTHID: &str = "joe";
-/// Of whose ticket the router has a hash that takes its time.
+/// The account whose ticket the router stores as a slow hash.
 const HASHED_AUTHID: &str = "ann";
 const SECRET: &str = "a secret of the bench";
 pub(super) const ROLE: &str = "user";
 
-/// What `crosstie passwd` makes of the secret at the least cost: it is the client's.
+/// The output of `crosstie passwd` for the secret at the lowest cost: the client pays it.
 const SALT: &str = "3bc3ca01dd1d501ca1c22e1c5d7d16fe";
 const STORED_KEY: &str = "bba5f12f771db9400858414d222b788d89c91132b44c600fb352dd7925d80cde";
 const SERVER_KEY: &str = "fd11d421009894880181ac9622042b415ac94be37f9bd6e1d200d50dd5b25cfc";
 
-/// What `crosstie passwd` makes of the same as a ticket, at its own cost: 19 MiB, twice.
+/// The output of `crosstie passwd` for it as a ticket, at the default cost: 19 MiB, twice.
 const TICKET_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$5GiX6oZYbTHnlSOPf3DctA$fCyEr2K05WV3KOffaZNlUHCDdFv5zZkl7TUlckXyu88";
 
 /// A pair of the specification's test vectors.
@@ -54,7 +54,7 @@ impl Method {
         }
     }
 
-    /// The `auth` of a transport that takes all of them; one of ours takes hashes of tickets too.
+    /// The `auth` of a transport that accepts all of them; one of ours accepts ticket hashes too.
     pub(super) fn configuration(is_own: bool) -> Value {
         let all = Self::ALL.into_iter();
         let all = all.map(|method| (method.name().to_owned(), method.section()));
@@ -117,7 +117,7 @@ impl Method {
         }
     }
 
-    /// Of somebody whose ticket the router has a hash of.
+    /// Of the account with a ticket hash.
     pub(super) fn hashed() -> Box<dyn Authenticator> {
         Box::new(Ticket {
             authid: HASHED_AUTHID.to_owned(),
@@ -125,7 +125,7 @@ impl Method {
         })
     }
 
-    /// Of somebody who does not know the ticket.
+    /// With a wrong ticket.
     pub(super) fn guess() -> Box<dyn Authenticator> {
         Box::new(Ticket {
             authid: AUTHID.to_owned(),

@@ -1,5 +1,4 @@
-//! Clients that join and leave, clients that guess, and one that hears who has joined: a process for each
-//! kind.
+//! Clients that join and leave, clients that guess, and one that receives join events: a process for each kind.
 
 use std::io;
 use std::thread;
@@ -33,7 +32,7 @@ pub(crate) enum Task {
     Observe,
 }
 
-/// What one window has brought.
+/// The results of one window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Found {
     /// Sessions, wrong attempts or events.
@@ -41,7 +40,7 @@ pub(crate) struct Found {
     pub(crate) seconds: f64,
     /// From before the connection until WELCOME or ABORT.
     pub(crate) times: Recorded,
-    /// What this process spent on it.
+    /// This process's processor time for it.
     pub(crate) cpu_ns: u64,
 }
 
@@ -82,7 +81,7 @@ fn in_windows(
     Ok(())
 }
 
-/// Has that many clients at work, a thread for each.
+/// Runs that many clients, a thread for each.
 fn all(
     clients: usize,
     client: impl Fn(&mut Latencies) -> Result<(), WorkerError> + Sync,
@@ -147,7 +146,7 @@ fn attempt(
     Ok((pipe, joined))
 }
 
-/// Counts the events of each window, from the thread's point of view: what arrives while it lasts.
+/// Counts the events of each window by their arrival.
 fn observe(target: &Target) -> Result<(), WorkerError> {
     let mut pipe = Pipe::connect(target)?;
     let authenticator = Method::Ticket.authenticator();
@@ -168,7 +167,7 @@ fn observe(target: &Target) -> Result<(), WorkerError> {
             });
             match received {
                 Ok(true) | Err(WorkerError::TimedOut) => {}
-                Ok(false) => return Err(WorkerError::Closed("publishing who joins")),
+                Ok(false) => return Err(WorkerError::Closed("publishing joins")),
                 Err(error) => return Err(error),
             }
         }

@@ -1,10 +1,10 @@
-//! `bench join`: how fast sessions come in, by each method of authentication, and what those who may not
-//! come in make the others wait.
+//! `bench join`: the rate of joining sessions, by each method of authentication, and the delay that refused clients
+//! cause for others.
 //!
 //! ```text
 //!  joiners ──connect, HELLO … WELCOME, GOODBYE, close──▶ ┌────────┐
 //!  guessers ──connect, HELLO, a wrong ticket, ABORT────▶ │ router │
-//!  hashed ────as joiners, by tickets known as hashes───▶ │        │
+//!  hashed ────like joiners, by tickets with hashes─────▶ │        │
 //!  observer ◀── wamp.session.on_join ─────────────────── └────────┘
 //! ```
 //!
@@ -38,7 +38,7 @@ const RATE: &str = "joins_per_s";
 const SERVER_CPU: &str = "server_cpu_us_per_join";
 const P99: &str = "join_p99_us";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn join(options: JoinOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Join {
         options: options.on(host)?,

@@ -33,10 +33,10 @@ impl Nodes {
         Ok(Self { nodes, started })
     }
 
-    /// Those that can be measured so, moved there.
+    /// Those that support it, moved there.
     pub(super) fn on(&self, cores: &[usize], beside: Beside) -> Result<Vec<Node>, BenchError> {
         let nodes = self.nodes.iter();
-        // A peer knows tickets as they are only.
+        // A peer stores tickets only in plain form.
         let able = nodes.filter(|node| node.name == OWN || beside != Beside::Hashed);
         let able: Vec<_> = able.cloned().collect();
         for node in &able {

@@ -1,4 +1,4 @@
-//! What can be asked of `bench join`.
+//! The options of `bench join`.
 
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
@@ -6,13 +6,14 @@ use crate::peer::Peer;
 
 use super::case::Case;
 
-/// Starts a node that takes every method of authentication, and clients that join and leave.
+/// Start a node that accepts every method of authentication, and clients that join and leave.
 #[derive(Clone, Debug, clap::Args)]
 pub struct JoinOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// anonymous, ticket, wampcra, scram or cryptosign, ticket-guessers (the same beside clients that try wrong tickets),
-    /// wampcra-hashed (beside clients that log in by tickets of which the router has Argon2's hash) or anonymous-observed (beside a subscriber of wamp.session.on_join); may be repeated [default: all].
+    /// anonymous, ticket, wampcra, scram or cryptosign, ticket-guessers (the same beside clients that try wrong
+    /// tickets), wampcra-hashed (beside clients that log in by tickets of which the router stores Argon2 hashes) or
+    /// anonymous-observed (beside a subscriber of wamp.session.on_join); may be repeated [default: all].
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<Case>,
     /// Clients that join one session after the other.

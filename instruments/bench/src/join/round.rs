@@ -35,7 +35,7 @@ pub(super) fn run(
         Beside::Observer => Some(start(stage, node, Task::Observe)?),
     };
     let mut window = |seconds: f64| {
-        // Those beside begin first and end last.
+        // The other clients begin first and end last.
         if let Some(beside) = &mut beside {
             beside.tell(0, &seconds);
         }
@@ -61,7 +61,7 @@ pub(super) fn run(
         return Err("no session joined in time".to_owned());
     }
     let rate = |found: &Found| found.count as f64 / found.seconds;
-    // The readings enclose the last answers, which may wait for others beside.
+    // The readings include the last answers, which may wait for the other clients.
     let rate_used = found.count as f64 / used.seconds;
     let times = Latencies::of(&found.times);
     let figures = Figures::new()

@@ -1,10 +1,9 @@
-//! The loop of every caller, the router's and the floor's alike: it keeps a number of operations
-//! in flight, takes their times, and stops when its window ends. One loop for both, so that a
-//! ratio between them compares what is between the clients and nothing else.
+//! The loop of every caller, the router's and the floor's alike: it keeps a number of operations in flight, takes their
+//! times, and stops when its window ends. With one loop for both, a ratio between them compares only the software
+//! between the clients.
 //!
-//! A round trip lasts from just before the write that carried the operation to just after the
-//! read that brought its answer. Encoding before and checking after are the client's own, and
-//! show in the rate.
+//! A round trip lasts from just before the write with the operation to just after the read with its answer. Encoding
+//! before and checking after are the client's own, and show in the rate.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,32 +14,31 @@ use serde::{Deserialize, Serialize};
 use crate::load::{Latencies, Recorded};
 use crate::process::WorkerError;
 
-/// The peer of a loop: something that answers operations in order.
+/// The peer of a loop: it answers operations in order.
 pub(crate) trait Exchange {
-    /// Appends one operation to what the next flush writes.
+    /// Appends one operation to the next flush.
     fn push(&mut self) -> Result<(), WorkerError>;
 
-    /// Writes what was pushed, in one write.
+    /// Sends the pushed operations, in one write.
     fn flush(&mut self) -> Result<(), WorkerError>;
 
-    /// Reads once and adds the answers it brought to `answers`, in order. The clock is read when
-    /// the read returns, before the answers are looked at. `None` at the end of the stream.
+    /// Reads once and adds the answers to `answers`, in order. The clock is read when the read returns, before the
+    /// answers are examined. `None` at the end of the stream.
     fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError>;
 
-    /// Faults that do not belong to one operation, so far.
+    /// Faults so far that do not belong to one operation.
     fn faults(&self) -> Faults;
 
-    /// Whether nothing more should be asked, whatever the window says. A bench ends its windows
-    /// by the clock alone.
+    /// Whether to stop before the window's end. A bench ends its windows by the clock alone.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Reads, and messages that they brought, so far.
+    /// Reads and their messages, so far.
     fn traffic(&self) -> Traffic;
 }
 
-/// How one operation ended.
+/// The outcome of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// With the expected content.
@@ -49,14 +47,14 @@ pub(crate) enum Answer {
     Failed,
 }
 
-/// What went wrong in a round, counted apart and never in a rate.
+/// The faults of a round, counted separately and never in a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Faults {
     pub failed: u64,
     pub wrong: u64,
     /// Answered before an earlier one.
     pub reordered: u64,
-    /// Answered twice, or never asked.
+    /// Answered twice, or never sent.
     pub doubled: u64,
     /// Never answered.
     pub lost: u64,
@@ -82,7 +80,7 @@ impl Faults {
         ]
     }
 
-    /// Why a round with these does not count; `None` where there are none.
+    /// The reason why a round with these does not count; `None` without any.
     pub(crate) fn describe(&self) -> Option<String> {
         let named = [
             (self.failed, "failed"),
@@ -100,7 +98,7 @@ impl Faults {
     }
 }
 
-/// How many messages one read finds decides what a message costs, so every figure has it beside it.
+/// The number of messages per read, which determines a message's cost: every figure is shown with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
     pub reads: u64,
@@ -120,7 +118,7 @@ impl Traffic {
         }
     }
 
-    /// Zero of no reads.
+    /// Zero without reads.
     pub(crate) fn messages_per_read(&self) -> f64 {
         if self.reads == 0 {
             0.0
@@ -130,10 +128,10 @@ impl Traffic {
     }
 }
 
-/// When a caller measures, on the machine's monotonic clock: the same for all processes.
+/// The time of measurement, on the machine's monotonic clock: the same for all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Window {
-    /// What ends before this is warm-up.
+    /// Operations that end before this are warm-up.
     pub start_ns: u64,
     pub end_ns: u64,
 }
@@ -144,7 +142,7 @@ pub(crate) fn monotonic_ns() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// The moment as this process's own clock has it.
+/// The moment on this process's own clock.
 fn instant_at(nanoseconds: u64) -> Instant {
     let (now, now_ns) = (Instant::now(), monotonic_ns());
     match nanoseconds.checked_sub(now_ns) {
@@ -158,7 +156,7 @@ fn instant_at(nanoseconds: u64) -> Instant {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub outstanding: usize,
-    /// Operations between two lines of the document.
+    /// Operations between two lines in the document's form.
     pub batch: u64,
     pub window: Window,
     /// Stop after this many, for a run that is bound by count.
@@ -167,15 +165,15 @@ pub(crate) struct Load {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Driven {
-    /// Right answers within the window, and their times.
+    /// Correct answers within the window, and their times.
     pub recorded: Recorded,
-    /// Right answers, warm-up and tail included.
+    /// Correct answers, warm-up and tail included.
     pub right: u64,
     pub faults: Faults,
     pub traffic: Traffic,
 }
 
-/// Runs the loop; `report` is given the average of every batch in milliseconds.
+/// Runs the loop; `report` gets the average of every batch in milliseconds.
 pub(crate) fn drive(
     exchange: &mut impl Exchange,
     load: &Load,
@@ -246,8 +244,8 @@ pub(crate) fn drive(
     Ok(driven)
 }
 
-/// The averages of the document's lines. It divides the time that a batch of calls one after the
-/// other took by their number; several at once have no such time, so there it is their mean.
+/// The averages of the document's lines. The document divides the time of a batch of sequential calls by their number.
+/// Concurrent calls have no such time: for them it is the mean of their times.
 struct Batches {
     size: u64,
     sequential: bool,
@@ -279,7 +277,7 @@ impl Batches {
         };
         report(total_ns / self.counted as f64 / 1e6);
         (self.counted, self.sum_ns) = (0, 0);
-        // Saying so is not part of the next batch.
+        // The report is not part of the next batch.
         self.begun = Instant::now();
     }
 }
@@ -288,7 +286,7 @@ impl Batches {
 mod tests {
     use super::*;
 
-    /// Answers everything at once, as the script says.
+    /// Answers everything at once, by a script.
     struct Script {
         waiting: usize,
         answered: usize,

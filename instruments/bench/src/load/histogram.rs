@@ -1,4 +1,4 @@
-//! Round-trip times in an HDR histogram, and how one process hands its own to another.
+//! Round-trip times in an HDR histogram, and their form for another process.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -24,14 +24,14 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Counts one; what is longer than a minute counts as a minute.
+    /// Records a time; more than a minute counts as a minute.
     pub(crate) fn record(&mut self, nanoseconds: u64) {
         self.histogram.saturating_record(nanoseconds);
         self.sum_ns += nanoseconds;
     }
 
-    /// Counts one of a series in which one follows the other every `interval_ns`: while it was waited
-    /// for, others could not even begin, and those are counted as if they had.
+    /// Records one of a series with one every `interval_ns`. Operations that could not begin while it was pending are
+    /// recorded as if they had begun.
     pub(crate) fn record_standstill(&mut self, nanoseconds: u64, interval_ns: u64) {
         let mut waited = nanoseconds;
         self.record(waited);
@@ -41,7 +41,7 @@ impl Latencies {
         }
     }
 
-    /// What another process has recorded.
+    /// The times that another process has recorded.
     pub(crate) fn of(recorded: &Recorded) -> Self {
         let mut latencies = Self::default();
         latencies.add(recorded);
@@ -89,7 +89,7 @@ impl Latencies {
     }
 }
 
-/// A histogram's values and counts, on its way between processes.
+/// A histogram's values and counts, in transit between processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub counts: Vec<(u64, u64)>,
@@ -128,7 +128,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of no values.
+    /// `None` without values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

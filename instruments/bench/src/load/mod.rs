@@ -1,5 +1,5 @@
-//! What every driver has, whatever it speaks: a socket, the loop that keeps operations in flight,
-//! their times, and the order in which messages came.
+//! The common parts of all drivers, for any protocol: a socket, the loop that keeps operations in flight, their times,
+//! and the order of messages.
 
 pub(crate) mod drive;
 pub(crate) mod histogram;

@@ -1,19 +1,19 @@
-//! Whether a receiver got every message once and in order.
+//! Checks that a receiver got every message once and in order.
 
 use crate::load::Faults;
 
-/// What one subscriber has seen. Publications are numbered without gaps.
+/// The state of one subscriber. Publications are numbered without gaps.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     next: u64,
-    /// Numbers that were passed over and may still come, as ranges `from..to`.
+    /// Numbers that were skipped and may still arrive, as ranges `from..to`.
     missing: Vec<(u64, u64)>,
-    /// Those of ranges that are not remembered any more.
+    /// Those of ranges that were dropped.
     forgotten: u64,
 }
 
-/// Ranges that are remembered. A router that drops without end must not fill the instrument's
-/// memory; what comes late after so many gaps counts as doubled, and the run failed long before.
+/// Maximum number of ranges. A router that drops without end must not fill the instrument's memory. Late arrivals after
+/// so many gaps count as doubled, and the run failed long before.
 const MISSING_MAX: usize = 256;
 
 impl Sequence {
@@ -29,7 +29,7 @@ impl Sequence {
         self.next
     }
 
-    /// Takes one arrival into account; false where it is a second time.
+    /// Records one arrival; false for a repetition.
     pub(crate) fn arrived(&mut self, number: u64, faults: &mut Faults) -> bool {
         if number == self.next {
             self.next += 1;
@@ -60,7 +60,7 @@ impl Sequence {
         true
     }
 
-    /// How many of the publications before `end` never came.
+    /// The number of publications before `end` that never arrived.
     pub(crate) fn lost(&self, end: u64) -> u64 {
         let missing: u64 = self.missing.iter().map(|(from, to)| to - from).sum();
         missing + self.forgotten + end.saturating_sub(self.next)

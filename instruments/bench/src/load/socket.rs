@@ -1,5 +1,5 @@
-//! Blocking stream sockets of either kind, as bare as the system calls themselves: the drivers
-//! must cost least, or they hide what they measure.
+//! Blocking stream sockets of either kind, as bare as the system calls themselves: expensive drivers would hide the
+//! subject's cost.
 
 use std::fs;
 use std::io;
@@ -20,14 +20,13 @@ use rustix::net::{
 use super::source::bind_source;
 use crate::subject::Endpoint;
 
-/// A server that has stopped, or an address that drops packets, would keep a connect for ever or
-/// for minutes.
+/// Time limit of a connect: a stopped server, or an address that drops packets, would block it for minutes or forever.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Stream {
     fd: OwnedFd,
-    /// So long a read waits by `poll`, where it does.
+    /// The time limit of a read that waits by `poll`.
     polls: Option<Duration>,
 }
 
@@ -67,12 +66,12 @@ impl Stream {
         Ok(socket_with(family, SocketType::STREAM, flags, None)?.into())
     }
 
-    /// The kernel bounds a connect, to either kind of socket, as it does a write.
+    /// Connects with a time limit, which the kernel applies as for a write, to either kind of socket.
     fn connect_within(self, address: &impl SocketAddrArg, longest: Duration) -> io::Result<Self> {
         sockopt::set_socket_timeout(&self.fd, Timeout::Send, Some(longest))?;
         match rustix::net::connect(&self.fd, address) {
             Ok(()) => {}
-            // The one is TCP's, the other a full backlog's of a Unix socket.
+            // The first is TCP's, the second a full backlog's of a Unix socket.
             Err(Errno::INPROGRESS | Errno::AGAIN) => {
                 let why = format!("no connection within {} s", longest.as_secs_f64());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
@@ -91,7 +90,7 @@ impl Stream {
         })
     }
 
-    /// How long a read or write may wait before it fails; `None` for ever.
+    /// How long a read or write may wait before it fails; `None` for no limit.
     pub fn limit_waiting(&self, longest: Option<Duration>) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.fd, Timeout::Recv, longest)?;
         Ok(sockopt::set_socket_timeout(
@@ -101,10 +100,10 @@ impl Stream {
         )?)
     }
 
-    /// Has reads wait by `poll` for something to read, as clients do that have many sockets, and so long at most.
+    /// Makes reads wait by `poll`, as clients with many sockets do, with a time limit.
     ///
-    /// A read that waits on a Unix socket is woken whenever its peer has read what it was sent, too, and sleeps again. The
-    /// peer pays for that: a third of what a router took for a session was the waking of clients that way.
+    /// A blocking read on a Unix socket is also woken when the peer has read the bytes sent to it, and sleeps again.
+    /// The peer pays for that: such wake-ups of clients were a third of a router's time for a session.
     pub fn wait_by_poll(&mut self, longest: Duration) {
         self.polls = Some(longest);
     }
@@ -165,7 +164,7 @@ impl Stream {
         Ok(())
     }
 
-    /// One write that does not wait; how much of it was taken, possibly nothing.
+    /// One write that does not wait; returns how many bytes were taken, possibly none.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
@@ -179,7 +178,7 @@ impl Stream {
 
     /// Ends both directions, also for a thread that is reading.
     pub fn shut_down(&self) {
-        // A peer that has closed already is as good.
+        // The peer may have closed already.
         let _ = shutdown(&self.fd, Shutdown::Both);
     }
 }
@@ -273,7 +272,7 @@ mod tests {
 
     /// Fills a backlog and tries once more.
     #[test]
-    fn a_server_that_accepts_nobody_does_not_keep_its_client() {
+    fn a_full_backlog_does_not_block_a_connect_forever() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("full.sock");
         let address = SocketAddrUnix::new(&path).unwrap();

@@ -1,10 +1,9 @@
-//! Source addresses. Drivers with many connections spread them over the addresses of the loopback, since
-//! one address has about 28,000 ports for one server.
+//! Source addresses. Drivers with many connections spread them over the addresses of the loopback, since one address
+//! has about 28,000 ports for one server.
 //!
-//! A port that `bind` reserved is reserved for the whole machine: while a connection has it, and for
-//! another minute in TIME_WAIT, no program gets that port from the kernel. Enough of them, and nothing
-//! here can connect any more. So the address is bound and the port is left to `connect`, which needs it
-//! free towards one server only.
+//! A port reserved by `bind` is reserved for the whole machine: during the connection, and for another minute in
+//! TIME_WAIT, no program gets that port from the kernel. With enough of them no program here can connect any more. So
+//! the address is bound and the port is left to `connect`, for which it must be free towards one server only.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -15,14 +14,14 @@ use rustix::io::Errno;
 use rustix::net::bind;
 use rustix::net::sockopt::set_socket_linger;
 
-/// Has a socket connect from `source`, and from whichever port is free towards its server.
+/// Makes a socket connect from `source`, and from any port that is free towards its server.
 pub(crate) fn bind_source(fd: &impl AsFd, source: Ipv4Addr) -> Result<(), Errno> {
     let without_port = sockopt::IpBindAddressNoPort.set(fd, &true);
     without_port.map_err(|error| Errno::from_raw_os_error(error as i32))?;
     bind(fd, &SocketAddrV4::new(source, 0))
 }
 
-/// Has a TCP connection end by a reset when the socket closes, so that neither end waits in TIME_WAIT.
+/// Makes a TCP connection end with a reset when the socket closes, so that neither end waits in TIME_WAIT.
 pub(crate) fn reset_when_closed(fd: &impl AsFd) -> Result<(), Errno> {
     set_socket_linger(fd, Some(Duration::ZERO))
 }

@@ -1,5 +1,5 @@
-//! What processes have used: processor time from the scheduler's nanosecond accounting, memory
-//! as proportional set size, and what the rest of the machine did meanwhile.
+//! The usage of processes: processor time from the scheduler's nanosecond accounting, memory as proportional set size,
+//! and the rest of the machine's activity meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,15 +10,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Processor time of a set of processes at one moment, thread by thread.
 ///
-/// It is kept by thread because `/proc` forgets a thread that ends: a difference of sums could
-/// then be negative.
+/// Stored by thread because `/proc` forgets a thread that ends: a difference of sums could be negative.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CpuTime {
     tasks: BTreeMap<u32, u64>,
 }
 
 impl CpuTime {
-    /// Reads it now. Processes that are gone count nothing.
+    /// Reads it now. Ended processes count nothing.
     pub(crate) fn of(processes: &[u32]) -> Self {
         let mut times = Self::default();
         for process in processes {
@@ -70,7 +69,7 @@ pub(crate) fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
-/// Several of them, each process once.
+/// The process trees of several roots, each process once.
 pub(crate) fn process_trees(roots: &[u32]) -> Vec<u32> {
     let mut trees: Vec<u32> = roots.iter().copied().flat_map(process_tree).collect();
     let mut seen = BTreeSet::new();
@@ -78,7 +77,7 @@ pub(crate) fn process_trees(roots: &[u32]) -> Vec<u32> {
     trees
 }
 
-/// Processor time of this process, threads that have ended included.
+/// Processor time of this process, ended threads included.
 pub(crate) fn own_cpu_ns() -> u64 {
     let clock = clock_gettime(ClockId::ProcessCPUTime);
     clock.tv_sec.unsigned_abs() * 1_000_000_000 + clock.tv_nsec.unsigned_abs()
@@ -87,13 +86,13 @@ pub(crate) fn own_cpu_ns() -> u64 {
 /// Memory of a set of processes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Proportional set size: shared pages are divided among those who share them.
+    /// Proportional set size: shared pages are divided among the processes that share them.
     pub pss: u64,
     pub rss: u64,
 }
 
 impl Memory {
-    /// Reads and adds up. A process that is gone, or of another user, is an error.
+    /// Reads and adds up. A process that has ended, or belongs to another user, is an error.
     pub(crate) fn of(processes: &[u32]) -> io::Result<Self> {
         let mut sum = Self::default();
         for process in processes {
@@ -107,7 +106,7 @@ impl Memory {
     }
 }
 
-/// What the kernel itself holds, in bytes: its slabs (sockets, descriptors) and TCP's buffers.
+/// The kernel's own memory, in bytes: its slabs (sockets, descriptors) and TCP's buffers.
 pub(crate) fn kernel_memory() -> u64 {
     let slab = fs::read_to_string("/proc/meminfo")
         .ok()
@@ -117,14 +116,14 @@ pub(crate) fn kernel_memory() -> u64 {
     slab + parse_tcp_pages(&sockets) * rustix::param::page_size() as u64
 }
 
-/// Processor time that the whole machine has spent busy, in nanoseconds, in steps of a clock tick.
+/// Busy time of the whole machine, in nanoseconds, in steps of a clock tick.
 pub(crate) fn machine_busy() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
-/// Processor time of this process, of these, and of all descendants, in nanoseconds; those that have
-/// ended are in their parents' account.
+/// Processor time of this process, of these, and of all descendants, in nanoseconds; ended ones are in their parents'
+/// account.
 pub(crate) fn tree_busy(beside: &[u32]) -> u64 {
     let own = [std::process::id()];
     let roots: Vec<u32> = own.iter().chain(beside).copied().collect();
@@ -135,7 +134,7 @@ pub(crate) fn tree_busy(beside: &[u32]) -> u64 {
     ticks.sum::<u64>() * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
-/// Everybody's processor time at one moment.
+/// The processor time of all at one moment.
 #[derive(Debug)]
 pub(crate) struct Usage {
     at: Instant,
@@ -148,11 +147,10 @@ pub(crate) struct Usage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub seconds: f64,
-    /// Nothing if its processes are not known, or if these used no processor at all: whatever did the
-    /// work was another process.
+    /// `None` if its processes are unknown, or if they used no processor at all: then another process did the work.
     pub subject_ns: Option<f64>,
     pub drivers_ns: f64,
-    /// Of all that is neither.
+    /// Of all others.
     pub others_ns: f64,
 }
 
@@ -174,15 +172,14 @@ impl Usage {
             seconds: self.at.duration_since(earlier.at).as_secs_f64(),
             subject_ns: (subject_ns > 0.0).then_some(subject_ns),
             drivers_ns,
-            // The machine's account goes in ticks, theirs in nanoseconds.
+            // The machine's account is in ticks, theirs in nanoseconds.
             others_ns: (machine_ns - subject_ns - drivers_ns).max(0.0),
         }
     }
 }
 
 impl Used {
-    /// With what the drivers themselves say that they used: the kernel's accounts forget threads
-    /// that have ended.
+    /// With the drivers' own figures: the kernel's accounts forget ended threads.
     pub(crate) fn with_drivers(self, nanoseconds: f64) -> Self {
         Self {
             drivers_ns: nanoseconds,
@@ -191,13 +188,13 @@ impl Used {
         }
     }
 
-    /// Processors that so much time kept busy.
+    /// The number of processors that so much time kept busy.
     pub(crate) fn cores(&self, nanoseconds: f64) -> f64 {
         nanoseconds / 1e9 / self.seconds
     }
 
-    /// Microseconds of it for each operation, at a rate of so many in a second. The readings of
-    /// processor time come a little late at times; a rate of each cancels that.
+    /// Microseconds of it per operation, at this rate. The readings of processor time are a little late at times; the
+    /// ratio of the two rates cancels that.
     pub(crate) fn us_per_operation(&self, nanoseconds: f64, operations_per_s: f64) -> f64 {
         nanoseconds / 1e3 / self.seconds / operations_per_s
     }
@@ -208,7 +205,7 @@ fn parse_schedstat(text: &str) -> Option<u64> {
 }
 
 fn parse_parent(stat: &str) -> Option<u32> {
-    // The name in parentheses may hold spaces and parentheses itself, so look for its last one.
+    // The name in parentheses may contain spaces and parentheses itself, so search for the last one.
     stat.rsplit_once(')')?
         .1
         .split_ascii_whitespace()
@@ -217,7 +214,7 @@ fn parse_parent(stat: &str) -> Option<u32> {
         .ok()
 }
 
-/// User and system time, the process's own and that of its children that have ended.
+/// User and system time, the process's own and that of its ended children.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let times = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     times.take(4).map(|ticks| ticks.parse::<u64>().ok()).sum()
@@ -255,8 +252,8 @@ fn parse_busy_ticks(stat: &str) -> u64 {
         return 0;
     };
     let ticks: Vec<u64> = line.split_ascii_whitespace().flat_map(str::parse).collect();
-    // user nice system idle iowait irq softirq steal: all but the two kinds of waiting, and
-    // nothing after steal, which user and nice hold already.
+    // user nice system idle iowait irq softirq steal: all but the two kinds of waiting, and nothing after steal, which
+    // user and nice include already.
     ticks
         .iter()
         .take(8)

@@ -18,7 +18,7 @@ pub(crate) use placement::{
     Cores, Moved, Placement, allowed_cores, bind_processes, bind_this_thread,
 };
 
-/// What a reader must know to compare.
+/// The properties that a comparison depends on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Machine {
     pub cpu: String,
@@ -26,13 +26,13 @@ pub(crate) struct Machine {
     pub memory_bytes: u64,
     pub os: String,
     pub kernel: String,
-    /// Over the last minute, when the bench began: others who use the machine spoil a figure.
+    /// Over the last minute, when the bench began: other users of the machine spoil a figure.
     pub load_average: f64,
     pub unix_time_s: u64,
 }
 
 impl Machine {
-    /// This one, now. What it does not tell is empty.
+    /// This machine, now. Unknown properties are empty.
     pub(crate) fn now() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let load_average = read("/proc/loadavg");

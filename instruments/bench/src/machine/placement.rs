@@ -1,5 +1,5 @@
-//! Which cores the router and its clients run on. On a small virtual machine a wake-up across
-//! cores costs ten times a switch on one, so a figure means nothing without it.
+//! The cores of the router and its clients. On a small virtual machine a wake-up across cores costs ten times a switch
+//! on one, so a figure is meaningless without them.
 
 use std::io;
 
@@ -15,9 +15,9 @@ use crate::subject::names;
 pub(crate) enum Placement {
     /// Router, callee and caller all on one core.
     SameCore,
-    /// The router on the first core (one per thread, where there are enough), its clients beside it.
+    /// The router on the first core (one per thread, if there are enough), its clients beside it.
     Split,
-    /// Wherever the scheduler puts them. It flips with the machine's load: never a goal's basis.
+    /// Placed by the scheduler. The result changes with the machine's load: never a goal's basis.
     Free,
 }
 
@@ -26,7 +26,7 @@ names! {
     "a placement is same-core, split or free"
 }
 
-/// The cores a placement gives to each side.
+/// The cores that a placement assigns to each side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores {
     pub router: Vec<usize>,
@@ -34,7 +34,7 @@ pub(crate) struct Cores {
 }
 
 impl Placement {
-    /// Deals out `allowed`. `None` where it has too few cores for this placement.
+    /// Assigns `allowed`. `None` if these are too few for this placement.
     pub(crate) fn cores(
         self,
         allowed: &[usize],
@@ -54,8 +54,8 @@ impl Placement {
             Self::Split if allowed.len() < 2 => None,
             Self::Split => {
                 let (router, rest) = allowed.split_at(router_threads.clamp(1, allowed.len() - 1));
-                // One caller and one callee take turns, so a second core would only add the
-                // wake-ups between them; many pairs may use whatever the router leaves.
+                // One caller and one callee take turns, so a second core would only add the wake-ups between them; many
+                // pairs may use all cores that the router leaves.
                 let clients = if pairs == 1 { &rest[..1] } else { rest };
                 Some(Cores {
                     router: router.to_vec(),
@@ -89,7 +89,7 @@ pub(crate) fn bind_this_thread(cores: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &cpu_set(cores))?)
 }
 
-/// Binds every thread of running processes. One that ends meanwhile is no error.
+/// Binds every thread of running processes. One that ends meanwhile is not an error.
 pub(crate) fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<()> {
     let set = cpu_set(cores);
     for process in processes {
@@ -103,8 +103,7 @@ pub(crate) fn bind_processes(processes: &[u32], cores: &[usize]) -> io::Result<(
     Ok(())
 }
 
-/// Processes that ran before the bench and go on after it. Dropping this gives every thread of
-/// them the cores back that it had, wherever the bench has moved it.
+/// Processes that ran before the bench and go on after it. Dropping this restores the cores of each of their threads.
 #[derive(Debug, Default)]
 pub(crate) struct Moved {
     processes: Vec<u32>,
@@ -115,7 +114,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Looks where they are now; `option` is what the user named them with.
+    /// Reads their current cores; `option` is the option by which the user named them.
     pub(crate) fn find(processes: &[u32], option: &str) -> Result<Self, BenchError> {
         let mut found = Self::default();
         for process in processes {
@@ -127,7 +126,7 @@ impl Moved {
             found.processes.push(*process);
             found.affinities.push((*process, cores));
             for thread in tasks(*process)? {
-                // One that ends meanwhile has nothing to be given back.
+                // A thread that ends meanwhile needs no restoration.
                 if let Ok(cores) = affinity(thread) {
                     found.threads.push((thread, cores));
                 }
@@ -147,9 +146,9 @@ impl Moved {
 
 impl Drop for Moved {
     fn drop(&mut self) {
-        // They may have ended meanwhile; then there is nothing to give back.
+        // They may have ended meanwhile, and need no restoration then.
         for (process, cores) in &self.affinities {
-            // Threads that began in the meantime were born where the bench had put their parents.
+            // Threads that began meanwhile started on the cores that the bench assigned to their parents.
             let _ = bind_processes(&[*process], cores);
         }
         for (thread, cores) in &self.threads {
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_moved_gets_its_cores_back() {
+    fn moved_processes_get_their_cores_back() {
         let before = allowed_cores().unwrap();
         let mut sleeper = std::process::Command::new("sleep")
             .arg("60")

@@ -1,9 +1,9 @@
-//! How exact a link is: stamped messages go one way, directly and through a link, and the
-//! receiver looks at the same clock.
+//! The precision of a delay line: stamped messages go one way, directly and through a delay line, and the receiver
+//! reads the same clock.
 //!
 //! ```text
-//!   sender ───────────────▶ receiver      what the sockets and the wake-up take
-//!   sender ───▶ link ─────▶ receiver      the same twice, the delay, and the link's own error
+//!   sender ───────────────▶ receiver      the time of sockets and wake-up
+//!   sender ───▶ line ─────▶ receiver      the same twice, the delay, and the line's own error
 //! ```
 
 use std::io;
@@ -26,14 +26,14 @@ use crate::machine::{CpuTime, Placement};
 use crate::process::Workers;
 use crate::report::table::{known, number, spread};
 
-/// What can be asked of it.
+/// The options of this bench.
 #[derive(Clone, Debug)]
 pub struct MeasureOptions {
-    /// Its direction does not matter: the messages go the way that is delayed.
+    /// Its direction is ignored: the messages go in the delayed one.
     pub link: LinkOptions,
     /// Messages in each round.
     pub messages: u64,
-    /// Between two messages, on average.
+    /// The mean interval of messages.
     pub interval: Duration,
     pub runs: usize,
     pub json: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub struct MeasureOptions {
 const PATIENCE: Duration = Duration::from_secs(10);
 const MESSAGE_BYTES: usize = 64;
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn measure(options: MeasureOptions, host: Host) -> Result<bool, BenchError> {
     require(
         options.messages > 0 && options.runs > 0 && !options.interval.is_zero(),
@@ -63,7 +63,7 @@ struct Exactness {
     common: Common,
 }
 
-/// How the messages go.
+/// The way of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Direct,
@@ -231,10 +231,10 @@ fn with_late(figures: Figures, name: &str, times: Late) -> Figures {
         .with(&format!("{name}_max_us"), times.max)
 }
 
-/// Messages at intervals that differ, so that they do not fall in step with anything.
+/// Messages at varying intervals, so that they do not synchronize with anything.
 fn send(target: &Endpoint, options: &MeasureOptions) -> io::Result<()> {
     let stream = Stream::connect(target)?;
-    // The first goes when the connection is there for certain; the receiver does not count it.
+    // The first one only ensures that the connection exists; the receiver does not count it.
     stream.write_all(&[0; MESSAGE_BYTES])?;
     thread::sleep(2 * options.link.delay);
     let mut random = monotonic_ns() | 1;
@@ -252,7 +252,7 @@ fn send(target: &Endpoint, options: &MeasureOptions) -> io::Result<()> {
     Ok(())
 }
 
-/// The times under way, without the delay; an error if anything is lost, out of order or early.
+/// The times in transit, without the delay; an error if anything is lost, out of order or early.
 fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<Late> {
     let stream = listener.accept()?;
     stream.limit_waiting(Some(PATIENCE + 3 * delay))?;
@@ -268,7 +268,7 @@ fn receive(listener: &Listener, messages: u64, delay: Duration) -> io::Result<La
             u64::from_be_bytes(bytes)
         });
         if came != number {
-            let why = format!("message {came} came where {number} was expected");
+            let why = format!("expected message {number}, got {came}");
             return Err(io::Error::other(why));
         }
         match (now_ns - sent_ns).checked_sub(delay_ns) {

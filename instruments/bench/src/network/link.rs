@@ -1,4 +1,4 @@
-//! A link as a process of a bench.
+//! A delay line as a process of a bench.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -22,16 +22,16 @@ pub(crate) enum LinkReport {
     /// It listens there.
     Ready {
         endpoint: Endpoint,
-        /// Whether it goes before others who want the processor.
+        /// Whether it has real-time priority.
         realtime: bool,
     },
-    /// It was told to finish.
+    /// The end was requested.
     Carried(Summary),
 }
 
-/// A bench keeps its processors busy, and a process that wakes then waits for the next tick of the
-/// scheduler, milliseconds later. A network does not compete with its ends, so a link asks for
-/// real-time priority; it gets it where it is root and there is util-linux.
+/// A bench keeps its processors busy, and a process that wakes then waits for the next tick of the scheduler,
+/// milliseconds later. A network does not compete with its ends, so a delay line requests real-time priority; it gets
+/// that as root with util-linux installed.
 fn take_priority() -> bool {
     Command::new("chrt")
         .args(["--rr", "--pid", "10", &std::process::id().to_string()])
@@ -50,7 +50,7 @@ pub(crate) fn work(order: LinkOrder) -> Result<(), WorkerError> {
         endpoint: link.endpoint().clone(),
         realtime: take_priority(),
     });
-    // What a notice would say shows in the bench's own faults.
+    // A fault shows in the bench's own counts.
     let statistics = link.run(io::stdin(), &mut |_| {})?;
     say(&LinkReport::Carried(statistics.summary()));
     Ok(())

@@ -1,15 +1,15 @@
-//! The network between a bench's clients and the servers that it measures.
+//! The network between a bench's clients and its servers.
 //!
 //! ```text
 //!   plain            clients ─────────── lo ───────────▶ server
-//!   --link           clients ── lo ──▶ link ── lo ─────▶ server
+//!   --link           clients ── lo ──▶ line ── lo ─────▶ server
 //!   --netns          clients ─────────[veth]───────────▶ server
-//!   --link --netns   clients ── lo ──▶ link ──[veth]───▶ server
+//!   --link --netns   clients ── lo ──▶ line ──[veth]───▶ server
 //!                    └──── a namespace ────┘           └─ another ─┘
 //! ```
 //!
-//! The link's process is on the clients' side, on whatever core is idle. A Unix socket is a file
-//! and crosses namespaces; it has no use for them.
+//! The delay line's process is on the clients' side, on any idle core. A Unix socket is a file and crosses namespaces,
+//! so it cannot be used with them.
 
 pub(crate) mod exactness;
 pub(crate) mod link;
@@ -31,10 +31,10 @@ use crate::subject::Endpoint;
 
 use link::{LinkOrder, LinkReport, ROLE};
 
-/// What can be asked of it.
+/// The options of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct NetworkOptions {
-    /// Put a link in front of each server: a delay as in 50ms, then jitter=TIME, rate=RATE or
+    /// Put a delay line in front of each server: a delay as in 50ms, then jitter=TIME, rate=RATE or
     /// direction=up|down|both, as in 50ms,rate=10mbit; the round trip grows by the delay.
     #[arg(long, value_name = "LINK")]
     pub(crate) link: Option<LinkOptions>,
@@ -44,7 +44,7 @@ pub(crate) struct NetworkOptions {
 }
 
 impl NetworkOptions {
-    /// For a run that measures a server which somebody else has started.
+    /// For a run that measures a running foreign server.
     pub(crate) fn check_foreign_server(&self) -> Result<(), BenchError> {
         match self.netns {
             true => Err(BenchError::Options(
@@ -70,16 +70,16 @@ pub(crate) struct Network {
 #[derive(Default)]
 struct Links {
     workers: Workers<LinkReport>,
-    /// What is reached, and where.
+    /// The reached addresses, and the addresses to use for them.
     reached: Vec<(Endpoint, Endpoint)>,
 }
 
-/// How long a link may take to listen.
+/// How long a delay line may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Network {
-    /// Sets it up. With namespaces, this also moves the calling thread to the clients' side, so
-    /// that whatever it connects to, it reaches as they do.
+    /// Sets it up. With namespaces, this also moves the calling thread to the clients' side, so that its connections
+    /// take their path.
     pub(crate) fn set_up(
         options: &NetworkOptions,
         executable: &Path,
@@ -99,7 +99,7 @@ impl Network {
         })
     }
 
-    /// What servers bind.
+    /// The address for servers to bind.
     pub(crate) fn server_ip(&self) -> Ipv4Addr {
         match self.namespaces {
             Some(_) => SERVER_IP,
@@ -107,18 +107,18 @@ impl Network {
         }
     }
 
-    /// That, with a port that is free.
+    /// The same with a port that is free.
     pub(crate) fn free_server_address(&self) -> io::Result<SocketAddr> {
-        // The servers' own namespace is empty, so what is free here is free there.
+        // The servers' own namespace is empty, so a free port here is free there.
         let port = free_address()?.port();
         Ok(SocketAddr::from((self.server_ip(), port)))
     }
 
-    /// Addresses that a client may connect from, where one has not enough ports.
+    /// Source addresses for clients that need more ports than one address has.
     pub(crate) fn client_ips(&self) -> Vec<Ipv4Addr> {
         match (&self.namespaces, &self.options.link) {
             (Some(_), None) => CLIENT_IPS.to_vec(),
-            // To the loopback, or to a link on it.
+            // To the loopback, or to a delay line on it.
             _ => (1..=CLIENT_IPS.len() as u8)
                 .map(|last| Ipv4Addr::new(127, 0, 0, last))
                 .collect(),
@@ -139,7 +139,7 @@ impl Network {
         }
     }
 
-    /// What clients connect to in order to reach `server`: itself, or the link in front of it.
+    /// The address by which clients reach `server`: its own, or that of the delay line in front of it.
     pub(crate) fn reach(&self, server: &Endpoint) -> Result<Endpoint, BenchError> {
         let Some(options) = &self.options.link else {
             return Ok(server.clone());
@@ -177,13 +177,13 @@ impl Network {
         Ok(endpoint)
     }
 
-    /// The processes of the links, for who accounts for the machine.
+    /// The processes of the delay lines, for the accounting of the machine.
     pub(crate) fn link_processes(&self) -> Vec<u32> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.workers.processes()
     }
 
-    /// For tables and the settings in the JSON frame; nothing where it is the plain loopback.
+    /// For tables and the settings in the JSON frame; `None` for the plain loopback.
     pub(crate) fn description(&self) -> Option<String> {
         let link = self.options.link.as_ref();
         let parts = [

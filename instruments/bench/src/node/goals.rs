@@ -1,4 +1,4 @@
-//! The figures that this project set itself for a node.
+//! The project's goals for a node.
 
 use super::Case;
 use super::original::NATIVE_NAME;
@@ -12,7 +12,7 @@ const START_OVER_PEER_MAX: f64 = 1.0 / 3.0;
 const NODE_MIB_MAX: f64 = 15.0;
 const AVERAGE_OVER_PEER_MAX: f64 = 0.5;
 const CALLS_OVER_PEER_MIN: f64 = 2.0;
-/// What a node around native pairs may cost them.
+/// Maximum cost of a node around native pairs.
 const AVERAGE_OVER_PLAIN_MAX: f64 = 1.1;
 
 /// Those of a node, or of one of its pairs.

@@ -1,5 +1,4 @@
-//! What a node says while it runs: callers' averages, with the time at which each came, and its
-//! last words in case that it fails.
+//! A node's output while it runs: callers' averages, with the time of each, and its last lines in case it fails.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -7,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Averages that are kept: days of them.
+/// Maximum number of averages: days of them.
 const AVERAGES_MAX: usize = 1_000_000;
-/// A line that is longer is cut.
+/// A longer line is cut.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 const LAST_WORDS_MAX: usize = 3;
 const ERRORS_MAX: usize = 3;
@@ -27,7 +26,7 @@ pub(super) struct Lines(Arc<Mutex<Said>>);
 #[derive(Debug, Default)]
 struct Said {
     averages: Vec<Average>,
-    /// The first lines that tell of an error: what follows is most often its consequence.
+    /// The first lines with an error: later ones are most often its consequences.
     errors: Vec<String>,
     last: VecDeque<String>,
 }
@@ -86,13 +85,13 @@ impl Lines {
         }
     }
 
-    /// Nothing that is done under this lock can leave it half done.
+    /// No operation under this lock can be left half done.
     fn said(&self) -> MutexGuard<'_, Said> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Who says so and the number, of `… [TITLE] - average round-trip time (ms): 0.48`.
+/// Title and number of `… [TITLE] - average round-trip time (ms): 0.48`.
 fn parse(line: &str) -> Option<(&str, f64)> {
     let (before, number) = line.split_once("] - average round-trip time (ms): ")?;
     let (_, title) = before.rsplit_once('[')?;

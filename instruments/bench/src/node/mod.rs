@@ -1,16 +1,15 @@
-//! `bench node`: a whole node, as a user starts it: controller, router, and the components that
-//! its directory names. The source document shows its log and a picture of the system's load; this
-//! takes both, and the same of a peer in the same directory.
+//! `bench node`: a whole node, started like a user's: controller, router, and the components of its directory. The
+//! source document shows its log and a picture of the system's load; this bench records both, and the same of a peer in
+//! the same directory.
 //!
 //! ```text
 //!  a copy of the directory ─▶ spawn ─▶ transports accept ─▶ callers' first lines ─▶ warm-up
 //!                                                                                      │
-//!  SIGINT, exit code, who is left ◀─ a look at each process ◀─ window ◀─ a look at each process
+//!  SIGINT, exit code, survivors ◀─ usage by process ◀─ window ◀─ usage by process
 //! ```
 //!
-//! The callers of the directory are the load, and the lines that they print its result: the bench
-//! adds no client of its own. The native example has a floor besides: its pairs as plain processes
-//! around a router that is no node.
+//! The callers of the directory are the load, and the lines that they print its result: the bench adds no client of its
+//! own. The native example has a floor besides: its pairs as plain processes around a router without a node.
 
 mod goals;
 mod lines;
@@ -46,11 +45,10 @@ use processes::Used;
 use round::{Found, Turn};
 use subject::Subject;
 
-/// How the directories are called that the document has figures for.
+/// The name of the directories that the document has figures for.
 const DOCUMENTED: &str = "rpc_roundtrip";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for, whatever
-/// came of it.
+/// Measures, prints to standard output, and writes the results file if requested, in any outcome.
 pub fn node(options: NodeOptions, host: Host) -> Result<bool, BenchError> {
     let options = options.on(host)?;
     let is_wanted = options.peers.contains(&Peer::Crossbar);
@@ -71,7 +69,7 @@ struct Nodes {
     options: NodeOptions,
     originals: Vec<Original>,
     crossbar: Crossbar,
-    /// Of the directory that is measured: by what callers call themselves, each subject's rounds.
+    /// Of the measured directory: each subject's rounds, by the callers' titles.
     pairs: BTreeMap<String, Vec<Series>>,
 }
 
@@ -100,12 +98,12 @@ impl Crossbar {
 struct Case {
     /// The directory's name.
     directory: String,
-    /// What the pair's caller calls itself.
+    /// The title of the pair's caller.
     title: Option<String>,
 }
 
 impl Case {
-    /// A pair's name as all benches have it, where it is one of the document's.
+    /// The name of a pair as in all benches, if it is one of the document's.
     fn pair(&self) -> Option<String> {
         let title = self.title.as_ref()?;
         Some(match documented(title) {
@@ -134,13 +132,13 @@ fn documented(title: &str) -> Option<case::Case> {
     cases.find(|case| case.document_prefix() == title)
 }
 
-/// What the document has for a pair: the median of its batches' averages.
+/// The document's figure for a pair: the median of its batches' averages.
 fn documented_us(title: &str) -> Option<f64> {
     documented(title).and_then(|case| document::rtt_us(&case))
 }
 
 impl Nodes {
-    /// Keeps what the pairs of a round showed; the round itself is the node's.
+    /// Stores the pairs' results of a round; the round itself is the node's.
     fn take(&mut self, subject: &Subject, at: usize, found: Found) -> Round {
         for (title, figures) in found.pairs {
             let all = self.pairs.entry(title).or_default();
@@ -174,10 +172,10 @@ impl Nodes {
 
 impl Instrument for Nodes {
     const NAME: &'static str = "node";
-    // The document's node ran where the scheduler put it.
+    // The scheduler placed the document's node.
     const PLACEMENTS: &'static [Placement] = &[Placement::Free];
     const IS_PLACED: bool = false;
-    // One that did not come to work is not started again.
+    // One that failed to start working is not started again.
     const GIVES_UP: bool = true;
 
     type Case = Case;
@@ -256,10 +254,10 @@ impl Instrument for Nodes {
             site: stage.site,
             options: &self.options,
         };
-        // A short name: what a Unix socket's path may have is soon used up.
+        // A short name: a Unix socket's path may not be long.
         let directory = stage.site.directory.path().join("node");
         let found = round::round(&turn, subject, original, &directory);
-        // A copy is of no use after its round, and a large directory is copied often.
+        // A copy is useless after its round, and a large directory is copied often.
         let _ = std::fs::remove_dir_all(&directory);
         match found {
             Ok(found) => self.take(subject, stage.at, found),
@@ -303,7 +301,7 @@ impl Instrument for Nodes {
         present::columns()
     }
 
-    /// Of pairs the table is apart.
+    /// Pairs have a table of their own.
     fn has_rows(&self, section: &Section<Case>) -> bool {
         section.case.title.is_none()
     }

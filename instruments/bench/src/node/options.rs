@@ -1,4 +1,4 @@
-//! What can be asked of `bench node`.
+//! The options of `bench node`.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use crate::error::BenchError;
 use crate::frame::{Common, Host, RoundOptions, Usual, require};
 use crate::peer::Peer;
 
-/// Runs a whole node as a user starts it, in a copy of its directory with ports of its own, and
-/// takes the callers' averages and what each process uses.
+/// Run a whole node like a user's, in a copy of its directory with ports of its own, and record the callers' averages
+/// and each process's usage.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodeOptions {
-    /// The warm-up is from the first line of the last caller.
+    /// The warm-up begins at the first line of the last caller.
     #[arg(skip)]
     pub(super) common: Common,
     /// Directory with .crossbar/config.json or config.json, whose components print averages as the examples' callers

@@ -1,5 +1,5 @@
-//! A node directory to be measured, and copies of it: each node that is started gets its own, with
-//! ports that are free in place of those in its configuration.
+//! A node directory to be measured, and its copies: each started node has its own, with free ports in place of the
+//! configured ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::subject::Endpoint;
 
-/// The example with native components; the program carries it, so that it is always at hand.
+/// The example with native components; built into the program, so that it is always available.
 const NATIVE: &str =
     include_str!("../../../../examples/rpc_roundtrip_native/.crossbar/config.json");
 pub(super) const NATIVE_NAME: &str = "rpc_roundtrip_native";
 /// The example with Autobahn components, in the source tree.
 const EXAMPLE: &str = "examples/rpc_roundtrip";
 
-/// Where a node's configuration is within the directory that its owner calls the node's.
+/// The configuration's place within the directory that its owner calls the node's.
 const NODE_DIRECTORY: &str = ".crossbar";
 const CONFIG: &str = "config.json";
 
-/// More than this is no node directory but somebody's home.
+/// More than this is not a node directory, but perhaps a home directory.
 const FILES_MAX: usize = 10_000;
 const BYTES_MAX: u64 = 256 << 20;
 const DEPTH_MAX: usize = 16;
@@ -33,27 +33,27 @@ const DEPTH_MAX: usize = 16;
 pub(super) struct Original {
     /// The directory's own name.
     pub(super) name: String,
-    /// None of the one that the program carries.
+    /// `None` for the built-in one.
     root: Option<PathBuf>,
     /// Of the configuration within the root.
     node: PathBuf,
     config: Value,
 }
 
-/// A directory that one node may have to itself.
+/// A directory for one node alone.
 #[derive(Debug)]
 pub(super) struct Copied {
     pub(super) node: PathBuf,
-    /// Where its routers listen, by the transports' ids.
+    /// The addresses of its routers, by the transports' ids.
     pub(super) listening: Vec<(String, Endpoint)>,
 }
 
 /// A component that prints averages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
-    /// What stands in brackets in its lines.
+    /// The text in brackets in its lines.
     pub(super) title: String,
-    /// Calls between two lines, where the configuration says it.
+    /// Calls between two lines, if configured.
     pub(super) batch: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Original {
         })
     }
 
-    /// The example of the source tree, looked for from here and from the program upwards.
+    /// The example of the source tree, searched from here and from the program upwards.
     pub(super) fn example(executable: &Path) -> Result<Self, BenchError> {
         let here = std::env::current_dir()?;
         let from = here.ancestors().chain(executable.ancestors());
@@ -109,7 +109,7 @@ impl Original {
         })
     }
 
-    /// The interpreter that its containers ask for.
+    /// The interpreter that its containers configure.
     pub(super) fn python(&self) -> Option<&str> {
         let mut named = self
             .workers()
@@ -118,8 +118,8 @@ impl Original {
         named.find_map(|python| python)
     }
 
-    /// Who will print averages, as far as the configuration tells: components with a `title`, and
-    /// guests with a `--name`.
+    /// The components that print averages, as far as the configuration shows: those with a `title`, and guests with a
+    /// `--name`.
     pub(super) fn callers(&self) -> Vec<Caller> {
         self.workers().iter().flat_map(callers_of).collect()
     }
@@ -225,7 +225,7 @@ fn set_python(config: &mut Value, python: &Path) {
     }
 }
 
-/// Where routers listen, as the configuration of a copy has it.
+/// The addresses of routers, from a copy's configuration.
 fn listening(config: &Value, node: &Path) -> Vec<(String, Endpoint)> {
     let routers = workers(config).iter().filter(|w| w["type"] == "router");
     let transports = routers.flat_map(|router| router["transports"].as_array());
@@ -247,7 +247,7 @@ fn listening(config: &Value, node: &Path) -> Vec<(String, Endpoint)> {
     listening
 }
 
-/// What the kernel has room for.
+/// The kernel's maximum.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
 fn check_length(endpoint: &Endpoint) -> Result<(), BenchError> {
@@ -268,11 +268,11 @@ fn port(value: &Value) -> Option<u16> {
     value.as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// What stands in a copy in place of what the original says.
+/// The replacements in a copy.
 #[derive(Debug, Default)]
 struct Moves {
     ports: BTreeMap<u16, u16>,
-    /// Absolute paths of Unix sockets: a node that somebody runs may listen there.
+    /// Absolute paths of Unix sockets: another node may listen there.
     paths: BTreeMap<String, String>,
 }
 
@@ -326,7 +326,7 @@ impl Moves {
         if !text.contains("://") {
             return moved;
         }
-        // The port of a URL stands at its end, or before its path.
+        // The port of a URL is at its end, or before its path.
         let Some((before, after)) = moved.rsplit_once(':') else {
             return moved;
         };
@@ -343,14 +343,14 @@ impl Moves {
     }
 }
 
-/// A recursive copy that does not run away.
+/// A recursive copy with a bound.
 #[derive(Debug, Default)]
 struct Copying {
     files: usize,
     bytes: u64,
 }
 
-/// What a running node leaves, and what only costs time.
+/// Files that a running node leaves, and files that only cost time.
 const LEFT_OUT: [&str; 4] = ["__pycache__", ".git", "node.pid", "results"];
 
 impl Copying {
@@ -362,7 +362,7 @@ impl Copying {
                 continue;
             }
             let (path, copied) = (entry.path(), to.join(&name));
-            // A link that leads nowhere, as editors leave them, is nothing to copy.
+            // A dangling link, as editors leave them, is not copied.
             let Ok(what) = fs::metadata(&path) else {
                 continue;
             };
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_port_or_a_socket_is_moved() {
+    fn ports_and_sockets_are_replaced() {
         let moves = Moves {
             ports: BTreeMap::from([(9000, 1234)]),
             paths: BTreeMap::from([("/run/x.sock".to_owned(), "/tmp/0.sock".to_owned())]),
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_node_directory_is_refused() {
+    fn other_directories_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let refused = |expected: &str| {
             let error = Original::at(directory.path()).unwrap_err().to_string();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn components_tell_who_prints_and_what_runs_them() {
+    fn components_name_their_callers_and_interpreters() {
         let directory = tempfile::tempdir().unwrap();
         let config = json!({ "workers": [
             { "type": "router", "transports": [{ "endpoint": { "type": "tcp", "port": 1 } }] },

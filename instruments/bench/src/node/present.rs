@@ -1,5 +1,4 @@
-//! The tables of `bench node`: nodes beside each other, their pairs, and a picture of each node's
-//! processes.
+//! The tables of `bench node`: nodes beside each other, their pairs, and a picture of each node's processes.
 
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ pub(super) fn columns() -> Vec<Column> {
     ]
 }
 
-/// What stands below the table of nodes: `pairs` are the sections beside that of the nodes.
+/// The lines below the table of nodes: `pairs` are the sections beside that of the nodes.
 pub(super) fn below(seconds: f64, node: &Section<Case>, pairs: &[&Section<Case>]) -> Vec<String> {
     let mut lines: Vec<String> = node.series.iter().map(beside).collect();
     if node.case.is_documented() {
@@ -56,7 +55,7 @@ pub(super) fn below(seconds: f64, node: &Section<Case>, pairs: &[&Section<Case>]
     lines
 }
 
-/// What it hosts costs too, and a machine without idle time shows in every figure.
+/// Hosted components cost too, and a machine without idle time shows in every figure.
 fn beside(node: &Series) -> String {
     let median = |name: &str, form: fn(f64) -> String| known(node.median(name), form);
     format!(

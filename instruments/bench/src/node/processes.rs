@@ -1,5 +1,4 @@
-//! The processes of a node, as the document's picture of the system's load has them: what each
-//! used between two looks.
+//! The processes of a node, as in the document's picture of the system's load: the usage of each between two samples.
 
 use std::fs;
 
@@ -8,22 +7,22 @@ use serde_json::Value;
 
 use crate::machine::accounting::{CpuTime, Memory, kib_field, process_tree, tasks};
 
-/// What a process of a node is for.
+/// The role of a node's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
-    /// A node's first process; ours has the routers in it.
+    /// A node's first process; ours contains the routers.
     Controller,
-    /// A router's worker process, or a router that is no node.
+    /// A router's worker process, or a router without a node.
     Router,
-    /// Watches that no child stays behind.
+    /// Ensures that no child process survives.
     Guard,
     Container,
     Guest,
 }
 
 impl Role {
-    /// Of what descends from a node's first process.
+    /// Of a descendant of a node's first process.
     fn of(command: &str) -> Self {
         let command = command.to_ascii_lowercase();
         if command.contains("child-guard") {
@@ -48,7 +47,7 @@ impl Role {
         }
     }
 
-    /// Whether it is the node itself, and not what it hosts.
+    /// Whether it is the node itself, and not a hosted component.
     pub(super) fn is_node(self) -> bool {
         matches!(self, Self::Controller | Self::Router | Self::Guard)
     }
@@ -57,7 +56,7 @@ impl Role {
 #[derive(Debug)]
 struct Seen {
     process: u32,
-    /// Ticks after the machine's start: with the id it is never another process.
+    /// Ticks after the machine's start: with the id it identifies the process.
     started: u64,
     role: Role,
     cpu: CpuTime,
@@ -74,7 +73,7 @@ struct Switches {
 #[derive(Debug)]
 pub(super) struct Look(Vec<Seen>);
 
-/// What one process did between two looks.
+/// The usage of one process between two samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Used {
     pub(super) role: Role,
@@ -89,8 +88,7 @@ pub(super) struct Used {
 }
 
 impl Look {
-    /// Everything that descends from these processes, and they themselves. The roles of those that
-    /// are known are given.
+    /// These processes and all their descendants. The known roles are given.
     pub(super) fn at(roots: &[(u32, Option<Role>)]) -> Self {
         let trees = roots.iter().flat_map(|(root, role)| {
             let role_of = move |process: u32| role.filter(|_| process == *root);
@@ -101,7 +99,7 @@ impl Look {
         Self(seen.collect())
     }
 
-    /// Those that are in both looks, in the order of their ids.
+    /// Those that are in both samples, in the order of their ids.
     pub(super) fn since(&self, earlier: &Self, seconds: f64) -> Vec<Used> {
         let mut used: Vec<Used> = self
             .0
@@ -116,7 +114,7 @@ impl Look {
         used
     }
 
-    /// Those of this look that are still there, and no mere remains.
+    /// Those of this sample that still exist, zombies excluded.
     pub(super) fn left(&self) -> Vec<u32> {
         let left = self.0.iter().filter(|seen| {
             state(seen.process).is_some_and(|(state, started)| {
@@ -128,7 +126,7 @@ impl Look {
 }
 
 impl Seen {
-    /// `None` of a process that is gone.
+    /// `None` for an ended process.
     fn now(process: u32, role: Option<Role>) -> Option<Self> {
         let (_, started) = state(process)?;
         Some(Self {
@@ -185,7 +183,7 @@ fn parse_switches(status: &str) -> Switches {
     }
 }
 
-/// As it was started, or as it calls itself.
+/// Its command line, or its own title.
 fn command(process: u32) -> String {
     let bytes = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
@@ -197,7 +195,7 @@ fn state(process: u32) -> Option<(char, u64)> {
 }
 
 fn parse_state(stat: &str) -> Option<(char, u64)> {
-    // The name in parentheses may hold spaces and parentheses itself, so look for its last one.
+    // The name in parentheses may contain spaces and parentheses itself, so search for the last one.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;

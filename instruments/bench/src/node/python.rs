@@ -1,5 +1,4 @@
-//! Whether components in Python can run at all: found out before anything is started, because a
-//! node says so only in its log.
+//! Checks that components in Python can run at all, before anything is started: a node reports that only in its log.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,10 +7,10 @@ use super::original::Original;
 use crate::error::BenchError;
 use crate::peer::crossbar::find_on_path;
 
-/// What a container imports.
+/// A container's imports.
 const IMPORTS: &str = "import autobahn.twisted.wamp, crosstie.container";
 
-/// Refuses an interpreter without what a container needs.
+/// Refuses an interpreter without a container's imports.
 pub(super) fn check(
     original: &Original,
     named: Option<&Path>,
@@ -47,7 +46,7 @@ pub(super) fn check(
     }
 }
 
-/// The one that the node takes: as configured, beside its own program, or on `PATH`.
+/// The node's choice: as configured, beside its own program, or on `PATH`.
 fn interpreter(original: &Original, named: Option<&Path>, executable: &Path) -> Option<PathBuf> {
     let configured = || original.python().map(PathBuf::from);
     let beside = || {

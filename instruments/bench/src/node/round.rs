@@ -1,4 +1,4 @@
-//! One round of one subject: started, awaited, left alone while it works, looked at, ended.
+//! One round of one subject: start, wait, work undisturbed, sample, end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::figures::Figures;
 use crate::frame::Site;
 use crate::machine::accounting::machine_busy;
 
-/// A node with components in Python on a busy machine.
+/// For a node with components in Python on a busy machine.
 const ACCEPT_MAX: Duration = Duration::from_secs(60);
 const FIRST_LINES_MAX: Duration = Duration::from_secs(90);
 
@@ -23,21 +23,21 @@ const FIRST_LINES_MAX: Duration = Duration::from_secs(90);
 pub(super) struct Found {
     /// Of the node and all its processes.
     pub(super) node: Figures,
-    /// Of each caller, by what it calls itself.
+    /// Of each caller, by its title.
     pub(super) pairs: BTreeMap<String, Figures>,
     pub(super) processes: Vec<Used>,
-    /// Why it does not count, if it does not.
+    /// The reason why it does not count, if it does not.
     pub(super) fault: Option<String>,
 }
 
-/// What all rounds have in common.
+/// The parts common to all rounds.
 pub(super) struct Turn<'a> {
     pub(super) site: &'a Site,
     pub(super) options: &'a NodeOptions,
 }
 
 impl Turn<'_> {
-    /// Who prints averages in a directory, and after how many calls each.
+    /// The callers of a directory, and the number of calls per line of each.
     fn callers(&self, original: &Original) -> BTreeMap<String, u64> {
         let callers = original.callers().into_iter();
         let usual = self.options.batch;
@@ -54,7 +54,7 @@ impl Turn<'_> {
     }
 }
 
-/// Runs one round; an error is a subject that did not come to work.
+/// Runs one round; an error is a subject that failed to start working.
 pub(super) fn round(
     turn: &Turn<'_>,
     subject: &Subject,
@@ -113,7 +113,7 @@ pub(super) fn round(
 }
 
 impl Found {
-    /// Each caller's lines in the window; calls per second of all of them.
+    /// Each caller's lines in the window; returns the calls per second of all.
     fn take_pairs(&mut self, callers: &BTreeMap<String, u64>, lines: &[&Average]) -> f64 {
         let mut calls_per_s = 0.0;
         for (title, batch) in callers {
@@ -155,14 +155,14 @@ impl Found {
         self.node.set("children_left", ended.left as f64);
     }
 
-    /// What else the machine did.
+    /// The machine's other load.
     fn take_machine(&mut self, busy_cores: f64, cores: usize) {
         let percent = self.processes.iter().map(|used| used.cpu_percent);
         let own = percent.sum::<f64>() / 100.0;
         let foreign = (busy_cores - own).max(0.0);
         self.node.set("foreign_busy_cores", foreign);
         for pair in self.pairs.values_mut() {
-            // What makes a goal unfit to be judged is looked for beside each figure.
+            // The goal's check reads it beside each figure.
             pair.set("foreign_busy_cores", foreign);
         }
         let idle = 1.0 - busy_cores / cores.max(1) as f64;
@@ -170,7 +170,7 @@ impl Found {
     }
 }
 
-/// Each caller's first line, awaited.
+/// Waits for each caller's first line.
 fn first_lines(
     turn: &Turn<'_>,
     running: &mut Running,
@@ -206,8 +206,8 @@ fn first_lines(
     }
 }
 
-/// A window that closes before a slow caller has had two lines in it would have no rate of it: it
-/// stays open for them, up to so many times its length.
+/// A window that closes before a slow caller's second line would have no rate of it. The window stays open for that, up
+/// to so many times its length.
 const WINDOWS_MAX: f64 = 4.0;
 
 fn second_lines(
@@ -232,7 +232,7 @@ fn second_lines(
     }
 }
 
-/// Leaves the subject alone for a while, as long as it lives and nobody wants an end.
+/// Leaves the subject alone for a while, unless it ends or a stop is requested.
 fn pause(turn: &Turn<'_>, seconds: f64, running: &mut Running) -> Result<(), BenchError> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     loop {
@@ -246,7 +246,7 @@ fn pause(turn: &Turn<'_>, seconds: f64, running: &mut Running) -> Result<(), Ben
     }
 }
 
-/// What a caller's lines in the window say; nothing where there are fewer than two.
+/// The figures of a caller's lines in the window; `None` for fewer than two.
 fn pair(lines: &[&Average], batch: u64) -> Option<Figures> {
     let [first, .., last] = lines else {
         return None;
@@ -263,7 +263,7 @@ fn pair(lines: &[&Average], batch: u64) -> Option<Figures> {
             "rtt_batch_most_us",
             averages.iter().copied().fold(0.0, f64::max) * 1e3,
         )
-        // By the clock of whoever reads the lines, and by the caller's own.
+        // By the clock of the lines' reader, and by the caller's own.
         .with("calls_per_s", calls as f64 / between)
         .with("own_clock_calls_per_s", 1e3 / average_ms)
         .with("batches", lines.len() as f64);
@@ -278,7 +278,7 @@ fn too_few(title: &str, lines: usize) -> String {
     format!("{lines} of {title} in the window: --seconds is too short, or it stopped calling")
 }
 
-/// What the processes used, the node's own and those that it hosts apart.
+/// The processes' usage, the node's own and that of hosted ones separately.
 fn load(found: &mut Found, calls_per_s: f64, window: f64) {
     let (node, hosted): (Vec<&Used>, Vec<&Used>) =
         found.processes.iter().partition(|used| used.role.is_node());
@@ -329,7 +329,7 @@ fn load(found: &mut Found, calls_per_s: f64, window: f64) {
 }
 
 impl Ended {
-    /// What is wrong with how it ended. A peer's code is its own affair.
+    /// The fault of its end. A peer's exit code is ignored.
     fn fault(&self, subject: &Subject) -> Option<String> {
         if self.left > 0 {
             return Some(format!("{} of its processes stayed behind", self.left));

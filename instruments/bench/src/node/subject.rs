@@ -1,5 +1,4 @@
-//! What is started and measured: a node of ours, the same directory on a peer, or the native pairs
-//! around a router that is no node.
+//! The subjects: a node of ours, the same directory on a peer, or the native pairs around a router without a node.
 
 use std::fs;
 use std::io;
@@ -24,8 +23,8 @@ pub(super) enum Subject {
     Crosstie,
     /// Crossbar.io, by its program.
     Crossbar(PathBuf),
-    /// The native pairs as plain processes and `crosstie start` as a plain router: what the node
-    /// around them costs is the difference.
+    /// The native pairs as plain processes and `crosstie start` as a plain router: the difference is the cost of the
+    /// node around them.
     Plain,
 }
 
@@ -46,40 +45,40 @@ impl instrument::Subject for Subject {
 }
 
 pub(super) struct Start<'a> {
-    /// Ours, which is also what stands between the bench and every child.
+    /// Our program, which also guards every child.
     pub(super) executable: &'a Path,
     pub(super) original: &'a Original,
     /// An empty directory for this round alone.
     pub(super) directory: &'a Path,
     pub(super) python: Option<&'a Path>,
-    /// Cores that everything may run on.
+    /// Cores for all processes.
     pub(super) cores: &'a [usize],
     pub(super) network: &'a Network,
 }
 
 pub(super) struct Running {
     name: &'static str,
-    /// The one to end first comes first.
+    /// In the order in which they end.
     children: Vec<Child>,
     router: Option<Router>,
     pub(super) lines: Lines,
     pub(super) spawned: Instant,
-    /// Transports and where they listen; those of a router that listens already are not told.
+    /// Transports and their addresses; empty for a router that listens already.
     pub(super) listening: Vec<(String, Endpoint)>,
 }
 
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) took: Duration,
-    /// Nothing where it had to be killed.
+    /// `None` if it had to be killed.
     pub(super) status: Option<ExitStatus>,
-    /// Processes that were still there a second later.
+    /// Processes that still existed a second later.
     pub(super) left: usize,
 }
 
 /// A node that takes longer than this to end is killed.
 const END_MAX: Duration = Duration::from_secs(30);
-/// The kernel needs a moment to bury what has ended.
+/// Time for the kernel to reap ended processes.
 const BURIAL_MAX: Duration = Duration::from_secs(1);
 
 impl Subject {
@@ -101,7 +100,7 @@ impl Subject {
                 let copied = with.original.copy(with.directory, None)?;
                 let mut command = guarded(with.executable, &Place::on(with.cores), program);
                 command.args(["start", "--cbdir"]).arg(&copied.node);
-                // Its guests' `crosstie` is this one.
+                // Its guests' `crosstie` is this node's program.
                 command.env("PATH", path_with(&own_program()?)?);
                 Running::node(self.name(), command, copied.listening)
             }
@@ -127,7 +126,7 @@ impl Running {
             name: name.to_owned(),
             why: error.to_string(),
         })?;
-        // The command holds the pipe's other ends: the log's end is the node's.
+        // The command holds the pipe's other ends: dropping it leaves the log's end to the node.
         drop(command);
         let lines = Lines::default();
         lines.listen(reader);
@@ -193,7 +192,7 @@ impl Running {
         if let Some(output) = child.stdout.take() {
             self.lines.listen(output);
         }
-        // Callers are to go before their callees, and both before the router.
+        // Callers end before their callees, and both before the router.
         self.children.insert(0, child);
         Ok(())
     }
@@ -209,7 +208,7 @@ impl Running {
         router.chain(self.children.iter().map(child)).collect()
     }
 
-    /// When each transport accepted its first connection, from the start.
+    /// When each transport accepted its first connection, since the start.
     pub(super) fn accepted(
         &mut self,
         patience: Duration,
@@ -229,7 +228,9 @@ impl Running {
                 && self.spawned.elapsed() > patience
             {
                 let seconds = patience.as_secs();
-                return Err(self.fault(format!("{id} at {endpoint}: nobody for {seconds} s")));
+                return Err(self.fault(format!(
+                    "{id} at {endpoint}: nothing listened for {seconds} s"
+                )));
             }
             // Short against the few milliseconds of a start, long against a connection's cost.
             std::thread::sleep(Duration::from_micros(100));
@@ -237,7 +238,7 @@ impl Running {
         Ok(accepted)
     }
 
-    /// That all that was started still runs.
+    /// Checks that all started processes still run.
     pub(super) fn check_alive(&mut self, when: &str) -> Result<(), BenchError> {
         let mut ended = None;
         for child in &mut self.children {
@@ -249,7 +250,7 @@ impl Running {
         }
     }
 
-    /// `why`, with the subject's last words.
+    /// `why`, with the subject's last lines.
     pub(super) fn fault(&self, why: String) -> BenchError {
         let words = self.lines.last_words();
         let why = match words.is_empty() {
@@ -262,7 +263,7 @@ impl Running {
         }
     }
 
-    /// SIGINT, as Ctrl-C has it, and what comes of it.
+    /// Sends SIGINT, like Ctrl-C, and waits for the end.
     pub(super) fn end(mut self) -> io::Result<Ended> {
         let seen = Look::at(&self.roots());
         let begun = Instant::now();
@@ -292,7 +293,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// What was not ended in good order is ended all the same, with all that it has started.
+    /// Kills processes that did not end in order, with all their descendants.
     fn drop(&mut self) {
         if self.children.is_empty() {
             return;
@@ -315,7 +316,7 @@ impl Drop for Running {
 
 fn signal(process: u32, signal: Signal) {
     if let Some(process) = Pid::from_raw(process.cast_signed()) {
-        // One that is gone has had what it was to have.
+        // An ended one needs no signal.
         let _ = kill_process(process, signal);
     }
 }

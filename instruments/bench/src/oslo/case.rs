@@ -1,4 +1,4 @@
-//! What is measured: an operation, by a client and a server of one kind.
+//! The cases: an operation, by a client and a server of one kind.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::subject::names;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Operation {
-    /// A request, and its reply waited for.
+    /// A request, including its reply.
     Call,
-    /// A request, and the broker's confirm waited for.
+    /// A request, including the broker's confirm.
     Cast,
 }
 
@@ -25,7 +25,7 @@ names! {
     "an operation is call or cast"
 }
 
-/// Whose client and server drive the broker.
+/// The kind of client and server that drives the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Driver {
     /// Ours: blocking sockets, the same frames.
@@ -49,11 +49,11 @@ pub(crate) struct Case {
     pub driver: Driver,
 }
 
-/// A case, and which line is between the machines.
+/// A case, and the line between the machines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Placed {
     pub(super) of: Case,
-    /// Nothing where rates are measured.
+    /// `None` for a measurement of rates.
     pub(super) way: Option<(Topology, Duration)>,
 }
 

@@ -1,4 +1,4 @@
-//! The native client: a call or a cast as oslo.messaging's client does it.
+//! The native client: a call or a cast like oslo.messaging's client.
 //!
 //! ```text
 //! sender    ── basic.publish ──▶ broker        written once, the confirm read once
@@ -26,13 +26,13 @@ pub(crate) struct ClientOrder {
     pub(super) broker: Broker,
     pub(super) names: Names,
     pub(super) operation: Operation,
-    /// In the id of each message, so that what an earlier round left is told from this one's.
+    /// Part of each message's id, which distinguishes it from the rest of an earlier round.
     pub(super) round: u64,
 }
 
 pub(super) struct Client {
     sender: Wire,
-    /// Of a caller, the connection that its replies come on.
+    /// The connection for a caller's replies.
     listener: Option<Wire>,
     names: Names,
     properties: Vec<u8>,
@@ -46,11 +46,11 @@ pub(super) struct Client {
 /// As oslo.messaging declares a queue of replies.
 pub(super) const EXPIRES_MS: i32 = 1_800_000;
 
-/// How long a call may take, which its message says too.
+/// The time limit of a call, which its message carries.
 const EXPIRATION: &str = "60000";
 
 impl Client {
-    /// Connects and declares what a client declares: first where replies come, then the sender.
+    /// Connects and declares a client's objects: first those for replies, then the sender's.
     pub(super) fn open(order: &ClientOrder) -> Result<Self, WorkerError> {
         let names = order.names.clone();
         let is_call = order.operation == Operation::Call;
@@ -128,7 +128,7 @@ fn publish(names: &Names) -> BasicPublish<'_> {
     }
 }
 
-/// As every message of oslo.messaging has them.
+/// As in every message of oslo.messaging.
 pub(super) fn message_properties(expiration: Option<&str>) -> Vec<u8> {
     properties(&BasicProperties {
         content_type: Some("application/json"),
@@ -154,7 +154,7 @@ impl Exchange for Client {
         self.sender.flush()
     }
 
-    /// The confirm and then the reply, as the original waits for them.
+    /// Waits for the confirm and then the reply, like the original.
     fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
         let mut answer = self.confirmed()?;
         let mut now = Instant::now();

@@ -1,12 +1,12 @@
-//! The figures of the source document: oslo.messaging's RPC over RabbitMQ on virtual machines,
-//! messages per second by its own clock, the least of five runs of 100.
+//! The figures of the source document: oslo.messaging's RPC over RabbitMQ on virtual machines, messages per second by
+//! its own clock, the minimum of five runs of 100.
 
 use std::time::Duration;
 
 use super::case::Operation;
 use super::topology::Topology;
 
-/// What the document's figures were measured on.
+/// The hardware of the document's figures.
 pub(super) const HARDWARE: &str = "virtual machines of 1 core / of 8 cores, RabbitMQ";
 
 /// Its two figures: with one core, with eight.
@@ -16,8 +16,7 @@ pub(super) struct Figure {
     pub(super) eight_cores: f64,
 }
 
-/// What it has for an operation; nothing where it does not give any. Its machines are 0.2 to
-/// 0.3 ms apart without any delay.
+/// Its figure for an operation; `None` if it has none. Its machines are 0.2 to 0.3 ms apart without any delay.
 pub(super) fn figure(topology: Topology, operation: Operation, delay: Duration) -> Option<Figure> {
     use Operation::{Call, Cast};
     use Topology::{RemoteClient, RemoteServer, Together};

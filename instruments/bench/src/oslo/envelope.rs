@@ -1,8 +1,7 @@
-//! Requests and replies as oslo.messaging puts them on the wire: JSON within JSON, with spaces
-//! where Python has them. They are made once; what differs from one to the next is a field of 32
-//! digits that is written over, so that neither end spends its time on JSON.
+//! Requests and replies in oslo.messaging's form: JSON within JSON, with Python's spaces. They are made once; their
+//! only difference is a field of 32 digits that is overwritten, so that neither end spends its time on JSON.
 
-/// One body, ready to be sent again and again.
+/// One body, to be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     bytes: Vec<u8>,
@@ -13,13 +12,13 @@ pub(super) struct Body {
 /// Digits of an id: 16 of the round, 16 of the number within it.
 pub(super) const ID_DIGITS: usize = 32;
 
-/// What stands where an id is to be written.
+/// The placeholder of an id.
 const BLANK: &str = "00000000000000000000000000000000";
 
-/// In an id's first half: there is nothing after this, and its number is how many came before.
+/// In an id's first half: this message is the last, and its number is the count of those before.
 pub(super) const LAST: u64 = u64::MAX;
 
-/// The arguments of the document's `echo a`, and what its server returns for them.
+/// The arguments of the document's `echo a`, and its server's return value.
 const ARGUMENTS: &str = r#"{"a": null}"#;
 const CONTEXT: &str = r#""_context_application": "rpc-client", "_context_client_timeout": null"#;
 const RESULT: &str = r#"{"method": "echo", "context": {"application": "rpc-client", "client_timeout": null}, "args": {"a": null}}"#;
@@ -75,7 +74,7 @@ const MESSAGE_ID: &[u8] = br#"\"_msg_id\": \""#;
 const UNIQUE_ID: &[u8] = br#"\"_unique_id\": \""#;
 const REPLY_QUEUE: &[u8] = br#"\"_reply_q\": \""#;
 
-/// Where fields are in the bodies that come: where they were in the last one, most often.
+/// Offsets of fields in received bodies: most often those of the last one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Places {
     message_id: usize,
@@ -84,7 +83,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Of a call, what its reply names.
+    /// The id that a call's reply names.
     pub(super) fn message_id(&mut self, body: &[u8]) -> Option<[u8; ID_DIGITS]> {
         let at = place(body, MESSAGE_ID, &mut self.message_id)?;
         body.get(at..at + ID_DIGITS)?.try_into().ok()
@@ -100,7 +99,7 @@ impl Places {
         Some((half(at)?, half(at + ID_DIGITS / 2)?))
     }
 
-    /// Of a call, the queue that its reply goes to.
+    /// The queue for a call's reply.
     pub(super) fn reply_queue<'b>(&mut self, body: &'b [u8]) -> Option<&'b str> {
         let at = place(body, REPLY_QUEUE, &mut self.reply_queue)?;
         let rest = &body[at..];
@@ -109,7 +108,7 @@ impl Places {
     }
 }
 
-/// Where the value behind `name` begins.
+/// The offset of the value behind `name`.
 fn place(body: &[u8], name: &[u8], last: &mut usize) -> Option<usize> {
     let is_there = last
         .checked_sub(name.len())
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_says_where_its_reply_goes() {
+    fn a_call_names_its_reply_queue() {
         let mut request = Body::request(Some("reply_1"));
         let mut places = Places::default();
         for number in [0x1f, 0x20] {

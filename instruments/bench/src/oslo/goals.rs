@@ -1,5 +1,5 @@
-//! The figures that this project set itself for oslo.messaging. All but those of the delays are
-//! ratios to a RabbitMQ that is measured in the same rounds.
+//! The project's goals for oslo.messaging. All but those of the delays are ratios to a RabbitMQ measured in the same
+//! rounds.
 
 use super::case::{Driver, Operation, Placed};
 use super::topology::Topology;
@@ -16,7 +16,7 @@ pub(super) fn goals(section: &Section<Placed>, all: &[Section<Placed>]) -> Vec<G
     }
 }
 
-/// What is of interest and has no goal: of the native client the broker's processor time.
+/// Interesting figures without a goal: the broker's processor time with the native client.
 pub(super) fn without_goal(section: &Section<Placed>) -> Option<String> {
     if section.case.way.is_some() || section.case.of.driver != Driver::Native {
         return None;
@@ -59,7 +59,7 @@ fn rate_min(section: &Section<Placed>) -> Option<f64> {
     }
 }
 
-/// At 50 ms on one link, of what the delay allows, or of the undelayed rate where it allows all.
+/// At 50 ms on one side: the share of the rate that the delay allows, or of the undelayed rate if it allows all.
 fn delayed(section: &Section<Placed>, all: &[Section<Placed>]) -> Option<Goal> {
     let (case, own) = (&section.case, section.own()?);
     let (topology, delay) = case.way?;
@@ -67,7 +67,7 @@ fn delayed(section: &Section<Placed>, all: &[Section<Placed>]) -> Option<Goal> {
         return None;
     }
     if let Some(reached) = case.over_limit(own) {
-        // Two digits behind the point would hide what is missed by half a hundredth.
+        // Two decimals would hide a miss by half a hundredth.
         let what = format!("{case}: % of the delay's limit");
         let goal = Goal::computed(what, Some(100.0 * reached), Bound::AtLeast(99.0));
         return Some(goal.unless(unfit([own])));

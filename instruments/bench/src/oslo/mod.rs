@@ -1,11 +1,11 @@
-//! `bench oslo`: the remote procedure calls of oslo.messaging over a broker of AMQP 0-9-1, beside
-//! the machine's floor, a live RabbitMQ, and the source document's figures.
+//! `bench oslo`: the remote procedure calls of oslo.messaging over a broker of AMQP 0-9-1, beside the machine's floor,
+//! a live RabbitMQ, and the source document's figures.
 //!
-//! Rates are measured as all instruments do. Of a delay a round is a number of operations, through
-//! a link on one side.
+//! Rates are measured like those of all instruments. With a delay a round is a number of operations, through a delay
+//! line on one side.
 //!
-//! The native ends do what oslo.messaging's do on the wire: four connections, replies that are
-//! `mandatory`, confirms waited for on both sides, acknowledgements on both sides.
+//! The native ends behave on the wire like oslo.messaging's: four connections, replies that are `mandatory`, waits for
+//! confirms on both sides, acknowledgements on both sides.
 
 pub(crate) mod case;
 mod client;
@@ -49,17 +49,16 @@ use server::ServerOrder;
 use topology::Topology;
 use worker::Role;
 
-/// How many times as many operations go on where no delay bounds them.
+/// The factor of further operations when no delay bounds them.
 const STEADY: u64 = 10;
 
 const RATE: &str = "operations_per_s";
 const CPU: &str = "broker_cpu_us_per_operation";
-/// From before the client connects, as the document's clock counts.
+/// Including the client's connecting, like the document's clock.
 const WITH_SETUP: &str = "with_setup_per_s";
 const PEER: &str = "rabbitmq";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for, whatever
-/// came of it.
+/// Measures, prints to standard output, and writes the results file if requested, in any outcome.
 pub fn oslo(options: OsloOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Oslo {
         options: options.on(host)?,
@@ -72,7 +71,7 @@ pub fn oslo(options: OsloOptions, host: Host) -> Result<bool, BenchError> {
 struct Oslo {
     options: OsloOptions,
     brokers: Option<Brokers>,
-    /// A network with a link for each delay.
+    /// A network with a delay line for each delay.
     links: Vec<(Duration, Network)>,
     python: Option<Python>,
 }
@@ -126,7 +125,7 @@ impl Oslo {
         }
     }
 
-    /// The broker by the link of a delay; by none without one.
+    /// The broker by the delay line of a delay; directly without one.
     fn by_link(
         &self,
         way: Option<(Topology, Duration)>,
@@ -145,7 +144,7 @@ impl Oslo {
     }
 }
 
-/// Apart from the broker where that is possible, as they are on machines of their own.
+/// Apart from the broker if possible, like separate machines.
 fn delays_placement(placements: &[Option<Placement>]) -> Option<Placement> {
     match placements.contains(&Some(Placement::Split)) {
         true => Some(Placement::Split),
@@ -253,7 +252,7 @@ impl Instrument for Oslo {
             return Ok(Vec::new());
         };
         let mut subjects = brokers.on(&stage.cores.router)?;
-        // The floor knows no more of AMQP than the native ends say, and of a delay it says nothing.
+        // The floor knows only as much AMQP as the native ends use, and means nothing with a delay.
         if case.of.driver == Driver::Python || case.way.is_some() {
             subjects.retain(|subject| subject.name != FLOOR);
         }

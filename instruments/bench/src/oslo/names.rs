@@ -1,5 +1,5 @@
-//! What a round's exchanges and queues are called: like the document's, with the round's own mark,
-//! so that rounds and runs at one broker do not meet.
+//! The names of a round's exchanges and queues: like the document's, with the round's own mark, so that rounds and runs
+//! at one broker do not collide.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ impl Names {
         }
     }
 
-    /// The queue for those who name the server.
+    /// The queue of requests for this server.
     pub(super) fn server_queue(&self) -> String {
         format!("{}.{}", self.topic, self.server)
     }

@@ -1,4 +1,4 @@
-//! What can be asked of `bench oslo`, and what cannot be had together.
+//! The options of `bench oslo`, and their valid combinations.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
 
-/// Which half of the bench is wished for.
+/// The half of the bench to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     Rates,
     Delays,
 }
 
-/// Starts a broker and the floor's, and clients and servers as processes of their own. Without a
-/// selection it measures rates, then delays: about a minute, and with --python a quarter of an hour.
+/// Start a broker and the floor's, and clients and servers as processes of their own. Without a selection, measure
+/// rates, then delays: about a minute, and with --python a quarter of an hour.
 #[derive(Clone, Debug, clap::Args)]
 pub struct OsloOptions {
-    /// The network is the plain one: links are what is measured.
+    /// The network is the plain one: delay lines are part of the cases.
     #[arg(skip)]
     pub(super) common: Common,
     /// call or cast; may be repeated [default: both].
@@ -67,7 +67,7 @@ impl OsloOptions {
         Ok(self)
     }
 
-    /// Refuses what makes no sense, or would take for ever.
+    /// Refuses invalid options, and runs that would take forever.
     fn check(&self) -> Result<(), BenchError> {
         require(
             (1..=1_000_000).contains(&self.repeat),
@@ -103,7 +103,7 @@ impl OsloOptions {
         cases.collect()
     }
 
-    /// Topologies and delays; nothing is between those who are together.
+    /// Topologies and delays; ends on one machine have no line between them.
     pub(super) fn ways(&self) -> Vec<(Topology, Duration)> {
         let topologies = match self.topologies.is_empty() {
             true => &Topology::ALL[..],

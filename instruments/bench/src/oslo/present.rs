@@ -1,5 +1,5 @@
-//! What `bench oslo` says around its tables; for the delays the document, the peer, this and the
-//! limit side by side, and why.
+//! The lines of `bench oslo` around its tables; for the delays the document, the peer, this broker and the limit side
+//! by side, with the reasons.
 
 use crosstie_wan::units;
 
@@ -15,7 +15,7 @@ use crate::report::table::{UNKNOWN, known, number};
 /// All delays of a case: heads, then rows.
 pub(super) fn delays(sections: &[&Section<Placed>]) -> Vec<Vec<String>> {
     let series = sections.first().map_or(&[][..], |first| &first.series);
-    // The peer first, as it stands between the document and this.
+    // The peer first, as it is between the document and this broker.
     let order = || series.iter().rev().map(|series| &series.subject);
     let mut heads = vec![
         "topology".to_owned(),

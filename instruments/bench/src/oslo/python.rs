@@ -1,5 +1,4 @@
-//! oslo.messaging itself: an interpreter that has it, and the script that makes it a client or a
-//! server of this bench.
+//! oslo.messaging itself: an interpreter with it, and the script that makes it a client or a server of this bench.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use super::worker::{PythonArgument, PythonOrder, Role};
 use crate::broker::Broker;
 use crate::error::BenchError;
 
-/// One that was found.
+/// An interpreter that was found.
 pub(super) struct Python {
     program: PathBuf,
     script: PathBuf,
@@ -24,7 +23,7 @@ const VERSION: &str = "import importlib.metadata, oslo_messaging, platform; \
                        platform.python_version())";
 
 impl Python {
-    /// Makes sure that it imports what it must, and puts the script into `directory`.
+    /// Checks its imports, and writes the script to `directory`.
     pub(super) fn find(program: &Path, directory: &Path) -> Result<Self, BenchError> {
         let refuse = |why: String| {
             let at = program.display();

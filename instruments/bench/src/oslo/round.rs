@@ -1,5 +1,5 @@
-//! One round seen from the bench: a fresh server and a fresh client, what they and the broker spent
-//! meanwhile, and the checks that decide whether it counts.
+//! One round seen from the bench: a fresh server and a fresh client, the usage by them and the broker, and the checks
+//! that decide whether it counts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,23 +17,22 @@ pub(super) struct Plan<'a> {
     pub(super) place: &'a Place,
     pub(super) server: Role,
     pub(super) client: Role,
-    /// Of the broker; without any its processor time stays unknown.
+    /// The broker's; without any its processor time stays unknown.
     pub(super) processes: &'a [u32],
-    /// Of the links, which are neither the broker's nor somebody else's.
+    /// Those of the delay lines, which belong to neither side.
     pub(super) links: &'a [u32],
     pub(super) extent: Extent,
     pub(super) stop: &'a Stop,
 }
 
-/// When a round is over.
+/// The end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Time {
         warm_up: Duration,
         measured: Duration,
     },
-    /// After so many operations, each of which takes at least as long.
-    /// Then as many more as are told apart.
+    /// After so many operations, each of which takes at least this long. Then as many more, reported separately.
     Count {
         operations: u64,
         each: Duration,
@@ -43,7 +42,7 @@ pub(super) enum Extent {
 
 /// How long a process may take to start and to finish; a Python imports for a second or two.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Among the two processes; the server is started first.
+/// The index of the client; the server is started first.
 const CLIENT: usize = 1;
 
 pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
@@ -54,7 +53,7 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
             .map_err(|error| error.to_string())?;
         match next(&workers, plan, Instant::now() + PATIENCE)? {
             Some(EndReport::Ready) => {}
-            other => return Err(format!("{other:?} where it should be ready")),
+            other => return Err(format!("expected a ready end, got {other:?}")),
         }
     }
     let drivers = workers.processes();
@@ -109,7 +108,7 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Figures, String> {
     figures(plan, &ends.judged()?, &used.0, used.1)
 }
 
-/// Both ends' last words. They come when they come: the bench itself may get a processor late.
+/// Both ends' last reports. They may be late: the bench itself may get a processor late.
 #[derive(Default)]
 struct Ends {
     driven: Option<Finding>,
@@ -117,7 +116,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// What the client found, if both did all that they should.
+    /// The client's results, if both ends did all that they should.
     fn judged(self) -> Result<Finding, String> {
         let finding = self.driven.ok_or("the client did not finish")?;
         let served = self.served.ok_or("the server did not finish")?;
@@ -129,7 +128,7 @@ impl Ends {
         faults.describe().map_or(Ok(finding), Err)
     }
 
-    /// Until a moment, whatever is said.
+    /// Until a moment, whatever is reported.
     fn listen(
         &mut self,
         workers: &Workers<EndReport>,
@@ -140,7 +139,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Until both have spoken: the client tells the server how many there were.
+    /// Until both have reported: the client sends the server the number of operations.
     fn listen_for_both(
         &mut self,
         workers: &Workers<EndReport>,
@@ -154,7 +153,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Takes one report; false where there is none in time.
+    /// Handles one report; false if none arrives in time.
     fn listen_once(
         &mut self,
         workers: &Workers<EndReport>,
@@ -164,14 +163,14 @@ impl Ends {
         match next(workers, plan, deadline)? {
             Some(EndReport::Driven(finding)) => self.driven = Some(finding),
             Some(EndReport::Served(found)) => self.served = Some(found),
-            Some(other) => return Err(format!("{other:?} where it should end")),
+            Some(other) => return Err(format!("expected the end, got {other:?}")),
             None => return Ok(false),
         }
         Ok(true)
     }
 }
 
-/// The next report, or which of the two cannot go on; nothing where there is none until `deadline`.
+/// The next report, or the failure of one of the two; `None` if none arrives until `deadline`.
 fn next(
     ends: &Workers<EndReport>,
     plan: &Plan<'_>,
@@ -193,7 +192,7 @@ fn figures(
     used: &Used,
     links_ns: f64,
 ) -> Result<Figures, String> {
-    // Where some came after the first ones, they are the ones that count.
+    // Further operations after the first ones count instead of them.
     let (driven, elapsed_ns) = match &finding.steady {
         Some(steady) => (&steady.driven, steady.elapsed_ns),
         None => (&finding.driven, finding.elapsed_ns),
@@ -214,7 +213,7 @@ fn figures(
         _ => operations,
     };
     let setup_s = finding.setup_ns as f64 / 1e9;
-    // Links are neither the broker's nor somebody else's.
+    // Delay lines belong to neither side.
     let used = Used {
         others_ns: (used.others_ns - links_ns).max(0.0),
         ..*used

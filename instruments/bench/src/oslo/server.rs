@@ -1,5 +1,5 @@
-//! The native server: it takes requests and answers calls as oslo.messaging's server does, which
-//! acknowledges before it dispatches, replies with `mandatory` set, and waits for the confirm.
+//! The native server: it takes requests and answers calls like oslo.messaging's server, which acknowledges before it
+//! dispatches, replies with `mandatory` set, and waits for the confirm.
 
 use std::time::Duration;
 
@@ -41,12 +41,11 @@ pub(super) struct Server {
     faults: Faults,
 }
 
-/// Its client's process may take its time to start.
+/// Time for its client's process to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Server {
-    /// Connects and declares what a server declares: its topic's queue, its own, and one of the
-    /// topic's fanout.
+    /// Connects and declares a server's objects: its topic's queue, its own, and one of the topic's fanout.
     pub(super) fn open(order: &ServerOrder) -> Result<Self, WorkerError> {
         let names = order.names.clone();
         let mut listener = Wire::open(&order.broker, "crosstie bench: server")?;
@@ -104,7 +103,7 @@ impl Server {
         })
     }
 
-    /// Serves until the client says that there is nothing more.
+    /// Serves until the client announces the end.
     pub(super) fn serve(mut self) -> Result<Served, WorkerError> {
         let mut asked: Vec<(u64, Option<[u8; ID_DIGITS]>)> = Vec::new();
         let mut total = None;
@@ -183,7 +182,7 @@ impl Server {
     }
 }
 
-/// Waits for a confirm; how many replies had nobody to go to.
+/// Waits for a confirm; returns how many replies were returned as undeliverable.
 fn confirmed(sender: &mut Wire) -> Result<u64, WorkerError> {
     let (mut confirms, mut failed) = (0, 0);
     while confirms == 0 {

@@ -1,7 +1,7 @@
-//! Where the machines of the document stand, and what the line between them costs by itself.
+//! The document's machines and the cost of the line between them.
 //!
-//! The document delays what leaves one of two machines: the round trip grows by the delay, not by
-//! twice as much. So does a link that delays the way towards the broker alone.
+//! The document delays the outgoing packets of one of two machines: the round trip grows by the delay, not by twice as
+//! much. A delay line that delays only the way towards the broker has the same effect.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::case::Operation;
 use crate::subject::ParseError;
 
-/// Who is on a machine with whom.
+/// Which roles share a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Topology {
     /// Client, server and broker.
@@ -32,8 +32,7 @@ impl Topology {
         }
     }
 
-    /// How many times an operation waits for the line's round trip: the least that any broker can
-    /// make of it.
+    /// The minimum number of waits for the line's round trip per operation, for any broker.
     pub(super) fn round_trips(self, operation: Operation) -> u32 {
         match (self, operation) {
             (Self::Together, _) | (Self::RemoteServer, Operation::Cast) => 0,
@@ -41,13 +40,13 @@ impl Topology {
         }
     }
 
-    /// Operations per second that the delay itself allows; nothing where it does not bound them.
+    /// Operations per second that the delay itself allows; `None` if it does not bound them.
     pub(super) fn limit_per_s(self, operation: Operation, delay: Duration) -> Option<f64> {
         let waits_s = delay.as_secs_f64() * f64::from(self.round_trips(operation));
         (waits_s > 0.0).then(|| 1.0 / waits_s)
     }
 
-    /// Which one-way delays an operation pays.
+    /// The one-way delays that an operation includes.
     pub(super) fn explanation(self, operation: Operation) -> &'static str {
         match (self, operation) {
             (Self::Together, Operation::Call) => "no delay: nothing leaves the machine",
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delay_bounds_who_waits_for_it() {
+    fn a_delay_bounds_the_rates_that_wait_for_it() {
         #[track_caller]
         fn check(topology: &str, operation: Operation, delay_ms: u64, expected: Option<f64>) {
             let topology: Topology = topology.parse().unwrap();

@@ -1,5 +1,5 @@
-//! The processes of `bench oslo`: a server, and a client that drives it; native ones, or Python's,
-//! which are told and say the same things.
+//! The processes of `bench oslo`: a server, and a client that drives it; native ones, or Python's, with the same orders
+//! and reports.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(crate) struct PythonOrder {
     pub(super) argument: PythonArgument,
 }
 
-/// What the script is told, as JSON.
+/// The script's order, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PythonArgument {
     pub(super) is_server: bool,
@@ -43,7 +43,7 @@ pub(crate) struct PythonArgument {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum EndReport {
-    /// Connected, declared, consuming: whatever comes before the load.
+    /// Connected, declared, consuming: everything before the load.
     Ready,
     Driven(Finding),
     Served(Served),
@@ -54,12 +54,11 @@ pub(crate) struct Finding {
     pub(super) driven: Driven,
     /// From the first operation to the last answer.
     pub(super) elapsed_ns: u64,
-    /// The same of those that went on where no delay bounds them: a hundred alone are over before
-    /// anything has settled.
+    /// The same of the further operations without a delay: the first hundred are over before anything has settled.
     pub(super) steady: Option<Steady>,
-    /// From the process's first look at the broker until it was ready ...
+    /// From the process's first contact with the broker until it was ready ...
     pub(super) setup_ns: u64,
-    /// ... and the operations that this took, as oslo.messaging connects when it is first used.
+    /// ... and the operations that this took, as oslo.messaging connects on first use.
     pub(super) setup_operations: u64,
 }
 
@@ -74,7 +73,7 @@ pub(crate) struct Steady {
 pub(crate) struct Go {
     pub(super) window: Window,
     pub(super) operations_max: u64,
-    /// And as many more, apart.
+    /// And as many more, separately.
     pub(super) steady_operations: u64,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::process::Place;
 use crate::subject::{guarded, names};
 
-/// A WebSocket echo server that the bench knows how to start.
+/// A WebSocket echo server that the bench can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EchoPeer {
     Autobahn,
@@ -21,7 +21,7 @@ impl EchoPeer {
         "pip install autobahn, into the python3 on PATH or the one of --peer-python"
     }
 
-    /// What starts it at an address, and its version; `None` where no Python has it.
+    /// The command that starts it at an address, and its version; `None` if no Python has it.
     pub(crate) fn command(
         self,
         python: Option<&Path>,
@@ -46,7 +46,7 @@ impl EchoPeer {
 /// Python takes a while to import it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Its version and Python's; `None` where that Python does not have it.
+/// Its version and Python's; `None` if that Python does not have it.
 fn version(python: &Path) -> Option<String> {
     let say = "import autobahn, platform; \
                print(autobahn.__version__, platform.python_implementation(), \

@@ -1,5 +1,5 @@
-//! Crossbar.io, with a node directory made for the cases at hand: one router worker, one
-//! transport per case, everything allowed to `anonymous`, nothing logged but warnings.
+//! Crossbar.io, with a node directory for the given cases: one router worker, one transport per case, everything
+//! allowed to `anonymous`, warnings logged only.
 
 use std::env;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::subject::{
     Case, Endpoint, NodeDirectory, REALM, ServerProcess, Socket, Target, guarded,
 };
 
-/// It starts in three to five seconds where nothing else runs.
+/// It starts in three to five seconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn start(
@@ -117,7 +117,7 @@ pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
         })
 }
 
-/// What it says of itself; empty where it says nothing.
+/// Its own version text; empty if it prints none.
 pub(crate) fn version(crossbar: &Path) -> String {
     let output = Command::new(crossbar).arg("version").output();
     let text = output.map(|output| output.stdout).unwrap_or_default();

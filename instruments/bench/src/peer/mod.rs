@@ -1,4 +1,4 @@
-//! Live peers: other routers that are started, measured exactly as ours is, and stopped.
+//! Live peers: other routers that are started, measured exactly like ours, and stopped.
 
 pub(crate) mod autobahn;
 pub(crate) mod crossbar;
@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::network::Network;
 use crate::subject::{Case, ServerProcess, Target, names};
 
-/// A router that the bench knows how to start.
+/// A router that the bench can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// Crossbar.io, found on `PATH`.
@@ -26,7 +26,7 @@ impl Peer {
         }
     }
 
-    /// What a reader is told of it: its version, or how to get it.
+    /// A note for a reader: its version, or how to get it.
     pub(crate) fn note(self, version: Option<&str>) -> String {
         match version {
             Some(version) => format!("{self}: {version}"),
@@ -37,8 +37,8 @@ impl Peer {
         }
     }
 
-    /// Starts it for these cases on the servers' side of a network, in a directory of its own;
-    /// `None` where it is not installed.
+    /// Starts it for these cases on the servers' side of a network, in a directory of its own; `None` if it is not
+    /// installed.
     pub(crate) fn start(
         self,
         cases: &[Case],

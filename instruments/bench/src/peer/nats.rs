@@ -1,4 +1,4 @@
-//! Servers of NATS that nodes are on: one in memory, one that keeps what it is given, or three that keep it on disks.
+//! NATS servers for nodes: one in memory, one with storage, or three with storage on disks.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::peer::crossbar::find_on_path;
 use crate::process::Place;
 use crate::subject::{Endpoint, ServerProcess, guarded};
 
-/// How the servers are started.
+/// The options of the start.
 pub(crate) struct Starting<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) executable: &'a Path,
@@ -19,20 +19,20 @@ pub(crate) struct Starting<'a> {
     pub(crate) program: &'a Path,
 }
 
-/// One that runs; where nodes find it.
+/// A running server, and its address for nodes.
 pub(crate) struct NatsServer {
     pub(crate) address: SocketAddr,
-    /// Where it says what it is, if it keeps something.
+    /// The address of its monitoring, if it has storage.
     pub(crate) monitor: Option<SocketAddr>,
     pub(crate) process: ServerProcess,
 }
 
-/// With what docs/fabric.md asks for.
+/// With the settings of docs/fabric.md.
 const SETTINGS: &str = "max_payload: 8MB\nmax_control_line: 32KB\nmax_pending: 256MB\n\
     ping_interval: \"5s\"\nno_fast_producer_stall: true\n";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The program that was named, or that is on PATH.
+/// The given program, or the one on PATH.
 pub(crate) fn program(named: Option<&PathBuf>) -> Result<PathBuf, BenchError> {
     let found = named.cloned();
     found
@@ -44,20 +44,20 @@ pub(crate) fn program(named: Option<&PathBuf>) -> Result<PathBuf, BenchError> {
         })
 }
 
-/// One server that keeps nothing.
+/// One server without storage.
 pub(crate) fn start_one(starting: &Starting<'_>) -> Result<NatsServer, BenchError> {
     let address = free_address()?;
     start(starting, address, None, "")
 }
 
-/// One that keeps what it is given in files, and leaves it to the system when they are on the disk.
-pub(crate) fn start_one_that_keeps(starting: &Starting<'_>) -> Result<NatsServer, BenchError> {
+/// One that stores to files, and leaves flushing to the system.
+pub(crate) fn start_one_with_storage(starting: &Starting<'_>) -> Result<NatsServer, BenchError> {
     let store = starting.directory.join("jetstream");
     let more = format!("jetstream {{ store_dir: \"{}\" }}\n", store.display());
     start(starting, free_address()?, None, &more)
 }
 
-/// Three, each of which syncs to its disk what it says that it has.
+/// Three, each of which syncs to its disk before it acknowledges.
 pub(crate) fn start_three(starting: &Starting<'_>) -> Result<Vec<NatsServer>, BenchError> {
     let mut routes = Vec::new();
     for _ in 0..3 {

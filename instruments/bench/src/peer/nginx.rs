@@ -1,4 +1,4 @@
-//! nginx, with nothing configured but one directory of files.
+//! nginx, configured with one directory of files only.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(crate) fn find() -> Option<PathBuf> {
     find_on_path("nginx").or_else(usual)
 }
 
-/// What it says of itself; empty where it says nothing.
+/// Its own version text; empty if it prints none.
 pub(crate) fn version(nginx: &Path) -> String {
     let output = Command::new(nginx).arg("-v").output();
     let text = output.map(|output| output.stderr).unwrap_or_default();
@@ -28,7 +28,7 @@ pub(crate) fn version(nginx: &Path) -> String {
     version.map_or_else(String::new, |(_, version)| version.to_owned())
 }
 
-/// Starts it with a directory of its own; it need not listen yet.
+/// Starts it with a directory of its own; it may not listen yet.
 pub(crate) fn start(
     mut command: Command,
     directory: &Path,
@@ -42,7 +42,7 @@ pub(crate) fn start(
     ServerProcess::spawn_logged(command, "nginx", directory.join("nginx.log"))
 }
 
-/// One process, which is the worker: a master would leave its workers behind when it is killed.
+/// One process, which is the worker: a killed master would leave its workers behind.
 fn configuration(directory: &Path, files: &Path, address: SocketAddr) -> String {
     let (directory, files) = (directory.display(), files.display());
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];

@@ -1,6 +1,6 @@
-//! RabbitMQ as Debian has it, started by hand: a node, or a cluster of some, with names, ports, a port
-//! mapper and directories of their own, and nothing of it left when it ends. No plug-ins, no log but
-//! warnings, its own defaults in everything else.
+//! RabbitMQ in Debian's package, started by hand: a node, or a cluster, with names, ports, a port mapper and
+//! directories of their own, and nothing left when it ends. No plug-ins, warnings logged only, its own defaults in
+//! everything else.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::peer::crossbar::find_on_path;
 use crate::process::Place;
 use crate::subject::{Endpoint, ServerProcess, guarded, names};
 
-/// A broker that the bench knows how to start.
+/// A broker that the bench can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BrokerPeer {
     RabbitMq,
@@ -42,7 +42,7 @@ pub(crate) struct RabbitMq {
     /// The first node's.
     pub(crate) broker: Broker,
     pub(crate) version: String,
-    // Fields go in this order: the nodes before their port mapper.
+    // Fields are dropped in this order: the nodes before their port mapper.
     members: Vec<Member>,
     mapper: ServerProcess,
 }
@@ -51,11 +51,11 @@ pub(crate) struct RabbitMq {
 struct Member {
     broker: Broker,
     server: ServerProcess,
-    /// What the server left behind is ended after it.
+    /// Processes that the server left are ended after it.
     left: Left,
 }
 
-/// What the nodes of a cluster have in common.
+/// The parts common to a cluster's nodes.
 struct Cluster<'a> {
     directory: PathBuf,
     executable: &'a Path,
@@ -66,16 +66,16 @@ struct Cluster<'a> {
     nodes: usize,
 }
 
-/// Debian's script beside the one that changes the user, which only root could.
+/// Debian's script, beside the one that changes the user, which only root could.
 const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
-/// It starts in five seconds where nothing else runs.
+/// It starts in five seconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// By which nodes are asked whether they are one cluster.
+/// The queue that proves that the nodes are one cluster.
 const PROBE: &str = "crosstie-bench-probe";
 
 impl RabbitMq {
-    /// Starts one node, or a cluster of so many, on the servers' side of a network, and waits until it lets a client in;
-    /// `None` where it is not installed.
+    /// Starts one node, or a cluster of so many, on the servers' side of a network, and waits until it accepts a
+    /// client; `None` if it is not installed.
     pub(crate) fn start(
         directory: &Path,
         executable: &Path,
@@ -102,7 +102,7 @@ impl RabbitMq {
         let mapper = cluster.start_mapper(&mapper)?;
         let mut members = Vec::new();
         let mut version = String::new();
-        // One after the other: each joins those that it finds.
+        // One after the other: each joins the running ones.
         for at in 0..nodes {
             let mut member = cluster.start(at)?;
             version = member.wait()?;
@@ -154,7 +154,7 @@ impl Cluster<'_> {
         fs::write(directory.join("rabbitmq.conf"), text)?;
         fs::write(directory.join("enabled_plugins"), "[].\n")?;
         let mut command = guarded(self.executable, &self.place, &self.script);
-        // Where their cookie is, which the first one makes.
+        // The place of their cookie, which the first one makes.
         command.env("HOME", &self.directory);
         environment(&mut command, at, &directory, distribution, self.mapped);
         let log = directory.join("rabbitmq.log");
@@ -167,7 +167,7 @@ impl Cluster<'_> {
 }
 
 impl Member {
-    /// Until it lets a client in; what it calls itself.
+    /// Waits until it accepts a client; returns its name for itself.
     fn wait(&mut self) -> Result<String, BenchError> {
         let endpoint = self.broker.endpoint.clone();
         self.server.wait_until_it_accepts(&endpoint, PATIENCE)?;
@@ -181,15 +181,15 @@ impl Member {
     }
 }
 
-/// Before the fields go: who belongs to the server is known as long as it lives.
+/// Before the fields are dropped: the server's descendants are known only while it lives.
 impl Drop for Member {
     fn drop(&mut self) {
         self.left.0 = process_tree(self.server.id());
     }
 }
 
-/// Whether a queue that one node is told of is there on all of them: nodes that did not find each other would be measured as
-/// so many brokers with one copy each.
+/// Checks that a queue declared on one node exists on all of them: nodes that did not find each other would be measured
+/// as so many brokers with one copy each.
 fn check_cluster(members: &[Member]) -> Result<(), BenchError> {
     let Some((first, others)) = members.split_first() else {
         return Ok(());
@@ -234,7 +234,7 @@ impl Drop for Left {
     fn drop(&mut self) {
         for process in self.0.iter().skip(1) {
             if let Some(process) = Pid::from_raw(process.cast_signed()) {
-                // Most often it is gone already.
+                // Most often it has ended already.
                 let _ = kill_process(process, Signal::KILL);
             }
         }
@@ -270,7 +270,7 @@ fn node_name(at: usize) -> String {
 
 fn environment(command: &mut Command, at: usize, directory: &Path, distribution: u16, mapped: u16) {
     command
-        // So that the emulator takes the place of the script, which would outlive it.
+        // So that the emulator replaces the script, which would outlive it.
         .env("RUNNING_UNDER_SYSTEMD", "1")
         .env_remove("NOTIFY_SOCKET")
         .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_listens_where_nobody_else_does() {
+    fn it_listens_on_ports_of_its_own() {
         let text = configuration(([127, 0, 0, 1], 9000).into(), 1);
         assert!(text.starts_with("listeners.tcp.1 = 127.0.0.1:9000\n"));
         assert!(!text.contains("cluster"));

@@ -1,10 +1,9 @@
-//! How many descriptors this process may have.
+//! This process's limit of descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit as far as it goes without asking anybody; how far that was. Processes that
-/// are started afterwards inherit it. What is still missing shows when a connection fails, with
-/// its own reason.
+/// Raises the limit to the hard limit and returns it. Processes that are started afterwards inherit it. A remaining
+/// shortage shows when a connection fails, with its own reason.
 pub fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {

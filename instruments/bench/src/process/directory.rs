@@ -1,4 +1,4 @@
-//! Where a run keeps its sockets and node directories.
+//! The directory of a run's sockets and node directories.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "crosstie-bench-";
 
-/// A directory that goes with the run. A run that was killed could not remove its own, so those
-/// of processes that are gone are swept away here.
+/// A directory that is removed with the run. A killed run could not remove its own, so those of ended processes are
+/// removed here.
 pub(crate) fn create() -> io::Result<TempDir> {
     sweep(&std::env::temp_dir());
     let prefix = format!("{PREFIX}{}-", std::process::id());

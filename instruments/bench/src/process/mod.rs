@@ -1,4 +1,4 @@
-//! The processes of a bench: started, placed, told what to do, listened to, and ended in good order.
+//! The processes of a bench: started, placed, instructed, read, and ended in order.
 
 pub(crate) mod descriptors;
 pub(crate) mod directory;

@@ -1,4 +1,4 @@
-//! Where a process of a bench runs: on which cores, and in which network.
+//! The place of a bench's process: its cores, and its network.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use crate::machine::bind_this_thread;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub cores: Vec<usize>,
-    /// The file that stands for the namespace.
+    /// The file that represents the namespace.
     pub namespace: Option<PathBuf>,
 }
 

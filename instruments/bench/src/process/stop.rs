@@ -1,9 +1,9 @@
-//! A user's wish that a run end early: what was measured until then is printed and written.
+//! A user's request to end a run early: results so far are printed and written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared between who hears the wish and the run.
+/// Shared between the receiver of the request and the run.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 

@@ -1,9 +1,8 @@
-//! What a bench and its own child processes say to each other. The bench starts its executable
-//! again, once for each driver, relay and floor; they are told in two arguments where to run and
-//! what to do, and say what they found in lines of JSON.
+//! The messages between a bench and its child processes. The bench starts its executable again, once for each driver,
+//! relay and floor. Two arguments hold the child's place and its order; it reports in lines of JSON.
 //!
-//! Every instrument has its own orders and reports. Here is only how they travel, and what several of
-//! them say: which role is whose is a table that no driver knows.
+//! Every instrument has its own orders and reports. This module has their transport, and the common ones; the mapping
+//! of roles is a table that no driver knows.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::subject::Endpoint;
 
-/// The hidden subcommand that a worker is started with.
+/// The hidden subcommand of a worker.
 pub const SUBCOMMAND: &str = "bench-worker";
 
 /// The role that runs another program in place of a worker.
@@ -25,23 +24,23 @@ pub(crate) const GUARD: &str = "guard";
 /// How long a server may take for one answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same for one that lets somebody in: whoever derives a key for each of many has them wait for one another.
+/// The same for a login: a server that derives a key for each of many clients makes them wait for one another.
 pub(crate) const LOGIN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The last line of every worker, whatever its reports are.
+/// The last line of every worker, after its reports.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum LastWord {
     Finished,
     Failed { why: String },
 }
 
-/// What a server of the bench's own says.
+/// The report of a server of the bench's own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Listening {
     pub(crate) endpoint: Endpoint,
 }
 
-/// What a driver says that goes through one window after the other.
+/// The reports of a driver that runs one window after the other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Driver<F> {
     /// It waits for its window.
@@ -65,7 +64,7 @@ impl<F> Driver<F> {
     }
 }
 
-/// Why a worker cannot go on.
+/// The reason why a worker cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error("the order is not readable: {0}")]
@@ -82,9 +81,9 @@ pub enum WorkerError {
     Closed(&'static str),
     #[error("the server refused {0}")]
     Refused(String),
-    #[error("the server took leave: {0}")]
+    #[error("the server said goodbye: {0}")]
     Dismissed(String),
-    #[error("the server sent {came} where {expected} was expected")]
+    #[error("the server sent {came}, expected {expected}")]
     Unexpected {
         expected: &'static str,
         came: &'static str,
@@ -114,14 +113,14 @@ impl WorkerError {
     }
 }
 
-/// One line on standard output. If the bench is gone, so will this process be.
+/// Prints one line on standard output. If the bench is gone, this process ends too.
 pub(crate) fn say(report: &impl Serialize) {
     let mut line = serde_json::to_string(report).unwrap_or_default();
     line.push('\n');
     let _ = io::stdout().lock().write_all(line.as_bytes());
 }
 
-/// What the bench says next on standard input; `None` at its end, which means: finish.
+/// The bench's next instruction on standard input; `None` at its end, which means: finish.
 pub(crate) fn instruction<I: DeserializeOwned>() -> Result<Option<I>, WorkerError> {
     let mut line = String::new();
     if io::stdin().lock().read_line(&mut line)? == 0 {

@@ -1,4 +1,4 @@
-//! Worker processes seen from the bench: started, told, listened to, and never left behind.
+//! Worker processes seen from the bench: started, instructed, read, and never left behind.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
@@ -22,7 +22,7 @@ pub(crate) struct Workers<R> {
     reports: Receiver<Heard<R>>,
 }
 
-/// Which of them said something, and what; or why it cannot go on.
+/// A worker's index and report; or the reason why it cannot go on.
 type Heard<R> = Result<(usize, R), Failed>;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl From<Failed> for String {
     }
 }
 
-/// How soon it is noticed that a run is to end.
+/// How soon a stop request is noticed.
 pub(crate) const STOP_AFTER: Duration = Duration::from_millis(50);
 
 struct Worker {
@@ -57,7 +57,7 @@ impl<R> Default for Workers<R> {
 }
 
 impl<R: DeserializeOwned + fmt::Debug + Send + 'static> Workers<R> {
-    /// Starts one more worker in `role` and says which it is among these.
+    /// Starts one more worker in `role` and returns its index.
     pub(crate) fn start(
         &mut self,
         executable: &Path,
@@ -82,13 +82,13 @@ impl<R: DeserializeOwned + fmt::Debug + Send + 'static> Workers<R> {
         Ok(at)
     }
 
-    /// The next report of any worker; `None` when there is none until `deadline`.
+    /// The next report of any worker; `None` if none arrives until `deadline`.
     pub(crate) fn next(&self, deadline: Instant) -> Result<Option<(usize, R)>, Failed> {
         let patience = deadline.saturating_duration_since(Instant::now());
         self.reports.recv_timeout(patience).ok().transpose()
     }
 
-    /// The same, but that the run is to end is a failure.
+    /// The same, but a stop request is a failure.
     pub(crate) fn next_unless(
         &self,
         stop: &Stop,
@@ -107,7 +107,7 @@ impl<R: DeserializeOwned + fmt::Debug + Send + 'static> Workers<R> {
         }
     }
 
-    /// The one report that can come next; `what` is what its worker should do then.
+    /// The only report that can come next; `what` is the expected action, for errors.
     pub(crate) fn expect<T>(
         &self,
         patience: Duration,
@@ -116,16 +116,13 @@ impl<R: DeserializeOwned + fmt::Debug + Send + 'static> Workers<R> {
     ) -> Result<T, String> {
         match self.next(Instant::now() + patience)? {
             Some((_, report)) => {
-                expected(report).map_err(|other| format!("{other:?} where {what}"))
+                expected(report).map_err(|other| format!("{what}, but it reported {other:?}"))
             }
-            None => Err(format!(
-                "no word within {} s where {what}",
-                patience.as_secs()
-            )),
+            None => Err(format!("no report within {} s: {what}", patience.as_secs())),
         }
     }
 
-    /// Tells one worker something. That it is gone shows in its reports.
+    /// Sends an instruction to one worker. An ended worker shows in its reports.
     pub(crate) fn tell(&mut self, at: usize, instruction: &impl Serialize) {
         if let Some(input) = &mut self.started[at].input
             && let Ok(mut line) = serde_json::to_string(instruction)
@@ -139,7 +136,7 @@ impl<R: DeserializeOwned + fmt::Debug + Send + 'static> Workers<R> {
         self.started[at].input = None;
     }
 
-    /// The processes of the workers, in the order in which they were started.
+    /// The processes of the workers, in the order of their start.
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.started
             .iter()
@@ -168,13 +165,13 @@ impl Workers<Listening> {
     }
 }
 
-/// How long a server of the bench's own may take to listen: milliseconds where nothing else runs.
+/// How long a server of the bench's own may take to listen: milliseconds on an idle machine.
 const SERVER_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a round that a user ended does not count.
+/// The reason why a round that a user ended does not count.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// Hands over what one worker says, line by line.
+/// Passes on one worker's output, line by line.
 fn listen<R: DeserializeOwned>(at: usize, output: ChildStdout, sender: &Sender<Heard<R>>) {
     let mut last = Err("it ended without a word".to_owned());
     for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -187,7 +184,7 @@ fn listen<R: DeserializeOwned>(at: usize, output: ChildStdout, sender: &Sender<H
         }
         let heard = serde_json::from_str(&line).map_err(|_| Failed {
             at,
-            why: format!("it said `{line}`"),
+            why: format!("it printed `{line}`"),
         });
         let heard = heard.map(|report| (at, report));
         if sender.send(heard).is_err() {
@@ -201,10 +198,10 @@ fn listen<R: DeserializeOwned>(at: usize, output: ChildStdout, sender: &Sender<H
 
 impl<R> Drop for Workers<R> {
     fn drop(&mut self) {
-        // All before any is waited for: while the others keep a core busy, the kernel may take as long
-        // as they do to let one go (seen with a caller that went on calling for its whole window).
+        // All before any is waited for: while the others keep a core busy, the kernel may take as long as they run to
+        // reap one (seen with a caller that went on calling for its whole window).
         for worker in &mut self.started {
-            // One that has finished is only collected by this.
+            // One that has finished is only reaped by this.
             let _ = worker.child.kill();
         }
         for worker in &mut self.started {

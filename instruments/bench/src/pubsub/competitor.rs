@@ -1,4 +1,4 @@
-//! One subject of a load with everything that drives it, and the load.
+//! One subject of a load with all its drivers, and the load.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -26,11 +26,11 @@ pub(super) struct Workload {
     pub(super) clients: usize,
     pub(super) payload_bytes: usize,
     pub(super) load: Load,
-    /// The document's result that this is.
+    /// The result of the document that this reproduces.
     pub(super) profile: Option<Profile>,
 }
 
-/// However slow the rate, a row has so many publications.
+/// Minimum number of publications of a row, at any rate.
 const BATCHES_MIN: u64 = 10;
 
 impl Workload {
@@ -44,7 +44,7 @@ impl Workload {
             rate,
             seconds: options.common.seconds,
             warm_up_seconds: options.common.warm_up_seconds,
-            // What counts are publications, of which a batch has several.
+            // The minimum counts publications, of which a batch has several.
             batches_min: BATCHES_MIN.div_ceil(options.batch.max(1)),
         };
         Self {
@@ -74,7 +74,7 @@ impl Workload {
     }
 }
 
-/// As rows of the results file have it.
+/// As in rows of the results file.
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.profile {
@@ -87,14 +87,14 @@ impl fmt::Display for Workload {
 /// The highest rate of a search.
 pub(super) const MAX_EVENTS_PER_S: &str = "max_events_per_s";
 
-/// Somebody who takes part, with what drives it.
+/// A participant with its drivers.
 pub(super) struct Competitor {
     subject: Subject,
-    /// The one that the run is about: its lines are shown.
+    /// The main subject: its lines are shown.
     is_first: bool,
     setup: Setup,
     drivers: Result<Drivers, String>,
-    /// Where the last search ended.
+    /// The end of the last search.
     last_hz: Option<f64>,
 }
 
@@ -154,7 +154,7 @@ impl Competitor {
         })
     }
 
-    /// Drivers that lost somebody would fail every later run, at rates that the subject holds too.
+    /// Reconnects: drivers that lost a client would fail every later run, at rates that the subject holds too.
     fn repair(&mut self, site: &Site) {
         if !self.drivers.as_ref().is_ok_and(Drivers::is_damaged) {
             return;
@@ -162,7 +162,7 @@ impl Competitor {
         let old = std::mem::replace(&mut self.drivers, Err("not connected".to_owned()));
         let Ok(old) = old else { return };
         let next = old.next();
-        // Its processes are gone before others come in their place.
+        // Its processes end before others take their place.
         old.close();
         let mut lines = Lines::new(None, site);
         self.drivers = Drivers::open(&self.setup, next, &mut lines, &site.stop)
@@ -175,7 +175,7 @@ impl Competitor {
         }
     }
 
-    /// One round: the load, or a search for the highest. How that went is said.
+    /// One round: the load, or a search for the highest rate. The search's course is reported.
     pub(super) fn round(
         &mut self,
         turn: &Turn<'_>,
@@ -196,7 +196,7 @@ impl Competitor {
         drivers.run(load, &self.subject.processes, lines, &site.stop)
     }
 
-    /// Searches the highest rate in one round, from a little below where the round before ended.
+    /// Searches the highest rate in one round, starting a little below the previous round's.
     fn highest(
         &mut self,
         turn: &Turn<'_>,
@@ -218,7 +218,7 @@ impl Competitor {
             };
             Some(match self.one(site, &load, &mut Lines::new(None, site)) {
                 Err(why) => {
-                    // Drivers that broke are connected again before the next probe.
+                    // Broken drivers are reconnected before the next probe.
                     unreachable = self.drivers.is_err();
                     Err(why)
                 }
@@ -253,7 +253,7 @@ impl Competitor {
     }
 }
 
-/// The load client's parameters, where its lines are shown.
+/// The load client's parameters, if its lines are shown.
 fn shown(options: &PubSubOptions, workload: &Workload) -> Option<Parameters> {
     let rate_hz = match (&options.work, workload.load.rate) {
         (Work::Load, Rate::Hz(hz)) => hz,
@@ -269,11 +269,11 @@ fn shown(options: &PubSubOptions, workload: &Workload) -> Option<Parameters> {
     })
 }
 
-/// How many processes share the subscribers.
+/// The number of processes that share the subscribers.
 fn processes(options: &PubSubOptions, clients: usize, cores: &Cores) -> usize {
     let least = clients.div_ceil(sessions_max().saturating_sub(8).max(1));
     let usual = match cores.clients == cores.router && cores.clients.len() > 1 {
-        // Wherever the scheduler puts them: one less than the cores, for the router's sake.
+        // The scheduler places them: one less than the cores, for the router's sake.
         true => cores.clients.len() - 1,
         false => cores.clients.len(),
     };
@@ -283,8 +283,7 @@ fn processes(options: &PubSubOptions, clients: usize, cores: &Cores) -> usize {
 /// One address has ports for some 28,000 connections to one server.
 const CLIENTS_PER_SOURCE: usize = 25_000;
 
-/// Where connections come from: as many loopback addresses as are needed; elsewhere, whichever
-/// address leads there.
+/// Source addresses: as many loopback addresses as needed; elsewhere, any address with a route there.
 fn sources(server: &Server, clients: usize) -> Vec<Ipv4Addr> {
     let endpoint = match server {
         Server::Router { target, .. } => &target.endpoint,
@@ -301,17 +300,17 @@ fn sources(server: &Server, clients: usize) -> Vec<Ipv4Addr> {
     }
 }
 
-/// Events per second that any router here manages.
+/// Events per second that any router reaches here.
 const START_EVENTS_PER_S: f64 = 50_000.0;
 
-/// A rate holds while nothing is lost and the latency is bounded.
+/// A rate holds if nothing is lost and the latency is bounded.
 fn hold_to(round: Round, bound_us: f64) -> Result<Figures, String> {
     let figures = round.into_result()?;
     match figures.value(P99) {
         Some(p99) if p99 <= bound_us => Ok(figures),
         Some(p99) => {
             let (p99, bound) = (number(p99 / 1e3), number(bound_us / 1e3));
-            Err(format!("p99 {p99} ms where {bound} ms is the bound"))
+            Err(format!("p99 {p99} ms, above the bound of {bound} ms"))
         }
         None => Err("no event came".to_owned()),
     }
@@ -381,7 +380,7 @@ mod tests {
         check(
             Some(51_000.0),
             None,
-            Err("p99 51.0 ms where 50.0 ms is the bound"),
+            Err("p99 51.0 ms, above the bound of 50.0 ms"),
         );
         check(None, None, Err("no event came"));
     }

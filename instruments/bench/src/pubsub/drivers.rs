@@ -1,5 +1,5 @@
-//! One subject with its subscribers and its publisher connected. They stay through all rounds:
-//! connecting is not what is measured, and six thousand clients take their time.
+//! One subject with its subscribers and its publisher connected. They stay through all rounds: connecting is not
+//! measured, and six thousand clients take their time.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -39,11 +39,11 @@ pub(super) struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     pub(super) batch: u64,
-    /// Batches per second; none: saturated, with so many publications under way.
+    /// Batches per second; none: saturated, with so many publications in flight.
     pub(super) rate: Rate,
     pub(super) seconds: f64,
     pub(super) warm_up_seconds: f64,
-    /// However slow the rate.
+    /// At any rate.
     pub(super) batches_min: u64,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Second {
 }
 
 pub(super) trait Watcher {
-    /// So many subscribers are there.
+    /// So many subscribers are connected.
     fn subscribed(&mut self, sessions: usize);
     /// A second of a run is over.
     fn second(&mut self, second: Second);
@@ -107,7 +107,7 @@ pub(super) trait Watcher {
 /// How long a process may be silent while it connects or finishes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// From the word to go until the first batch.
+/// From the start signal until the first batch.
 const COUNTDOWN_NS: u64 = 20_000_000;
 
 /// Subscribers' processes are started first, the publisher after them.
@@ -117,7 +117,7 @@ pub(super) struct Drivers {
     clients: usize,
     /// The number of the next publication.
     next: u64,
-    /// Why there can be no further run.
+    /// The reason why there can be no further run.
     broken: Option<String>,
     /// Whether a run had a fault.
     faulty: bool,
@@ -129,8 +129,8 @@ pub(super) struct Drivers {
 const SECONDS_MIN: f64 = 1.0;
 
 impl Drivers {
-    /// Starts and connects everybody; the publisher comes last. `next` is its first number: above
-    /// those of drivers before, whose late publications must not be taken for its own.
+    /// Starts and connects all; the publisher comes last. `next` is its first number: above those of earlier drivers,
+    /// whose late publications must not be mistaken for its own.
     pub(super) fn open(
         setup: &Setup,
         next: u64,
@@ -170,7 +170,7 @@ impl Drivers {
         Ok(drivers)
     }
 
-    /// Whether further runs would suffer from what happened in an earlier one.
+    /// Whether an earlier run's fault would affect further runs.
     pub(super) fn is_damaged(&self) -> bool {
         self.gone || self.broken.is_some()
     }
@@ -210,7 +210,7 @@ impl Drivers {
                     watcher.subscribed(sessions.iter().sum());
                     deadline = Instant::now() + PATIENCE;
                 }
-                Some((_, other)) => return Err(format!("{other:?} where it should be ready")),
+                Some((_, other)) => return Err(format!("expected a ready worker, got {other:?}")),
                 None if Instant::now() < deadline => {}
                 None => return Err("no answer while it was connecting".to_owned()),
             }
@@ -218,7 +218,7 @@ impl Drivers {
         Ok(())
     }
 
-    /// One run; `subject` are the processes whose time is taken.
+    /// One run; `subject` are the processes whose time is measured.
     pub(super) fn run(
         &mut self,
         load: &Load,
@@ -246,7 +246,7 @@ impl Drivers {
     ) -> Result<Round, String> {
         let schedule = load.schedule(monotonic_ns() + COUNTDOWN_NS, self.next);
         if let Pace::Timed { batch, batches, .. } = schedule.pace {
-            // Until the publisher has said how far it came.
+            // Until the publisher has reported its progress.
             self.next += batch * batches;
         }
         for at in 0..=self.groups {
@@ -287,7 +287,7 @@ impl Drivers {
         self.gone |= run.found.iter().any(|found| found.gone > 0);
         let mut round = judge(self.clients, &made, &run.found, &used, memory);
         if is_short {
-            // What comes between the end and its being noticed weighs too much then.
+            // Events between the end and its detection have too much weight then.
             round.fault = Some(INTERRUPTED.to_owned());
         }
         Ok(round)
@@ -306,7 +306,7 @@ impl Drivers {
         }
     }
 
-    /// Lets everybody take leave, and waits for it. Where something went wrong nobody might answer.
+    /// Lets all leave in order, and waits for it. After a failure no answer may come.
     pub(super) fn close(mut self) {
         if self.broken.is_some() || self.faulty {
             return;
@@ -326,7 +326,7 @@ impl Drivers {
     }
 }
 
-/// What the workers have said since the word to go.
+/// The workers' reports since the start signal.
 struct Run<'a> {
     watcher: &'a mut dyn Watcher,
     workers: usize,
@@ -336,7 +336,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes reports until a moment, or until the run is to end, or does.
+    /// Handles reports until a moment, a stop request, or the end.
     fn listen(
         &mut self,
         workers: &Workers<DriverReport>,
@@ -353,7 +353,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes one report; false when none came in time.
+    /// Handles one report; false if none arrived in time.
     fn take_one(
         &mut self,
         workers: &Workers<DriverReport>,
@@ -371,7 +371,7 @@ impl Run<'_> {
             )) => self.count_tick(second, sent, since),
             Some((_, DriverReport::Published(made))) => self.made = Some(made),
             Some((_, DriverReport::Found(found))) => self.found.push(found),
-            // A publisher whose server has closed: it has told why.
+            // A publisher whose server has closed: it has reported the reason.
             Some((_, DriverReport::Left)) => {}
             Some((_, other)) => return Err(format!("{other:?} from a worker that was at work")),
         }
@@ -396,7 +396,7 @@ fn instant_at(at_ns: u64) -> Instant {
     Instant::now() + Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()))
 }
 
-/// Deals out clients to processes, none of which stays without.
+/// Divides clients among processes, each of which gets at least one.
 fn shares(clients: usize, processes: usize) -> Vec<usize> {
     let processes = processes.clamp(1, clients.max(1));
     let (share, rest) = (clients / processes, clients % processes);

@@ -1,4 +1,4 @@
-//! The figures that this project set itself for Publish & Subscribe.
+//! The project's goals for Publish & Subscribe.
 
 use super::competitor::{MAX_EVENTS_PER_S, Workload};
 use super::drivers::Rate;
@@ -30,7 +30,7 @@ impl Pair {
     }
 }
 
-/// The router's processor time per event, at most: without a backlog, and saturated.
+/// Maximum processor time of the router per event: without a backlog, and saturated.
 fn cpu_us_max(pair: Pair, saturated: bool) -> f64 {
     match (pair, saturated) {
         (Pair::UnixMsgPack, false) => 1.2,
@@ -69,7 +69,7 @@ pub(super) fn profile_goals(all: &[&Section<Workload>]) -> Vec<Goal> {
         .iter()
         .filter(|one| one.own().is_some_and(Series::is_valid));
     let every = Bound::AtLeast(all.len() as f64);
-    // That a round of a result does not count is itself what this goal is about.
+    // This goal itself is about rounds of a result that do not count.
     let whole = Some(whole.count() as f64);
     let mut goals = vec![Goal::computed(
         "results in which nothing was lost",

@@ -1,4 +1,4 @@
-//! A driver's standard input, read without a buffer that poll does not know of.
+//! A driver's standard input, read without a buffer that poll does not see.
 
 use std::io::{self, Stdin};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,7 +17,7 @@ pub(super) struct InstructionReader {
 pub(super) enum Heard {
     Nothing,
     Instruction(Instruction),
-    /// The bench wants nothing more.
+    /// The bench has ended its instructions.
     End,
 }
 
@@ -46,7 +46,7 @@ impl InstructionReader {
         Ok(self.take_line()?.map_or(Heard::Nothing, Heard::Instruction))
     }
 
-    /// Whether something was read that nobody has heard yet.
+    /// Whether bytes were read that are not handled yet.
     pub(super) fn has_more(&self) -> bool {
         self.bytes.contains(&b'\n')
     }

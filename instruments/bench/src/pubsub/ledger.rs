@@ -1,5 +1,4 @@
-//! What a driver's process writes down of the events that come to it, the same for a router's and
-//! for the floor's.
+//! A driver's record of its received events, the same for a router's and for the floor's.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,28 +21,28 @@ impl Subscriber {
         }
     }
 
-    /// Forgets what was missing in an earlier run.
+    /// Forgets the missing events of an earlier run.
     pub(super) fn begin(&mut self, first: u64) {
         self.sequence = Sequence::new(first);
     }
 
-    /// The number of the event that should come next.
+    /// The number of the next expected event.
     pub(super) fn next(&self) -> u64 {
         self.sequence.next()
     }
 
-    /// How many publications before `end` never came.
+    /// The number of publications before `end` that never arrived.
     pub(super) fn lost(&self, end: u64) -> u64 {
         self.sequence.lost(end)
     }
 }
 
-/// The notes of one process in one run.
+/// The record of one process in one run.
 pub(super) struct Ledger {
     reader: Reader,
     schedule: Option<Schedule>,
     latencies: Latencies,
-    /// Everything that came since the run began.
+    /// All events since the run began.
     pub(super) events: u64,
     in_window: u64,
     bytes_in_window: u64,
@@ -51,7 +50,7 @@ pub(super) struct Ledger {
     pub(super) faults: Faults,
     /// Since the last line of the load client.
     pub(super) since_tick: Since,
-    /// What a server said before it closed, or why it had to be left.
+    /// A server's last message before it closed, or the reason why it had to be left.
     pub(super) farewell: Option<String>,
 }
 
@@ -59,7 +58,7 @@ pub(super) struct Ledger {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Since {
     pub events: u64,
-    /// Of those whose latency was taken.
+    /// Those whose latency was measured.
     pub timed: u64,
     pub sum_ns: u64,
 }
@@ -110,8 +109,8 @@ impl Ledger {
         self.since_tick = Since::default();
     }
 
-    /// Reads once from a subscriber's session. `arrived` is given the number of every event that
-    /// came for the first time, and when.
+    /// Reads once from a subscriber's session. `arrived` gets the number and time of every event that arrives for the
+    /// first time.
     pub(super) fn receive(
         &mut self,
         subscriber: &mut Subscriber,

@@ -3,7 +3,7 @@
 use super::drivers::{Second, Watcher};
 use crate::frame::Site;
 
-/// The load as the load client names it.
+/// The load in the load client's terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Parameters {
     pub(super) clients: usize,
@@ -16,7 +16,7 @@ pub(super) struct Parameters {
 /// Lines between two headings.
 const HEADING_EVERY: u64 = 20;
 
-/// Writes the lines of one run, if they are shown at all.
+/// Prints the lines of one run, if they are shown at all.
 pub(super) struct Lines<'a> {
     shown: Option<Parameters>,
     site: &'a Site,
@@ -36,7 +36,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What the load client says when it begins to publish.
+    /// The load client's line when it begins to publish.
     pub(super) fn connected(&self) {
         if let Some(parameters) = self.shown {
             let clients = parameters.clients;

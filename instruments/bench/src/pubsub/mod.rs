@@ -1,5 +1,5 @@
-//! `bench pubsub`: Publish & Subscribe under load, beside the floor of a fan-out, the source
-//! document's figures and live peers.
+//! `bench pubsub`: Publish & Subscribe under load, beside the floor of a fan-out, the source document's figures and
+//! live peers.
 //!
 //! ```text
 //!                      ┌▶ subscriber ┐
@@ -7,10 +7,9 @@
 //!  by the clock        └▶ subscriber ┘
 //! ```
 //!
-//! From the sockets up: [`session`], [`server`] (what is published and what arrives), `sequence`
-//! and [`ledger`] (is it all there), [`subscribers`], [`publisher`], [`relay`]; [`worker`] (those
-//! as processes), [`drivers`] (the processes of one subject), [`round`] (what a run found);
-//! [`competitor`] and [`search`] (several subjects), [`lines`] and [`present`].
+//! From the sockets up: [`session`], [`server`] (publications and events), `sequence` and [`ledger`] (completeness),
+//! [`subscribers`], [`publisher`], [`relay`]; [`worker`] (those as processes), [`drivers`] (the processes of one
+//! subject), [`round`] (a run's results); [`competitor`] and [`search`] (several subjects), [`lines`] and [`present`].
 
 mod competitor;
 mod drivers;
@@ -55,10 +54,10 @@ use profiles::Profile;
 use round::{BUSY, CPU_PER_EVENT, EVENTS_PER_S, P50, P99};
 use subjects::Subjects;
 
-/// Measures, prints to standard output, and writes the results file if one was asked for. What was
-/// found before an error is printed and written all the same.
+/// Measures, prints to standard output, and writes the results file if requested. Results from before an error are
+/// printed and written all the same.
 pub fn pubsub(options: PubSubOptions, host: Host) -> Result<bool, BenchError> {
-    // Whatever is started here inherits it: a router of thousands needs it as much.
+    // All started processes inherit it: a router of thousands needs it as much.
     descriptors::raise();
     frame::run::run(PubSub {
         options: options.on(host)?,
@@ -70,12 +69,12 @@ pub fn pubsub(options: PubSubOptions, host: Host) -> Result<bool, BenchError> {
 struct PubSub {
     options: PubSubOptions,
     subjects: Subjects,
-    /// How each search of a section went.
+    /// The course of each search of a section.
     searches: Vec<String>,
 }
 
-/// How far the floor's processor time per event may swing from round to round, where it is busy
-/// enough for the time to mean something.
+/// Maximum variation of the floor's processor time per event between rounds, if it is busy enough for the time to be
+/// meaningful.
 const FLOOR_SWING_MAX: f64 = 1.3;
 const FLOOR_BUSY_MIN: f64 = 0.2;
 
@@ -180,7 +179,7 @@ impl Instrument for PubSub {
         Ok(competitor.round(&turn, &mut self.searches)?)
     }
 
-    /// A floor whose own cost swings has something beside it, and nothing can be divided by it.
+    /// A floor whose own cost varies has another load beside it, and is no divisor.
     fn end(
         &mut self,
         stage: &Stage<'_>,
@@ -207,7 +206,7 @@ impl Instrument for PubSub {
         }
     }
 
-    /// The floor has one thread, whatever the router has; so many nodes have as many times that.
+    /// The floor has one thread, for any number of the router's; so many nodes have as many times that.
     fn limit(&self, section: &Section<Workload>, series: &Series) -> Option<Limit> {
         let threads = match (series.subject == FLOOR, self.options.routers.own_threads()) {
             (true, _) => 1,

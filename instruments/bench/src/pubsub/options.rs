@@ -1,4 +1,4 @@
-//! What can be asked of `bench pubsub`, and what cannot be had together.
+//! The options of `bench pubsub`, and their valid combinations.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::network::NetworkOptions;
 use crate::subject::{Case, RoutersOptions, Socket, Transport};
 use crate::wamp::holder::sessions_max;
 
-/// Starts a router, subscribers and a publisher, and the floor of a fan-out beside them.
+/// Start a router, subscribers and a publisher, and the floor of a fan-out beside them.
 ///
-/// One line a second: sent_last, recv_last, sent_total, recv_total, average latency in ms.
-/// Ctrl-C ends the run; the summary is printed all the same.
+/// One line a second: sent_last, recv_last, sent_total, recv_total, average latency in ms. Ctrl-C ends the run; the
+/// summary is printed all the same.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PubSubOptions {
-    /// Of rounds and seconds the usual ones are [`Work::usual`]'s.
+    /// The defaults of rounds and seconds are [`Work::usual`]'s.
     #[arg(skip)]
     pub(super) common: Common,
     #[arg(skip)]
@@ -36,7 +36,7 @@ pub struct PubSubOptions {
     /// Publications in a batch.
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     pub(super) batch: u64,
-    /// Bytes of text in each publication, beside its number.
+    /// Bytes of text in each publication, besides its number.
     #[arg(short, long = "payload", default_value_t = 32, value_name = "BYTES")]
     pub(super) payload_bytes: usize,
     /// New connections per second.
@@ -48,8 +48,8 @@ pub struct PubSubOptions {
     /// Request an acknowledgement of each publication, and check its arrival.
     #[arg(long)]
     pub(super) acknowledge: bool,
-    /// The source document's results, 1 to 27, separated by commas, or all: its figures, the
-    /// floor and the router side by side.
+    /// The source document's results, 1 to 27, separated by commas, or all: its figures, the floor and the router side
+    /// by side.
     #[arg(
         long,
         value_name = "RESULTS",
@@ -69,8 +69,8 @@ pub struct PubSubOptions {
     /// Publications in flight with --saturate.
     #[arg(long, default_value_t = 8, value_name = "N", requires = "saturate")]
     outstanding: u64,
-    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may
-    /// be repeated [default: tcp-websocket-json, as in the source document].
+    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may be repeated
+    /// [default: tcp-websocket-json, as in the source document].
     #[arg(long = "case", value_name = "CASE")]
     pub(super) cases: Vec<Case>,
     /// Processes that share the subscribers [default: one per core of the clients].
@@ -96,7 +96,7 @@ pub struct PubSubOptions {
 struct OfLoads;
 
 impl Usual for OfLoads {
-    const PLACEMENTS: &'static str = "split where there are two cores";
+    const PLACEMENTS: &'static str = "split with two cores";
     const RUNS: Option<&'static str> = None;
     const RUNS_WHERE: &'static str = " [default: 1 for one load, 5 for comparisons]";
     const SECONDS: Option<&'static str> = None;
@@ -120,17 +120,17 @@ fn results(text: &str) -> Result<Results, String> {
     }
 }
 
-/// What to do.
+/// The work to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Work {
     /// The load client: one load.
     #[default]
     Load,
-    /// The same without a clock: so many publications under way.
+    /// The same without a clock: so many publications in flight.
     Saturate { outstanding: u64 },
     /// Results of the document, by number.
     Profiles(Vec<usize>),
-    /// Search the highest rate that holds a latency.
+    /// Search the highest rate within a latency bound.
     Max { p99: Duration },
 }
 
@@ -143,7 +143,7 @@ impl Work {
         }
     }
 
-    /// Whether the rate is the router's to decide.
+    /// Whether the router determines the rate.
     pub(super) fn is_free(&self) -> bool {
         matches!(self, Self::Saturate { .. } | Self::Max { .. })
     }
@@ -178,13 +178,12 @@ impl PubSubOptions {
         Ok(self)
     }
 
-    /// Whether it is one load: that one, like the document's client, may run until the user has seen
-    /// enough.
+    /// Whether it is one load: like the document's client, it may run until the user ends it.
     pub fn is_one_load(&self) -> bool {
         self.profile.is_none() && !self.max && !self.saturate
     }
 
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
         require(
             (1..=1_000_000).contains(&self.clients),
@@ -196,7 +195,7 @@ impl PubSubOptions {
         )?;
         require(
             (0.001..=1_000_000.0).contains(&self.rate_hz),
-            "--rate is 0.001 to 1,000,000; as fast as it goes is --saturate",
+            "--rate is 0.001 to 1,000,000; for the highest possible one use --saturate",
         )?;
         require(
             (0.1..=1_000_000.0).contains(&self.uprate),
@@ -254,7 +253,7 @@ impl PubSubOptions {
         Ok(())
     }
 
-    /// Who takes part beside the router and the floor.
+    /// The participants besides the router and the floor.
     pub(super) fn others(&self) -> Vec<String> {
         let peers = self.routers.peers.iter().map(ToString::to_string);
         peers
@@ -303,7 +302,7 @@ mod tests {
                 options.routers.server.url = "ws://127.0.0.1:9000".parse().ok();
                 options.cases = vec!["uds-rawsocket-msgpack".parse().unwrap()];
             },
-            Err("not what that URL speaks"),
+            Err("not the URL's transport"),
         );
         check(|options| options.clients = 0, Err("--clients"));
         check(|options| options.rate_hz = 0.0, Err("--saturate"));

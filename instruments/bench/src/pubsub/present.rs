@@ -1,4 +1,4 @@
-//! What `bench pubsub` says around its tables, and the table of the document's results.
+//! The lines of `bench pubsub` around its tables, and the table of the document's results.
 
 use super::competitor::{MAX_EVENTS_PER_S, Workload};
 use super::drivers::Rate;
@@ -56,7 +56,7 @@ pub(super) fn below(sections: &[&Section<Workload>]) -> Vec<String> {
                 lines.extend(ratio.map(|ratio| format!("  highest rate ÷ floor's: {ratio}")));
             }
             Some(profile) if !profile.adds_up() => lines.push(format!(
-                "  result {}: its heading says {} events/s where clients × batch × rate is {}",
+                "  result {}: its heading has {} events/s, but clients × batch × rate is {}",
                 profile.result,
                 thousands(profile.heading_events_per_s),
                 thousands(profile.events_per_s()),
@@ -67,7 +67,7 @@ pub(super) fn below(sections: &[&Section<Workload>]) -> Vec<String> {
     lines
 }
 
-/// What the drivers cost and how they kept their time: a figure of the router means little without.
+/// The drivers' cost and punctuality: without them a figure of the router means little.
 fn drivers(series: &Series) -> String {
     let median = |name| known(series.median(name), number);
     format!(

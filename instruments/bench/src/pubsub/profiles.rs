@@ -1,7 +1,6 @@
-//! The 27 load profiles of the source document, with what it says about each.
+//! The 27 load profiles of the source document, with its figures for each.
 //!
-//! Its headings give a dispatch rate, which should be clients × batch × rate. Two do not; both
-//! figures are kept.
+//! Its headings give a dispatch rate, which should be clients × batch × rate. Two do not; both figures are kept.
 
 /// The machine of the document's figures.
 pub(super) const HARDWARE: &str = "Raspberry Pi 1, one 700 MHz ARM11 core, PyPy";
@@ -10,13 +9,13 @@ pub(super) const HARDWARE: &str = "Raspberry Pi 1, one 700 MHz ARM11 core, PyPy"
 pub(super) struct Profile {
     /// The document's number of the result, from 1.
     pub result: usize,
-    /// Dispatched events per second as the heading has them.
+    /// Dispatched events per second in the heading.
     pub heading_events_per_s: f64,
     pub clients: usize,
     pub batch: u64,
     pub rate_hz: f64,
     pub payload_bytes: usize,
-    /// The mean latency, where the document gives one.
+    /// The mean latency, if the document gives one.
     pub latency_ms: Option<f64>,
 }
 
@@ -25,7 +24,7 @@ impl Profile {
         PROFILES.iter().copied().find(|one| one.result == result)
     }
 
-    /// What the load itself comes to.
+    /// The rate of the load itself.
     pub(super) fn events_per_s(&self) -> f64 {
         self.clients as f64 * self.batch as f64 * self.rate_hz
     }

@@ -1,6 +1,5 @@
-//! The publisher's process: publishes at the intended instants, and catches up with all it owes
-//! where it, or the server, falls behind. Saturated, it keeps a number of publications under way, and
-//! learns from a subscriber of its own (the last to subscribe) which have come through.
+//! The publisher's process: publishes when due, and catches up if it or the server falls behind. Saturated, it keeps a
+//! number of publications in flight; a subscriber of its own (the last to subscribe) shows which have been delivered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -38,25 +37,25 @@ pub(super) struct Published {
     /// The number after the last publication.
     pub end: u64,
     pub published: u64,
-    /// What the schedule asked for and was not published: the server took too little for too long.
+    /// Due publications that were not made: the server took too few for too long.
     pub unpublished: u64,
-    /// Publications without an acknowledgement that was asked for.
+    /// Publications whose requested acknowledgement did not arrive.
     pub unacknowledged: u64,
-    /// From the intended instants to the writes.
+    /// From the due times to the writes.
     pub late: Recorded,
-    /// What its own subscriber got.
+    /// The results of its own subscriber.
     pub gate: Found,
-    /// Why it ended before its time: the server has closed, or takes nothing.
+    /// The reason of an early end: the server has closed, or takes nothing.
     pub broken: Option<String>,
 }
 
 /// A publisher this late will not catch up.
 const LATE_NS_MAX: u64 = 2_000_000_000;
 
-/// So long acknowledgements, and the last events, are waited for.
+/// How long to wait for acknowledgements, and for the last events.
 const QUIET_NS: u64 = 3_000_000_000;
 
-/// While it is behind it looks for input only after so many batches.
+/// While it is behind it checks for input only after so many batches.
 const LOOK_EVERY: u64 = 16;
 
 pub(super) fn work(order: &PublisherOrder) -> Result<(), WorkerError> {
@@ -69,7 +68,7 @@ pub(super) fn work(order: &PublisherOrder) -> Result<(), WorkerError> {
         let broken = made.broken.is_some();
         say(&DriverReport::Published(made));
         if broken {
-            // What was found is told; there is nobody to take leave of.
+            // The results are reported; the connection is gone.
             say(&DriverReport::Left);
             return Ok(());
         }
@@ -89,7 +88,7 @@ struct Publisher {
     instructions: InstructionReader,
     buffer: Buffer,
     output: Vec<u8>,
-    /// The bench wants this run to end, or everything.
+    /// The bench requests the end of this run, or of everything.
     stopped: bool,
     ended: bool,
     run: Run,
@@ -102,7 +101,7 @@ struct Run {
     sent_since_tick: u64,
     ticks: Option<Ticks>,
     schedule: Option<Schedule>,
-    /// When each publication under way was written, the first of them first.
+    /// When each publication in flight was written, the oldest first.
     under_way: VecDeque<u64>,
 }
 
@@ -135,7 +134,7 @@ impl Publisher {
         })
     }
 
-    /// The next run; `None` when there will be none. Meanwhile it answers pings.
+    /// The next run; `None` when there will be none. Answers pings meanwhile.
     fn await_go(&mut self) -> Result<Option<Schedule>, WorkerError> {
         loop {
             if self.ended {
@@ -181,7 +180,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes, and waits for what must come back; says how much could not be published.
+    /// Publishes, and waits for the answers; returns how many publications could not be made.
     fn publish_all(&mut self, schedule: &Schedule) -> Result<u64, WorkerError> {
         let unpublished = match schedule.pace {
             Pace::Timed { batch, batches, .. } => self.keep_time(schedule, batch, batches)?,
@@ -208,7 +207,7 @@ impl Publisher {
                 .is_none_or(|(subscriber, _)| subscriber.lost(end) == 0)
     }
 
-    /// Publishes by the clock; says how much of it could not be done.
+    /// Publishes when due; returns how many publications could not be made.
     fn keep_time(
         &mut self,
         schedule: &Schedule,
@@ -224,7 +223,7 @@ impl Publisher {
             }
             let late_ns = now_ns.saturating_sub(due_ns);
             if self.stopped {
-                // The run is as long as it was let be: nothing was failed to be done.
+                // The run was ended early: no publication has failed.
                 return Ok(0);
             }
             if late_ns > LATE_NS_MAX {
@@ -236,7 +235,7 @@ impl Publisher {
         Ok(0)
     }
 
-    /// Keeps publications under way until the window ends.
+    /// Keeps publications in flight until the window ends.
     fn saturate(&mut self, schedule: &Schedule, outstanding: u64) -> Result<(), WorkerError> {
         self.wait_until(schedule.start_ns)?;
         while monotonic_ns() < schedule.window_end_ns && !self.stopped {
@@ -269,7 +268,7 @@ impl Publisher {
         self.session.write_all(&self.output)
     }
 
-    /// Waits for a moment, and handles whatever comes until then.
+    /// Waits for a moment, and handles all events until then.
     fn wait_until(&mut self, due_ns: u64) -> Result<(), WorkerError> {
         loop {
             self.look_until(due_ns)?;
@@ -279,7 +278,7 @@ impl Publisher {
         }
     }
 
-    /// Waits for something, and for a moment at most.
+    /// Waits for an event, and for a moment at most.
     fn look_until(&mut self, due_ns: u64) -> Result<(), WorkerError> {
         let tick_ns = self.run.ticks.as_ref().map_or(u64::MAX, Ticks::due_ns);
         let patience_ns = due_ns.min(tick_ns).saturating_sub(monotonic_ns());
@@ -288,7 +287,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Waits once and handles what came; an instruction to go is its result.
+    /// Waits once and handles the events; returns an instruction to start.
     fn look(&mut self, patience: Option<Duration>) -> Result<Option<Instruction>, WorkerError> {
         let mut ready = [PollFlags::empty(); 3];
         {
@@ -365,7 +364,7 @@ impl Publisher {
         let (under_way, schedule) = (&mut self.run.under_way, self.run.schedule);
         let mut times = Vec::new();
         let received = ledger.receive(subscriber, &mut self.buffer, |_, now_ns| {
-            // The cold start and the end are no part of what is measured.
+            // The cold start and the end are not measured.
             if let Some(sent_ns) = under_way.pop_front()
                 && schedule.is_some_and(|schedule| schedule.in_window(now_ns))
             {
@@ -403,7 +402,7 @@ impl Publisher {
         if self.session.leave().is_ok()
             && let Some((gate, _)) = self.gate
         {
-            // The router has answered one farewell; that is farewell enough.
+            // The router has answered one GOODBYE, which is enough.
             let _ = gate.session.leave();
         }
     }

@@ -1,6 +1,6 @@
-//! The floor of a fan-out: a relay that makes the system calls of the plainest router and does
-//! nothing else. It reads the bytes of publications, and writes the bytes of one event to every
-//! subscriber, one write each. What it takes is what the machine takes.
+//! The floor of a fan-out: a relay that makes the system calls of the plainest router and nothing else. It reads the
+//! bytes of publications, and writes the bytes of one event to every subscriber, one write each. Its time is the
+//! machine's.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub(crate) struct RelayOrder {
     pub(super) lengths: Lengths,
 }
 
-/// What a connection to a server is for. The relay is told in one byte, and answers with it.
+/// The purpose of a connection to a server. The relay gets it as one byte, and answers with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Publisher = b'p' as isize,
@@ -63,7 +63,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 struct Relay {
     epoll: rustix::fd::OwnedFd,
     publication: usize,
-    /// Bytes of an event; its number stands in the first of them.
+    /// Bytes of an event; its number is in the first of them.
     event: Vec<u8>,
     publisher: Option<Publisher>,
     subscribers: Vec<Option<Subscriber>>,
@@ -76,12 +76,12 @@ struct Publisher {
     filled: usize,
 }
 
-/// Numbers run without gaps, so what is owed to a subscriber is two numbers and not a queue.
+/// Numbers have no gaps, so a subscriber's pending events are two numbers and not a queue.
 struct Subscriber {
     stream: Stream,
-    /// The number of the event that it gets next ...
+    /// The number of its next event ...
     next: u64,
-    /// ... and how much of that it has.
+    /// ... and the number of bytes that it has of that.
     written: usize,
     awaits_space: bool,
 }
@@ -121,7 +121,7 @@ impl Relay {
                     LISTENER => self.accept(listener)?,
                     PUBLISHER => self.relay()?,
                     at if flags.contains(EventFlags::OUT) => self.settle(at as usize),
-                    // A subscriber says nothing; what is there to be read is its end.
+                    // A subscriber sends nothing: readable means its end.
                     at => self.subscribers[at as usize] = None,
                 }
             }
@@ -135,7 +135,7 @@ impl Relay {
 
     fn accept(&mut self, listener: &Listener) -> io::Result<()> {
         let stream = listener.accept()?;
-        // A connection that closes before it says what it is only asked whether this listens.
+        // A connection that closes before its introduction was only a probe.
         let Ok(part) = Part::accept(&stream) else {
             return Ok(());
         };
@@ -162,7 +162,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Reads once from the publisher, and writes what follows from it.
+    /// Reads once from the publisher, and writes the resulting events.
     fn relay(&mut self) -> io::Result<()> {
         let Some(mut publisher) = self.publisher.take() else {
             return Ok(());
@@ -174,7 +174,7 @@ impl Relay {
         } = &mut publisher;
         match stream.try_read(&mut buffer[*filled..]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // The publisher has gone; its connection is closed with this.
+            // The publisher has closed; its connection is dropped with this.
             Ok(0) | Err(_) => return Ok(()),
             Ok(length) => *filled += length,
         }
@@ -212,7 +212,7 @@ impl Relay {
         self.last = number;
     }
 
-    /// Writes what is owed to one subscriber, as far as it goes: one write per event here too.
+    /// Writes one subscriber's pending events, as far as possible: one write per event here too.
     fn settle(&mut self, at: usize) {
         let Some(subscriber) = &mut self.subscribers[at] else {
             return;
@@ -247,7 +247,7 @@ impl Relay {
             let mut flags = EventFlags::IN;
             flags.set(EventFlags::OUT, wanted);
             let data = EventData::new_u64(at as u64);
-            // It fails for a connection that has gone, which the next write notices.
+            // It fails for a closed connection, which the next write notices.
             let _ = epoll::modify(&self.epoll, &subscriber.stream, data, flags);
         }
     }
@@ -259,9 +259,9 @@ mod tests {
 
     use super::*;
 
-    /// Subscribers that read only after everything was published get it all the same, in order.
+    /// Subscribers that read only after everything was published get all of it nevertheless, in order.
     #[test]
-    fn what_is_owed_is_written_when_there_is_space() {
+    fn pending_events_are_written_when_there_is_space() {
         const PUBLICATIONS: u64 = 20_000;
         let lengths = Lengths {
             publication: 16,

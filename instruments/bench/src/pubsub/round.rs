@@ -1,4 +1,4 @@
-//! What one run found: its figures, and whether they count.
+//! The results of one run: its figures, and whether they count.
 
 use super::ledger::Found;
 use super::publisher::Published;
@@ -10,11 +10,11 @@ use crate::report::table::{known, number, thousands};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Round {
     pub(super) figures: Figures,
-    /// Why it does not count, if it does not.
+    /// The reason why it does not count, if it does not.
     pub(super) fault: Option<String>,
 }
 
-/// Names of figures that are looked at again.
+/// Names of figures that are used again.
 pub(super) const P50: &str = "latency_p50_us";
 pub(super) const P99: &str = "latency_p99_us";
 pub(super) const EVENTS_PER_S: &str = "events_per_s";
@@ -23,7 +23,7 @@ pub(super) const BUSY: &str = "router_busy_cores";
 pub(super) const FOREIGN_BUSY: &str = "foreign_busy_cores";
 
 impl Round {
-    /// As a series has it. What was found before a fault is told with the fault.
+    /// In the form of a series. The results before a fault are reported with the fault.
     pub(super) fn into_result(self) -> Result<Figures, String> {
         let Some(fault) = self.fault else {
             return Ok(self.figures);
@@ -87,7 +87,7 @@ pub(super) fn judge(
     }
 }
 
-/// Why it does not count.
+/// The reason why it does not count.
 fn fault(clients: usize, made: &Published, found: &[Found], faults: Faults) -> Option<String> {
     let mut why: Vec<String> = Vec::new();
     why.extend(made.broken.clone());

@@ -1,6 +1,6 @@
-//! When which publication is due. Publisher and subscribers compute it from the same few numbers,
-//! so that a latency begins at the intended instant without any clock in the message: a publisher
-//! or router that falls behind cannot make its own delay invisible.
+//! The due times of publications. Publisher and subscribers compute them from the same few numbers, so that a latency
+//! begins at the intended time without a clock in the message: a publisher or router that falls behind cannot hide its
+//! own delay.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Schedule {
     /// The machine's monotonic clock when the first batch is due.
     pub start_ns: u64,
-    /// The first publication's number. Numbers run on from run to run, so that a late event of
-    /// the one before is not taken for one of this.
+    /// The first publication's number. Numbers continue from run to run, so that a late event of the previous run is
+    /// not mistaken for one of this.
     pub first: u64,
     pub pace: Pace,
     /// Events that arrive within these are counted in rates.
@@ -17,10 +17,10 @@ pub(super) struct Schedule {
     pub window_end_ns: u64,
 }
 
-/// What decides when to publish.
+/// The rule of when to publish.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Pace {
-    /// Batches at fixed instants, whatever the router does.
+    /// Batches at fixed times, independent of the router.
     Timed {
         period_ns: f64,
         /// Publications in one batch.
@@ -29,12 +29,12 @@ pub(super) enum Pace {
         /// The first batches are not measured.
         warm_up_batches: u64,
     },
-    /// As fast as events come back: so many publications are under way until the window ends.
+    /// As fast as events come back: so many publications are in flight until the window ends.
     Saturated { outstanding: u64 },
 }
 
 impl Schedule {
-    /// The instant that a batch was meant to be published at.
+    /// The due time of a batch.
     pub(super) fn batch_due_ns(&self, batch: u64) -> u64 {
         match self.pace {
             Pace::Timed { period_ns, .. } => {
@@ -44,7 +44,7 @@ impl Schedule {
         }
     }
 
-    /// The instant from which a publication's latency counts; `None` where it is not measured.
+    /// The start of a publication's latency; `None` if it is not measured.
     pub(super) fn measured_from_ns(&self, publication: u64) -> Option<u64> {
         let Pace::Timed {
             batch,
@@ -58,7 +58,7 @@ impl Schedule {
         (at >= warm_up_batches).then(|| self.batch_due_ns(at))
     }
 
-    /// Whether something that happens at this moment belongs into a rate.
+    /// Whether an event at this moment counts in a rate.
     pub(super) fn in_window(&self, now_ns: u64) -> bool {
         (self.window_start_ns..self.window_end_ns).contains(&now_ns)
     }

@@ -1,21 +1,21 @@
-//! The highest rate that still holds: doubled until it fails, then halved in between.
+//! The highest rate that still holds: doubled until it fails, then bisected.
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bounds<T> {
     /// The highest rate that held.
     pub(super) held: Option<(f64, T)>,
-    /// The lowest that did not, and why.
+    /// The lowest that failed, and the reason.
     pub(super) failed: Option<(f64, String)>,
 }
 
-/// Both bounds are then this close, which is closer than two runs of one rate are.
+/// The search ends when both bounds are this close, which is closer than two runs of one rate.
 const PRECISION: f64 = 1.04;
 
 /// No search needs more.
 const PROBES_MAX: usize = 24;
 
-/// Searches from `start`. `probe` tells what it found at a rate, or why that was too high; it ends
-/// the search with `None`.
+/// Searches from `start`. `probe` returns the results at a rate, or the reason why it was too high; `None` ends the
+/// search.
 pub(super) fn search<T>(
     start: f64,
     mut probe: impl FnMut(f64) -> Option<Result<T, String>>,
@@ -27,7 +27,7 @@ pub(super) fn search<T>(
     let mut rate = start;
     for _ in 0..PROBES_MAX {
         let outcome = match probe(rate) {
-            // One hiccup of the machine is not the router's limit: a rate fails twice.
+            // A hiccup of the machine is not the router's limit: a rate has to fail twice.
             Some(Err(why)) => probe(rate).unwrap_or(Err(why)),
             Some(held) => held,
             None => break,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hiccup_is_no_limit() {
+    fn one_hiccup_is_not_a_limit() {
         let mut probes = 0;
         let bounds = search(100.0, |rate| {
             probes += 1;

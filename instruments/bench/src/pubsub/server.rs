@@ -1,5 +1,5 @@
-//! What stands between a publisher and its subscribers: a router, or the floor's relay. Here is
-//! what a publication looks like on its way there, and what an event looks like when it comes.
+//! The server between a publisher and its subscribers, a router or the floor's relay: the form of publications and
+//! events.
 
 use crosstie_wamp::framing::{FrameError, Framing};
 use crosstie_wamp::{
@@ -32,7 +32,7 @@ pub(super) struct Lengths {
     pub event: usize,
 }
 
-/// The number of the publication stands in the first bytes of each of the floor's messages.
+/// The number of the publication is in the first bytes of each of the floor's messages.
 pub(super) const NUMBER_BYTES: usize = 8;
 
 impl Lengths {
@@ -74,7 +74,7 @@ impl Lengths {
     }
 }
 
-/// How a client and a server frame messages on `transport`.
+/// The framing of messages by a client and a server on `transport`.
 pub(super) fn framings(transport: Transport) -> (Framing, Framing) {
     let websocket = |batched| {
         let client = Framing::WebSocketClient {
@@ -151,7 +151,7 @@ impl Writer {
             } => {
                 let serializer = arguments.serializer();
                 let message = Message::Publish {
-                    // The first requests of the session were its own beginning.
+                    // The session's first requests were its set-up.
                     request: RequestId(number),
                     options: PublishOptions {
                         acknowledge: *acknowledge,
@@ -170,30 +170,29 @@ impl Writer {
     }
 }
 
-/// What a message from a server is.
+/// The meaning of a server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// The event of the publication with this number, with its content.
     Event(u64),
     Wrong,
     Published,
-    /// A refusal of something, or a farewell: what it says.
+    /// The text of a refusal, or of a GOODBYE.
     Farewell(String),
     Other,
 }
 
 /// Reads events.
 ///
-/// The same few events come to every subscriber, in order. So it compares bytes with the event
-/// that should come, and decodes only what differs: the instrument must cost less than what it
-/// measures.
+/// The same few events arrive at every subscriber, in order. So it compares bytes with the expected event, and decodes
+/// only other ones: the instrument must cost less than its subject.
 pub(super) enum Reader {
     Router {
         serializer: Serializer,
         arguments: Arguments,
         /// The number in `expected`.
         number: u64,
-        /// The arguments of the event that should come.
+        /// The arguments of the expected event.
         expected: Vec<u8>,
     },
     Floor,
@@ -213,7 +212,7 @@ impl Reader {
         })
     }
 
-    /// Says what a message is, where the event with the number `next` should come.
+    /// Classifies a message, if the event with the number `next` is expected.
     pub(super) fn read(&mut self, message: &[u8], next: u64) -> Result<Arrival, WorkerError> {
         let Self::Router {
             serializer,
@@ -243,7 +242,7 @@ impl Reader {
     }
 }
 
-/// Any message at all, in any bytes that mean the same.
+/// Any message, in any equivalent encoding.
 #[cold]
 fn decode(
     serializer: Serializer,
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_by_their_number() {
+    fn events_are_identified_by_their_number() {
         for serializer in Serializer::ALL {
             let server = Server::Router {
                 target: target(serializer, Transport::WebSocket),

@@ -1,5 +1,5 @@
-//! One connection of the many that a driver's process holds. All of them read into one buffer, and
-//! a message is looked at where it arrived; only what a read cut off is kept with its session.
+//! One of the many connections of a driver's process. All of them read into one buffer, and a message is handled in
+//! place; only an incomplete rest is kept with its session.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +22,7 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 const READ_BYTES: usize = 256 * 1024;
 
-/// What all sessions of a process read into.
+/// The read buffer of all sessions of a process.
 pub(super) struct Buffer(Vec<u8>);
 
 impl Default for Buffer {
@@ -35,7 +35,7 @@ pub(super) struct Session {
     link: Link,
     cutter: Cutter,
     framing: Framing,
-    /// What a read cut off.
+    /// The incomplete rest of a read.
     rest: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ enum Link {
     Floor(Stream),
 }
 
-/// Tells where a message ends.
+/// Finds the end of a message.
 enum Cutter {
     RawSocket(rawsocket::Decoder),
     WebSocket {
@@ -64,7 +64,7 @@ pub(super) enum Received {
 }
 
 impl Session {
-    /// Connects and joins, or tells the floor what it will do there.
+    /// Connects and joins, or tells the floor its purpose.
     pub(super) fn open(server: &Server, part: Part, source: Ipv4Addr) -> Result<Self, WorkerError> {
         match server {
             Server::Router { target, topic } => {
@@ -98,8 +98,7 @@ impl Session {
         }
     }
 
-    /// Reads once, without waiting, and hands over every whole message with the moment at which
-    /// the read returned.
+    /// Reads once, without waiting, and passes on every whole message with the time when the read returned.
     pub(super) fn receive(
         &mut self,
         buffer: &mut Buffer,
@@ -163,7 +162,7 @@ impl Session {
         })
     }
 
-    /// Writes all of it, and waits where the server does not take it.
+    /// Writes all of it, waiting for a server that does not take it.
     pub(super) fn write_all(&self, mut bytes: &[u8]) -> Result<(), WorkerError> {
         while !bytes.is_empty() {
             match send(self.link.as_fd(), bytes, SendFlags::NOSIGNAL) {
@@ -179,7 +178,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says farewell, where there is somebody who minds.
+    /// Sends GOODBYE, unless the server is the floor.
     pub(super) fn leave(self) -> Result<(), WorkerError> {
         match self.link {
             Link::Router(mut pipe) => pipe.leave(),
@@ -221,7 +220,7 @@ impl Cutter {
         let config = DecoderConfig {
             message_bytes_max: MESSAGE_BYTES_MAX,
             frame_bytes_max: MESSAGE_BYTES_MAX,
-            // Events are compared byte by byte, and JSON is checked where it is decoded.
+            // Events are compared byte by byte, and JSON is validated by its decoder.
             validate_text: false,
             expect: Some(kind),
             ..DecoderConfig::default()
@@ -233,7 +232,7 @@ impl Cutter {
         }
     }
 
-    /// Finds the next item and says how many bytes are done with; none where it is not whole.
+    /// Finds the next item and returns its number of bytes; `None` while it is incomplete.
     fn cut(
         &mut self,
         bytes: &mut [u8],

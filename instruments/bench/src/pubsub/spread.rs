@@ -1,4 +1,4 @@
-//! Nodes of one realm, over which the subscribers are spread in turn; the publisher is on the first.
+//! Nodes of one realm, over which the subscribers are distributed in turn; the publisher is on the first.
 //!
 //! ```text
 //!                            ┌─▶ subscribers
@@ -19,18 +19,18 @@ use crate::peer::nats::{self, NatsServer};
 use crate::subject::router::Listening;
 use crate::subject::{Case, NodeDirectory, ServerProcess, Target, guarded, own_program};
 
-/// Some nodes, and the server of NATS that they meet on.
+/// Some nodes, and their NATS server.
 pub(super) struct Spread {
     nodes: Vec<(Listening, ServerProcess)>,
     server: ServerProcess,
 }
 
-/// What tables and results call so many.
+/// The name of so many in tables and results.
 pub(super) fn name(nodes: usize) -> String {
     format!("{PREFIX}{nodes}")
 }
 
-/// How many a subject of that name is.
+/// The number of nodes of a subject with that name.
 pub(super) fn nodes_of(name: &str) -> Option<usize> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
@@ -83,7 +83,7 @@ impl Spread {
         Ok(spread)
     }
 
-    /// Moves them to the cores of a stage; how each is reached, and its process.
+    /// Moves them to the cores of a stage; returns the address and process of each.
     pub(super) fn on(
         &self,
         stage: &Stage<'_>,

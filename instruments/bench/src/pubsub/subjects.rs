@@ -1,4 +1,4 @@
-//! Who is measured: the routers, and the floor beside them.
+//! The subjects: the routers, and the floor beside them.
 
 use super::options::PubSubOptions;
 use super::relay::RelayOrder;
@@ -14,9 +14,9 @@ use crate::subject::{Case, Endpoint, Routers, Socket, Target};
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) server: Server,
-    /// Where the subscribers are, in turn.
+    /// The subscribers' servers, in turn.
     pub(super) subscribed: Vec<Server>,
-    /// Empty where nobody told which they are.
+    /// Empty if unknown.
     pub(super) processes: Vec<u32>,
     /// The floor's own process ends with this.
     _relay: Option<Workers<Listening>>,
@@ -40,7 +40,7 @@ impl Subject {
     }
 }
 
-/// Everything that is measured, running.
+/// All subjects, running.
 #[derive(Default)]
 pub(super) struct Subjects {
     pub(super) routers: Routers,

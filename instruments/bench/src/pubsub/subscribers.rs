@@ -20,20 +20,20 @@ use crate::process::{WorkerError, say};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscribersOrder {
-    /// Where they are, in turn.
+    /// The subscribers' servers, in turn.
     pub(super) servers: Vec<Server>,
     pub(super) payload_bytes: usize,
     pub(super) clients: usize,
-    /// Where their TCP connections come from, in turn.
+    /// The source addresses of their TCP connections, in turn.
     pub(super) sources: Vec<Ipv4Addr>,
     /// From one connection to the next.
     pub(super) ramp_ns: u64,
 }
 
-/// So long nothing may come before what is missing counts as lost.
+/// After so long without an event, missing ones count as lost.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// From one word about the connections to the next.
+/// The interval of progress reports about connections.
 const PROGRESS: Duration = Duration::from_millis(100);
 
 const STANDARD_INPUT: u64 = u64::MAX;
@@ -52,7 +52,7 @@ struct Subscribers {
     instructions: InstructionReader,
     buffer: Buffer,
     ledger: Ledger,
-    /// A closed one leaves its place empty: epoll knows the others by theirs.
+    /// A closed one leaves its place empty: epoll identifies the others by their places.
     subscribers: Vec<Option<Subscriber>>,
     open: usize,
     run: Option<Run>,
@@ -67,8 +67,7 @@ struct Run {
     heard_last: Instant,
     /// Subscribers at its beginning.
     began_with: usize,
-    /// What those that have gone since did not get is known at the end only; this is how far
-    /// each of them had come.
+    /// The progress of each subscriber that was closed; its missing events can be counted only at the end.
     gone_at: Vec<u64>,
 }
 
@@ -89,7 +88,7 @@ impl Subscribers {
         };
         let (begun, mut told) = (Instant::now(), Instant::now());
         for at in 0..order.clients {
-            // The connections that are there must answer pings while others come slowly.
+            // Existing connections must answer pings while others are opened slowly.
             let due = begun + Duration::from_nanos(order.ramp_ns * at as u64);
             while Instant::now() < due {
                 subscribers.wait(due.saturating_duration_since(Instant::now()))?;
@@ -114,7 +113,7 @@ impl Subscribers {
         Ok(subscribers)
     }
 
-    /// One wait and what came; false when the bench wants nothing more.
+    /// One wait and its events; false when the bench has ended its instructions.
     fn turn(&mut self) -> Result<bool, WorkerError> {
         let patience = match &self.run {
             None => Duration::from_secs(3600),
@@ -137,7 +136,7 @@ impl Subscribers {
 
     fn wait(&mut self, patience: Duration) -> Result<(), WorkerError> {
         self.ready.clear();
-        // Waiting is in whole milliseconds here; for a line each second that is enough.
+        // Waits have whole milliseconds here, which is enough for a line each second.
         let patience = match self.instructions.has_more() {
             true => Duration::ZERO,
             false => patience,
@@ -174,7 +173,7 @@ impl Subscribers {
         Ok(true)
     }
 
-    /// Reads once from one of them; whether anything came.
+    /// Reads once from one of them; returns whether anything arrived.
     fn read(&mut self, at: usize) -> Result<bool, WorkerError> {
         let Some(place) = self.subscribers.get_mut(at) else {
             return Ok(false);
@@ -185,7 +184,7 @@ impl Subscribers {
         let received = self.ledger.receive(subscriber, &mut self.buffer, |_, _| {});
         let received = match received {
             Ok(received) => received,
-            // One session's fault ends that session, not the others'.
+            // One session's fault ends that session, not the others.
             Err(error) => {
                 self.ledger
                     .farewell
@@ -271,7 +270,7 @@ impl Subscribers {
         say(&DriverReport::Found(found));
     }
 
-    /// A router that does not answer one farewell is not asked for thousands.
+    /// After one GOODBYE without an answer, thousands more are not sent.
     fn leave(self) {
         for subscriber in self.subscribers.into_iter().flatten() {
             if subscriber.session.leave().is_err() {
@@ -290,7 +289,7 @@ fn add(
     Ok(())
 }
 
-/// How far it had come says a lot about why.
+/// Adds the number of connections, which often explains the reason.
 fn with_count(error: WorkerError, connected: usize, clients: usize) -> WorkerError {
     let open_files = match &error {
         WorkerError::Connect(_, error) | WorkerError::Io(error) => {

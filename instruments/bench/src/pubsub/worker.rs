@@ -1,4 +1,4 @@
-//! The processes of `bench pubsub`, and how the bench speaks with them.
+//! The processes of `bench pubsub`, and their messages with the bench.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(crate) enum Order {
     Relay(RelayOrder),
 }
 
-/// What a driver is told; the end of its input means: leave.
+/// An instruction to a driver; the end of its input means: leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Instruction {
     Go(Schedule),
@@ -34,7 +34,7 @@ pub(super) enum Instruction {
 pub(super) enum DriverReport {
     /// So many of a process's subscribers have subscribed.
     Subscribed { sessions: usize },
-    /// Connected, and subscribed where that is its part.
+    /// Connected, and subscribed if that is its part.
     Ready,
     /// A second of a run is over.
     Tick {
@@ -46,7 +46,7 @@ pub(super) enum DriverReport {
     Published(Published),
     /// A run of subscribers is over.
     Found(Found),
-    /// It has taken leave.
+    /// It has left in order.
     Left,
 }
 

@@ -1,13 +1,11 @@
-//! The figures of the source document, "Call Roundtrip Time" (WAMP over Crossbar.io, 2016), and
-//! the form in which it prints its own.
+//! The figures of the source document, "Call Roundtrip Time" (WAMP over Crossbar.io, 2016), and the form of its output.
 
 use crate::subject::Case;
 
-/// What the document's figures were measured on.
+/// The hardware of the document's figures.
 pub(crate) const HARDWARE: &str = "48-core machine with 2.95 TB, PyPy, Crossbar.io 0.12";
 
-/// Median of the document's batch averages after its warm-up, in microseconds, for the two
-/// combinations that it has.
+/// Median of the document's batch averages after its warm-up, in microseconds, for its two combinations.
 ///
 /// 105 batches of 0.36–0.75 ms over the Unix socket, 36 batches of 0.95–1.30 ms over WebSocket.
 pub(crate) fn rtt_us(case: &Case) -> Option<f64> {
@@ -21,8 +19,7 @@ pub(crate) fn rtt_us(case: &Case) -> Option<f64> {
     }
 }
 
-/// In the document's picture of the system's load: its router's 62.5 and its controller's 30.5 % of
-/// a core, ...
+/// In the document's picture of the system's load: its router's 62.5 and its controller's 30.5 % of a core, ...
 pub(crate) const NODE_CPU_PERCENT: f64 = 93.0;
 /// ... and 220 and 214 MiB, resident.
 pub(crate) const NODE_RSS_BYTES: f64 = 434.0 * 1_048_576.0;
@@ -35,8 +32,7 @@ pub fn line(prefix: &str, average_ms: f64) -> String {
     )
 }
 
-/// A number with twelve significant digits and no trailing zeros, as the document's Python
-/// prints it.
+/// A number with twelve significant digits and no trailing zeros, as the document's Python prints it.
 fn significant_12(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

@@ -14,7 +14,7 @@ use crate::machine::Machine;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     pub version: String,
-    /// Of the source it was built from; empty where that is not known.
+    /// The commit of its source; empty if unknown.
     pub commit: String,
 }
 
@@ -26,16 +26,16 @@ pub(crate) struct Frame<'a> {
     pub machine: &'a Machine,
     pub settings: Value,
     pub results: Vec<Row>,
-    /// What came of the goals.
+    /// The results of the goals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,
 }
 
-/// One subject in one round of one case; without a round it sums all of them up.
+/// One subject in one round of one case; without a round the summary of all of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Row {
     pub case: String,
-    /// `crosstie`, `floor`, a peer's name, or the URL that was measured.
+    /// `crosstie`, `floor`, a peer's name, or the measured URL.
     pub subject: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
@@ -46,13 +46,13 @@ pub(crate) struct Row {
     pub why: String,
 }
 
-/// How the reason begins where nothing went wrong, and the floor is not what it should be: the machine
-/// had something else to do. The same is true where a machine is too small: [`DRIVER_BOUND`].
+/// Prefix of the reason if no fault occurred, but the floor is not as expected: the machine had another load. The same
+/// applies to a machine that is too small: [`DRIVER_BOUND`].
 pub(crate) const FLOOR_SUSPECT: &str = "floor suspect";
 
 impl Row {
-    /// Whether something was lost, wrong or not measured. A figure that only does not count is no
-    /// failure of what was measured: the table and the results file say so.
+    /// Whether something was lost, wrong or not measured. A figure that only does not count is not a failure of the
+    /// subject: table and results file say so.
     pub(crate) fn has_failed(&self) -> bool {
         let is_harmless = [FLOOR_SUSPECT, DRIVER_BOUND]
             .iter()

@@ -1,4 +1,4 @@
-//! What a bench says: tables for people, one JSON frame for programs.
+//! The output of a bench: tables for people, one JSON frame for programs.
 
 pub(crate) mod document;
 pub(crate) mod json;

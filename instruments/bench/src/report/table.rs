@@ -1,14 +1,14 @@
-//! Figures as people read them: aligned, with as many digits as mean something.
+//! Figures for people: aligned, with only the significant digits.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::load::Spread;
 
-/// One line below the header and no others: rows that have a second line stand apart by it.
+/// One line below the header and no others: rows with a second line are separated by it.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// A table with these columns, the first to the left and the numbers to the right.
+/// A table with these columns, the first aligned to the left and the numbers to the right.
 pub(crate) fn table(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -21,7 +21,7 @@ pub(crate) fn table(columns: &[&str]) -> Table {
     table
 }
 
-/// A number with three or four digits that count: `9.47`, `12.6`, `483`, `76,412`.
+/// A number with three or four significant digits: `9.47`, `12.6`, `483`, `76,412`.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size < 9.995 => format!("{value:.2}"),
@@ -46,12 +46,12 @@ pub(crate) fn thousands(value: f64) -> String {
     text
 }
 
-/// One figure, or a dash where it is not known.
+/// One figure, or a dash if it is unknown.
 pub(crate) fn known(value: Option<f64>, form: fn(f64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), form)
 }
 
-/// What stands in place of a figure that is not known.
+/// The placeholder of an unknown figure.
 pub(crate) const UNKNOWN: &str = "–";
 
 /// The median, and below it the smallest and the largest.

@@ -1,12 +1,11 @@
-//! The callee: what it is called with, it answers with.
+//! The callee: it returns its arguments.
 
 use super::leave::later;
 use super::waiting::connected;
 use super::{EndOptions, RoundTripError};
 use crate::wamp::callee::{Callee, Ending};
 
-/// Serves until told to leave, or until the router leaves. `ready` is run once the procedure is
-/// registered.
+/// Serves until a leave request, or until the router leaves. `ready` is called once the procedure is registered.
 pub fn callee(options: &EndOptions, ready: impl FnOnce()) -> Result<(), RoundTripError> {
     let order = options.order();
     let Some(mut callee) = connected(&options.leave, || Callee::register(&order))? else {
@@ -24,7 +23,7 @@ pub fn callee(options: &EndOptions, ready: impl FnOnce()) -> Result<(), RoundTri
             Ending::Closed if options.leave.is_wished() => Ok(()),
             Ending::Closed => Err(RoundTripError::Closed),
         },
-        // The connection went while GOODBYE was on its way.
+        // The connection was lost while GOODBYE was in transit.
         Err(_) if options.leave.is_wished() => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -14,12 +14,12 @@ use crate::wamp::caller::Caller;
 pub struct CallerOptions {
     pub end: EndOptions,
     pub batch: u64,
-    /// Leaves after so many; never by itself without it.
+    /// Leaves after so many; without it never by itself.
     pub batches: Option<u64>,
 }
 
-/// Calls until told to leave, until the router leaves, or until all batches are done. `report` is
-/// given each batch's average round trip in milliseconds; false from it ends the calling.
+/// Calls until a leave request, until the router leaves, or until all batches are done. `report` gets each batch's
+/// average round trip in milliseconds; returning false ends the calls.
 pub fn caller(
     options: &CallerOptions,
     mut report: impl FnMut(f64) -> bool,
@@ -38,7 +38,7 @@ pub fn caller(
     });
     match ended {
         Ok(()) => {
-            // What was measured stands, however the router takes the farewell.
+            // The results stand, whatever the router answers to the GOODBYE.
             let _ = caller.leave();
             Ok(())
         }
@@ -51,7 +51,7 @@ pub fn caller(
     }
 }
 
-/// Waits for the procedure and calls it; begins anew when its callee has gone.
+/// Waits for the procedure and calls it; starts anew when its callee has left.
 fn call(
     caller: &mut Caller,
     options: &CallerOptions,
@@ -78,7 +78,7 @@ fn call(
     Ok(())
 }
 
-/// Calls once in a while until a call succeeds; false once leaving is wished.
+/// Calls periodically until a call succeeds; false after a leave request.
 fn wait_for_procedure(
     caller: &mut Caller,
     options: &CallerOptions,
@@ -109,7 +109,7 @@ fn wait_for_procedure(
     }
 }
 
-/// What a router answers while a callee is not there yet, or has just gone.
+/// A router's errors while a callee is not there yet, or has just left.
 const COME_LATER: [&str; 3] = [
     "wamp.error.no_such_procedure",
     "wamp.error.no_available_callee",
@@ -147,7 +147,7 @@ fn load(batch: u64, operations_max: u64) -> Load {
     }
 }
 
-/// Drives until something ends it, and whether `report` wants more.
+/// Drives until something ends it; returns whether `report` wants more.
 fn drive_on(
     caller: &mut Caller,
     leave: &Leave,
@@ -167,7 +167,7 @@ fn drive_on(
     Ok((driven, goes_on.get()))
 }
 
-/// A caller that stops at a wish, at the first answer that is not right, and when enough is said.
+/// A caller that stops at a leave request, at the first wrong answer, and when `report` has enough.
 struct Guest<'a> {
     caller: &'a mut Caller,
     leave: &'a Leave,

@@ -1,5 +1,4 @@
-//! A wish to leave, from a signal to whatever an end is doing: waiting for its router, waiting for
-//! messages, or calling.
+//! A leave request, from a signal to any activity of an end: waiting for its router, waiting for messages, or calling.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,22 +6,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Shared between who hears the wish and who leaves.
+/// Shared between the receiver of the request and the end that leaves.
 #[derive(Clone, Default)]
 pub struct Leave(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Read once a call, so that it is no lock.
+    /// Read once per call, so it is not behind a lock.
     wished: AtomicBool,
     farewell: Mutex<Option<Farewell>>,
     changed: Condvar,
 }
 
-/// How long a router may take to answer a farewell, or a last call.
+/// How long a router may take to answer a GOODBYE, or a last call.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Does that when the process has not ended within a second.
+/// Calls `end` if the process has not ended within a second.
 pub(super) fn later(end: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
         thread::sleep(PATIENCE);
@@ -30,11 +29,11 @@ pub(super) fn later(end: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// Says GOODBYE for somebody who waits for messages.
+/// Sends GOODBYE for an end that waits for messages.
 type Farewell = Box<dyn FnOnce() + Send>;
 
 impl Leave {
-    /// Wishes it: waits end, and a farewell that was left here is said.
+    /// Requests it: waits end, and a prepared GOODBYE is sent.
     pub fn wish(&self) {
         let farewell = {
             let mut farewell = self.farewell();
@@ -51,7 +50,7 @@ impl Leave {
         self.0.wished.load(Ordering::Relaxed)
     }
 
-    /// What is to be done when leaving is wished; at once where it is already.
+    /// Sets the action for a leave request; called at once if the request was made already.
     pub(super) fn prepare(&self, farewell: impl FnOnce() + Send + 'static) {
         let mut waiting = self.farewell();
         if self.is_wished() {
@@ -62,7 +61,7 @@ impl Leave {
         }
     }
 
-    /// Waits so long, or until leaving is wished; whether it is.
+    /// Waits so long, or until a leave request; returns whether there is one.
     pub(super) fn wait(&self, longest: Duration) -> bool {
         let guard = self.farewell();
         let unwished = |_: &mut Option<Farewell>| !self.is_wished();
@@ -75,7 +74,7 @@ impl Leave {
         self.is_wished()
     }
 
-    /// Nothing that is done under this lock can leave it half done.
+    /// No operation under this lock can be left half done.
     fn farewell(&self) -> MutexGuard<'_, Option<Farewell>> {
         self.0
             .farewell
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_that_comes_late_is_said_at_once() {
+    fn a_late_farewell_is_sent_at_once() {
         let leave = Leave::default();
         leave.wish();
         let said = Arc::new(AtomicBool::new(false));

@@ -1,10 +1,8 @@
-//! The source document's pair as programs of their own: a callee that echoes, and a caller that
-//! calls it one call after the other and prints the average of each batch. Guests of a node run
-//! them, or anybody by hand.
+//! The source document's pair as programs of their own: a callee that echoes, and a caller that calls it sequentially
+//! and prints the average of each batch. A node runs them as guests, and so can a user.
 //!
-//! They stand on the drivers that `bench rpc` measures with, so that a call costs them the same.
-//! What a bench need not do and a guest must: wait for a router and a procedure that come later,
-//! and leave in good order when told to, or when the router leaves.
+//! They use the drivers of `bench rpc`, so that a call costs them the same. Unlike a bench, a guest has to wait for a
+//! router and a procedure that appear later, and leave in order on request, or when the router leaves.
 
 mod callee;
 mod caller;
@@ -21,7 +19,7 @@ use crate::process::WorkerError;
 use crate::subject::Url;
 use crate::wamp::caller::PairOrder;
 
-/// What both ends are told.
+/// The options of both ends.
 #[derive(Clone, Debug)]
 pub struct EndOptions {
     pub url: Url,
@@ -29,7 +27,7 @@ pub struct EndOptions {
     pub procedure: String,
     /// By default MessagePack over RawSocket and JSON over WebSocket, the document's pairs.
     pub serializer: Option<Serializer>,
-    /// Tells the end that it is wanted no more.
+    /// The leave request for this end.
     pub leave: Leave,
 }
 
@@ -48,7 +46,7 @@ impl EndOptions {
     }
 }
 
-/// Why an end gave up. To be told to leave is no error, and neither is a router's GOODBYE.
+/// The reason why an end gave up. A leave request is not an error, and neither is a router's GOODBYE.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundTripError {
     #[error("{0}")]

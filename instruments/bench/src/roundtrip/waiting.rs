@@ -1,16 +1,16 @@
-//! Waiting for what comes later: a router that is not there yet, a procedure that nobody has
-//! registered. Workers of a node start in parallel, so an end's first look is often too early.
+//! Waiting for a router that does not listen yet, or a procedure that is not registered yet. Workers of a node start in
+//! parallel, so an end's first attempt is often too early.
 
 use std::time::{Duration, Instant};
 
 use super::leave::Leave;
 use crate::process::WorkerError;
 
-/// A node is there in milliseconds, ...
+/// A node starts in milliseconds, ...
 const FIRST: Duration = Duration::from_millis(2);
-/// ... and one that takes longer is not to be kept busy by being asked.
+/// ... and one that takes longer must not be kept busy by attempts.
 const LONGEST: Duration = Duration::from_millis(500);
-/// After this long it is said once what is waited for.
+/// After this long the reason for the wait is printed once.
 const QUIET: Duration = Duration::from_secs(1);
 
 pub(super) struct Pauses<'a> {
@@ -30,7 +30,7 @@ impl<'a> Pauses<'a> {
         }
     }
 
-    /// One pause; false once leaving is wished. `why` is told when it takes long.
+    /// One pause; false after a leave request. `why` is called when it takes long.
     pub(super) fn pause(&mut self, why: impl FnOnce() -> String) -> bool {
         if !self.said && self.since.elapsed() > QUIET {
             self.said = true;
@@ -42,8 +42,7 @@ impl<'a> Pauses<'a> {
     }
 }
 
-/// Does `connect` until it succeeds, as long as the router is only not there; `None` once leaving
-/// is wished.
+/// Calls `connect` until it succeeds, as long as the router is only unreachable; `None` after a leave request.
 pub(super) fn connected<T>(
     leave: &Leave,
     connect: impl Fn() -> Result<T, WorkerError>,
@@ -52,7 +51,7 @@ pub(super) fn connected<T>(
     loop {
         match connect() {
             Ok(connected) => return Ok(Some(connected)),
-            Err(error) if comes_later(&error) => {
+            Err(error) if is_temporary(&error) => {
                 if !pauses.pause(|| error.to_string()) {
                     return Ok(None);
                 }
@@ -62,8 +61,8 @@ pub(super) fn connected<T>(
     }
 }
 
-/// Whether asking again can help.
-fn comes_later(error: &WorkerError) -> bool {
+/// Whether a retry can help.
+fn is_temporary(error: &WorkerError) -> bool {
     matches!(
         error,
         WorkerError::Connect(..)

@@ -16,7 +16,7 @@ use crate::report::json::FLOOR_SUSPECT;
 use crate::report::table::number;
 use crate::subject::{Case, Endpoint, Socket};
 
-/// A running relay and what its ends are started with.
+/// A running relay and the parameters of its ends.
 pub(super) struct Baseline {
     /// Ends with this.
     _relay: Workers<Listening>,
@@ -35,8 +35,7 @@ const PROBE_WARM_UP: Duration = Duration::from_millis(100);
 const PROBE_TOLERANCE: f64 = 1.3;
 
 impl Baseline {
-    /// Starts the better relay for this case. Which it is takes a short probe, except where only
-    /// the one with epoll can serve.
+    /// Starts the better relay for this case. A short probe determines it, unless only the one with epoll can serve.
     pub(super) fn start(
         options: &RpcOptions,
         stage: &Stage<'_>,
@@ -50,7 +49,7 @@ impl Baseline {
         let mut blocking = Self::with(options, stage, case, lengths, Waiting::Blocking)?;
         let epoll_us = epoll.probe(options, stage);
         let blocking_us = blocking.probe(options, stage);
-        // A relay whose probe failed shows a median of zero; its rounds will say why.
+        // A relay whose probe failed shows a median of zero; its rounds will give the reason.
         if blocking_us > 0.0 && (epoll_us == 0.0 || blocking_us < epoll_us) {
             blocking.probed = Some((Waiting::Epoll, blocking_us, epoll_us));
             return Ok(blocking);
@@ -126,7 +125,7 @@ impl Baseline {
         found.and_then(|found| found.value(P50)).unwrap_or(0.0)
     }
 
-    /// For the reader: what the floor was.
+    /// A description of the floor, for the reader.
     pub(super) fn description(&self) -> String {
         let Lengths {
             call,
@@ -161,21 +160,20 @@ impl Baseline {
         let slower_than = |expected_us: f64, tolerance: f64, what: &str| {
             (p50_us > expected_us * tolerance).then(|| {
                 let (p50_us, expected_us) = (number(p50_us), number(expected_us));
-                format!("{FLOOR_SUSPECT}: {p50_us} µs where {what} {expected_us}")
+                format!("{FLOOR_SUSPECT}: {p50_us} µs, but {what} {expected_us}")
             })
         };
-        // The references are for one small call at a time over the loopback, on one kind of
-        // machine.
+        // The references are for sequential small calls over the loopback, on one kind of machine.
         if stage.site.machine.cpu == reference::CPU
             && options.in_flight() == 1
             && stage.site.network.description().is_none()
             && self.lengths.longest() <= 512
         {
             let reference_us = reference::rtt_us(&section.case, section.placement?)?;
-            let what = "a machine of this kind when idle takes";
+            let what = "an idle machine of this kind takes";
             return slower_than(reference_us, reference::TOLERANCE, what);
         }
-        // On any other the floor is at least held to what it was a moment before.
+        // On any other the floor is at least compared with its own figure of a moment before.
         let (_, probed_us, _) = self.probed?;
         slower_than(probed_us, PROBE_TOLERANCE, "its own probe took")
     }

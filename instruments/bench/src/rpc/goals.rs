@@ -1,4 +1,4 @@
-//! The figures that this project set itself for the round trip.
+//! The project's goals for the round trip.
 
 use super::options::RpcOptions;
 use super::{BY_DEFAULT, CPU_PER_CALL, P50};
@@ -8,14 +8,14 @@ use crate::machine::Placement;
 use crate::report::document;
 use crate::subject::Case;
 
-/// The document's round trip over ours, which calls one after the other as well.
+/// The document's round trip over ours, also of sequential calls.
 pub(super) fn document_over(options: &RpcOptions, section: &Section<Case>) -> Option<f64> {
     let p50_us = section.own()?.median(P50)?;
     let document_us = document::rtt_us(&section.case)?;
     (options.in_flight() == 1).then(|| document_us / p50_us)
 }
 
-/// What threads that nobody needs may cost on one core.
+/// Maximum cost of superfluous threads on one core.
 fn by_default(section: &Section<Case>) -> Option<Goal> {
     let (ours, floor) = (section.subject(BY_DEFAULT)?, section.subject(FLOOR)?);
     let reached = section.over(ours, FLOOR, P50)?.median;

@@ -1,5 +1,5 @@
-//! `bench rpc`: the round trip of a call, beside the floor of the machine, the source document's
-//! figure and live peers. In each round callee and caller are fresh processes.
+//! `bench rpc`: the round trip of a call, beside the floor of the machine, the source document's figure and live peers.
+//! In each round callee and caller are fresh processes.
 
 mod baseline;
 mod goals;
@@ -30,11 +30,11 @@ use round::run;
 use subjects::{RpcSubject, ends, plan};
 
 const P50: &str = "rtt_us.p50";
-/// Ours with a thread for each core, which it takes where it is not told, on the one core of all.
+/// Ours with a thread for each core, which is its default, on a single core.
 const BY_DEFAULT: &str = "default-threads";
 const CPU_PER_CALL: &str = "router_cpu_us_per_call";
 
-/// Measures, prints to standard output, and writes the results file if one was asked for.
+/// Measures, prints to standard output, and writes the results file if requested.
 pub fn rpc(options: RpcOptions, host: Host) -> Result<bool, BenchError> {
     frame::run::run(Rpc {
         options: options.on(host)?,
@@ -46,7 +46,7 @@ pub fn rpc(options: RpcOptions, host: Host) -> Result<bool, BenchError> {
 struct Rpc {
     options: RpcOptions,
     routers: Routers,
-    /// Ours with as many threads as it takes by default: what most users have.
+    /// Ours with its default number of threads, which most users have.
     by_default: Option<Router>,
 }
 
@@ -110,7 +110,7 @@ impl Instrument for Rpc {
         }
     }
 
-    /// The floor comes second: beside the router, before any peer.
+    /// The floor comes second: after the router, before any peer.
     fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<RpcSubject>, BenchError> {
         let network = &stage.site.network;
         let routers = self.routers.of(*case, &stage.cores.router, network)?;
@@ -158,7 +158,7 @@ impl Instrument for Rpc {
         }
     }
 
-    /// One call at a time waits for the router by intent.
+    /// One call at a time waits for the router on purpose.
     fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
         let threads = self.options.routers.own_threads();
         let cores = section.server_cores;

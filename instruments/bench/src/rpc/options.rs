@@ -1,11 +1,11 @@
-//! What can be asked of `bench rpc`, and what cannot be had together.
+//! The options of `bench rpc`, and their valid combinations.
 
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
 use crate::network::NetworkOptions;
 use crate::subject::{Case, RoutersOptions};
 
-/// Starts a router, and callers and callees as processes of their own.
+/// Start a router, and callers and callees as processes of their own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RpcOptions {
     #[arg(skip)]
@@ -23,7 +23,7 @@ pub struct RpcOptions {
     /// Pairs of caller and callee.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) pairs: usize,
-    /// Bytes of text in each call, beside its number.
+    /// Bytes of text in each call, besides its number.
     #[arg(long = "payload", default_value_t = 0, value_name = "BYTES")]
     pub(super) payload_bytes: usize,
     #[command(flatten)]
@@ -46,7 +46,7 @@ impl RpcOptions {
         Ok(self)
     }
 
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
         require(
             self.calls_per_line != Some(0),
@@ -72,7 +72,7 @@ impl RpcOptions {
         self.calls_per_line.unwrap_or(1_000)
     }
 
-    /// Whether a call goes after the other, of a router that nothing special is asked of.
+    /// Whether calls are sequential, to a router with its default options.
     pub(super) fn is_one_call(&self) -> bool {
         self.in_flight() == 1 && self.routers.threads == 1 && !self.spin
     }
@@ -125,7 +125,7 @@ mod tests {
                 o.routers.server.url = "rs+unix:///x".parse().ok();
                 o.cases = Case::OF_THE_DOCUMENT.to_vec();
             },
-            Err("tcp-websocket-json is not what that URL speaks"),
+            Err("tcp-websocket-json is not the URL's transport"),
         );
         check(|o| o.calls_per_line = Some(0), Err("--calls-per-line"));
         check(

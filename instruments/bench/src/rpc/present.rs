@@ -1,4 +1,4 @@
-//! What `bench rpc` says around its tables.
+//! The lines of `bench rpc` around its tables.
 
 use super::goals::document_over;
 use super::options::RpcOptions;
@@ -57,7 +57,7 @@ pub(super) fn below(options: &RpcOptions, site: &Site, section: &Section<Case>) 
     lines
 }
 
-/// What the drivers cost and found: a figure of the router means little without.
+/// The drivers' cost and faults: without them a figure of the router means little.
 fn drivers(series: &Series) -> String {
     let median = |figure| known(series.median(figure), number);
     format!(

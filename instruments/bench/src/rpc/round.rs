@@ -1,5 +1,5 @@
-//! One round: fresh connections, a warm-up, a window in which everything is counted, and the
-//! checks that decide whether it counts.
+//! One round: fresh connections, a warm-up, a window in which everything is counted, and the checks that decide whether
+//! it counts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,11 +24,11 @@ pub(crate) struct Plan<'a> {
     pub(crate) executable: &'a Path,
     pub(crate) ends: &'a [Ends],
     pub(crate) operation: Operation,
-    /// Where the ends run.
+    /// The place of the ends.
     pub(crate) place: &'a Place,
     /// The subject: the router's processes, or the relay.
     pub(crate) subject: &'a [u32],
-    /// What it needs beside itself: counted apart.
+    /// The processes that it needs besides, counted separately.
     pub(crate) beside: &'a [u32],
     pub(crate) warm_up: Duration,
     pub(crate) measured: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) stop: &'a Stop,
 }
 
-/// What each answer is the end of.
+/// The operation that each answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Call,
@@ -61,7 +61,7 @@ impl Operation {
 /// How long workers may take to start, and to finish.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Runs one round. `on_batch` is given the average of every batch of calls, in milliseconds.
+/// Runs one round. `on_batch` gets the average of every batch of calls, in milliseconds.
 pub(crate) fn run(plan: &Plan<'_>, on_batch: &mut dyn FnMut(f64)) -> Round {
     Attempt::new(plan)?.run(plan, on_batch)
 }
@@ -73,7 +73,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Starts everybody. A callee is ready before its caller is started.
+    /// Starts all. A callee is ready before its caller is started.
     fn new(plan: &Plan<'_>) -> Result<Self, String> {
         let mut attempt = Self {
             workers: Workers::default(),
@@ -100,7 +100,7 @@ impl Attempt {
             let next = self.workers.next(deadline);
             match next.map_err(|failed| format!("{what}: {}", failed.why))? {
                 Some((_, EndReport::Ready)) => {}
-                other => return Err(format!("{what}: {other:?} where it should be ready")),
+                other => return Err(format!("{what}: expected it to be ready, got {other:?}")),
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Attempt {
     }
 }
 
-/// What the workers have said since the word to go.
+/// The workers' reports since the start signal.
 struct Findings<'a> {
     on_batch: &'a mut dyn FnMut(f64),
     driven: Vec<Driven>,
@@ -151,7 +151,7 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// Takes one report; false when none came in time.
+    /// Handles one report; false if none arrived in time.
     fn take_one(
         &mut self,
         workers: &Workers<EndReport>,

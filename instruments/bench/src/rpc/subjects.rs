@@ -1,4 +1,4 @@
-//! Who takes part: routers, as calls go through them, and the floor beside them.
+//! The participants: routers, as the calls pass them, and the floor beside them.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Subject for RpcSubject {
     }
 }
 
-/// What a round with these ends is to do.
+/// The plan of a round with these ends.
 pub(super) fn plan<'a>(
     options: &RpcOptions,
     stage: &Stage<'a>,

@@ -32,7 +32,7 @@ pub(crate) enum Role {
     NatsSubscriber(NatsOrder, LoadOrder),
     Wishes(WishesOrder, LoadOrder),
     Confirms(ConfirmsOrder, LoadOrder),
-    /// In a callee's place, where a caller needs none.
+    /// In a callee's place, if a caller needs none.
     Nobody,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct LoadOrder {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum EndReport {
-    /// Connected, joined, registered: whatever comes before the load.
+    /// Connected, joined, registered: everything before the load.
     Ready,
     /// One batch of the document's.
     Batch {
@@ -71,8 +71,8 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         }
         Role::Caller(order, load) => {
             let mut caller = Caller::join(&order)?;
-            let driven = drive_when_told(&mut caller, load)?;
-            // What was measured stands, however the router takes the farewell.
+            let driven = drive_on_command(&mut caller, load)?;
+            // The results stand, whatever the router answers to the GOODBYE.
             let _ = caller.leave();
             say(&EndReport::Driven(driven));
             Ok(())
@@ -106,7 +106,7 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
         Role::Wishes(order, load) => report_driven(&mut Wishes::join(order)?, load),
         Role::Confirms(order, load) => {
             let mut publisher = Confirmed::open(order)?;
-            let mut driven = drive_when_told(&mut publisher, load)?;
+            let mut driven = drive_on_command(&mut publisher, load)?;
             driven.faults.lost += publisher.leave()?;
             say(&EndReport::Driven(driven));
             Ok(())
@@ -128,12 +128,12 @@ pub(crate) fn work(role: Role) -> Result<(), WorkerError> {
 }
 
 fn report_driven(exchange: &mut impl Exchange, load: LoadOrder) -> Result<(), WorkerError> {
-    let driven = drive_when_told(exchange, load)?;
+    let driven = drive_on_command(exchange, load)?;
     say(&EndReport::Driven(driven));
     Ok(())
 }
 
-fn drive_when_told(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {
+fn drive_on_command(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Driven, WorkerError> {
     say(&EndReport::Ready);
     let Some(Instruction::Go(window)) = instruction()? else {
         return Ok(Driven::default());

@@ -1,5 +1,4 @@
-//! The address of a stream server, as the command line takes it: `tcp://HOST:PORT` or
-//! `unix://PATH`.
+//! The address of a stream server in the command line's form: `tcp://HOST:PORT` or `unix://PATH`.
 
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use crate::subject::{Endpoint, ParseError, Socket};
 pub(crate) struct Address(pub Endpoint);
 
 impl Address {
-    /// What an option for a server to start or to connect to would be given.
+    /// The value of an option for a server to start or to connect to.
     pub(crate) fn of(endpoint: &Endpoint) -> String {
         match endpoint {
             Endpoint::Unix(path) => format!("unix://{}", path.display()),
@@ -20,7 +19,7 @@ impl Address {
     }
 }
 
-/// The kind of socket that an endpoint is.
+/// The kind of socket of an endpoint.
 pub(crate) fn socket(endpoint: &Endpoint) -> Socket {
     match endpoint {
         Endpoint::Unix(_) => Socket::Unix,

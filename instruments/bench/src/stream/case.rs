@@ -1,5 +1,4 @@
-//! What is measured: one of netperf's tests, over one kind of socket, against a server that does
-//! one thing with what it is sent.
+//! The cases: one of netperf's tests, over one kind of socket, against a server with one treatment of its input.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,16 +12,16 @@ use crate::subject::{ParseError, Socket, names};
 pub(crate) enum Test {
     /// `RR`: one connection, one request in flight.
     RequestResponse,
-    /// `STREAM`: as much as goes, towards the server.
+    /// `STREAM`: as much as possible, towards the server.
     Stream,
     /// `CRR`: a connection for each request.
     ConnectRequestResponse,
-    /// `MAERTS`: as much as comes, from the server.
+    /// `MAERTS`: as much as possible, from the server.
     Maerts,
 }
 
 impl Test {
-    /// Those that the source document has.
+    /// The tests of the source document.
     pub(crate) const OF_THE_DOCUMENT: [Self; 3] = [
         Self::RequestResponse,
         Self::Stream,
@@ -44,7 +43,7 @@ impl Test {
     }
 }
 
-/// A test as it is asked for: `TCP_RR`, `UDS_STREAM`, or `CRR` with the socket left open.
+/// A test as requested: `TCP_RR`, `UDS_STREAM`, or `CRR` with the socket left open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamedTest {
     pub test: Test,
@@ -76,12 +75,12 @@ impl FromStr for NamedTest {
     }
 }
 
-/// What a stream server does with what it is sent.
+/// A stream server's treatment of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Mode {
     Echo,
     Discard,
-    /// Takes no notice, and sends without end.
+    /// Ignores it, and sends without end.
     Chargen,
 }
 
@@ -101,7 +100,7 @@ names! {
     "a mode is echo, discard or chargen"
 }
 
-/// One combination, written `TCP_RR`; where a mode must be said, `TCP_STREAM echo`.
+/// One combination, written `TCP_RR`; if the mode matters, `TCP_STREAM echo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub test: Test,
@@ -110,17 +109,17 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Which side of the stream was measured, for the reader of a throughput.
+    /// The measured side of the stream, for the reader of a throughput.
     pub(crate) fn what_counts(self) -> Option<&'static str> {
         match (self.test, self.mode) {
             (Test::Stream, Mode::Echo) => {
-                Some("what came back from the echo counts: every byte, compared with what was sent")
+                Some("echoed bytes count, each compared with the byte sent")
             }
             (Test::Stream, _) => Some(
                 "what the server read counts: the clock stops when it closes after the end of the \
                  stream, not when the last byte fits a buffer",
             ),
-            (Test::Maerts, _) => Some("what arrived here counts; its content is not looked at"),
+            (Test::Maerts, _) => Some("received bytes count; their content is not checked"),
             _ => None,
         }
     }

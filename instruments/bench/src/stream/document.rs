@@ -3,10 +3,10 @@
 use super::case::{Case, Mode, Test};
 use crate::subject::Socket;
 
-/// What the document's figures were measured on.
+/// The hardware of the document's figures.
 pub(crate) const HARDWARE: &str = "FreeBSD 10.1, Xeon E3-1240 v3 at 3.4 GHz";
 
-/// The two networks that the document has.
+/// The document's two networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
     Loopback,
@@ -49,7 +49,7 @@ pub(crate) fn figures(case: &Case, network: Network) -> Vec<Figure> {
             (CPYTHON, 13_342.51),
             (NETSERVER, 26_851.95),
         ],
-        // Its testee echoed, and its client did not read what came back.
+        // Its testee echoed, and its client did not read the echoes.
         (Test::Stream, Mode::Echo, Network::Loopback) => &[(PYPY, 11_420.84), (CPYTHON, 10_335.18)],
         (Test::Stream, Mode::Echo, Network::TenGigabit) => &[(PYPY, 1_202.82), (CPYTHON, 1_368.46)],
         (Test::Stream, _, Network::Loopback) => &[(NETSERVER, 46_675.42)],

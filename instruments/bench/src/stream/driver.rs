@@ -1,6 +1,5 @@
-//! The client's side: one process, one connection at a time, blocking. It first finds out whether
-//! the server is what it should be, then loads it twice, for the warm-up and for the figures, each
-//! time over connections of its own.
+//! The client's side: one process, one connection at a time, blocking. It first checks that the server is as expected,
+//! then loads it twice, for the warm-up and for the figures, each time over connections of its own.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,11 +28,11 @@ pub(crate) const ROLE: &str = "stream-driver";
 pub(crate) struct DriverOrder {
     pub case: Case,
     pub endpoint: Endpoint,
-    /// Where its connections come from; none where the kernel is to choose.
+    /// The source addresses of its connections; empty leaves them to the kernel.
     pub sources: Vec<Ipv4Addr>,
     /// Of each transaction, and of its answer.
     pub request_bytes: usize,
-    /// Given to each write of a throughput.
+    /// Bytes of each write of a throughput.
     pub send_bytes: usize,
 }
 
@@ -45,20 +44,20 @@ pub(crate) struct Go {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum DriverReport {
-    /// The server is there and does what its case says.
+    /// The server is there and behaves as its case requires.
     Ready,
     /// The warm-up is over.
     Begun,
     Driven(Driven),
 }
 
-/// What the measured part of a load found.
+/// The results of the measured part of a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Driven {
     pub transactions: u64,
     /// Of a throughput: those that count.
     pub bytes: u64,
-    /// From the first system call to the last, what is under way at the end included.
+    /// From the first system call to the last, including operations in flight at the end.
     pub seconds: f64,
     /// Of transactions.
     pub recorded: Recorded,
@@ -113,7 +112,7 @@ impl Load {
         }
     }
 
-    /// Loads the server for so long; for no time at all, with the least there is.
+    /// Loads the server for so long; with zero, the minimal load.
     fn run(&mut self, length: Duration) -> Result<Driven, Fault> {
         match self.order.case.test {
             Test::RequestResponse => transactions::request_response(self, length),
@@ -123,7 +122,7 @@ impl Load {
         }
     }
 
-    /// Notes what a fresh socket buffers, as netperf has it: the kernel lets it grow.
+    /// Records the buffers of a fresh socket, like netperf: the kernel lets them grow.
     fn note_buffers(&self, driven: &mut Driven) {
         let family = match self.order.endpoint {
             Endpoint::Tcp(server) => local::family(server),
@@ -149,7 +148,7 @@ fn connect_tcp(ends: &mut LocalEnds, server: SocketAddr) -> io::Result<OwnedFd> 
     Ok(ends.connect(server)?)
 }
 
-/// Why a server's load does not count.
+/// The reason why a server's load does not count.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("{0}: {1}{hint}", hint = connect_hint(.1))]
@@ -158,7 +157,7 @@ pub(super) enum Fault {
     Io { done: String, source: io::Error },
     #[error("after {done}: the server closed the connection")]
     Closed { done: String },
-    #[error("after {done}: {came} came where {sent} was sent: this is no echo")]
+    #[error("after {done}: got {came} for {sent}: not an echo")]
     Content {
         done: String,
         sent: String,
@@ -176,7 +175,7 @@ pub(super) enum Fault {
 
 fn connect_hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "; nobody listens there",
+        io::ErrorKind::ConnectionRefused => "; nothing listens there",
         io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => {
             "; all ports from here to that server wait out their last connections, so measure for \
              a shorter time, or allow their reuse (sysctl net.ipv4.tcp_tw_reuse=1)"
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_peer_is_found_out() {
+    fn wrong_servers_are_detected() {
         #[track_caller]
         fn check(test: Test, mode: Mode, serve: fn(&mut std::net::TcpStream), expected: &str) {
             let case = Case {
@@ -335,9 +334,14 @@ mod tests {
             closes,
             "after 0 transactions",
         );
-        check(Test::RequestResponse, Mode::Echo, answers, "`HTTP` came");
-        check(Test::ConnectRequestResponse, Mode::Echo, answers, "no echo");
-        check(Test::Stream, Mode::Echo, answers, "no echo");
+        check(Test::RequestResponse, Mode::Echo, answers, "got `HTTP`");
+        check(
+            Test::ConnectRequestResponse,
+            Mode::Echo,
+            answers,
+            "not an echo",
+        );
+        check(Test::Stream, Mode::Echo, answers, "not an echo");
         check(
             Test::Stream,
             Mode::Echo,
@@ -355,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_listens_is_nobody() {
+    fn a_connection_to_itself_is_detected() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
@@ -369,7 +373,7 @@ mod tests {
             let mut load = load(case, Endpoint::Tcp(address), 1);
             load.ends = LocalEnds::new(sources);
             let fault = load.run(Duration::ZERO).unwrap_err().to_string();
-            assert!(fault.contains("nobody listens"), "{fault}");
+            assert!(fault.contains("nothing listens"), "{fault}");
         }
     }
 }

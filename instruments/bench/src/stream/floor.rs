@@ -1,6 +1,6 @@
-//! The floor: the smallest servers that are correct peers of the tests. One waits with `epoll` for
-//! any number of connections, one blocks on one connection after the other; neither does anything
-//! but the system calls that the stream needs.
+//! The floor: the smallest servers that are correct peers of the tests. One waits with `epoll` for any number of
+//! connections, one blocks on one connection after the other; neither does anything but the system calls that the
+//! stream needs.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -29,7 +29,7 @@ pub(crate) struct FloorOrder {
     pub endpoint: Endpoint,
     pub mode: Mode,
     pub waiting: Waiting,
-    /// Several processes listen on one port, and the kernel deals out connections.
+    /// Several processes listen on one port, and the kernel distributes connections.
     pub shared_port: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn listening(order: &FloorOrder) -> io::Result<(OwnedFd, Endpoint)> {
             if order.shared_port {
                 set_socket_reuseport(&fd, true)?;
             }
-            // Those that it accepts inherit this, at no cost to them.
+            // Accepted ones inherit this, at no cost to them.
             set_tcp_nodelay(&fd, true)?;
             bind(&fd, address)?;
             listen(&fd, BACKLOG)?;
@@ -80,14 +80,14 @@ pub(super) fn listening(order: &FloorOrder) -> io::Result<(OwnedFd, Endpoint)> {
     }
 }
 
-/// What one read may bring and one write take.
+/// Maximum number of bytes of one read and of one write.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 fn serve_blocking(listener: &OwnedFd, mode: Mode) -> io::Result<()> {
     let mut buffer = vec![b'x'; BUFFER_BYTES];
     loop {
         let peer = accept_with(listener, SocketFlags::CLOEXEC)?;
-        // However a connection ends, the next one is served.
+        // The next connection is served after any end of this one.
         let _ = match mode {
             Mode::Echo => echo_blocking(&peer, &mut buffer),
             Mode::Discard => discard_blocking(&peer, &mut buffer),
@@ -120,7 +120,7 @@ fn chargen_blocking(peer: &OwnedFd, buffer: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// One thread, level-triggered: as few system calls as a server of many connections can have.
+/// One thread, level-triggered: the minimum of system calls of a server with many connections.
 struct Server {
     epoll: OwnedFd,
     listener: OwnedFd,
@@ -132,8 +132,7 @@ struct Server {
 
 struct Connection {
     fd: OwnedFd,
-    /// What one read brought and the writes have not taken. There is no further read before it is
-    /// gone, so it is bounded.
+    /// Bytes of one read that the writes have not taken. The next read waits until none are left, so this is bounded.
     left: Vec<u8>,
 }
 
@@ -170,7 +169,7 @@ impl Server {
         }
     }
 
-    /// One for each event: where more wait, there is another event.
+    /// One per event: further waiting ones cause another event.
     fn accept(&mut self) -> io::Result<()> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = match accept_with(&self.listener, flags) {

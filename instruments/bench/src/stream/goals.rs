@@ -1,4 +1,4 @@
-//! The figures that this project set itself for streams, and what a floor must reach to count.
+//! The project's goals for streams, and the minimum of a floor that counts.
 
 use super::case::{Case, Mode, Test};
 use super::netperf::NAME;
@@ -31,17 +31,17 @@ pub(super) fn figure(test: Test) -> &'static str {
     }
 }
 
-/// What the floor reaches on an otherwise idle machine of one kind, per second.
+/// The floor's results on an otherwise idle machine of one kind, per second.
 pub(super) mod reference {
     use super::*;
 
-    /// The processor that the references were measured on. On another they say nothing.
+    /// The processor of the reference measurements. On another one they are meaningless.
     pub(crate) const CPU: &str = crate::floor::ends::reference::CPU;
 
     /// A floor below this share of the reference is suspect.
     pub(crate) const TOLERANCE: f64 = 0.85;
 
-    /// Transactions of one byte; `None` where there is no reference.
+    /// Transactions of one byte; `None` without a reference.
     pub(crate) fn per_s(case: &Case, placement: Placement) -> Option<f64> {
         match (case.test, case.socket, placement) {
             (_, Socket::Unix, _) | (.., Placement::Free) => None,

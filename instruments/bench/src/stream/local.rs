@@ -1,8 +1,8 @@
-//! The near ends of connections that follow each other. The port of one that ended waits out its time, and
-//! the kernel hands such a port to `connect` once a second at most; one that was bound it hands out at once.
+//! The near ends of consecutive connections. The port of an ended one waits out its time, and the kernel gives such a
+//! port to `connect` once a second at most; a bound one it gives at once.
 //!
-//! A bound port is lost to the rest of the machine for a minute, so the drivers share a few ports on many
-//! addresses. Connections that are held get their ports by `crate::load::bind_source` instead.
+//! A bound port is lost to the rest of the machine for a minute, so the drivers share a few ports on many addresses.
+//! Connections that are held get their ports by `crate::load::bind_source` instead.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -26,15 +26,15 @@ const PORTS_APART: usize = 211;
 
 /// Addresses and ports to connect from, each in turn.
 pub(crate) struct LocalEnds {
-    /// None where the server is on no loopback address: the kernel chooses.
+    /// Empty if the server is not on a loopback address: the kernel chooses.
     sources: Vec<Ipv4Addr>,
     ports: RangeInclusive<u16>,
     next: usize,
 }
 
 impl LocalEnds {
-    /// From `sources`; with none of them, from wherever the kernel chooses. Processes begin at
-    /// different ports, so that two of them seldom try the same one.
+    /// From `sources`; without any, from the kernel's choice. Processes begin at different ports, so that two of them
+    /// rarely try the same one.
     pub(crate) fn new(sources: Vec<Ipv4Addr>) -> Self {
         Self {
             sources,
@@ -45,10 +45,10 @@ impl LocalEnds {
 
     /// A socket that is connected.
     ///
-    /// It takes the ports in turn, as netperf does, and lets the kernel take a port again whose
-    /// earlier connection still waits out its time.
+    /// It uses the ports in turn, like netperf, and lets the kernel reuse a port whose earlier connection still waits
+    /// out its time.
     pub(crate) fn connect(&mut self, server: SocketAddr) -> Result<OwnedFd, Errno> {
-        // As many tries as there are ports: each may be somebody else's.
+        // As many tries as there are ports: each may be in use by another process.
         let mut tries = self.sources.len() * self.ports.len();
         loop {
             let fd = socket_with(
@@ -92,14 +92,14 @@ pub(crate) fn family(address: SocketAddr) -> AddressFamily {
     }
 }
 
-/// Where nobody listens on a port that the kernel hands out, a connection to it can get that very
-/// port for its own and answer itself.
+/// If nothing listens on a port that the kernel assigns to clients, a connection to it can get that very port for its
+/// own and answer itself.
 pub(crate) fn meets_itself(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(getpeername(fd)? == Some(getsockname(fd)?))
 }
 
-/// Up to so many addresses to connect to `server` from, where this machine has several; nothing
-/// for one that is elsewhere, or no TCP server at all.
+/// Up to so many addresses to connect to `server` from, if this machine has several; none for a remote one, or for no
+/// TCP server at all.
 pub(crate) fn sources(network: &Network, server: &Endpoint, count: usize) -> Vec<Ipv4Addr> {
     let Endpoint::Tcp(SocketAddr::V4(server)) = server else {
         return Vec::new();
@@ -113,7 +113,7 @@ pub(crate) fn sources(network: &Network, server: &Endpoint, count: usize) -> Vec
     sources
 }
 
-/// Never the server's own: a connection from there could meet itself where nobody listens.
+/// Never the server's own: a connection from there could meet itself if nothing listens.
 fn loopback_sources(server: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
     let all = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
     all.filter(|address| *address != server)
@@ -121,7 +121,7 @@ fn loopback_sources(server: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
         .collect()
 }
 
-/// How many connections to one server one address is good for.
+/// The number of connections to one server per address.
 pub(crate) fn ports_per_address() -> usize {
     port_range().len()
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_taken_in_turn() {
+    fn ends_are_used_in_turn() {
         let mut ends = LocalEnds {
             sources: vec![Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)],
             ports: 10..=11,

@@ -2,9 +2,9 @@
 //!
 //! In each round the driver is a fresh process; every byte is checked.
 //!
-//! It never says what merely fitted into buffers. A throughput is what came back from an echo, or
-//! what a server that discards had read when it closed; a server that is not what its case says is
-//! an error, and so is a connection that would meet itself.
+//! It never reports bytes that only fitted into buffers. A throughput counts the bytes that came back from an echo, or
+//! those that a discarding server had read when it closed. A server that does not behave as its case requires is an
+//! error, and so is a connection that would meet itself.
 
 pub(crate) mod address;
 pub(crate) mod case;
@@ -44,8 +44,8 @@ use goals::{figure, reference};
 use netperf::Netperf;
 use subjects::Subject;
 
-/// Measures, prints to standard output, and writes the results file if one was asked for. What was
-/// measured before an error is printed and written all the same.
+/// Measures, prints to standard output, and writes the results file if requested. Results from before an error are
+/// printed and written all the same.
 pub fn stream(options: StreamOptions, host: Host) -> Result<bool, BenchError> {
     let options = options.on(host)?;
     let netserver = Netserver {
@@ -66,7 +66,7 @@ struct Streams {
     listening: Vec<Listening>,
 }
 
-/// Where somebody was found, for netperf's block.
+/// The address of a subject, for netperf's block.
 struct Listening {
     /// The section's title, and the subject.
     of: (String, String),
@@ -97,7 +97,7 @@ impl Netserver {
     }
 }
 
-/// The document's network that is like ours; it has none with a link of a given delay.
+/// The document's network that is like ours; it has none with a delay line of a given delay.
 fn network(options: &StreamOptions) -> Option<document::Network> {
     let network = &options.common.network;
     match (&network.link, network.netns) {
@@ -107,7 +107,7 @@ fn network(options: &StreamOptions) -> Option<document::Network> {
     }
 }
 
-/// What the document has in place of a case.
+/// The document's figures for a case.
 fn document_of(options: &StreamOptions, case: &Case) -> Vec<document::Figure> {
     let plain = options.request_bytes == 1 || case.test == Test::Stream;
     match network(options) {
@@ -183,14 +183,14 @@ impl Instrument for Streams {
             && reached < expected * reference::TOLERANCE
         {
             floor.suspect = Some(format!(
-                "{FLOOR_SUSPECT}: {}/s where a machine of this kind when idle reaches {}",
+                "{FLOOR_SUSPECT}: {}/s, but an idle machine of this kind reaches {}",
                 thousands(reached),
                 thousands(expected)
             ));
         }
     }
 
-    /// Of a throughput. Where both share one core, neither is idle, and the figure is the sum of both.
+    /// Of a throughput. If both share one core, neither is idle, and the figure is the sum of both.
     fn limit(&self, section: &Section<Case>, _series: &Series) -> Option<Limit> {
         let is_apart = section.placement != Some(Placement::SameCore);
         (is_apart && !section.case.test.is_transactional()).then_some(Limit {

@@ -1,5 +1,5 @@
-//! netserver as a peer. It takes part only in tests that netperf has arranged with it over a
-//! control connection, so here netperf is the driver, and its own figures are taken.
+//! netserver as a peer. It supports only tests that netperf has arranged with it over a control connection, so here
+//! netperf is the driver, and its own figures are used.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use crate::subject::{Endpoint, ServerProcess, Socket, guarded};
 /// Its name in tables.
 pub(super) const NAME: &str = "netserver";
 
-/// How to get it where it is absent.
+/// How to install it.
 pub(super) const INSTALLATION: &str = "netperf and netserver are not on PATH. They are not in Debian \
     main: apt install netperf with the section non-free, or from source: git clone \
     https://github.com/HewlettPackard/netperf && cd netperf && ./autogen.sh && CFLAGS='-O2 \
     -fcommon -Wno-implicit-function-declaration' ./configure --enable-unixdomain && make install";
 
-/// What a test may take beyond its time, for its control connection.
+/// Additional time of a test for its control connection.
 const SPARE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Netperf {
         })
     }
 
-    /// Whether netserver takes part in this case.
+    /// Whether netserver supports this case.
     pub(super) fn serves(case: &Case) -> bool {
         let discards = case.test != Test::Stream || case.mode == Mode::Discard;
         case.socket == Socket::Tcp && discards
@@ -64,7 +64,7 @@ impl Netperf {
         Ok(server)
     }
 
-    /// Runs one test, of whole seconds as netperf has them.
+    /// Runs one test, of whole seconds as in netperf.
     pub(super) fn run(&self, round: &Round<'_>) -> Result<Figures, String> {
         let mut command = guarded(round.executable, round.place, &self.netperf);
         let test = format!("TCP_{}", round.case.test.name());
@@ -98,7 +98,7 @@ impl Netperf {
     }
 }
 
-/// What a program writes, if it ends in time. It must not write more than a pipe holds.
+/// A program's output, if it ends in time. It must not write more than a pipe holds.
 fn output(mut command: Command, longest: Duration) -> Result<Output, String> {
     command
         .stdin(Stdio::null())
@@ -116,7 +116,7 @@ fn output(mut command: Command, longest: Duration) -> Result<Output, String> {
                 longest.as_secs()
             ));
         }
-        // Seldom against what it measures meanwhile, short against its seconds.
+        // Rare against the measurement meanwhile, short against its seconds.
         thread::sleep(Duration::from_millis(10));
     }
     child.wait_with_output().map_err(why)

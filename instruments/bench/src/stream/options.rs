@@ -1,4 +1,4 @@
-//! What can be asked of `bench stream`, and what cannot be had together.
+//! The options of `bench stream`, and their valid combinations.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -9,16 +9,16 @@ use crate::frame::{AsUsual, Common, CommonOptions, Host, ServerOptions, require}
 use crate::network::NetworkOptions;
 use crate::subject::Socket;
 
-/// Starts a testee and the floor's servers, and drivers as processes of their own.
+/// Start a testee and the floor's servers, and drivers as processes of their own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct StreamOptions {
     #[arg(skip)]
     pub(super) common: Common,
-    /// TCP_RR, TCP_STREAM, TCP_CRR (the default: these three), TCP_MAERTS, or the same with UDS_
-    /// for a Unix socket; may be repeated.
+    /// TCP_RR, TCP_STREAM, TCP_CRR (the default: these three), TCP_MAERTS, or the same with UDS_ for a Unix socket; may
+    /// be repeated.
     #[arg(short, long = "test", value_name = "TEST")]
     tests: Vec<NamedTest>,
-    /// For tests that do not name theirs; may be repeated [default: tcp].
+    /// Sockets for tests that do not name theirs; may be repeated [default: tcp].
     #[arg(long = "socket", value_name = "KIND", value_parser = socket_kind())]
     sockets: Vec<Socket>,
     /// Mode of the server: echo, discard or chargen; may be repeated for the testee [default: echo and discard; with
@@ -91,9 +91,9 @@ impl StreamOptions {
         self.peers.contains(&StreamPeer::Netserver)
     }
 
-    /// Refuses what makes no sense, or would take the machine down.
+    /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
-        // Both ends hold a whole request before they answer, so it must fit what the kernel buffers.
+        // Both ends hold a whole request before they answer, so it must fit the kernel's buffers.
         require(
             (1..=65_536).contains(&self.request_bytes),
             "--request-size is 1 to 65,536",
@@ -150,7 +150,7 @@ impl StreamOptions {
         Ok(cases)
     }
 
-    /// What servers a test is to have.
+    /// The modes of a test's servers.
     fn modes_for(&self, test: Test) -> Result<Vec<Mode>, BenchError> {
         let offered: &[Mode] = match (self.modes.is_empty(), &self.server.url) {
             (false, _) => &self.modes,

@@ -1,10 +1,10 @@
-//! What streams carry: bytes that tell where in the stream they belong, so that a lost, doubled
-//! or misplaced piece of any likely size is seen.
+//! The content of streams: bytes that encode their position, so that a lost, doubled or misplaced piece of any likely
+//! size is detected.
 
 /// Repeats after this many bytes: a prime, so that no page, buffer or write divides it.
 const PERIOD: usize = 65_521;
 
-/// An endless stream of which any part can be had.
+/// An endless stream with access to any part.
 pub(crate) struct Pattern {
     bytes: Vec<u8>,
 }
@@ -35,7 +35,7 @@ impl Pattern {
     }
 }
 
-/// Bytes from a stranger, for a message: its beginning, with what cannot be printed escaped.
+/// Foreign bytes for a message: their beginning, with unprintable ones escaped.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 40;
     let more = if bytes.len() > SHOWN_MAX { "…" } else { "" };

@@ -1,5 +1,5 @@
-//! What `bench stream` prints: for each test netperf's own result block, one for each server, then
-//! what netperf has no place for.
+//! The output of `bench stream`: for each test netperf's own result block, one for each server, then the figures that
+//! netperf has no place for.
 
 use super::case::{Case, Test};
 use super::goals::figure;
@@ -11,7 +11,7 @@ use crate::frame::{Column, Section};
 use crate::report::table::{known, number, thousands};
 use crate::subject::{Endpoint, Socket};
 
-/// The blocks of the server that is measured and of netserver; the floors are nobody's servers.
+/// The blocks of the measured server and of netserver; the floors are not servers of interest here.
 pub(super) fn blocks(
     options: &StreamOptions,
     listening: &[Listening],
@@ -84,7 +84,7 @@ fn block(
              bytes  bytes   bytes    secs.    10^6bits/sec\n\
              \n\
              {:>6} {send:>6} {:>6}    {elapsed_s:<8.2} {per_s:.2}",
-            // netperf has the remote one here, which without control nobody knows.
+            // netperf has the remote buffer here, which is unknown without a control connection.
             if case.test == Test::Maerts {
                 receive
             } else {

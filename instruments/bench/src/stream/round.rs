@@ -1,4 +1,4 @@
-//! One round seen from the bench: a fresh driver, and what driver and server spent meanwhile.
+//! One round seen from the bench: a fresh driver, and the usage by driver and server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,16 +13,15 @@ pub(super) struct Plan<'a> {
     pub(super) executable: &'a Path,
     pub(super) place: &'a Place,
     pub(super) order: &'a DriverOrder,
-    /// Of the server; without any its processor time stays unknown.
+    /// The server's; without any its processor time stays unknown.
     pub(super) processes: &'a [u32],
     pub(super) go: Go,
 }
 
-/// How long a driver may take beyond what it is told to; it finds out itself when its server
-/// stands still.
+/// How long a driver may exceed its time; it detects a stalled server itself.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether the server is there and does what the case says.
+/// Checks that the server is there and behaves as the case requires.
 pub(super) fn probe(plan: &Plan<'_>) -> Result<(), String> {
     ready(plan).map(|_| ())
 }

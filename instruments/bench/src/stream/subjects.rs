@@ -1,5 +1,5 @@
-//! What is measured in a case, started for it: the testee or somebody else's server, the floors,
-//! netserver. All of them end with this.
+//! The subjects of a case, started for it: the testee or a foreign server, the floors, netserver. All of them end with
+//! this.
 
 use std::time::Duration;
 
@@ -25,18 +25,18 @@ pub(super) struct Subject {
     endpoint: Endpoint,
     processes: Vec<u32>,
     _server: Server,
-    /// Where netperf is its driver, because nothing else can be.
+    /// Set if netperf is its driver, because no other can be.
     netperf: Option<Netperf>,
 }
 
-/// Keeps a server alive; what there is of it to be kept.
+/// Keeps a server alive.
 enum Server {
     Stranger { _moved: Moved },
     Process { _process: ServerProcess },
     Floor { _floor: Workers<Listening> },
 }
 
-/// Together they have ports enough that none is used again within a second or two.
+/// Together they have enough ports that none is reused within a second or two.
 const SOURCES: usize = 8;
 
 impl instrument::Subject for Subject {
@@ -45,7 +45,7 @@ impl instrument::Subject for Subject {
     }
 }
 
-/// All subjects of a case, in the order in which they take turns.
+/// All subjects of a case, in the order of their turns.
 pub(super) fn start(
     options: &StreamOptions,
     stage: &Stage<'_>,
@@ -63,7 +63,7 @@ pub(super) fn start(
     let epoll = floor(stage, case, Waiting::Epoll, FLOOR)?;
     let blocking = floor(stage, case, Waiting::Blocking, "floor, blocking")?;
     let mut subjects = vec![own, epoll, blocking];
-    // Its data would go around a link: only the control connection knows of that.
+    // Its data would bypass a delay line: only the control connection knows the data's port.
     if let Some(netperf) = netperf
         && Netperf::serves(&case)
         && options.common.network.link.is_none()
@@ -154,7 +154,7 @@ fn free_endpoint(site: &Site, socket: Socket, name: &str) -> Result<Endpoint, Be
 }
 
 impl Subject {
-    /// Finds out whether somebody else's server is there and does what the case says.
+    /// Checks that a foreign server is there and behaves as the case requires.
     fn probe(
         &self,
         options: &StreamOptions,

@@ -1,4 +1,4 @@
-//! Our own testee, started as a user would.
+//! Our own testee, started like a user's.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,10 +12,10 @@ use crate::network::Network;
 use crate::process::Place;
 use crate::subject::{Endpoint, ServerProcess, guarded};
 
-/// How a testee is to be.
+/// The options of a testee.
 pub(crate) struct Testee<'a> {
     pub(crate) executable: &'a Path,
-    /// For what it says while it starts.
+    /// For its output during the start.
     pub(crate) directory: &'a Path,
     pub(crate) place: &'a Place,
     pub(crate) endpoint: Endpoint,
@@ -28,11 +28,11 @@ const NAME: &str = "crosstie testee stream";
 /// How long it may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What it says when all its workers accept; its sockets are there before them.
+/// Its line when all its workers accept; its sockets exist before.
 const READY: &str = "listening on";
 
 impl Testee<'_> {
-    /// Starts it and waits until it accepts. Also returns where clients reach it.
+    /// Starts it and waits until it accepts. Also returns the address for clients.
     pub(crate) fn start(&self, network: &Network) -> Result<(ServerProcess, Endpoint), BenchError> {
         let log = self.directory.join("testee.log");
         let mut command = guarded(self.executable, self.place, self.executable);
@@ -40,7 +40,7 @@ impl Testee<'_> {
             .args(["testee", "stream", "--mode", self.mode.name()])
             .args(["--listen", &Address::of(&self.endpoint)])
             .args(["--workers", &self.workers.to_string()])
-            // Ctrl-C is for the bench, which ends this when it has looked.
+            // Ctrl-C is for the bench, which ends this after its last sample.
             .process_group(0);
         let mut process = ServerProcess::spawn_logged(command, NAME, log.clone())?;
         process.wait_until(PATIENCE, || match fs::read_to_string(&log) {

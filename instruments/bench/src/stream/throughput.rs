@@ -1,6 +1,5 @@
-//! Streams in one direction, or there and back. Every load has a connection of its own that ends
-//! with it, so that what counts is what has certainly been through the server, and nothing is
-//! left in a buffer between the load and its figure.
+//! Streams in one direction, or there and back. Every load has a connection of its own that ends with it. So counted
+//! bytes have certainly passed the server, and nothing is left in a buffer between the load and its figure.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -53,8 +52,8 @@ fn driven(bytes: u64, begun: Instant) -> Driven {
     }
 }
 
-/// Writes until `end`, ends the stream, and waits for the server to close: a server closes when
-/// it has read the end of the stream, and so all that came before it.
+/// Writes until `end`, ends the stream, and waits for the server to close: a server closes when it has read the end of
+/// the stream, and so everything before it.
 fn discard(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fault> {
     let send_bytes = load.order.send_bytes;
     let mut sent = 0;
@@ -72,7 +71,7 @@ fn discard(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fa
     }
 }
 
-/// Sends and receives at once until `end`, then ends the stream and takes what still comes back.
+/// Sends and receives at once until `end`, then ends the stream and takes the remaining echoes.
 ///
 /// One thread: a second one would only add the switches between them to the client's core.
 fn echo(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fault> {
@@ -116,7 +115,7 @@ fn echo(load: &Load, connection: &Connection, end: Instant) -> Result<u64, Fault
     }
 }
 
-/// Where two parts of a stream, both from `offset`, begin to differ.
+/// The offset at which two parts of a stream, both from `offset`, begin to differ.
 fn difference(offset: u64, expected: &[u8], came: &[u8]) -> Fault {
     let same = expected
         .iter()
@@ -130,7 +129,7 @@ fn difference(offset: u64, expected: &[u8], came: &[u8]) -> Fault {
     }
 }
 
-/// How many bytes were taken, possibly none.
+/// The number of bytes taken, possibly none.
 fn try_send(connection: &Connection, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     match send(connection.fd(), bytes, flags) {
@@ -139,7 +138,7 @@ fn try_send(connection: &Connection, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// `None` where there is nothing yet, zero at the end of the stream.
+/// `None` if nothing is there yet, zero at the end of the stream.
 fn try_receive(connection: &Connection, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     match recv(connection.fd(), buffer, RecvFlags::DONTWAIT) {
         Err(Errno::AGAIN) => Ok(None),

@@ -1,7 +1,7 @@
 //! Requests and responses: over one connection, and over one connection each.
 //!
-//! A transaction lasts from the end of the one before it to its own last system call, so that
-//! latencies and rate are of one clock and nothing falls between them.
+//! A transaction lasts from the end of the previous one to its own last system call, so that latencies and rate share
+//! one clock without gaps.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ pub(super) fn request_response(load: &mut Load, length: Duration) -> Result<Driv
     })
 }
 
-/// `CRR` as netperf does it where it has no control connection: connect, send, receive, end the
-/// stream, wait for the server to end its own, close.
+/// `CRR` as in netperf without a control connection: connect, send, receive, end the stream, wait for the server to end
+/// its own, close.
 pub(super) fn connect_request_response(load: &mut Load, length: Duration) -> Result<Driven, Fault> {
     let mut exchange = Exchange::new(load.order.request_bytes);
     let watch = load.watch.clone();
@@ -61,7 +61,7 @@ fn repeat(
     })
 }
 
-/// Requests that tell one from the next, and their answers.
+/// Distinguishable requests, and their answers.
 struct Exchange {
     number: u64,
     request: Vec<u8>,

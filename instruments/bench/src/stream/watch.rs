@@ -1,5 +1,5 @@
-//! Ends a driver whose server stopped answering. The loops that measure block without a limit, so
-//! that no system call is there for the sake of errors; a second thread looks whether they move.
+//! Ends a driver whose server stopped answering. The measuring loops block without a limit, so that no system call is
+//! there for the sake of errors; a second thread checks their progress.
 
 use std::process;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use crate::process::{LastWord, say};
 use crate::report::table::thousands;
 
-/// How long nothing may move.
+/// The longest time without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 const LOOKS: u32 = 10;
 
-/// What a loop has done so far, seen from the thread that watches it.
+/// The progress of a loop, seen from the thread that watches it.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     progress: AtomicU64,
@@ -23,7 +23,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch, once armed. `unit` is what progress is counted in.
+    /// Begins to watch, once armed. `unit` is the unit of progress.
     pub(crate) fn start(unit: &'static str) -> Arc<Self> {
         let watch = Arc::new(Self::default());
         let watched = Arc::clone(&watch);
@@ -41,7 +41,7 @@ impl Watch {
         watch
     }
 
-    /// From here on something must move, or from here on nothing need.
+    /// From here on progress is required, or not required.
     pub(crate) fn arm(&self, armed: bool) {
         self.armed.store(armed, Ordering::Relaxed);
     }

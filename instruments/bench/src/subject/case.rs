@@ -1,5 +1,4 @@
-//! What is measured: a socket, a framing and a serializer, and the one name that all reports give
-//! to the three together.
+//! The cases: a socket, a framing and a serializer, and their common name in all reports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +14,7 @@ pub enum Socket {
     Tcp,
 }
 
-/// How messages are told apart on the stream (WAMP basic profile, "Transports").
+/// The framing of messages on the stream (WAMP basic profile, "Transports").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Transport {
     RawSocket,
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_say_what_was_expected() {
+    fn errors_of_names_list_the_expected_ones() {
         #[track_caller]
         fn check(name: &str, expected: &str) {
             let error = name.parse::<Case>().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What is measured: its name, its address, and a router or server that a bench starts itself.
+//! A subject: its name, its address, and a router or server that a bench starts itself.
 
 pub(crate) mod case;
 pub(crate) mod options;
@@ -15,8 +15,8 @@ pub(crate) use routers::{Reachable, Routers};
 pub(crate) use server::{NodeDirectory, ServerProcess, guarded, own_program};
 pub(crate) use target::{Target, Url};
 
-/// The names of an enum's values on the command line and in results files, each once; then what is said
-/// of a word that is none of them.
+/// The names of an enum's values on the command line and in results files, each once; then the error for any other
+/// word.
 macro_rules! names {
     ($type:ty { $($variant:ident = $name:literal),+ } $expected:literal) => {
         impl $type {

@@ -1,4 +1,4 @@
-//! What is asked of the routers of a run: whose they are, how ours is started, which cases they serve.
+//! The options of a run's routers: their origin, how ours is started, and their cases.
 
 use crosstie_wamp::Serializer;
 
@@ -7,7 +7,7 @@ use crate::frame::{Server, ServerOptions, Site, require};
 use crate::peer::Peer;
 use crate::subject::{Case, REALM, RouterOptions, Url};
 
-/// What every instrument of routers takes.
+/// The options of every instrument of routers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RoutersOptions {
     #[command(flatten)]
@@ -31,7 +31,7 @@ impl Server for Url {
 }
 
 impl RoutersOptions {
-    /// Refuses what makes no sense beside the cases that were named.
+    /// Refuses options that contradict the named cases.
     pub(crate) fn check(&self, named: &[Case]) -> Result<(), BenchError> {
         require(self.threads > 0, "--router-threads is at least 1")?;
         let is_named_twice =
@@ -39,12 +39,12 @@ impl RoutersOptions {
         require(!is_named_twice, "a --case names its own serializer")
     }
 
-    /// Threads of the router that the bench starts; those of a server given by URL are not known.
+    /// Threads of the router that the bench starts; those of a server given by URL are unknown.
     pub(crate) fn own_threads(&self) -> Option<usize> {
         self.server.url.is_none().then_some(self.threads)
     }
 
-    /// The router that the run is about, for the line above the tables.
+    /// The main router, for the line above the tables.
     pub(crate) fn describe(&self, spin: bool) -> String {
         let polling = if spin { ", busy-polling" } else { "" };
         match self.own_threads() {
@@ -54,7 +54,7 @@ impl RoutersOptions {
         }
     }
 
-    /// How ours is started, where there is no URL.
+    /// The options of ours, without a URL.
     pub(crate) fn own(&self, site: &Site, spin: bool) -> RouterOptions {
         RouterOptions {
             executable: site.executable.clone(),
@@ -63,7 +63,7 @@ impl RoutersOptions {
         }
     }
 
-    /// The cases to measure: those named, or the usual ones, or what a URL speaks.
+    /// The cases to measure: those named, or the usual ones, or those of a URL.
     pub(crate) fn cases(&self, named: &[Case], usual: &[Case]) -> Result<Vec<Case>, BenchError> {
         let Some(url) = &self.server.url else {
             let mut cases = match named.is_empty() {
@@ -91,14 +91,14 @@ impl RoutersOptions {
         });
         match stranger {
             Some(case) => Err(BenchError::Options(format!(
-                "{case} is not what that URL speaks"
+                "{case} is not the URL's transport"
             ))),
             None => Ok(named.to_vec()),
         }
     }
 }
 
-/// As the option of that name has it.
+/// As the value of that option.
 fn serializer(name: &str) -> Result<Serializer, String> {
     Serializer::from_name(name).ok_or_else(|| "expected json, msgpack or cbor".to_owned())
 }

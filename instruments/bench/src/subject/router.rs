@@ -1,4 +1,4 @@
-//! The router under test, started as its own process the way a user would, or somebody else's.
+//! The router under test, started as its own process like a user's, or a foreign one.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) const REALM: &str = "realm1";
 #[derive(Clone, Debug)]
 pub(crate) struct RouterOptions {
     pub executable: PathBuf,
-    /// As many as it takes by default, where it is not told.
+    /// `None` leaves the number to its default.
     pub threads: Option<usize>,
     pub spin: bool,
 }
@@ -39,7 +39,7 @@ impl Listening {
         }
     }
 
-    /// What a worker needs to speak to it.
+    /// The address and case for a worker.
     pub(crate) fn target(&self, case: Case) -> Target {
         let endpoint = match case.socket {
             Socket::Unix => Endpoint::Unix(self.socket.clone()),
@@ -62,8 +62,8 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Starts it on the servers' side of a network, bound to die with the bench, and waits until
-    /// both its sockets accept.
+    /// Starts it on the servers' side of a network, so that it dies with the bench, and waits until both its sockets
+    /// accept.
     pub(crate) fn start(
         options: &RouterOptions,
         directory: &Path,
@@ -78,7 +78,7 @@ impl Router {
         Self::spawn(command, listening)
     }
 
-    /// Starts it with nothing around it, to take the time: spawn until both sockets accept.
+    /// Starts it without a guard, to take the time: spawn until both sockets accept.
     pub(crate) fn start_timed(
         options: &RouterOptions,
         directory: &Path,
@@ -101,7 +101,7 @@ impl Router {
     }
 }
 
-/// What a user would type after `crosstie`.
+/// A user's arguments after `crosstie`.
 fn start_arguments(options: &RouterOptions, listening: &Listening) -> Vec<String> {
     let mut arguments = vec![
         "start".to_owned(),
@@ -109,7 +109,7 @@ fn start_arguments(options: &RouterOptions, listening: &Listening) -> Vec<String
         listening.socket.display().to_string(),
         "--listen".to_owned(),
         listening.address.to_string(),
-        // Any port: several routers may run, and nobody is to come there.
+        // Any port: several routers may run, and no client will connect there.
         "--amqp".to_owned(),
         "127.0.0.1:0".to_owned(),
         "--loglevel".to_owned(),

@@ -1,5 +1,5 @@
-//! The routers of a run: ours or the one at a URL, and the peers beside it. They stay up for the
-//! whole run and are moved to the cores of each placement.
+//! The routers of a run: ours or the one at a URL, and the peers. They stay up for the whole run and are moved to the
+//! cores of each placement.
 
 use crate::error::BenchError;
 use crate::frame::{OWN, PeerState, Site, Testbed};
@@ -13,9 +13,9 @@ use crate::subject::{Case, Router, RouterOptions, RoutersOptions, Target, Url};
 pub(crate) struct Reachable {
     pub name: String,
     pub target: Target,
-    /// Empty where nobody told which they are.
+    /// Empty if unknown.
     pub processes: Vec<u32>,
-    /// Whether it is beside the one that the run is about.
+    /// Whether it is beside the main subject.
     pub is_peer: bool,
 }
 
@@ -44,7 +44,7 @@ impl Reachable {
 }
 
 impl Router {
-    /// One of ours that takes turns beside the one that the run is about.
+    /// One of ours that takes turns beside the main subject.
     pub(crate) fn reachable(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl Routers {
         })
     }
 
-    /// Those that speak a case, moved to `cores`, and how they are reached; ours comes first.
+    /// Those that support a case, moved to `cores`, and their addresses; ours comes first.
     pub(crate) fn of(
         &mut self,
         case: Case,
@@ -145,7 +145,7 @@ impl Routers {
     }
 }
 
-/// A router that was running before the bench and goes on after it.
+/// A router that ran before the bench and goes on after it.
 struct Foreign {
     url: Url,
     realm: String,
@@ -155,7 +155,7 @@ struct Foreign {
 impl Foreign {
     fn find(url: &Url, options: &RoutersOptions, pids: &[u32]) -> Result<Self, BenchError> {
         if let Err(error) = Stream::connect(&url.endpoint) {
-            let why = format!("nobody listens at {} ({error})", url.endpoint);
+            let why = format!("nothing listens at {} ({error})", url.endpoint);
             return Err(BenchError::Options(why));
         }
         Ok(Self {

@@ -1,5 +1,4 @@
-//! Servers under test, ours or somebody else's: started the way a user would, and ended with the
-//! bench however that ends.
+//! Servers under test, ours or foreign ones: started like a user's, and ended with the bench in any case.
 
 use std::fs;
 use std::io;
@@ -16,7 +15,7 @@ use crate::load::Stream;
 use crate::process::{GUARD, Place, SUBCOMMAND};
 use crate::subject::Endpoint;
 
-/// `program` at a place, bound to die with the bench; its own arguments are still to be added.
+/// `program` at a place, so that it dies with the bench; its own arguments are still to be added.
 pub(crate) fn guarded(executable: &Path, place: &Place, program: &Path) -> Command {
     let mut command = Command::new(executable);
     command
@@ -42,7 +41,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Where its standard error goes is the command's own affair.
+    /// The command determines its standard error.
     pub(crate) fn spawn(mut command: Command, name: impl Into<String>) -> Result<Self, BenchError> {
         let name = name.into();
         match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
@@ -58,7 +57,7 @@ impl ServerProcess {
         }
     }
 
-    /// Its standard error goes to a file. That matters only when it does not start.
+    /// Its standard error goes to a file, which is needed only if it does not start.
     pub(crate) fn spawn_logged(
         mut command: Command,
         name: impl Into<String>,
@@ -70,7 +69,7 @@ impl ServerProcess {
         Ok(process)
     }
 
-    /// A node of Crossbar.io's form in a directory of its own, until all that it listens at accepts.
+    /// A node of Crossbar.io's form in a directory of its own, until all its addresses accept.
     pub(crate) fn start_node(
         mut command: Command,
         name: &str,
@@ -101,7 +100,7 @@ impl ServerProcess {
         })
     }
 
-    /// Waits until it is ready; why it could not be started tells what it said last.
+    /// Waits until it is ready; the error of a failed start quotes its last output.
     pub(crate) fn wait_until<T>(
         &mut self,
         patience: Duration,
@@ -142,7 +141,7 @@ impl ServerProcess {
     }
 }
 
-/// What a node is started with.
+/// The parameters of a node's start.
 pub(crate) struct NodeDirectory<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) config: Value,

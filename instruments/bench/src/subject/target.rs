@@ -1,4 +1,4 @@
-//! Where a router listens: the URLs that `--url` takes, and the addresses that workers are given.
+//! The address of a router: the URLs of `--url`, and the addresses for workers.
 
 use std::net::ToSocketAddrs;
 use std::str::FromStr;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::subject::{Case, Endpoint, ParseError, REALM, Socket, Transport, serializer_name};
 
-/// A router's URL, in the forms that the client library takes, as far as the bench speaks them.
+/// A router's URL, in the client library's forms, as far as the bench supports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     pub websocket: bool,
     pub endpoint: Endpoint,
-    /// What the `Host` field of a WebSocket's opening handshake says.
+    /// The `Host` field of a WebSocket's opening handshake.
     pub host: String,
-    /// The resource that a WebSocket's opening handshake asks for.
+    /// The resource of a WebSocket's opening handshake.
     pub resource: String,
 }
 
 impl Url {
-    /// The case that measuring this URL with `serializer` is.
+    /// The case of this URL with `serializer`.
     pub fn case(&self, serializer: Serializer, batched: bool) -> Case {
         let socket = match self.endpoint {
             Endpoint::Unix(_) => Socket::Unix,
@@ -39,7 +39,7 @@ impl Url {
         }
     }
 
-    /// All that a worker must know to connect.
+    /// Everything that a worker needs to connect.
     pub fn target(&self, case: Case, realm: &str) -> Target {
         Target {
             endpoint: self.endpoint.clone(),
@@ -88,7 +88,7 @@ impl FromStr for Url {
     }
 }
 
-/// How a worker reaches a router and what it speaks there.
+/// A router's address and protocol, for a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     pub endpoint: Endpoint,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_urls_say_what_was_expected() {
+    fn errors_of_urls_name_the_expectation() {
         #[track_caller]
         fn check(text: &str, expected: &str) {
             let error = text.parse::<Url>().unwrap_err().to_string();

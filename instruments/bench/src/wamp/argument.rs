@@ -1,5 +1,5 @@
-//! The arguments of a measured call: a number that changes with each call, so that an answer can
-//! be told from another call's, and a text that brings them to the wanted size.
+//! The arguments of a measured call: a number that changes with each call, so that each answer can be matched to its
+//! call, and a text that makes up the wanted size.
 
 use crosstie_wamp::{Serializer, Value, codec};
 
@@ -51,7 +51,7 @@ impl Arguments {
         &self.bytes
     }
 
-    /// What the list is written in.
+    /// The list's serializer.
     pub(crate) fn serializer(&self) -> Serializer {
         self.serializer
     }
@@ -67,7 +67,7 @@ impl Arguments {
         same_bytes || self.same_value(received, call)
     }
 
-    /// A router may write the same list in other bytes: a wider integer, a space in JSON.
+    /// A router may encode the same list differently: a wider integer, a space in JSON.
     #[cold]
     fn same_value(&self, received: &[u8], call: u64) -> bool {
         let mut expected = self.clone();
@@ -82,7 +82,7 @@ fn number_of(call: u64) -> u64 {
     NUMBER_BASE + call % NUMBERS
 }
 
-/// A number as its serializer writes it: ten digits, or four bytes.
+/// A number in its serializer's encoding: ten digits, or four bytes.
 struct NumberBytes {
     bytes: [u8; 10],
     length: usize,

@@ -1,5 +1,5 @@
-//! The measured callee: registers one procedure and answers every invocation with what it brought.
-//! All that one read found is answered in one write.
+//! The measured callee: registers one procedure and answers every invocation with its arguments. All invocations of one
+//! read are answered in one write.
 
 use crosstie_wamp::{Message, Payload, RegisterOptions, RequestId, YieldOptions};
 
@@ -28,7 +28,7 @@ impl Callee {
                 registered = true;
                 Ok(())
             }
-            // A caller that waits for the procedure may be as quick as that.
+            // A caller that waits for the procedure may be that fast.
             Message::Invocation {
                 request, payload, ..
             } if registered => answer(*request, *payload, output),
@@ -47,12 +47,12 @@ impl Callee {
         Ok(Self { pipe })
     }
 
-    /// What another thread can use to end [`Callee::serve`]: it says GOODBYE once told to.
+    /// A closure for another thread that ends [`Callee::serve`]: it sends GOODBYE.
     pub(crate) fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.leaver()
     }
 
-    /// What another thread can use where the router does not answer a GOODBYE.
+    /// A closure for another thread, for a router that does not answer a GOODBYE.
     pub(crate) fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.breaker()
     }
@@ -74,7 +74,7 @@ impl Callee {
             let ending = match goodbye {
                 Some(reason) => {
                     if reason != GOODBYE_AND_OUT {
-                        // A router that has closed by now is content too.
+                        // A router that has closed by now needs no answer.
                         let _ = self.pipe.answer_farewell();
                     }
                     Ending::Goodbye(reason)
@@ -91,7 +91,7 @@ impl Callee {
     }
 }
 
-/// With what the call brought.
+/// With the call's arguments.
 fn answer(
     request: RequestId,
     payload: Payload<'_>,
@@ -104,7 +104,7 @@ fn answer(
     })
 }
 
-/// What a callee has done, and why it does no more.
+/// A callee's results, and the reason of its end.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub traffic: Traffic,
@@ -115,6 +115,6 @@ pub(crate) struct Served {
 pub(crate) enum Ending {
     /// The router's GOODBYE, with its reason.
     Goodbye(String),
-    /// The connection alone.
+    /// Only the connection ended.
     Closed,
 }

@@ -1,4 +1,4 @@
-//! The measured caller: keeps calls outstanding, and checks every answer's content and order.
+//! The measured caller: keeps calls in flight, and checks every answer's content and order.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::wamp::pipe::Pipe;
 pub(crate) struct PairOrder {
     pub target: Target,
     pub procedure: String,
-    /// Bytes of text beside each call's number.
+    /// Bytes of text besides each call's number.
     pub payload_bytes: usize,
 }
 
@@ -41,7 +41,7 @@ impl Caller {
         })
     }
 
-    /// The error that the last failed call was answered with.
+    /// The error of the last failed call.
     pub(crate) fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
@@ -51,7 +51,7 @@ impl Caller {
         self.pipe.keep_alive().unwrap_or(false)
     }
 
-    /// What another thread can use to end a call that is not answered.
+    /// A closure for another thread that ends a call without an answer.
     pub(crate) fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         self.pipe.breaker()
     }
@@ -61,7 +61,7 @@ impl Caller {
         self.pipe.answer_farewell()
     }
 
-    /// Takes leave of the router and waits for its answer.
+    /// Sends GOODBYE and waits for the router's answer.
     pub(crate) fn leave(&mut self) -> Result<(), WorkerError> {
         self.pipe.leave()
     }
@@ -129,7 +129,7 @@ impl Exchange for Caller {
     }
 }
 
-/// Which requests are open. Its callee answers in order, so answers must come in order.
+/// The open requests. Its callee answers in order, so answers must arrive in order.
 #[derive(Debug, Default)]
 struct Tally {
     /// All requests up to here were made.

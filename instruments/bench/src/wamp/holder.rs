@@ -1,5 +1,5 @@
-//! Holds idle sessions: each joined, with one subscription. It answers the router's pings, or
-//! the router would rightly take its peers for dead.
+//! Holds idle sessions: each joined, with one subscription. It answers the router's pings, or the router would rightly
+//! consider its peers dead.
 
 use std::io::{self, BufRead};
 use std::net::Ipv4Addr;
@@ -32,16 +32,16 @@ pub(crate) enum Instruction {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HolderOrder {
     pub target: Target,
-    /// Where its TCP connections come from.
+    /// The source address of its TCP connections.
     pub source: Ipv4Addr,
-    /// Each session subscribes a topic of its own, beginning with this.
+    /// Each session subscribes to a topic of its own, with this prefix.
     pub topic_prefix: String,
 }
 
-/// Descriptors that are no sessions: standard streams, epoll and the like.
+/// Descriptors that are not sessions: standard streams, epoll and the like.
 const DESCRIPTORS_SPARE: u64 = 64;
 
-/// How many sessions one holder may be asked for.
+/// Maximum number of sessions of one holder.
 pub(crate) fn sessions_max() -> usize {
     let limit = getrlimit(Resource::Nofile).maximum;
     limit.map_or(usize::MAX, |descriptors| {
@@ -51,7 +51,7 @@ pub(crate) fn sessions_max() -> usize {
 
 const STANDARD_INPUT: u64 = u64::MAX;
 
-/// Opens what it is told to, keeps it alive, and ends with its standard input.
+/// Opens sessions on command, keeps them alive, and ends with its standard input.
 pub(crate) fn work(order: HolderOrder) -> Result<(), WorkerError> {
     descriptors::raise();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;

@@ -1,4 +1,4 @@
-//! How a session begins: as somebody, with HELLO, CHALLENGE and AUTHENTICATE; its subscription.
+//! The beginning of a session: HELLO, CHALLENGE and AUTHENTICATE; its subscription.
 
 use crosstie_client::{Authenticator, Challenge};
 use crosstie_wamp::{Dict, Message, RequestId, SessionId, SubscribeOptions, Value};
@@ -6,16 +6,16 @@ use crosstie_wamp::{Dict, Message, RequestId, SessionId, SubscribeOptions, Value
 use super::pipe::{Output, Pipe};
 use crate::process::WorkerError;
 
-/// What a router says in the end.
+/// A router's final answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
     Welcome(SessionId),
-    /// With the reason that ABORT gives.
+    /// With the reason of the ABORT.
     Refused(String),
 }
 
 impl Pipe {
-    /// HELLO and WELCOME, as nobody in particular.
+    /// HELLO and WELCOME, without credentials.
     pub(crate) fn join(&mut self, realm: &str) -> Result<SessionId, WorkerError> {
         self.join_with(realm, &[])
     }
@@ -51,7 +51,7 @@ impl Pipe {
         })
     }
 
-    /// HELLO, and what comes of it; `between` is given what is neither WELCOME nor ABORT.
+    /// HELLO and its outcome; `between` handles other messages than WELCOME and ABORT.
     fn introduce(
         &mut self,
         realm: &str,
@@ -99,7 +99,7 @@ impl Pipe {
             Message::Goodbye { reason, .. } => {
                 Err(WorkerError::Refused(format!("the session: {reason}")))
             }
-            // Somebody else's publication to the same topic.
+            // Another client's publication to the same topic.
             Message::Event { .. } => Ok(()),
             other => Err(WorkerError::unexpected("SUBSCRIBED", other)),
         })?;
@@ -132,7 +132,7 @@ fn answer(
     })
 }
 
-/// All of a client, with features that each of them announces.
+/// All roles of a client, with features that each of them announces.
 fn roles(features: &[&str]) -> (String, Value) {
     let features = features.iter();
     let features: Dict = features

@@ -1,5 +1,4 @@
-//! WAMP as the drivers speak it: a blocking session, and the caller, the callee and the idle
-//! sessions that stand on it.
+//! WAMP for the drivers: a blocking session, and the caller, the callee and the idle sessions based on it.
 
 pub(crate) mod argument;
 pub(crate) mod callee;

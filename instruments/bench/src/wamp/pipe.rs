@@ -1,5 +1,5 @@
-//! A blocking WAMP session on one socket and one thread: no runtime, no queue, no allocation per
-//! message. A heavier client would hide the router that it measures.
+//! A blocking WAMP session on one socket and one thread: no runtime, no queue, no allocation per message. A heavier
+//! client would hide the measured router.
 //!
 //! ```text
 //! push, push, … ─▶ output ─flush─▶ one write
@@ -19,8 +19,8 @@ use crate::load::{Stream, Traffic};
 use crate::process::{LOGIN_PATIENCE, PATIENCE, WorkerError};
 use crate::subject::{Target, Transport};
 
-/// The key of every frame that a driver sends. RFC 6455 section 5.3 wants it unpredictable, to
-/// protect proxies from a script; here are neither, and its cost is the same.
+/// The masking key of every frame of a driver. RFC 6455 section 5.3 wants it unpredictable, to protect proxies from a
+/// script; here are neither, and its cost is the same.
 pub(crate) const CLIENT_MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -32,8 +32,8 @@ pub(crate) struct Pipe {
     input: Input,
     output: Output,
     traffic: Traffic,
-    /// Where another thread may take leave: whether it has. After GOODBYE nothing is sent, and
-    /// nothing is sent in the middle of something else.
+    /// Whether another thread has sent GOODBYE, if one may. Nothing is sent after GOODBYE, and none is sent in the
+    /// middle of something else.
     departed: Option<Arc<Mutex<bool>>>,
 }
 
@@ -42,7 +42,7 @@ impl Pipe {
         Self::connect_patiently(target, PATIENCE)
     }
 
-    /// The same where the router may stand still for so long.
+    /// The same for a router that may stall for so long.
     pub(crate) fn connect_patiently(
         target: &Target,
         patience: Duration,
@@ -53,8 +53,7 @@ impl Pipe {
         Self::shake_hands(stream, target, INPUT_BYTES)
     }
 
-    /// Connects from a given address, with a buffer for small messages: for sessions that idle
-    /// by the thousand.
+    /// Connects from a given address, with a buffer for small messages: for thousands of idle sessions.
     pub(crate) fn connect_idle(target: &Target, source: Ipv4Addr) -> Result<Self, WorkerError> {
         let stream = Stream::connect_from(source, &target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
@@ -62,8 +61,8 @@ impl Pipe {
         Self::shake_hands(stream, target, 512)
     }
 
-    /// With a buffer for what there is to read before and after WELCOME, which may take its time; and in as few
-    /// system calls as that takes, on either side.
+    /// With a buffer for the messages around a WELCOME that may be late, and in the minimum of system calls for that,
+    /// on either side.
     pub(crate) fn connect_briefly(target: &Target) -> Result<Self, WorkerError> {
         let mut stream = Stream::connect(&target.endpoint)
             .map_err(|error| WorkerError::Connect(target.endpoint.to_string(), error))?;
@@ -111,7 +110,7 @@ impl Pipe {
         })
     }
 
-    /// GOODBYE, and the router's own. A router that only closes is content too.
+    /// Sends GOODBYE, and waits for the router's own. A router that only closes is accepted too.
     pub(crate) fn leave(&mut self) -> Result<(), WorkerError> {
         push_goodbye(&mut self.output)?;
         self.flush()?;
@@ -126,13 +125,13 @@ impl Pipe {
         Ok(())
     }
 
-    /// GOODBYE after the router's own.
+    /// Sends GOODBYE after the router's own.
     pub(crate) fn answer_farewell(&mut self) -> Result<(), WorkerError> {
         push_farewell(&mut self.output, GOODBYE_AND_OUT)?;
         self.flush()
     }
 
-    /// What another thread can use to leave while this one waits for messages.
+    /// A closure for another thread that leaves while this one waits for messages.
     pub(crate) fn leaver(&mut self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let mut goodbye = Output {
             bytes: Vec::new(),
@@ -150,7 +149,7 @@ impl Pipe {
         })
     }
 
-    /// What another thread can use to end whatever this one waits for.
+    /// A closure for another thread that ends any wait of this one.
     pub(crate) fn breaker(&self) -> Result<impl FnOnce() + Send + 'static, WorkerError> {
         let stream = self.stream.try_clone()?;
         Ok(move || stream.shut_down())
@@ -160,7 +159,7 @@ impl Pipe {
         self.output.push(message)
     }
 
-    /// Writes what was pushed, in one write.
+    /// Sends the pushed messages, in one write.
     pub(crate) fn flush(&mut self) -> Result<(), WorkerError> {
         if self.output.bytes.is_empty() {
             return Ok(());
@@ -175,8 +174,7 @@ impl Pipe {
         Ok(written?)
     }
 
-    /// Reads until at least one whole message is there, and hands over all that are. False at
-    /// the end of the stream.
+    /// Reads until at least one whole message is there, and passes on all whole ones. False at the end of the stream.
     pub(crate) fn receive(
         &mut self,
         handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
@@ -184,7 +182,7 @@ impl Pipe {
         Ok(self.receive_noting(|| (), handle)?.is_some())
     }
 
-    /// The same with the moment at which the last read returned.
+    /// The same with the time when the last read returned.
     pub(crate) fn receive_timed(
         &mut self,
         handle: impl FnMut(&Message<'_>, &mut Output) -> Result<(), WorkerError>,
@@ -222,7 +220,7 @@ impl Pipe {
         }
     }
 
-    /// Reads what is there without waiting, and answers pings. False at the end of the stream.
+    /// Reads available bytes without waiting, and answers pings. False at the end of the stream.
     pub(crate) fn keep_alive(&mut self) -> Result<bool, WorkerError> {
         loop {
             let length = match self.stream.try_read(self.input.space()) {
@@ -245,7 +243,7 @@ impl Pipe {
         self.input.end += length;
         let pushed_before = self.output.bytes.len();
         let found = self.input.drain(&mut self.output, &mut handle)?;
-        // A batch of pings alone has nobody after it to flush the pongs.
+        // A batch of pings alone has no later message that flushes the pongs.
         if matches!(found, Found::Messages(0)) && self.output.bytes.len() > pushed_before {
             self.flush()?;
         }
@@ -257,7 +255,7 @@ impl Pipe {
         Ok(self.stream.limit_waiting(Some(longest))?)
     }
 
-    /// Writes bytes that were made beforehand, or are no message.
+    /// Writes prepared bytes, or bytes that are not a message.
     pub(crate) fn write_raw(&self, bytes: &[u8]) -> Result<(), WorkerError> {
         self.stream
             .write_all(bytes)
@@ -313,7 +311,7 @@ impl Output {
     }
 }
 
-/// How a GOODBYE is answered (WAMP §4.2).
+/// The answer to a GOODBYE (WAMP §4.2).
 pub(crate) const GOODBYE_AND_OUT: &str = "wamp.close.goodbye_and_out";
 
 fn push_goodbye(output: &mut Output) -> Result<(), WorkerError> {
@@ -332,7 +330,7 @@ enum Found {
     Closed,
 }
 
-/// Bytes received and not yet consumed, and what tells them apart.
+/// Received bytes that are not consumed yet, and the decoder of their framing.
 struct Input {
     bytes: Vec<u8>,
     start: usize,
@@ -418,7 +416,7 @@ fn open_rawsocket(stream: &Stream, serializer: Serializer) -> Result<(), WorkerE
     Ok(())
 }
 
-/// What follows the response in the same read stays in `input`.
+/// Bytes behind the response in the same read stay in `input`.
 fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result<(), WorkerError> {
     let subprotocol = websocket::subprotocol(target.serializer, input.batched);
     let key = websocket::key(*b"crosstie's bench");
@@ -459,7 +457,7 @@ fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result
         DecoderConfig {
             message_bytes_max: MESSAGE_BYTES_MAX,
             frame_bytes_max: MESSAGE_BYTES_MAX,
-            // The JSON decoder reads the text anyway.
+            // The JSON decoder validates the text anyway.
             validate_text: false,
             expect: Some(kind),
             ..DecoderConfig::default()

@@ -1,5 +1,5 @@
-//! The measured caller and callee against the smallest router that can route between them, over
-//! every transport and serializer; and what they say of a router that misbehaves.
+//! The measured caller and callee against the smallest router that can route between them, over every transport and
+//! serializer; and their reports of a router that misbehaves.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ use crosstie_wamp::{
 
 const CALLS: u64 = 300;
 
-/// What the router does with the answer to a call.
+/// The router's treatment of the answer to a call.
 #[derive(Clone, Copy)]
 enum Behaviour {
     Honest,
@@ -27,7 +27,7 @@ enum Behaviour {
     Double,
     /// Keeps the hundredth answer until the next.
     Swap,
-    /// Closes instead of sending the batch that the hundredth answer is in.
+    /// Closes instead of sending the batch with the hundredth answer.
     Close,
 }
 
@@ -112,8 +112,8 @@ fn misbehaviour_is_counted() {
     misbehave(8, Behaviour::Close, 96, "8 lost");
 }
 
-/// A caller that waits for the procedure calls it before the callee has read that it is there; and
-/// after GOODBYE nothing more is sent.
+/// A caller that waits for the procedure calls it before the callee has read that it is registered; and after GOODBYE
+/// nothing more is sent.
 #[test]
 fn a_callee_is_called_at_once_and_silent_at_last() {
     let directory = tempfile::tempdir().unwrap();
@@ -362,7 +362,7 @@ impl End {
         end
     }
 
-    /// Reads until something whole is there, and queues what `answer` says to each message.
+    /// Reads until a complete message is there, and queues `answer`'s reply to each message.
     fn receive(&mut self, mut answer: impl FnMut(&Message<'_>) -> Option<Message<'static>>) {
         let mut found = 0;
         while found == 0 {

@@ -1,4 +1,4 @@
-//! One message of a batched subprotocol with as many publications as fit, to subscribers who read.
+//! One message of a batched subprotocol with as many publications as fit, to subscribers that read.
 
 use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket;
@@ -13,7 +13,7 @@ use crate::wamp::pipe::CLIENT_MASK;
 const SUBSCRIBERS: usize = 150;
 const PUBLICATIONS: usize = 800_000;
 const PUBLICATION: &[u8] = br#"[16,1,{},"t",[]]"#;
-/// What ends each message of a batch in JSON.
+/// The separator of messages in a JSON batch.
 const SEPARATOR: u8 = 0x1E;
 
 pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError> {

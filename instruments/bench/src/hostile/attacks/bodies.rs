@@ -1,4 +1,4 @@
-//! Messages whose bodies are announced and never come whole, and beside them publishers of small ones.
+//! Messages whose bodies are announced and never complete, and beside them publishers of small ones.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
         strike.made("bodies cut short", 1);
     }
     beside(strike)?;
-    // What was refused meanwhile.
+    // Refusals meanwhile.
     match peer.listen(Instant::now() + Duration::from_millis(100)) {
         Ok(()) => Ok(()),
         Err(error) => strike.end_by(error),
@@ -54,7 +54,7 @@ fn announce(channel: u16, out: &mut Vec<u8>) {
     });
 }
 
-/// Publishes small messages with confirms, anew where a channel was lost.
+/// Publishes small messages with confirms, on a new channel if one was lost.
 fn beside(strike: &mut Strike) -> Result<(), WorkerError> {
     let end = (Instant::now() + BESIDE).min(strike.deadline);
     let queue = own_name("beside");

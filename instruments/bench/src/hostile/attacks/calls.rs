@@ -1,4 +1,4 @@
-//! Calls that nobody answers: many at once, and some that carry much.
+//! Calls without answers: many at once, and some with large arguments.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::process::WorkerError;
 
 const PROCEDURE: &str = "crosstie.hostile.procedure";
 const CALLERS: usize = 100;
-/// What one session may have by default.
+/// The default maximum of one session.
 const OF_A_CALLER: usize = 10_000;
 
 const PROGRESSIVE: usize = 200;
 const OPTION_BYTES: usize = 8 << 20;
 
-/// Calls that wait, and a callee that leaves.
+/// Pending calls, and a callee that leaves.
 pub(in crate::hostile) fn pending(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut callee = strike.session()?;
     register(&mut callee, PROCEDURE)?;
@@ -48,7 +48,7 @@ pub(in crate::hostile) fn pending(strike: &mut Strike) -> Result<(), WorkerError
     Ok(())
 }
 
-/// Calls whose arguments are still to come, with options that the router passes on.
+/// Calls whose arguments are incomplete, with options that the router forwards.
 pub(in crate::hostile) fn options(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut callee = strike.session()?;
     register(&mut callee, PROCEDURE)?;
@@ -73,7 +73,7 @@ pub(in crate::hostile) fn options(strike: &mut Strike) -> Result<(), WorkerError
     let refused = Answers::waiting(&mut caller)?;
     strike.made("calls", calls as u64);
     refused.note_refusals(strike);
-    // What is pinned is to be seen for a while.
+    // Pinned memory has to be visible for a while.
     std::thread::sleep(Duration::from_secs(1).min(strike.left()));
     Ok(())
 }

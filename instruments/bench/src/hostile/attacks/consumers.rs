@@ -26,7 +26,7 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
             };
             method(channel, &consume, &mut peer.output);
         }
-        // Its answer says that all before it were taken.
+        // Its answer proves that all before it were accepted.
         match peer.ask(channel, &BasicQos::default()) {
             Ok(()) => strike.made("consumers", (consumers / channels) as u64),
             Err(error @ WorkerError::Dismissed(_)) => {

@@ -1,5 +1,5 @@
-//! Queues without room whose dead letters go to each other: every message dies in each of them, on
-//! every way from one to the next.
+//! Queues without room that are each other's dead-letter target: every message dies in each of them, on every path from
+//! one to the next.
 
 use crosstie_amqp::method::{BasicPublish, BasicQos, ExchangeDeclare, QueueBind, QueueDeclare};
 use crosstie_amqp::{TableBuf, Value};

@@ -1,5 +1,5 @@
-//! Subscribers who do not read, or hardly, until the budget of all queues is spent; and beside them
-//! callers who only want their results.
+//! Subscribers that do not read, or hardly, until the budget of all queues is spent; and beside them callers that only
+//! want their results.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const TOPIC: &str = "crosstie.hostile.much";
 const EVENT_BYTES: usize = 1 << 20;
 const EVENTS: usize = 18;
 
-/// What slow ones read, and how often.
+/// The bytes that slow ones read, and the interval.
 const SIP_BYTES: usize = 256 * 1024;
 const SIP: Duration = Duration::from_secs(10);
 
@@ -29,7 +29,7 @@ const RESULT_BYTES: usize = 3_000_000;
 /// How long the callers call.
 const CALLED: Duration = Duration::from_secs(5);
 
-/// So little that what is sent to it waits in the router.
+/// So small that bytes for it wait in the router.
 const RECEIVE_BUFFER_BYTES: usize = 4096;
 
 pub(in crate::hostile) fn deaf(strike: &mut Strike) -> Result<(), WorkerError> {
@@ -76,14 +76,14 @@ fn spend(strike: &mut Strike, full: usize) -> Result<Vec<Pipe>, WorkerError> {
     Ok(subscribers)
 }
 
-/// A sip each now and then.
+/// A sip each, periodically.
 fn sip(subscribers: &[Pipe], end: Instant) {
     let mut buffer = vec![0; SIP_BYTES];
     while Instant::now() < end {
         for subscriber in subscribers {
             let mut read = 0;
             while read < SIP_BYTES {
-                // What is not there yet, or never will be, is not waited for.
+                // Bytes that are not there yet are not awaited.
                 match subscriber.stream().try_read(&mut buffer[read..]) {
                     Ok(0) | Err(_) => break,
                     Ok(length) => read += length,
@@ -94,7 +94,7 @@ fn sip(subscribers: &[Pipe], end: Instant) {
     }
 }
 
-/// Callers beside it; those who lose their session are counted.
+/// Callers beside it; lost sessions are counted.
 fn innocents(strike: &mut Strike, longest: Duration) {
     let end = (Instant::now() + longest).min(strike.deadline);
     let results: Vec<Result<u64, WorkerError>> = thread::scope(|scope| {

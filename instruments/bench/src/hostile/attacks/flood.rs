@@ -1,5 +1,4 @@
-//! What anybody may ask without a login, again and again: a page that is long to make, a place to
-//! connect to, whether a password is right.
+//! Expensive requests without a login, repeated: a large page, connections, password checks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
@@ -16,7 +15,7 @@ use crate::subject::Endpoint;
 use crate::wamp::pipe::Pipe;
 
 const QUEUES: usize = 100_000;
-/// Left to others of as many as there may be.
+/// The share of all queues that is left to others.
 const QUEUES_LEFT: usize = 100;
 /// Queues of one connection.
 const OF_AN_OWNER: usize = 9_000;
@@ -29,7 +28,7 @@ const HELD: Duration = Duration::from_secs(5);
 const GUESSERS: usize = 8;
 const GUESSED: Duration = Duration::from_secs(5);
 
-/// `/metrics` of many queues, by many at once.
+/// `/metrics` of many queues, on many connections at once.
 pub(in crate::hostile) fn metrics(strike: &mut Strike) -> Result<(), WorkerError> {
     let pages = strike.pages()?.clone();
     let _owners = match strike.order.ways.broker {
@@ -58,12 +57,12 @@ pub(in crate::hostile) fn metrics(strike: &mut Strike) -> Result<(), WorkerError
     Ok(())
 }
 
-/// Connections until no more are let in.
+/// Connections until no more are accepted.
 pub(in crate::hostile) fn descriptors(strike: &mut Strike) -> Result<(), WorkerError> {
     let target = strike.order.ways.any_wamp().cloned();
     let target = target.ok_or_else(|| WorkerError::handshake("no WAMP router is known"))?;
     let mut sessions = Vec::new();
-    // Without a scale: it is the limit of one process that is to be reached.
+    // Without a scale: the limit of one process has to be reached.
     while sessions.len() < CONNECTIONS && !strike.is_over() {
         let session = match target.endpoint {
             Endpoint::Tcp(SocketAddr::V6(_)) => Pipe::connect(&target),
@@ -86,7 +85,7 @@ pub(in crate::hostile) fn descriptors(strike: &mut Strike) -> Result<(), WorkerE
     Ok(())
 }
 
-/// Wrong passwords of a user that there is.
+/// Wrong passwords of an existing user.
 pub(in crate::hostile) fn passwords(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut broker = strike.broker()?.clone();
     broker.password += "x";
@@ -112,8 +111,7 @@ pub(in crate::hostile) fn passwords(strike: &mut Strike) -> Result<(), WorkerErr
     Ok(())
 }
 
-/// Another address than the witness's, where there is one: what is bounded for each address shall be
-/// bounded for the attacker alone.
+/// Another address than the witness's, if there is one: bounds per address shall affect the attacker alone.
 fn source(endpoint: &Endpoint) -> Ipv4Addr {
     match endpoint {
         Endpoint::Tcp(SocketAddr::V4(address)) if address.ip().is_loopback() => {
@@ -123,7 +121,7 @@ fn source(endpoint: &Endpoint) -> Ipv4Addr {
     }
 }
 
-/// What each of so many threads found.
+/// The results of so many threads.
 fn at_once(threads: usize, work: impl Fn() -> (u64, u64) + Sync) -> Vec<(u64, u64)> {
     thread::scope(|scope| {
         let working: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
@@ -134,7 +132,7 @@ fn at_once(threads: usize, work: impl Fn() -> (u64, u64) + Sync) -> Vec<(u64, u6
     })
 }
 
-/// Queues that go with their connections, each of which may have a share of all.
+/// Queues that are deleted with their connections, each of which may have a share of all.
 fn declare_many(strike: &mut Strike) -> Result<Vec<AmqpPeer>, WorkerError> {
     let mut owners = vec![strike.amqp(1)?];
     let queues = strike.size(QUEUES).min(QUEUES - QUEUES_LEFT);

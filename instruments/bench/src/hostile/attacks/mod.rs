@@ -1,4 +1,4 @@
-//! What attackers do. Each makes its bytes beforehand, so that it costs little itself.
+//! The attacks. Each prepares its bytes, so that it costs little itself.
 
 pub(super) mod batch;
 pub(super) mod bodies;
@@ -28,7 +28,7 @@ use crate::load::Stream;
 use crate::process::WorkerError;
 use crate::wamp::pipe::Pipe;
 
-/// How long a queue stays that nobody uses any more.
+/// Lifetime of an unused queue.
 const EXPIRES_MS: i32 = 60_000;
 
 /// A name that no other run uses.
@@ -36,7 +36,7 @@ fn own_name(what: &str) -> String {
     format!("crosstie-hostile-{}-{what}", std::process::id())
 }
 
-/// Declares a queue that goes by itself once nobody uses it.
+/// Declares a queue that expires once it is unused.
 fn declare_queue(peer: &mut AmqpPeer, queue: &str) -> Result<(), WorkerError> {
     let arguments = TableBuf::new().with("x-expires", Value::I32(EXPIRES_MS));
     let declare = QueueDeclare {
@@ -67,7 +67,7 @@ fn register(pipe: &mut Pipe, procedure: &str) -> Result<(), WorkerError> {
     Answers::read(pipe, 1)?.none_refused()
 }
 
-/// What a session was answered.
+/// A session's answers.
 #[derive(Debug, Default)]
 struct Answers {
     granted: u64,
@@ -104,7 +104,7 @@ impl Answers {
         Ok(answers)
     }
 
-    /// Those that are there or come before the answer to one question more.
+    /// Those that have arrived or arrive before the answer to one more request.
     fn waiting(pipe: &mut Pipe) -> Result<Self, WorkerError> {
         pipe.push(&Message::Subscribe {
             request: RequestId(1 << 40),
@@ -142,7 +142,7 @@ impl Answers {
     }
 }
 
-/// Leaves connections as they are for so long; those that are closed meanwhile are refusals.
+/// Leaves connections alone for so long; connections closed meanwhile are refusals.
 fn hold(strike: &mut Strike, streams: &[&Stream], longest: Duration) -> Result<(), WorkerError> {
     let end = (Instant::now() + longest).min(strike.deadline);
     let mut closed = 0;
@@ -162,7 +162,7 @@ fn hold(strike: &mut Strike, streams: &[&Stream], longest: Duration) -> Result<(
     Ok(())
 }
 
-/// Takes in a little of what waits, so that the end behind it shows.
+/// Reads a little, so that the end behind it shows.
 fn stream_has_ended(stream: &Stream, buffer: &mut [u8]) -> bool {
     match stream.try_read(buffer) {
         Ok(length) => length == 0,
@@ -186,7 +186,7 @@ impl TextArguments {
     }
 }
 
-/// A list of one text, which is one character again and again.
+/// A list of one text, which repeats one character.
 fn text_arguments(serializer: Serializer, character: u8, length: usize) -> TextArguments {
     let mut bytes = Vec::with_capacity(length + 8);
     match serializer {

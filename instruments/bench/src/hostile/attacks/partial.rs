@@ -1,4 +1,4 @@
-//! Messages that never become whole.
+//! Messages that are never completed.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const MESSAGE_BYTES: usize = (16 << 20) - 1;
 const BEFORE_HELLO: usize = 100;
 const COMPRESSED_BYTES: usize = 12 << 20;
 
-/// How long what is not whole is left as it is.
+/// How long incomplete messages are left alone.
 const HELD: Duration = Duration::from_secs(5);
 
 /// A RawSocket message of 16 MiB without its last byte, on many sessions.
@@ -48,7 +48,7 @@ pub(in crate::hostile) fn messages(strike: &mut Strike) -> Result<(), WorkerErro
     hold(strike, &streams, HELD)
 }
 
-/// A compressed frame of 16 MiB, of which 12 come, before any HELLO.
+/// A compressed frame of 16 MiB, of which 12 are sent, before any HELLO.
 pub(in crate::hostile) fn compressed(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut bytes = vec![0xC2, 0xFF];
     bytes.extend_from_slice(&(MESSAGE_BYTES as u64).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Subscriptions by the ten thousand: with patterns that match everything half way, and plain ones.
+//! Ten thousands of subscriptions: patterns that match everything half way, and plain ones.
 
 use crosstie_wamp::{MatchPolicy, Message, PublishOptions, RequestId, SubscribeOptions};
 
@@ -9,13 +9,13 @@ use crate::wamp::pipe::Pipe;
 
 const WILDCARD_SESSIONS: usize = 4;
 const PLAIN_SESSIONS: usize = 100;
-/// What one session may have by default.
+/// The default maximum of one session.
 const OF_A_SESSION: usize = 10_000;
 const PUBLICATIONS: usize = 20;
 const COMPONENTS: usize = 128;
 const LAST: usize = COMPONENTS - 1;
 
-/// Patterns of `a` and nothing: a topic of `a` goes down every branch, and has another end.
+/// Patterns of `a` and wildcards: a topic of `a` walks down every branch, and has another end.
 pub(in crate::hostile) fn wildcards(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut sessions = Vec::new();
     for session in 0..WILDCARD_SESSIONS {
@@ -44,7 +44,7 @@ pub(in crate::hostile) fn wildcards(strike: &mut Strike) -> Result<(), WorkerErr
     Ok(())
 }
 
-/// Topics that nobody else has.
+/// Topics without another subscriber.
 pub(in crate::hostile) fn plain(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut sessions = Vec::new();
     for session in 0..strike.few(PLAIN_SESSIONS) {
@@ -74,22 +74,22 @@ fn subscribe_many(
     Ok(pipe)
 }
 
-/// What every pattern matches but for its last component.
+/// A topic that every pattern matches except for its last component.
 fn topic() -> String {
     let mut topic = "a.".repeat(LAST);
     topic.push('z');
     topic
 }
 
-/// A pattern of `a` and nothing that differs from every other number's.
+/// A pattern of `a` and wildcards that differs from every other number's.
 fn pattern(number: u64) -> String {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut pattern = String::new();
     for at in 0..COMPONENTS {
         let bit = match at {
-            // These tell it from all others, the rest shares nothing with them.
+            // These distinguish the pattern, and the rest shares nothing with others.
             0..20 => number >> at & 1,
-            // Where the topic has something else.
+            // The topic differs here.
             LAST => 0,
             _ => {
                 state ^= state << 13;

@@ -1,4 +1,4 @@
-//! Sessions that do nothing but read: a thread takes in whatever comes, and looks at none of it.
+//! Sessions that only read: a thread takes whatever arrives, and ignores it.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::wamp::pipe::Pipe;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// How often it looks whether it is to end.
+/// The interval of checks for the end.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// After so long nothing more is expected to come.
+/// After so long nothing more is expected.
 const SILENCE: Duration = Duration::from_millis(300);
 
 pub(super) struct Readers {
@@ -61,7 +61,7 @@ impl Readers {
         }
     }
 
-    /// Waits until nothing more comes.
+    /// Waits until nothing more arrives.
     pub(super) fn await_silence(&self, deadline: Instant) {
         let mut last = self.read();
         let mut since = Instant::now();

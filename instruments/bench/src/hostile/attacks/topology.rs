@@ -1,4 +1,4 @@
-//! Exchanges with so many bindings that to route one message is a long walk.
+//! Exchanges with so many bindings that routing one message is a long walk.
 
 use crosstie_amqp::method::{BasicPublish, BasicQos, ExchangeDeclare, QueueBind};
 use crosstie_amqp::{BasicProperties, Table, TableBuf, Value};
@@ -16,13 +16,13 @@ const TOPIC_PUBLICATIONS: usize = 223;
 const HEADERS_BINDINGS: usize = 300_000;
 const HEADERS_PUBLICATIONS: usize = 800;
 
-/// Bindings that are made in one write.
+/// Bindings of one write.
 const BURST: usize = 100;
 
 /// Words of a routing key, as many as fit into its 255 bytes.
 const WORDS: usize = 120;
 
-/// One publication with many routing keys more.
+/// One publication with many additional routing keys.
 pub(in crate::hostile) fn cc(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut peer = strike.amqp(1)?;
     let exchange = topic_exchange(strike, &mut peer, CC_PATTERNS)?;
@@ -115,7 +115,7 @@ fn topic_exchange(
     Ok(exchange)
 }
 
-/// Binds so many, or as many as are let in: a channel that is closed for one more is opened anew.
+/// Binds so many, or as many as are accepted: a channel that a refusal closes is reopened.
 fn bind(
     strike: &mut Strike,
     peer: &mut AmqpPeer,
@@ -143,8 +143,8 @@ fn bind(
     Ok(())
 }
 
-/// The bits of a number as `a` and `*`, then `#.z`: a key of `a` alone goes down every branch, tries
-/// every word behind it, and matches nothing.
+/// The bits of a number as `a` and `*`, then `#.z`: a key of `a` alone walks down every branch, tries every word behind
+/// it, and matches nothing.
 fn pattern(number: usize) -> String {
     let mut pattern = String::new();
     for bit in 0..15 {
@@ -153,7 +153,7 @@ fn pattern(number: usize) -> String {
     pattern + "#.z"
 }
 
-/// All in one write; and waits until all were taken.
+/// Publishes all in one write, and waits until all were accepted.
 fn publish(
     peer: &mut AmqpPeer,
     exchange: &str,

@@ -1,4 +1,4 @@
-//! Calls in MessagePack to callees who speak JSON and do not read: what is one byte here is six there.
+//! Calls in MessagePack to callees with JSON that do not read: one byte here is six there.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Many messages that one consumer was sent and has not acknowledged: what becomes of them when its
-//! prefetch changes, when it gives them back one by one, and when it goes.
+//! Many unacknowledged messages of one consumer: a change of its prefetch, requeueing one by one, and its end.
 
 use crosstie_amqp::method::{BasicCancel, BasicConsume, BasicNack, BasicPublish, BasicQos};
 
@@ -13,7 +12,7 @@ const QOS: usize = 3_000;
 const OF_NACKS: usize = 150_000;
 const OF_THE_END: usize = 1_000_000;
 
-/// Messages that are published in one go.
+/// Messages that are published in one write.
 const BURST: usize = 1_000;
 
 const TAG: &str = "hostile";
@@ -36,7 +35,7 @@ pub(in crate::hostile) fn qos(strike: &mut Strike) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// Given back one by one, into the middle of the queue.
+/// Requeued one by one, into the middle of the queue.
 pub(in crate::hostile) fn nacks(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut peer = strike.amqp(1)?;
     let messages = hold(strike, &mut peer, OF_NACKS)?;
@@ -65,7 +64,7 @@ pub(in crate::hostile) fn end(strike: &mut Strike) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// Publishes and consumes so many; how many that is at this scale.
+/// Publishes and consumes so many; returns their number at this scale.
 fn hold(strike: &mut Strike, peer: &mut AmqpPeer, full: usize) -> Result<u64, WorkerError> {
     let queue = own_name("held");
     declare_queue(peer, &queue)?;
@@ -97,7 +96,7 @@ fn hold(strike: &mut Strike, peer: &mut AmqpPeer, full: usize) -> Result<u64, Wo
     Ok(messages as u64)
 }
 
-/// All numbers from 1 to `count`, in an order that looks random and is always the same.
+/// All numbers from 1 to `count`, in a fixed pseudo-random order.
 fn shuffled(count: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (1..=count).collect();
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;

@@ -1,5 +1,4 @@
-//! Well-behaved AMQP clients: a publisher who waits for confirms, its consumer, and somebody who
-//! connects and leaves.
+//! Well-behaved AMQP clients: a publisher that waits for confirms, its consumer, and a client that connects and leaves.
 
 use std::time::{Duration, Instant};
 
@@ -92,14 +91,14 @@ impl Exchanger {
             expires_ms: Some(60_000),
             ..Queue::default()
         })?;
-        // What is left of before, when a connection was lost.
+        // The rest from before a connection was lost.
         consumer.purge(&self.queue)?;
         consumer.consume(&self.queue, "witness", true)?;
         Ok([publisher, consumer])
     }
 }
 
-/// Somebody who comes and goes.
+/// A client that connects and leaves.
 struct Connector {
     broker: Broker,
     patience: Duration,

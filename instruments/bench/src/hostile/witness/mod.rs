@@ -1,9 +1,9 @@
-//! The witness: well-behaved sessions of every kind in a process of their own, each doing one small
-//! thing again and again. How long each waited, and which were lost, is what an attack is judged by.
+//! The witness: well-behaved sessions of every kind in a process of their own, each repeating one small operation.
+//! Their waiting times and lost connections are the measure of an attack.
 //!
-//! A thread each, one operation at a time. Whoever stands still for a second can begin nothing in that
-//! second, and one long wait among thousands of short ones would hardly show: so what could not even
-//! begin is counted too, as if it had begun in time.
+//! Each has a thread, with one operation at a time. A session that stalls for a second cannot begin anything in that
+//! second, and one long wait among thousands of short ones would hardly show. So operations that could not begin are
+//! counted too, as if they had begun in time.
 
 mod amqp;
 mod pages;
@@ -32,15 +32,15 @@ pub(crate) struct Order {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Instruction {
-    /// What was until now counts nothing.
+    /// Discard the results so far.
     Begin,
-    /// Each ends what it is waiting for, and says what it has found.
+    /// Finish the current operations, and report the results.
     Finish,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum WitnessReport {
-    /// Everybody has done one thing, but for those who could not.
+    /// Every part has completed one operation, except those listed.
     Ready {
         without: Vec<String>,
     },
@@ -52,25 +52,25 @@ pub(crate) struct Account {
     pub(crate) waits: Recorded,
     pub(crate) worst_ns: u64,
     pub(crate) done: u64,
-    /// Sessions that were closed, and connections that were not let in.
+    /// Sessions that were closed, and connections that were refused.
     pub(crate) lost: u64,
-    /// What the first of these was.
+    /// The reason of the first of these.
     pub(crate) why: Option<String>,
 }
 
-/// Something small that takes a round trip, on connections that are kept.
+/// A small operation with a round trip, on persistent connections.
 trait Act: Send {
-    /// Its name, and that of what is waited for.
+    /// Its name, and the name of its waits.
     fn name(&self) -> &'static str;
 
-    /// How long it rests afterwards.
+    /// The pause after it.
     fn pause(&self) -> Duration;
 
-    /// Does it once and notes how long it waited. After an error it begins anew, with new connections.
+    /// Does it once and records its waits. After an error it reconnects.
     fn act(&mut self, note: &mut Note) -> Result<(), WorkerError>;
 }
 
-/// The waits that one turn has noted.
+/// The recorded waits of one turn.
 #[derive(Default)]
 struct Note(Vec<(&'static str, Duration)>);
 
@@ -89,7 +89,7 @@ struct Tally {
     account: Account,
 }
 
-/// Between two attempts to come back, so that a router that turns everybody away is not flooded.
+/// Interval of attempts to reconnect, so that a router that refuses all clients is not flooded.
 const RETRY: Duration = Duration::from_millis(100);
 
 struct Witness {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_could_not_begin_is_counted() {
+    fn operations_that_could_not_begin_are_counted() {
         let mut ledger = Ledger::default();
         let interval = Duration::from_millis(10);
         for _ in 0..99 {
@@ -196,7 +196,7 @@ mod tests {
         let tally = &ledger.0["call"];
         assert_eq!((tally.account.done, tally.waits.count()), (100, 199));
         assert_eq!(tally.account.worst_ns, 1_000_000_000);
-        // Of the second, a hundred could not begin: half of all.
+        // During the second, a hundred could not begin: half of all.
         assert!(tally.waits.summary().p99 > 900_000.0);
     }
 }

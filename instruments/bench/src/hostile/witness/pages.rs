@@ -1,4 +1,4 @@
-//! Somebody who asks for `/health`, as whatever looks after a node does.
+//! A client that requests `/health`, as a node's monitoring does.
 
 use std::time::{Duration, Instant};
 

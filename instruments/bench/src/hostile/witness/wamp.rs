@@ -1,5 +1,5 @@
-//! Well-behaved WAMP sessions: a caller and its callee, a publisher and its subscriber, a caller whose
-//! calls are ended by their time, and somebody who joins and leaves.
+//! Well-behaved WAMP sessions: a caller and its callee, a publisher and its subscriber, a caller whose calls time out,
+//! and a client that joins and leaves.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::process::WorkerError;
 use crate::subject::Target;
 use crate::wamp::pipe::Pipe;
 
-/// Of the calls that nobody answers.
+/// Of the calls that get no answer.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How a call ends whose time is up.
+/// The error of a call that has timed out.
 const TIMED_OUT: &str = "wamp.error.timeout";
 
 pub(super) fn acts(order: &Order) -> Vec<Box<dyn Act>> {
@@ -45,7 +45,7 @@ pub(super) fn acts(order: &Order) -> Vec<Box<dyn Act>> {
     ]
 }
 
-/// What a pair of sessions does.
+/// The operation of a pair of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// One calls, the other answers.
@@ -56,12 +56,12 @@ enum Kind {
     Timeout,
 }
 
-/// Two sessions, of which one waits for what the other does.
+/// Two sessions, one of which waits for the other.
 struct Pair {
     kind: Kind,
     target: Target,
     patience: Duration,
-    /// A procedure or topic that nobody else uses.
+    /// A procedure or topic of its own.
     name: String,
     kept: Option<[Pipe; 2]>,
     request: u64,
@@ -132,7 +132,7 @@ impl Pair {
         Ok([active, passive])
     }
 
-    /// When it was called, once the call has come to its end.
+    /// Calls, and returns the time of the call after its end.
     fn call(&self, pair: &mut [Pipe; 2], timeout_ms: u64) -> Result<Instant, WorkerError> {
         let [caller, callee] = pair;
         let begun = Instant::now();
@@ -188,7 +188,7 @@ impl Pair {
         expect(subscriber, "EVENT", |message| {
             matches!(message, Message::Event { .. })
         })?;
-        // Its pings, or that it was closed.
+        // Handles its pings, or its end.
         match publisher.keep_alive()? {
             true => Ok(begun),
             false => Err(WorkerError::Closed("going on with the witness's publisher")),
@@ -196,7 +196,7 @@ impl Pair {
     }
 }
 
-/// Somebody who comes and goes.
+/// A client that joins and leaves.
 struct Joiner {
     target: Target,
     patience: Duration,

@@ -1,4 +1,4 @@
-//! What anybody may ask of web services, and how slowly; each in HTTP's own terms.
+//! Abuse of web services without a login, including slow requests; each in HTTP's own terms.
 
 pub(in crate::hostile) mod ranges;
 pub(in crate::hostile) mod resets;
@@ -18,7 +18,7 @@ use crate::load::Stream;
 use crate::process::{PATIENCE, WorkerError};
 use crate::subject::Endpoint;
 
-/// Below the directory of files of the node that is attacked.
+/// Below the directory of files of the attacked node.
 pub(in crate::hostile) const FILE: &str = "large.bin";
 pub(in crate::hostile) const FILE_BYTES: usize = 1 << 20;
 /// The services' paths there.
@@ -35,7 +35,7 @@ fn connect(web: &Pages) -> Result<Stream, WorkerError> {
     Ok(stream)
 }
 
-/// Opens so many connections and writes the same on each; whom it is refused, is not asked again.
+/// Opens so many connections and writes the same bytes on each; a refusal is not retried.
 fn open(strike: &mut Strike, count: usize, bytes: &[u8]) -> Result<Vec<Stream>, WorkerError> {
     let web = strike.web()?.clone();
     let mut streams = Vec::new();
@@ -58,13 +58,13 @@ fn open(strike: &mut Strike, count: usize, bytes: &[u8]) -> Result<Vec<Stream>, 
     Ok(streams)
 }
 
-/// The head of a request for the file, with more fields or none.
+/// The head of a request for the file, with additional fields or none.
 fn get(web: &Pages, fields: &str) -> String {
     let host = &web.host;
     format!("GET /{FILES_PATH}/{FILE} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
 }
 
-/// What a connection was used for.
+/// The use of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flooded {
     written: u64,
@@ -72,8 +72,8 @@ struct Flooded {
     closed: u64,
 }
 
-/// Writes the same again and again on each of so many connections, reads whatever comes, and begins
-/// anew where it is closed.
+/// Writes the same bytes repeatedly on each of so many connections, reads whatever arrives, and reconnects after a
+/// close.
 fn flood(
     strike: &mut Strike,
     connections: usize,
@@ -106,7 +106,7 @@ fn flood_one(web: &Pages, end: Instant, batch: &impl Fn(u64) -> Vec<u8>) -> Floo
     let mut flooded = Flooded::default();
     let mut buffer = vec![0; 64 * 1024];
     while Instant::now() < end {
-        // Nobody who is let in for a moment would take all of a core to try it again.
+        // A core that only retries connecting would not be an attack.
         let Ok(stream) = connect(web) else {
             flooded.closed += 1;
             thread::sleep(Duration::from_millis(10));
@@ -128,7 +128,7 @@ fn flood_one(web: &Pages, end: Instant, batch: &impl Fn(u64) -> Vec<u8>) -> Floo
     flooded
 }
 
-/// Writes all of it and reads what is there; how much that was.
+/// Writes all of it and reads the available bytes; returns their number.
 fn exchange(stream: &Stream, mut bytes: &[u8], end: Instant, buffer: &mut [u8]) -> io::Result<u64> {
     let mut read_bytes = 0;
     loop {

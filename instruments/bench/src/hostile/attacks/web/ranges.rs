@@ -8,7 +8,7 @@ use crate::process::WorkerError;
 
 const CONNECTIONS: usize = 16;
 const FLOODED: Duration = Duration::from_secs(8);
-/// Parts that one request names, in as long a head as many servers take.
+/// Parts of one request, in a head as long as many servers accept.
 const PARTS: usize = 2_000;
 /// Requests for one byte with each of those.
 const SMALL: usize = 100;

@@ -1,4 +1,4 @@
-//! HTTP/2 streams that are given up as soon as they are opened (CVE-2023-44487).
+//! HTTP/2 streams that are reset as soon as they are opened (CVE-2023-44487).
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// `:method GET`, `:scheme http`, `:path`, `:authority`, by HPACK's table of fields that everybody knows (RFC 7541).
+/// `:method GET`, `:scheme http`, `:path`, `:authority`, by HPACK's static table (RFC 7541).
 fn head(host: &str) -> Vec<u8> {
     let mut bytes = vec![0x82, 0x86];
     let path = format!("/{FILES_PATH}/{FILE}");

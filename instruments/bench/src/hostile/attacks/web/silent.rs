@@ -1,4 +1,4 @@
-//! Long-poll sessions that subscribe and never ask for what there is for them.
+//! Long-poll sessions that subscribe and never fetch their messages.
 
 use crosstie_wamp::{Message, PublishOptions, RequestId};
 
@@ -46,6 +46,6 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
         publisher.flush()?;
     }
     strike.made("events", EVENTS);
-    // The publications are there once this is answered.
+    // The publications have arrived once this is answered.
     super::super::subscribe(&mut publisher, "crosstie.hostile.end")
 }

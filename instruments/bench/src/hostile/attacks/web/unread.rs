@@ -1,4 +1,4 @@
-//! Requests, one behind the other, by clients that do not read what they are answered.
+//! Pipelined requests, by clients that do not read the answers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::process::WorkerError;
 const CONNECTIONS: usize = 500;
 const REQUESTS: usize = 500;
 const HELD: Duration = Duration::from_secs(8);
-/// So little that what is sent to it waits at the server.
+/// So small that bytes for it wait at the server.
 const RECEIVE_BUFFER_BYTES: usize = 4096;
 
 pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError> {
@@ -29,7 +29,7 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
             }
         };
         set_socket_recv_buffer_size(&stream, RECEIVE_BUFFER_BYTES).map_err(std::io::Error::from)?;
-        // What is not taken is as good as not sent: nobody waits for it.
+        // Bytes that are not taken count as not sent: they are not awaited.
         written += stream.try_write(requests.as_bytes()).unwrap_or(0) as u64;
         streams.push(stream);
         if strike.is_over() {
