@@ -1,8 +1,7 @@
 //! Echo systems that the instruments measure: WebSocket, and streams of bytes.
 //!
-//! A testee runs wherever there are listeners and workers: in a worker process of its own, as
-//! the command line starts them, or inside a router. What it owes a peer is bounded: nothing is
-//! read from a connection while its answers wait to be sent.
+//! A testee runs with any listeners and workers: in a worker process of its own, started by the command line, or inside
+//! a router. Its queue for a peer is bounded: a connection is not read while its answers wait to be sent.
 
 mod serve;
 mod statistics;
@@ -18,10 +17,10 @@ use crosstie_wamp::framing::websocket::DeflateConfig;
 pub use serve::{Served, Serving, serve};
 pub use statistics::{Statistics, Totals};
 
-/// What is done with the bytes of a connection.
+/// The treatment of a connection's bytes.
 #[derive(Clone, Debug)]
 pub enum Testee {
-    /// Every message comes back.
+    /// Echoes every message.
     WebSocket(WebSocketOptions),
     /// One of the services for bytes without messages.
     Stream(Mode),
@@ -30,15 +29,15 @@ pub enum Testee {
 /// Options of a WebSocket testee.
 #[derive(Clone, Copy, Debug)]
 pub struct WebSocketOptions {
-    /// The largest message, in bytes, inflated.
+    /// Maximum size of a message in bytes, inflated.
     pub message_bytes_max: usize,
-    /// The largest payload of one frame, in bytes as they are sent.
+    /// Maximum payload of one frame in bytes, as sent.
     pub frame_bytes_max: usize,
-    /// What is agreed to when a client offers permessage-deflate. None: nothing.
+    /// The accepted parameters of permessage-deflate; `None` declines it.
     pub deflate: Option<DeflateConfig>,
-    /// A peer's Close is answered with its own code and reason, not with its code alone.
+    /// Answer a peer's Close with its own code and reason, not with its code alone.
     pub echo_close: bool,
-    /// A peer's fault ends the connection without a Close that tells it.
+    /// End the connection at a peer's fault without a Close that names it.
     pub fail_by_drop: bool,
     /// Whether responses name the program and its version.
     pub show_server_version: bool,
@@ -57,19 +56,19 @@ impl Default for WebSocketOptions {
     }
 }
 
-/// What becomes of bytes.
+/// The treatment of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// They come back (RFC 862).
+    /// Sends them back (RFC 862).
     #[default]
     Echo,
-    /// They are thrown away (RFC 863).
+    /// Discards them (RFC 863).
     Discard,
-    /// They are thrown away, and others are sent without end (RFC 864).
+    /// Discards them, and sends others without end (RFC 864).
     Chargen,
 }
 
-/// Accepts connections for ever, and serves them on `workers`.
+/// Accepts connections forever, and serves them on `workers`.
 pub async fn accept(
     testee: Arc<Testee>,
     listener: Listener,

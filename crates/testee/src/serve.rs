@@ -1,4 +1,4 @@
-//! Connections of a testee, from being accepted to their end.
+//! Connections of a testee, from their acceptance to their end.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use crate::streams::{Chargen, Discard, Echo};
 use crate::websocket::WebSocketEcho;
 use crate::{Mode, Statistics, Testee, streams};
 
-/// What all connections of a listener share.
+/// The shared state of a listener's connections.
 pub struct Serving {
     pub(crate) testee: Arc<Testee>,
     pub(crate) workers: Arc<Workers>,
@@ -25,16 +25,16 @@ pub struct Serving {
     limits: Arc<ConnectionLimits>,
 }
 
-/// A peer that takes nothing for so long of the last bytes that it is owed is given up.
+/// A peer that takes none of the last bytes for so long is dropped.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// Between looks at a peer that still has bytes to take.
+/// The interval of checks on a peer that still has bytes to take.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A peer has so long to close its side once we have said why we close ours.
+/// The time for a peer to close its side after our Close.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// How long nothing is accepted when there was a lack of descriptors or memory.
+/// The pause of accepting after a lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Serving {
@@ -44,8 +44,8 @@ impl Serving {
         tls: Option<Arc<ServerConfig>>,
         statistics: Arc<Statistics>,
     ) -> Arc<Self> {
-        // Nothing is ever refused: what is queued is bounded by what one input is answered with,
-        // because the next is not read before that has been sent.
+        // Nothing is ever refused: the queue is bounded by the answers to one input, because the next is not read
+        // before they have been sent.
         let limits = ConnectionLimits {
             queue_bytes_max: usize::MAX,
             stall_max: STALL_MAX,
@@ -72,7 +72,7 @@ impl Serving {
         Ok(Arc::new(connection.with_meter(meter)))
     }
 
-    /// Ends a connection after so long, if it is still there.
+    /// Ends a connection after so long, if it still exists.
     pub(crate) fn close_later(&self, connection: &Arc<Connection>) {
         let connection = Arc::downgrade(connection);
         self.workers.spawn_keeper(async move {
@@ -139,12 +139,12 @@ pub async fn serve(serving: Arc<Serving>, socket: Socket) -> Served {
     }
 }
 
-/// What there is to say of a connection that is over.
+/// The result of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// It was ended by one side or the other, in order or not.
+    /// Either side ended it, in order or not.
     Ended,
-    /// The peer broke the rules of its protocol.
+    /// The peer violated its protocol.
     Fault(String),
 }
 
@@ -163,13 +163,12 @@ impl fmt::Display for Served {
     }
 }
 
-/// The peer has said all that it had to say: what it is owed is still sent.
+/// The peer has ended its stream: queued bytes are still sent.
 fn end(serving: &Serving, connection: Arc<Connection>, ended: &Ended) {
     if !matches!(ended, Ended::ByPeer { .. } | Ended::ByProtocol) {
         return connection.close();
     }
-    // When nobody else has it, dropping a connection says that nothing more comes, and is a
-    // system call less.
+    // As the last reference, dropping the connection closes it with one system call less.
     if Arc::strong_count(&connection) == 1 && serving.tls.is_none() {
         return;
     }

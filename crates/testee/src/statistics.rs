@@ -1,4 +1,4 @@
-//! What a testee counts.
+//! A testee's counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// A connection was opened: after its opening handshake, if it has one.
+    /// Counts an opened connection: after its opening handshake, if it has one.
     pub(crate) fn count_in(&self) {
         self.handshakes.fetch_add(1, Ordering::Relaxed);
         self.connected.fetch_add(1, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl Statistics {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// Everything that was counted so far.
+    /// All counts so far.
     pub fn totals(&self) -> Totals {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Totals {

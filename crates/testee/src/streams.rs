@@ -8,7 +8,7 @@ use crosstie_transport::{Connection, Outcome, Protocol};
 use crate::Statistics;
 use crate::serve::Serving;
 
-/// Sends back what comes.
+/// Sends received bytes back.
 pub(crate) struct Echo {
     connection: Arc<Connection>,
     statistics: Arc<Statistics>,
@@ -39,7 +39,7 @@ impl Protocol for Echo {
     }
 }
 
-/// Throws away what comes.
+/// Discards received bytes.
 pub(crate) struct Discard;
 
 impl Protocol for Discard {
@@ -56,7 +56,7 @@ pub(crate) struct Chargen {
     connection: Arc<Connection>,
 }
 
-/// Characters in a line, and how many there are to choose from: those that can be printed.
+/// Characters of a line, and number of characters to choose from: the printable ones.
 const LINE_BYTES: usize = 72;
 const CHARACTERS: std::ops::Range<u8> = b' '..0x7F;
 
@@ -67,21 +67,21 @@ impl Chargen {
         }
     }
 
-    /// Goes on until nothing can be sent any more.
+    /// Continues until nothing can be sent any more.
     pub(crate) async fn run(self) {
         let pattern = pattern();
         while self.connection.append_shared(&pattern).is_ok() {
-            // No input ends here after which the thread would flush what was touched.
+            // No input ends here, after which the thread would flush.
             crosstie_transport::uncork();
             self.connection.sent().await;
-            // Also a peer that takes all there is leaves the thread to others.
+            // Yields to others, also with a peer that takes everything at once.
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// Whole turns of the lines that RFC 864 suggests, each beginning one character later than the
-/// one before. All connections send the same bytes.
+/// Whole cycles of the lines that RFC 864 suggests, each beginning one character later than the one before. All
+/// connections send the same bytes.
 fn pattern() -> Bytes {
     const TURNS: usize = 9;
     static PATTERN: OnceLock<Bytes> = OnceLock::new();
@@ -96,7 +96,7 @@ fn pattern() -> Bytes {
     pattern.clone()
 }
 
-/// A connection that is counted, for as long as this lives.
+/// Counts a connection, for as long as this lives.
 pub(crate) struct Connected(Arc<Statistics>);
 
 impl Connected {

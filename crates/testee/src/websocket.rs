@@ -1,4 +1,4 @@
-//! The WebSocket echo: the opening handshake, messages that come back, the closing handshake.
+//! The WebSocket echo: the opening handshake, echoed messages, the closing handshake.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct WebSocketEcho {
 enum State {
     Opening,
     Open(Box<Open>),
-    /// We have said why we close; what still comes has no meaning.
+    /// Our Close was sent; later input is ignored.
     Closing,
 }
 
@@ -34,21 +34,21 @@ struct Open {
     _connected: Connected,
 }
 
-/// What comes after the messages of one input.
+/// The step after the messages of one input.
 #[derive(Default)]
 enum Next {
     #[default]
-    /// More input: the rest is the beginning of something.
+    /// More input: the rest is incomplete.
     Receive,
-    /// The rest, when what is queued has been sent.
+    /// The rest, after the queue has been sent.
     Send,
     /// Nothing: the peer has closed, and been answered.
     End,
-    /// Nothing: the peer broke the rules.
+    /// Nothing: the peer violated the protocol.
     Close(FramingError),
 }
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Default)]
 struct Answered {
     consumed: usize,
@@ -58,8 +58,7 @@ struct Answered {
     next: Next,
 }
 
-/// Answers that may be queued before they are sent: a little that inflates to much is not
-/// answered at once.
+/// Maximum number of queued answer bytes: a small input that inflates to much is not answered at once.
 const ANSWERS_BYTES_MAX: usize = 1 << 20;
 
 const FRAMING: Framing = Framing::WebSocketServer { batched: false };
@@ -74,12 +73,12 @@ impl WebSocketEcho {
         }
     }
 
-    /// What the peer did wrong, if it did.
+    /// The peer's fault, if any.
     pub(crate) fn into_fault(self) -> Option<Box<str>> {
         self.fault
     }
 
-    /// Handles a request at the start of `input`; how many bytes it has, when it is there whole.
+    /// Handles a request at the start of `input`; returns its length once it is complete.
     fn open(
         &mut self,
         input: &[u8],
@@ -104,7 +103,7 @@ impl WebSocketEcho {
             None => None,
         };
         let (deflate, extensions) = agreed.unzip();
-        // No subprotocol is spoken here, whichever are offered.
+        // No subprotocol is supported, whichever are offered.
         let response =
             websocket::accept_response(asked.key, None, extensions.as_deref(), headers(options));
         let config = DecoderConfig {
@@ -134,15 +133,15 @@ impl WebSocketEcho {
     }
 
     fn say(&self, bytes: &[u8]) {
-        // A connection that is gone already shows so to its reader.
+        // A lost connection shows to its reader.
         let _ = self.connection.append(|out| {
             out.extend_from_slice(bytes);
             Ok::<(), ()>(())
         });
     }
 
-    /// Sends what is queued, and gives the peer a moment to close its side: a socket that is
-    /// closed while bytes still come would take our last words with it.
+    /// Sends the queue, and gives the peer a moment to close its side: closing a socket with unread bytes would discard
+    /// our last bytes.
     fn close(&mut self) {
         self.state = State::Closing;
         self.connection.finish();
@@ -150,7 +149,7 @@ impl WebSocketEcho {
     }
 }
 
-/// The headers that responses have besides those they need.
+/// The additional headers of responses.
 fn headers(options: &WebSocketOptions) -> &'static HeaderList<'static> {
     const SERVER: (&str, &str) = ("Server", concat!("Crosstie/", env!("CARGO_PKG_VERSION")));
     match options.show_server_version {
@@ -160,7 +159,7 @@ fn headers(options: &WebSocketOptions) -> &'static HeaderList<'static> {
 }
 
 impl Open {
-    /// Answers what is whole in `input` by appending to `out`.
+    /// Answers the complete frames of `input` by appending to `out`.
     fn answer(
         &mut self,
         input: &mut [u8],
@@ -206,7 +205,7 @@ impl Open {
     }
 }
 
-/// With the code that the peer gave, if it gave one (RFC 6455 section 5.5.1).
+/// With the peer's code, if it has one (RFC 6455 section 5.5.1).
 fn answer_close(close: CloseFrame<'_>, with_reason: bool, out: &mut Vec<u8>) {
     let reason = if with_reason { close.reason } else { "" };
     match close.code {
@@ -253,8 +252,8 @@ impl Protocol for WebSocketEcho {
         consumed += answered.consumed;
         let rest = input.len() - consumed;
         match answered.next {
-            // With a part of a text more is asked for than is there, not all of it: text is
-            // refused with its first wrong byte.
+            // Within a text one more byte than there is suffices, not the whole frame: text is refused at its first
+            // wrong byte.
             Next::Receive => {
                 return Outcome::Hold {
                     consumed,

@@ -1,4 +1,4 @@
-//! One connection of a testee over real sockets: what comes back, how it ended, what was counted.
+//! One connection of a testee over real sockets: its echoes, its end, its counts.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crosstie_testee::{Mode, Served, Serving, Statistics, Testee, Totals, WebSocketOptions, serve};
 use crosstie_transport::{PeerAddress, Socket, WorkerOptions, Workers};
 
-/// What became of a connection.
+/// The result of a connection.
 struct Outcome {
-    /// What the peer was sent.
+    /// The bytes that the peer received.
     received: Vec<u8>,
     served: Served,
     totals: Totals,
@@ -88,7 +88,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\
 /// The example of RFC 6455 section 1.3.
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// After its opening handshake a client sends `frames`; `answer` comes back, and `fault` is told.
+/// After its opening handshake a client sends `frames`; expects `answer` back, and `fault` as the reported fault.
 fn check(options: WebSocketOptions, frames: &[u8], answer: &[u8], fault: Option<&str>) {
     let outcome = exchange(Testee::WebSocket(options), &[REQUEST, frames].concat());
     let text = String::from_utf8_lossy(&outcome.received);

@@ -13,10 +13,10 @@ use thiserror::Error;
 
 use crate::stream::Stream;
 
-/// The longest message that a router may send here.
+/// Maximum length of a router's message here.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The longest answer to a WebSocket's opening request.
+/// Maximum length of an answer to a WebSocket's opening request.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
 
 pub(crate) struct Connection {
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     framing: Framing,
     serializer: Serializer,
     batched: bool,
-    /// Messages of a batch that were not asked for yet.
+    /// Messages of a batch that were not requested yet.
     waiting: VecDeque<Value>,
 }
 
@@ -35,16 +35,16 @@ enum Decoder {
     WebSocket(Box<websocket::Decoder>),
 }
 
-/// Why there is no message.
+/// The reason why there is no message.
 #[derive(Debug, Error)]
 pub(crate) enum Trouble {
     #[error("nothing within {} s", .0.as_secs_f64())]
     Silence(Duration),
     #[error("the end of the connection")]
     Closed,
-    #[error("what is no message: {0}")]
+    #[error("a malformed message: {0}")]
     Nonsense(String),
-    /// The router speaks no such serializer.
+    /// The router does not support the serializer.
     #[error("{0}")]
     NotSpoken(String),
     #[error("no connection: {0}")]
@@ -62,10 +62,10 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// What is spoken on the stream.
+/// The protocol on the stream.
 pub(crate) struct Speech<'a> {
     pub(crate) transport: &'a Transport,
-    /// What a WebSocket's request calls the host.
+    /// The host in a WebSocket's request.
     pub(crate) host: &'a str,
     pub(crate) serializer: Serializer,
     pub(crate) batched: bool,
@@ -110,7 +110,7 @@ impl Connection {
         })
     }
 
-    /// Bytes in the place of a message.
+    /// Sends bytes in the place of a message.
     pub(crate) fn send_octets(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         self.write(|out| {
             out.extend_from_slice(bytes);
@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Handles one item of the input; false where nothing whole is there.
+    /// Handles one item of the input; false if none is complete.
     fn take_in(&mut self) -> Result<bool, Trouble> {
         let step = match &mut self.decoder {
             Decoder::RawSocket(decoder) => decoder.next(&mut self.input),
@@ -281,7 +281,7 @@ fn decode(serializer: Serializer, bytes: &[u8]) -> Result<Value, Trouble> {
 /// RFC 6455 sections 4.1 and 5.3: keys and masks are chosen at random.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Without any chance left in the system the connection is as good.
+    // Without any randomness left in the system the connection works as well.
     let _ = getrandom::fill(&mut bytes);
     bytes
 }

@@ -1,4 +1,4 @@
-//! What is said of a router in the end: of each scenario, of each feature, in all.
+//! The verdicts on a router: for each scenario, for each feature, in all.
 
 use std::fmt::{self, Write};
 
@@ -8,20 +8,20 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As the specification says.
+    /// Conforms to the specification.
     Passes,
-    /// As Crossbar.io does it, which is known to differ from the specification.
+    /// Behaves like Crossbar.io, in a known difference from the specification.
     AsCrossbar,
     Fails,
-    /// It was played several times, and did not come out the same.
+    /// It was played several times, with different results.
     Unstable,
-    /// It holds for the sessions of one node; here they are on several, and it is said what differs there.
+    /// Holds for the sessions of one node; here they are on several, with a documented difference.
     ByNode,
-    /// It is not in WELCOME, and was not played.
+    /// WELCOME does not announce it, and it was not played.
     NotAnnounced,
-    /// It takes something that was not given: a configured topic, a secret.
+    /// Needs something that was not given: a configured topic, a secret.
     NotGiven,
-    /// It was played, and here it can show nothing.
+    /// It was played, and its result is inconclusive here.
     Undecided,
 }
 
@@ -50,14 +50,14 @@ pub struct Judgement {
     pub serializer: String,
     /// `WELCOME.Details.agent`.
     pub router: Option<String>,
-    /// What WELCOME announces, as `dealer.call_canceling`.
+    /// The features in WELCOME, as `dealer.call_canceling`.
     pub announced: Vec<String>,
     pub features: Vec<FeatureReport>,
     /// Scenarios of the specification.
     pub counts: Counts,
-    /// Scenarios of what is Crosstie's own.
+    /// Scenarios of Crosstie's own features.
     pub own_counts: Counts,
-    /// The router ended while this scenario was played, or before it: nothing after it was played.
+    /// The router ended while this scenario was played, or before it: later ones were not played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_since: Option<String>,
 }
@@ -67,9 +67,9 @@ pub struct FeatureReport {
     pub feature: String,
     pub file: String,
     pub section: String,
-    /// Whether it is Crosstie's own, and not the specification's.
+    /// Whether it is Crosstie's own feature, and not the specification's.
     pub is_own: bool,
-    /// What a router with it announces.
+    /// The announcements of a router with this feature.
     pub announces: Vec<String>,
     pub is_announced: bool,
     pub verdict: Verdict,
@@ -81,7 +81,7 @@ pub struct ScenarioReport {
     pub scenario: String,
     pub section: String,
     pub verdict: Verdict,
-    /// Of the file: where it failed, or where the scenario begins.
+    /// The line of the file: of the failure, or of the scenario's beginning.
     pub line: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<char>,
@@ -89,10 +89,10 @@ pub struct ScenarioReport {
     pub expected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came: Option<String>,
-    /// What differs; what is missing; how Crossbar.io does it.
+    /// The difference; the missing prerequisites; Crossbar.io's behaviour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
-    /// All that was said, where it failed.
+    /// All messages, if it failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transcript: Vec<String>,
 }
@@ -132,7 +132,7 @@ impl Counts {
         counts
     }
 
-    /// The verdict of them together: the worst that anything has, and of those without one the most common cause.
+    /// The verdict of them together: the worst of any, and without one the most common cause.
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self { fails: 1.., .. } => Verdict::Fails,
@@ -178,7 +178,7 @@ impl FeatureReport {
 }
 
 impl Judgement {
-    /// Counts the feature's scenarios where they belong.
+    /// Adds the feature's scenarios to the counts of its origin.
     pub(crate) fn add(&mut self, report: FeatureReport) {
         let counts = match report.is_own {
             true => &mut self.own_counts,
@@ -283,13 +283,13 @@ impl Counts {
 }
 
 impl FeatureReport {
-    /// What has to be said of scenarios beside a number.
+    /// The notes on scenarios besides the numbers.
     fn details(&self) -> String {
         let mut text = String::new();
         for scenario in &self.scenarios {
             let word = match scenario.verdict {
                 Verdict::Passes | Verdict::NotAnnounced => continue,
-                // Said once, of the router.
+                // Printed once, for the router.
                 Verdict::Undecided if scenario.why.is_empty() => continue,
                 verdict => verdict,
             };

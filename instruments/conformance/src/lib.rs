@@ -1,15 +1,15 @@
 //! Any WAMP router, judged by its URL: each feature of the specification by scenarios that are played against it.
 //!
-//! The scenarios are data (`scenarios/`, or a directory of the user's own); what they mean is `crosstie_scenario`'s.
-//! Here are the sockets, blocking ones with a time for each wait, and the verdicts:
+//! The scenarios are data (`scenarios/`, or a directory of the user's own); `crosstie_scenario` interprets them. This
+//! crate has the sockets, blocking ones with a time limit for each wait, and the verdicts:
 //!
 //! ```text
 //! suite ─ Feature, Feature, … ─▶ run ─ Play ⇄ Sessions ─▶ connection ⇄ the router
 //!                                 └──▶ verdict ─▶ Judgement: a table, or JSON
 //! ```
 //!
-//! A router that hangs, closes or talks nonsense fails the scenario in which it does so, and the next one begins on
-//! new connections.
+//! A router that hangs, closes or sends malformed messages fails that scenario, and the next one begins on new
+//! connections.
 
 mod connection;
 mod judgement;

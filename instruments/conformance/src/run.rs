@@ -1,4 +1,4 @@
-//! A run: which scenarios are played, one after the other, and what becomes of each.
+//! A run: plays the scenarios one after the other, and judges each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,13 +15,13 @@ use thiserror::Error;
 use crate::judgement::{Counts, FeatureReport, Judgement, ScenarioReport, Verdict};
 use crate::sessions::{Router, Sessions, happened};
 
-/// What is known not to come on several nodes is not waited for long.
+/// Time limit for events that are known not to occur on several nodes.
 const BY_NODE_PATIENCE_MAX: Duration = Duration::from_millis(500);
 
-/// How the router is reached, and what is asked of it.
+/// The router's address, and the options of the run.
 pub struct Options {
     pub endpoint: Endpoint,
-    /// Other nodes of the same realm, on which sessions are too.
+    /// Other nodes of the same realm, for further sessions.
     pub also: Vec<Endpoint>,
     pub tls: TlsOptions,
     pub realm: String,
@@ -32,17 +32,17 @@ pub struct Options {
     pub patience: Duration,
     /// The longest time of one scenario.
     pub scenario_max: Duration,
-    /// What every URI of the scenarios begins with.
+    /// The prefix of every URI of the scenarios.
     pub prefix: String,
     /// Values of labels that scenarios need.
     pub given: BTreeMap<String, String>,
-    /// Whether what is not announced is played too.
+    /// Whether to play features that are not announced.
     pub unannounced: bool,
     /// How many times each scenario is played; fewer as soon as two verdicts differ.
     pub plays: usize,
 }
 
-/// Why nothing can be judged.
+/// The reason why nothing can be judged.
 #[derive(Debug, Error)]
 pub enum RunError {
     #[error("{0}: {1}")]
@@ -53,7 +53,7 @@ pub enum RunError {
     Random(String),
 }
 
-/// Plays all scenarios; `played` is told of each feature.
+/// Plays all scenarios; `played` is called after each feature.
 pub fn run(
     options: Options,
     features: &[Feature],
@@ -78,13 +78,13 @@ pub fn run(
         authenticator: options.authenticator,
         patience: options.patience,
     };
-    // The first answer may take as long as a whole scenario: behind it every wait is one message's.
+    // The first answer may take as long as a whole scenario; every later wait is for one message.
     let mut welcomes = Vec::new();
     for endpoint in &router.endpoints {
         let said = welcome(&router, endpoint, options.scenario_max);
         welcomes.push(said.map_err(|why| RunError::Unreachable(endpoint.to_string(), why))?);
     }
-    // What one node announces alone is not the realm's.
+    // A feature that one node announces alone is not the realm's.
     let announcements = welcomes.iter().map(announced);
     let announced = announcements.reduce(|all, one| &all & &one);
     let announced = announced.unwrap_or_default();
@@ -124,7 +124,7 @@ pub fn run(
     Ok(judgement)
 }
 
-/// What does not change from scenario to scenario.
+/// The part that does not change from scenario to scenario.
 struct Stage {
     router: Router,
     announced: BTreeSet<String>,
@@ -210,7 +210,7 @@ impl Stage {
         report
     }
 
-    /// Until two verdicts differ: then neither is the scenario's, and what failed is shown.
+    /// Repeats until two verdicts differ: then the scenario is unstable, and the failure is shown.
     fn play_several_times(
         &mut self,
         scenario: &Scenario,
@@ -263,7 +263,7 @@ impl Stage {
         if sessions.has_lost_one && self.router.is_gone() {
             self.gone_since = Some(scenario.name.clone());
             report.transcript = sessions.transcript.lines();
-            // One that ended before the scenario began is named in the end, and not here.
+            // An end before the scenario began is reported for the run, and not here.
             report.verdict = match report.transcript.is_empty() {
                 true => Verdict::Undecided,
                 false => {
@@ -296,7 +296,7 @@ impl Stage {
         }
     }
 
-    /// Why the router does not have a feature, by what it says of itself.
+    /// The reason why the router does not have a feature, from its announcements.
     fn missing_of(&self, feature: &Feature) -> Option<String> {
         match feature.is_own && feature.announced.is_empty() && !self.is_crosstie {
             true => {
@@ -313,10 +313,10 @@ impl Stage {
     }
 }
 
-/// How Crosstie's `WELCOME.Details.agent` begins.
+/// Prefix of Crosstie's `WELCOME.Details.agent`.
 const CROSSTIE: &str = "Crosstie";
 
-/// What the router says of itself.
+/// The router's announcements.
 fn welcome(router: &Router, endpoint: &Endpoint, patience: Duration) -> Result<Value, String> {
     let opened = router.open(endpoint, None);
     let mut connection = opened.map_err(|trouble| trouble.to_string())?;
@@ -335,7 +335,7 @@ fn welcome(router: &Router, endpoint: &Endpoint, patience: Duration) -> Result<V
     }
 }
 
-/// In good order, as far as the router takes part in it.
+/// In order, as far as the router cooperates.
 fn leave(connection: &mut crate::connection::Connection, patience: Duration) {
     let goodbye = Value::List(vec![
         Value::from(6),
@@ -367,7 +367,7 @@ fn announced(welcome: &Value) -> BTreeSet<String> {
     announced
 }
 
-/// The label that the method has by which the sessions log in, before its name.
+/// The label of the sessions' login method, before its name.
 pub const METHOD: &str = "method_";
 
 fn labels(router: &Router, given: &BTreeMap<String, String>) -> Labels {

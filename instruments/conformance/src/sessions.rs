@@ -1,4 +1,4 @@
-//! The sessions of one scenario: what the player says is done, and what became of it is said.
+//! The sessions of one scenario: carries out the player's actions, and returns the results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::connection::{Connection, Speech, Trouble};
 use crate::stream::Stream;
 use crate::transcript::Transcript;
 
-/// How the router is reached, the same for all scenarios.
+/// The address of the router and the credentials, the same for all scenarios.
 pub(crate) struct Router {
     /// One, or the nodes of one realm: the sessions A, B, C … are on them in turn.
     pub(crate) endpoints: Vec<Endpoint>,
@@ -23,7 +23,7 @@ pub(crate) struct Router {
     pub(crate) serializer: Serializer,
     pub(crate) batched: bool,
     pub(crate) authenticator: Arc<dyn Authenticator>,
-    /// The longest wait for a message, where nothing else is said.
+    /// The longest wait for a message, by default.
     pub(crate) patience: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Router {
         Connection::open(stream, &speech, self.patience)
     }
 
-    /// Whether one of its nodes accepts no connection any more. One that restarts gets a moment for it.
+    /// Whether one of its nodes accepts connections no longer. A restarting one gets a moment.
     pub(crate) fn is_gone(&self) -> bool {
         let is_gone = |endpoint: &Endpoint| {
             (0..GONE_ATTEMPTS).all(|attempt| {
@@ -56,13 +56,13 @@ impl Router {
         self.endpoints.iter().any(is_gone)
     }
 
-    /// Where this session connects to.
+    /// The address for this session.
     fn endpoint_of(&self, who: char) -> &Endpoint {
         let number = (u32::from(who).saturating_sub(u32::from('A'))) as usize;
         &self.endpoints[number % self.endpoints.len()]
     }
 
-    /// HELLO to WELCOME, with the credentials that were given.
+    /// HELLO to WELCOME, with the given credentials.
     pub(crate) fn join(
         &self,
         connection: &mut Connection,
@@ -137,12 +137,11 @@ impl Router {
     }
 }
 
-/// How often a router that refused a connection is tried again before it counts as gone, after 0, 250 and
-/// 500 ms.
+/// Number of attempts before a router that refuses connections counts as gone, after 0, 250 and 500 ms.
 const GONE_ATTEMPTS: u32 = 3;
 const GONE_PAUSE: Duration = Duration::from_millis(250);
 
-/// What a client says of one of its roles.
+/// A client's announcement of one of its roles.
 fn announced(role: &str, features: &[Announcement]) -> Value {
     let of_role = features.iter().filter(|one| one.role == role);
     let features: Dict = of_role
@@ -167,7 +166,7 @@ pub(crate) struct Sessions<'r> {
 }
 
 impl<'r> Sessions<'r> {
-    /// For a scenario that is to be done by `end`.
+    /// For a scenario that has to be done by `end`.
     pub(crate) fn new(router: &'r Router, patience: Duration, end: Instant) -> Self {
         Self {
             router,
@@ -234,7 +233,7 @@ impl<'r> Sessions<'r> {
         joined
     }
 
-    /// What cannot be sent is seen by what comes, or does not.
+    /// A failed send shows in the received messages, or in their absence.
     fn with(
         &mut self,
         who: char,
@@ -263,7 +262,7 @@ impl<'r> Sessions<'r> {
         happened(received)
     }
 
-    /// What is left of it, within the scenario's time.
+    /// Its rest, within the scenario's time.
     fn patience(&self) -> Duration {
         let left = self.end.saturating_duration_since(Instant::now());
         self.patience.min(left)

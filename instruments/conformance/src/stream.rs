@@ -42,9 +42,9 @@ impl Stream {
         Ok(stream)
     }
 
-    /// How long a read or a write may wait from now on.
+    /// Sets how long a read or a write may wait.
     pub(crate) fn limit_waiting(&self, longest: Duration) -> io::Result<()> {
-        // Zero would be for ever.
+        // Zero would mean forever.
         let longest = Some(longest.max(Duration::from_millis(1)));
         match self {
             Self::Tcp(stream) => both(
@@ -87,7 +87,7 @@ impl Read for Stream {
             Self::Tls(stream) => stream.read(buffer),
         };
         match read {
-            // The end of a stream, less or more in good order.
+            // The end of a stream, more or less in order.
             Err(error)
                 if matches!(
                     error.kind(),

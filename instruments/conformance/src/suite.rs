@@ -1,4 +1,4 @@
-//! Where scenarios come from: those of the specification, which the program has with it, or a directory.
+//! The origin of scenarios: those of the specification, which the program contains, or a directory.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ macro_rules! files {
     };
 }
 
-/// What the program has with it, in the order in which it is played.
+/// The built-in scenarios, in the order of playing.
 const EMBEDDED: &[(&str, &str)] = &files! {
     "sessions"
     "authentication"
@@ -55,13 +55,13 @@ const EMBEDDED: &[(&str, &str)] = &files! {
     "forward_for"
 };
 
-/// A file ends so.
+/// The extension of the files.
 const EXTENSION: &str = "txt";
 
-/// Files of one directory.
+/// Maximum number of files of one directory.
 const FILES_MAX: usize = 1_000;
 
-/// Why there are no scenarios to play.
+/// The reason why there are no scenarios to play.
 #[derive(Debug, Error)]
 pub enum SuiteError {
     #[error(transparent)]
@@ -84,7 +84,7 @@ pub fn embedded() -> Result<Vec<Feature>, SuiteError> {
     Ok(parsed.collect::<Result<_, _>>()?)
 }
 
-/// Those of a directory, by their names.
+/// Those of a directory, in the order of their names.
 pub fn from_directory(directory: &Path) -> Result<Vec<Feature>, SuiteError> {
     let shown = directory.display().to_string();
     let failed = |error| SuiteError::Io(shown.clone(), error);

@@ -1,9 +1,9 @@
-//! What was said in a scenario, for who has to find out who is right.
+//! The messages of a scenario, for the analysis of a failure.
 
 use crosstie_scenario::show_value;
 use crosstie_wamp::Value;
 
-/// Lines that are kept of a scenario: its last ones.
+/// Number of lines that are kept of a scenario: its last ones.
 const LINES_MAX: usize = 200;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Routers that are broken on purpose: each is judged as broken, and none stops the run.
+//! Routers with deliberate faults: each is judged as failing, and none stops the run.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -11,15 +11,15 @@ use crosstie_client::{Anonymous, TlsOptions};
 use crosstie_conformance::{FeatureReport, Judgement, Options, Verdict, embedded, run};
 use crosstie_wamp::Serializer;
 
-/// What a router does with a message behind HELLO.
+/// The router's fault at a message behind HELLO.
 #[derive(Clone, Copy, PartialEq)]
 enum Broken {
-    /// It says nothing any more.
+    /// It is silent from then on.
     Hangs,
     Closes,
-    /// It sends bytes that are no message.
+    /// It sends bytes that are not a message.
     Babbles,
-    /// It answers whatever is asked by an event of nobody's.
+    /// It answers any request with an event of no subscription.
     Wrong,
     /// It sends messages without end.
     Floods,
@@ -32,7 +32,7 @@ fn start(how: Broken) -> String {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
-            // A client that has gone ends this connection, and nothing else.
+            // A client that has left ends this connection, and nothing else.
             thread::spawn(move || serve(stream, how).ok());
         }
     });
@@ -92,7 +92,7 @@ fn judge(how: Broken, files: &[&str]) -> Judgement {
         batched: false,
         authenticator: Arc::new(Anonymous::default()),
         patience: match how {
-            // A busy machine takes a part of that to answer HELLO.
+            // A busy machine needs a part of that to answer HELLO.
             Broken::Hangs => Duration::from_secs(2),
             _ => Duration::from_secs(30),
         },
@@ -110,11 +110,11 @@ fn each_is_judged_as_broken() {
     for (how, came) in [
         (Broken::Hangs, "nothing within"),
         (Broken::Closes, "the end of the connection"),
-        (Broken::Babbles, "no message"),
+        (Broken::Babbles, "malformed message"),
         (Broken::Wrong, "EVENT 1 2 {}"),
         (Broken::Floods, "EVENT 1 2 {}"),
     ] {
-        // Where each scenario is waited for, the file with the fewest.
+        // Each scenario waits for its time limit here, so the file with the fewest is used.
         let file = match how {
             Broken::Hangs => "publisher_exclusion.txt",
             _ => "publishing.txt",
@@ -136,7 +136,7 @@ fn each_is_judged_as_broken() {
 }
 
 #[test]
-fn what_is_not_announced_is_not_played_and_what_is_announced_fails() {
+fn unannounced_features_are_not_played_and_announced_ones_fail() {
     let files = ["publisher_exclusion.txt", "call_timeout.txt"];
     let judgement = judge(Broken::Hangs, &files);
     let shown = judgement.to_string();

@@ -1,7 +1,7 @@
-//! Identifiers as oslo.messaging makes them: 32 hexadecimal digits of a random UUID.
+//! Identifiers in oslo.messaging's form: 32 hexadecimal digits of a random UUID.
 
-/// Makes identifiers that nobody else makes. The first is the system's chance; each one after it
-/// follows from it, because a message has two and the system's chance costs more than all else of it.
+/// Makes unique identifiers. The first is random; each later one is derived from it, because a message has two, and the
+/// system's randomness costs more than the rest of it.
 pub struct Identifiers {
     key: [u64; 2],
     count: u64,
@@ -18,7 +18,7 @@ impl Identifiers {
         })
     }
 
-    /// One that has not been given before.
+    /// A new identifier.
     pub fn draw(&mut self) -> String {
         let mut bytes = [0; 32];
         self.draw_into(&mut bytes);
@@ -29,7 +29,7 @@ impl Identifiers {
     pub fn draw_into(&mut self, digits: &mut [u8; 32]) {
         self.count = self.count.wrapping_add(1);
         let [low, high] = self.key.map(|key| mix(key ^ mix(self.count)));
-        // Version 4, variant 1, as a random UUID says of itself.
+        // Version 4, variant 1, as in a random UUID.
         let high = high & !0xf000 | 0x4000;
         let low = low & !(0b11 << 62) | 0b10 << 62;
         let number = u128::from(high) << 64 | u128::from(low);
@@ -39,7 +39,7 @@ impl Identifiers {
     }
 }
 
-/// The last step of SplitMix64, which takes no two numbers to one.
+/// The last step of SplitMix64, which is a bijection.
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

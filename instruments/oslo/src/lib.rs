@@ -1,12 +1,11 @@
-//! oslo.messaging's RPC over AMQP 0-9-1, from both sides: what Python services and their clients say
-//! to each other through a broker, said by a native server and a native client.
+//! oslo.messaging's RPC over AMQP 0-9-1, from both sides: a native server and a native client with the wire format of
+//! Python services.
 //!
-//! [`Connection`] is a blocking AMQP connection that a load driver can be built on: writes are corked
-//! until something is waited for, reads come in large chunks, what arrives is borrowed from them, so
-//! that a round trip costs one system call each way. [`RpcServer`] and [`RpcClient`] stand on it and
-//! speak oslo.messaging's wire format.
+//! [`Connection`] is a blocking AMQP connection for load drivers. Writes are buffered until a wait, reads are large,
+//! and events are borrowed from the read buffer, so that a round trip costs one system call each way. [`RpcServer`] and
+//! [`RpcClient`] add oslo.messaging's wire format.
 //!
-//! Never: a broker's own code; it is measured and used by URL like any other.
+//! Never: a broker's own code; brokers are measured and used by URL like any other.
 
 mod connection;
 mod identifier;

@@ -1,11 +1,10 @@
-//! JSON values as Python prints them, for lines that people compare with those of the original
-//! programs.
+//! JSON values in Python's form, for lines that are compared with those of the original programs.
 
 use std::fmt::{self, Write};
 
 use serde_json::Value;
 
-/// A value that shows as Python's `repr` of what its `json.loads` would give.
+/// A value in the form of Python's `repr` of the result of its `json.loads`.
 pub fn python_repr(value: &Value) -> impl fmt::Display + '_ {
     Repr(value)
 }
@@ -42,7 +41,7 @@ impl fmt::Display for Repr<'_> {
     }
 }
 
-/// Integers as they are; of floating point numbers, Python changes to exponents at 1e16 and 1e-4.
+/// Integers are unchanged; Python prints floating point numbers with exponents from 1e16 and below 1e-4.
 fn write_number(number: &serde_json::Number, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let value = match number.as_f64() {
         Some(value) if number.is_f64() => value,
@@ -60,7 +59,7 @@ fn write_number(number: &serde_json::Number, f: &mut fmt::Formatter<'_>) -> fmt:
     write!(f, "{digits}e{sign}{exponent:0>2}")
 }
 
-/// In single quotes, unless there are some in it and no double ones.
+/// In single quotes, unless it contains single quotes and no double ones.
 fn write_text(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let quote = match text.contains('\'') && !text.contains('"') {
         true => '"',

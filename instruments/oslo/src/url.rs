@@ -1,5 +1,5 @@
-//! Where a broker is: `rabbit://user:password@host:port,user:password@host:port/vhost`, as
-//! oslo.messaging and kombu read it.
+//! The address of a broker: `rabbit://user:password@host:port,user:password@host:port/vhost`, as in oslo.messaging and
+//! kombu.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub struct TransportUrl {
     pub virtual_host: String,
 }
 
-/// Where one broker listens, and as whom to log in there.
+/// The address of one broker, and the account to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     pub name: String,
@@ -23,7 +23,7 @@ pub struct Host {
     pub password: String,
 }
 
-/// Why a text is no such URL.
+/// The error of a text that is not such a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
     reason: String,
@@ -67,7 +67,7 @@ impl FromStr for TransportUrl {
             None => (rest, ""),
         };
         let virtual_host = match unescape(path)? {
-            // As kombu has it: no path is the default vhost.
+            // As in kombu: no path is the default vhost.
             path if path.is_empty() => "/".to_owned(),
             path => path,
         };
@@ -108,13 +108,13 @@ fn host(text: &str) -> Result<Host, UrlError> {
     Ok(Host {
         name: or(unescape(name)?, "localhost"),
         port,
-        // Nobody in particular is guest, whose password is guest.
+        // The default user is guest, with the password guest.
         user: or(unescape(user)?, "guest"),
         password: or(unescape(password)?, "guest"),
     })
 }
 
-/// `%2F` and its like as what they stand for.
+/// Decodes `%2F` and its like.
 fn unescape(text: &str) -> Result<String, UrlError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -126,7 +126,7 @@ fn unescape(text: &str) -> Result<String, UrlError> {
                 let digit = |at: usize| char::from(digits[at]).to_digit(16);
                 Some(((digit(0)? * 16 + digit(1)?) as u8, after))
             });
-        // What is no escape stands for itself, as Python's unquote has it.
+        // An invalid escape stays as it is, as in Python's unquote.
         let (byte, after) = escaped.unwrap_or((byte, after));
         bytes.push(byte);
         rest = after;
@@ -137,7 +137,7 @@ fn unescape(text: &str) -> Result<String, UrlError> {
 }
 
 impl fmt::Display for Host {
-    /// Without the password.
+    /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name.contains(':') {
             true => write!(f, "[{}]:{}", self.name, self.port),

@@ -1,5 +1,4 @@
-//! A connection against a broker that is made of a script: what it says, however it is cut, and how
-//! it ends.
+//! A connection against a scripted broker: its messages, split at any point, and its ends.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -64,7 +63,7 @@ impl Broker {
         self.stream.write_all(&out).expect("a client");
     }
 
-    /// The next frame: a method's name, or its kind; `end` when there is none.
+    /// The next frame: a method's name, or its kind; `end` at the end.
     fn hear(&mut self) -> String {
         loop {
             if let Decoded::Frame { frame, consumed } =
@@ -164,7 +163,7 @@ fn contents_come_however_they_are_cut() {
 }
 
 #[test]
-fn what_comes_before_an_answer_is_kept() {
+fn events_before_an_answer_are_kept() {
     between(
         0,
         |mut broker| {
@@ -200,7 +199,7 @@ fn what_comes_before_an_answer_is_kept() {
 }
 
 #[test]
-fn what_is_said_leaves_in_order_with_the_next_wait() {
+fn buffered_methods_leave_in_order_with_the_next_wait() {
     between(
         0,
         |mut broker| {
@@ -235,7 +234,7 @@ fn heartbeats_are_sent_and_missed() {
             heard
         },
         |mut connection| {
-            // The broker says nothing at all.
+            // The broker sends nothing at all.
             let error = connection.next_event(SOON).expect_err("silence");
             assert_eq!(
                 error.to_string(),
@@ -301,7 +300,7 @@ fn endings_say_why() {
         |out| {
             let mut content = Vec::new();
             deliver(1, b"body", &mut content);
-            // Another method where the body belongs.
+            // Another method in place of the body.
             out.extend_from_slice(&content[..content.len() - 12]);
             frame::write_method(1, &BasicAck::default(), out);
         },
@@ -336,7 +335,7 @@ fn a_broker_that_takes_no_messages_is_named_as_the_reason() {
 }
 
 #[test]
-fn what_is_no_broker_is_said_to_be_none() {
+fn other_servers_are_not_mistaken_for_brokers() {
     let check = |say: &'static [u8], expected: &str| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -393,7 +392,7 @@ fn a_host_without_a_broker_behind_it_is_passed_over() {
         assert_eq!(connection.host().port, hosts[2]);
         connection.open_channel(1).expect("opened");
         drop(connection);
-        // The last reason is told where none of them is a broker.
+        // The last reason is reported if none of them is a broker.
         let error = Connection::open(&url(&hosts[..2]), &options).err();
         let Some(ConnectionError::Timeout { waited, .. }) = error else {
             panic!("{error:?}");
@@ -403,7 +402,7 @@ fn a_host_without_a_broker_behind_it_is_passed_over() {
 }
 
 #[test]
-fn who_does_not_listen_is_named() {
+fn unreachable_hosts_are_named() {
     let url = "rabbit://127.0.0.1:1,[::1]:1".parse().expect("a URL");
     let error = Connection::open(&url, &ConnectionOptions::default()).err();
     let Some(ConnectionError::Unreachable(tried)) = error else {

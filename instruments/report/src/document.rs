@@ -1,4 +1,4 @@
-//! The source documents: what each measured and on what; its figures stand in the files.
+//! The source documents: the subject and hardware of each; its figures are in the files.
 
 use crate::instrument::in_flight;
 use crate::run::{Group, Run};
@@ -10,7 +10,7 @@ pub(crate) struct Document {
     pub(crate) title: &'static str,
     pub(crate) system: &'static str,
     pub(crate) hardware: &'static str,
-    /// What a reader must know before comparing.
+    /// A note that a comparison needs.
     pub(crate) note: &'static str,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn document(bench: &str) -> Option<&'static Document> {
 /// Figures of one of a document's systems in one case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// `document`, or the system's name where the document has several.
+    /// `document`, or the system's name if the document has several.
     pub(crate) subject: String,
     pub(crate) figures: Vec<(String, f64)>,
 }
@@ -94,20 +94,20 @@ impl Figures {
             .map(|(_, value)| *value)
     }
 
-    /// In place of a median that is not given, the mean.
+    /// The median, or the mean if there is no median.
     pub(crate) fn typical(&self, name: &str) -> Option<f64> {
         let mean = || self.value(&name.replace("_p50_", "_avg_"));
         self.value(name).or_else(mean)
     }
 }
 
-/// What benches put before the names of the document's own figures.
+/// The prefix of the document's own figures in a bench's file.
 pub(crate) const PREFIX: &str = "document_";
 
-/// What the document has for one group of a run, as the run's file repeats it.
+/// The document's figures for one group of a run, as the run's file repeats them.
 pub(crate) fn figures_for(run: &Run, group: &Group) -> Vec<Figures> {
     if in_flight(run) > 1.0 && run.bench == "rpc" {
-        // The document calls one after the other.
+        // The document's calls are sequential.
         return Vec::new();
     }
     let mut all: Vec<Figures> = Vec::new();
@@ -133,7 +133,7 @@ pub(crate) fn figures_for(run: &Run, group: &Group) -> Vec<Figures> {
                 "latency_ms" => add("document", "latency_avg_us", value * 1e3),
                 "result" => {}
                 name if subject.figures.contains_key(name) => add("document", name, value),
-                // Several systems, each with the one figure that the case is about.
+                // Several systems, each with the one figure of the case.
                 name => {
                     let system = name.strip_suffix("_per_s").unwrap_or(name);
                     let figure = ["transactions_per_s", "megabits_per_s", "with_setup_per_s"];

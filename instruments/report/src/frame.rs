@@ -1,9 +1,9 @@
-//! The JSON frame that every bench writes, as it stands in the file.
+//! The JSON frame that every bench writes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Everything that belongs to one run of a bench.
+/// All results of one run of a bench.
 #[derive(Debug, Deserialize)]
 #[serde(
     expecting = "a results file: an object with bench, version, commit, machine, settings, \
@@ -17,12 +17,12 @@ pub(crate) struct Frame {
     #[serde(default)]
     pub(crate) settings: Map<String, Value>,
     pub(crate) results: Vec<Row>,
-    /// Files of before verdicts stood in them have none.
+    /// Empty in files from before verdicts were stored.
     #[serde(default)]
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// A goal, and what the bench found about it.
+/// A goal, and the bench's result for it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(expecting = "a verdict: an object with case, what, at_most or at_least, verdict, why")]
 pub(crate) struct Verdict {
@@ -65,7 +65,7 @@ pub(crate) struct Machine {
     pub(crate) unix_time_s: u64,
 }
 
-/// One subject in one round of one case; without a round it sums all of them up.
+/// One subject in one round of one case; without a round the summary of all of them.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "a result: an object with case, subject, metrics, valid, why")]
 pub(crate) struct Row {
@@ -83,14 +83,14 @@ pub(crate) struct Row {
 }
 
 impl Frame {
-    /// The frame, or what is wrong with the text, by line and column.
+    /// The frame, or the error in the text, with line and column.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             let expected = "expected the JSON that `crosstie bench … --json FILE` writes";
             return Err(format!("line 1, column 1: the file is empty; {expected}"));
         }
         serde_json::from_str(text).map_err(|error| {
-            // The library puts the place at the end of its sentence; people look for it first.
+            // The library puts the place at the end of its sentence, but readers look for it first.
             let what = error.to_string();
             let place = format!(" at line {} column {}", error.line(), error.column());
             let what = what.strip_suffix(&place).unwrap_or(&what);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_damaged_is_told_with_its_place() {
+    fn errors_name_the_place_of_the_damage() {
         #[track_caller]
         fn check(text: &str, expected: &str) {
             let error = Frame::read(text).unwrap_err();

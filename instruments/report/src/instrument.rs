@@ -1,19 +1,19 @@
-//! What each bench measures: which of its figures are the point, which belong in the table.
+//! The figures of each bench: its headlines, and the columns of its table.
 //!
-//! A catalogue. A bench that is not in it is shown too, with what its figures' names tell.
+//! A catalogue. A bench that is not in it is shown too, guided by its figures' names.
 
 use crate::metric::{Metric, Unit, percentiles};
 use crate::run::Run;
 
-/// One bench, as the page presents it.
+/// One bench, as presented on the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instrument {
     pub(crate) bench: &'static str,
     pub(crate) title: &'static str,
     pub(crate) about: &'static str,
-    /// What the run is about, the most telling first: compared with the floor, and drawn.
+    /// The main figures of the run, the most important first: compared with the floor, and drawn.
     pub(crate) headlines: &'static [&'static str],
-    /// The same with more than one operation in flight, where waiting is no figure of the subject.
+    /// The same with more than one operation in flight, where waiting is not a figure of the subject.
     pub(crate) headlines_loaded: &'static [&'static str],
     /// In the table, as far as the run has them.
     pub(crate) columns: &'static [&'static str],
@@ -244,7 +244,7 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
     },
     Instrument {
         bench: "join",
-        title: "Who comes in",
+        title: "Joining",
         about: "Sessions that join and leave, by each method of authentication: connect, HELLO to \
                 WELCOME, GOODBYE, close. Beside guessers: clients that try one wrong ticket after the \
                 other. Observed: somebody is told who joins. Others run the same node directory.",
@@ -304,7 +304,7 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
     Instrument {
         bench: "footprint",
         title: "Footprint",
-        about: "What the router costs before it routes anything.",
+        about: "The cost of the router before it routes anything.",
         headlines: &[],
         headlines_loaded: &[],
         columns: &[
@@ -318,15 +318,15 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
     },
 ];
 
-/// Columns of a table that nobody chose.
+/// Maximum number of columns of a guessed table.
 const COLUMNS_MAX: usize = 9;
 
-/// The instrument of a run; `None` of a bench that the catalogue does not have.
+/// The instrument of a run; `None` for a bench that is not in the catalogue.
 pub(crate) fn instrument(run: &Run) -> Option<&'static Instrument> {
     INSTRUMENTS.iter().find(|known| known.bench == run.bench)
 }
 
-/// Where a run's section stands on the page.
+/// The position of a run's section on the page.
 pub(crate) fn position(run: &Run) -> usize {
     let known = INSTRUMENTS
         .iter()
@@ -334,17 +334,17 @@ pub(crate) fn position(run: &Run) -> usize {
     known.unwrap_or(INSTRUMENTS.len())
 }
 
-/// Operations that are in flight at once.
+/// Concurrent operations.
 pub(crate) fn in_flight(run: &Run) -> f64 {
     let setting = |name| run.setting(name).unwrap_or(1.0);
     setting("outstanding") * setting("pairs")
 }
 
-/// The figures that the run is about, as far as it has them.
+/// The main figures of the run, as far as it has them.
 pub(crate) fn headlines(run: &Run) -> Vec<&str> {
     let names = run.figure_names();
     let Some(instrument) = instrument(run) else {
-        // Of an unknown bench the rates and what an operation costs are a good guess.
+        // For an unknown bench the rates and the cost of an operation are a good guess.
         let telling = |name: &&&str| name.ends_with("_per_s") || name.contains("_us_per_");
         return names.iter().filter(telling).copied().take(2).collect();
     };
@@ -360,7 +360,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<&str> {
         .collect()
 }
 
-/// The figures in the table and those that are left for the list of everything else.
+/// The figures in the table, and those for the list of all others.
 pub(crate) fn columns(run: &Run) -> (Vec<&str>, Vec<&str>) {
     let names = run.figure_names();
     let chosen: Vec<&str> = match instrument(run) {
@@ -380,7 +380,7 @@ pub(crate) fn columns(run: &Run) -> (Vec<&str>, Vec<&str>) {
     (chosen.clone(), rest.collect())
 }
 
-/// Rates, latencies and what has a unit, before what is merely counted.
+/// Rates, latencies and figures with a unit, before counts.
 fn guess<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let latencies = percentiles(names);
     let is_latency = |name: &str| {

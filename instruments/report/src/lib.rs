@@ -1,19 +1,17 @@
-//! One page of results files: what was measured, beside the floor, the peers and the source
-//! documents.
+//! One page from results files: the subjects beside the floor, the peers and the source documents.
 //!
 //! ```text
 //!  results file ─▶ frame ─▶ run ──────┐
 //!  results file ─▶ frame ─▶ run ──────┼─▶ page: overview, a section for each run, provenance
 //!  damaged file ─▶ Damage ────────────┘     │
 //!                                           ├─ table   figures as rows of subjects
-//!            instrument: what a bench's     └─ chart   figures as SVG
-//!            figures are called and mean
-//!            document: what they are held beside
+//!            instrument: names and meaning  └─ chart   figures as SVG
+//!            of a bench's figures
+//!            document: figures for comparison
 //! ```
 //!
-//! Text in, text out: the page needs no other file and no script. The crate knows the benches by
-//! their JSON alone, so that files of other versions and of other people can be shown too; a
-//! figure that it does not know is shown in a plain table.
+//! Text in, text out: the page needs no other file and no script. The crate knows the benches by their JSON alone, so
+//! that files of other versions and origins can be shown too; an unknown figure is shown in a plain table.
 
 mod chart;
 mod document;
@@ -26,14 +24,14 @@ mod run;
 use frame::Frame;
 use run::Run;
 
-/// A results file that cannot be read, and what was expected where.
+/// A results file that cannot be read: the place, and the expected content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub file: String,
     pub why: String,
 }
 
-/// Results on their way to a page.
+/// Results to be rendered as a page.
 #[derive(Default)]
 pub struct Report {
     runs: Vec<Run>,
@@ -41,7 +39,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes in one results file. A damaged one is kept as that: the page says so too.
+    /// Adds one results file. A damaged one is kept as such: the page lists it too.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), Damage> {
         match Frame::read(text) {
             Ok(frame) => {
@@ -52,7 +50,7 @@ impl Report {
         }
     }
 
-    /// Notes a file that could not even be opened.
+    /// Adds a file that could not even be opened.
     pub fn add_damaged(&mut self, file: &str, why: impl Into<String>) -> Damage {
         let damage = Damage {
             file: file.to_owned(),

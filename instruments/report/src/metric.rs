@@ -1,6 +1,6 @@
-//! What a figure's name says: its unit, how people read it, and which side is the good one.
+//! The information in a figure's name: its unit, its formatting, and its better side.
 
-/// How a number is to be read.
+/// The formatting of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Nanoseconds,
@@ -12,11 +12,11 @@ pub(crate) enum Unit {
     Bytes,
     Cores,
     Percent,
-    /// A ratio, or a number of things.
+    /// A ratio, or a count.
     Number,
 }
 
-/// The ends of names that are units, those that contain others first.
+/// The suffixes that are units, those that contain others first.
 const UNITS: &[(&str, Unit)] = &[
     ("mbit_per_s", Unit::MegabitsPerSecond),
     ("megabits_per_s", Unit::MegabitsPerSecond),
@@ -40,7 +40,7 @@ pub(crate) struct Metric {
 
 impl Metric {
     pub(crate) fn of(name: &str) -> Self {
-        // `router_cpu_us_per_call`: the unit stands before what it is counted by.
+        // `router_cpu_us_per_call`: the unit is before the divisor.
         let (name, per) = match name.split_once("_per_") {
             Some((name, per)) if per != "s" && split_unit(name).is_some() => (name, Some(per)),
             _ => (name, None),
@@ -62,7 +62,7 @@ impl Metric {
         Self { label, unit }
     }
 
-    /// The label, with the unit where figures do not carry it: `calls per second`.
+    /// The label, with the unit if figures do not carry it: `calls per second`.
     pub(crate) fn title(&self) -> String {
         match self.unit {
             Unit::PerSecond => format!("{} per second", self.label),
@@ -71,7 +71,7 @@ impl Metric {
         }
     }
 
-    /// Whether less of it is better. Of what is merely counted nothing is known.
+    /// Whether less of it is better. Unknown for counts.
     pub(crate) fn less_is_better(&self) -> bool {
         !matches!(
             self.unit,
@@ -91,7 +91,7 @@ fn unit_of(ending: &str) -> Unit {
     found.map_or(Unit::Number, |(_, unit)| *unit)
 }
 
-/// A name's parts as words: abbreviations as they are written, percentiles with their point.
+/// A name's parts as words: abbreviations in their spelling, percentiles with their point.
 fn words(stem: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for part in stem.split('_') {
@@ -121,8 +121,7 @@ fn is_percentile(word: &str) -> bool {
     digits.is_some_and(|digits| !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// The percentiles of one latency among names: `("rtt", [(0.5, "rtt_p50_us"), …])`, and the
-/// largest of all at 1.
+/// The percentiles of one latency among names: `("rtt", [(0.5, "rtt_p50_us"), …])`, and the largest of all at 1.
 pub(crate) fn percentiles<'a>(names: &[&'a str]) -> Vec<(&'a str, Vec<(f64, &'a str)>)> {
     let mut latencies: Vec<(&str, Vec<(f64, &str)>)> = Vec::new();
     for name in names {
@@ -157,7 +156,7 @@ fn quantile(stem: &str) -> Option<(&str, f64)> {
         .then_some((&stem[..at], percent / 100.0))
 }
 
-/// A number with three or four digits that count: `9.47`, `12.6`, `483`, `76,412`.
+/// A number with three or four significant digits: `9.47`, `12.6`, `483`, `76,412`.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -184,7 +183,7 @@ pub(crate) fn thousands(value: f64) -> String {
     text
 }
 
-/// A number of things or a ratio: whole numbers stay whole.
+/// A count or a ratio: whole numbers stay whole.
 fn count(value: f64) -> String {
     if value.fract() == 0.0 {
         thousands(value)
@@ -193,7 +192,7 @@ fn count(value: f64) -> String {
     }
 }
 
-/// A figure with its unit, in the size of unit that suits it.
+/// A figure with its unit, at a suitable scale.
 pub(crate) fn with_unit(value: f64, unit: Unit) -> String {
     let time = |us: f64| match us {
         us if us.abs() < 1e3 => format!("{} µs", number(us)),
@@ -224,7 +223,7 @@ pub(crate) fn bare(value: f64, unit: Unit) -> String {
     }
 }
 
-/// An axis' tick: with its unit where that is not in the caption, without idle zeros.
+/// An axis' tick: with its unit unless the caption has it, without trailing zeros.
 pub(crate) fn tick(value: f64, unit: Unit) -> String {
     let label = match unit {
         Unit::PerSecond | Unit::MegabitsPerSecond => bare(value, unit),
@@ -238,7 +237,7 @@ pub(crate) fn tick(value: f64, unit: Unit) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// What round values of a unit are multiples of: bytes are counted in powers of 1,024.
+/// The base of a unit's round values: bytes are counted in powers of 1,024.
 pub(crate) fn grain(unit: Unit, largest: f64) -> f64 {
     match unit {
         Unit::Bytes if largest >= 1_048_576.0 => 1_048_576.0,
@@ -247,7 +246,7 @@ pub(crate) fn grain(unit: Unit, largest: f64) -> f64 {
     }
 }
 
-/// What a column's heading adds to the label; bytes carry theirs in each cell.
+/// A column heading's addition to the label; bytes have theirs in each cell.
 pub(crate) fn symbol(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds => "ns",

@@ -1,4 +1,4 @@
-//! Whether what came is what was expected, and which labels that binds.
+//! Compares received with expected values, and binds labels.
 
 use crosstie_wamp::Value;
 
@@ -6,8 +6,7 @@ use crate::labels::Labels;
 use crate::show::{show, show_value};
 use crate::term::{Entry, Item, Term, fill_text};
 
-/// Looks whether `value` is as `term` says. Labels that are seen first are bound; what they were bound to before
-/// an error stays.
+/// Compares `value` with `term`. Labels are bound at their first occurrence; bindings before an error stay.
 pub(crate) fn compare(term: &Term, value: &Value, labels: &mut Labels) -> Result<(), String> {
     let differs = || Err(format!("{} instead of {}", show_value(value), show(term)));
     match (term, value) {
@@ -48,7 +47,7 @@ pub(crate) fn compare(term: &Term, value: &Value, labels: &mut Labels) -> Result
     }
 }
 
-/// The message as a whole: what follows its last named part must be nothing, or empty arguments.
+/// The message as a whole: nothing, or only empty arguments, may follow its last named part.
 pub(crate) fn compare_message(
     parts: &[Term],
     is_open: bool,
@@ -59,7 +58,7 @@ pub(crate) fn compare_message(
         let empty = Value::List(Vec::new());
         let value = match message.get(index) {
             Some(value) => value,
-            // Arguments that are not there are as good as none.
+            // Absent arguments are equal to empty ones.
             None if term.is_empty() => &empty,
             None => return Err(format!("it ends before {}", show(term))),
         };
@@ -71,7 +70,7 @@ pub(crate) fn compare_message(
     let mut further = message.iter().skip(parts.len());
     match further.find(|value| !is_nothing(value)) {
         Some(value) if !is_open => Err(format!(
-            "{} comes behind what is expected",
+            "{} is behind the expected values",
             show_value(value)
         )),
         _ => Ok(()),
@@ -118,8 +117,8 @@ fn compare_entries(
     Ok(())
 }
 
-/// Item by item; a `...` takes as few values as let the rest fit. Each one costs a pass over the values, and a
-/// line has so many items at most.
+/// Item by item; a `...` takes as few values as let the rest fit. Each one costs a pass over the values, and a line has
+/// a bounded number of items.
 fn compare_lists(items: &[Item], values: &[Value], labels: &mut Labels) -> Result<(), String> {
     let Some((first, rest)) = items.split_first() else {
         return match values.first() {
@@ -136,7 +135,7 @@ fn compare_lists(items: &[Item], values: &[Value], labels: &mut Labels) -> Resul
             None => Err(format!("it ends before {}", show(term))),
         },
         Item::Rest => {
-            // The next named item is found once, at the first place that fits: no search goes back behind it.
+            // The next named item is found once, at the first place that fits: no search returns to before it.
             let Some((Item::One(term), after)) = rest.split_first() else {
                 return Ok(());
             };
@@ -152,7 +151,7 @@ fn compare_lists(items: &[Item], values: &[Value], labels: &mut Labels) -> Resul
     }
 }
 
-/// A number is the same as an integer and as a double: JSON does not tell them apart.
+/// A number is equal as an integer and as a double: JSON does not distinguish them.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Integer(a), Value::Float(b)) | (Value::Float(b), Value::Integer(a)) => {

@@ -1,11 +1,11 @@
-//! What the player has done by others, what becomes of it, and how it ends.
+//! The player's actions, their results, and the outcome.
 
 use crosstie_wamp::{Serializer, Value};
 
 use crate::model::Join;
 use crate::show::show_value;
 
-/// What whoever has sockets is to do.
+/// An action for the owner of the sockets.
 #[derive(Debug, PartialEq)]
 pub enum Action<'s> {
     /// Then [`Happened::Done`] or [`Happened::NotSpoken`].
@@ -13,12 +13,12 @@ pub enum Action<'s> {
         who: char,
         serializer: Option<Serializer>,
     },
-    /// Then [`Happened::Joined`], [`Happened::NotSpoken`] or what else came instead.
+    /// Then [`Happened::Joined`], [`Happened::NotSpoken`] or the message that came instead.
     Join {
         who: char,
         join: &'s Join,
     },
-    /// Then [`Happened::Done`]; also where it could not be sent, since what comes tells.
+    /// Then [`Happened::Done`]; also if sending failed, since the received messages show that.
     Send {
         who: char,
         message: Value,
@@ -38,7 +38,7 @@ pub enum Action<'s> {
     Done,
 }
 
-/// What became of an action.
+/// The result of an action.
 #[derive(Debug, PartialEq)]
 pub enum Happened {
     Done,
@@ -47,38 +47,38 @@ pub enum Happened {
         session: Value,
         details: Value,
     },
-    /// There is no such transport or serializer here.
+    /// Such a transport or serializer is not available here.
     NotSpoken(String),
     Message(Value),
     /// The router ended the connection.
     Closed,
-    /// In words: nothing within its time, something that is no message.
+    /// In words: no message within the time, or a malformed one.
     Else(String),
 }
 
-/// How a scenario went.
+/// The outcome of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passes,
-    /// As Crossbar.io does it, and how that differs from the specification.
+    /// Like Crossbar.io, with the differences from the specification.
     AsCrossbar(Vec<String>),
     Fails(Failure),
-    /// Here it can show nothing, and why.
+    /// Inconclusive here, with the reason.
     Undecided(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub line: usize,
-    /// The session that it was about.
+    /// The session of the failure.
     pub who: char,
     pub expected: String,
     pub came: String,
-    /// What differs, where a message was compared.
+    /// The difference, if a message was compared.
     pub why: String,
 }
 
-/// For what is said about it.
+/// For messages about it.
 pub(crate) fn in_words(happened: &Happened) -> String {
     match happened {
         Happened::Message(message) => show_value(message),

@@ -1,4 +1,4 @@
-//! What `#name` stands for: values that the player was given, or that came in a message before.
+//! The meaning of `#name`: values given to the player, or bound by an earlier message.
 
 use std::collections::BTreeMap;
 

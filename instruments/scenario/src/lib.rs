@@ -1,19 +1,20 @@
-//! Scenarios of WAMP sessions: what several clients of a router send, and what each of them must be sent.
+//! Scenarios of WAMP sessions: the messages that several clients send to a router, and those that each of them must
+//! receive.
 //!
-//! A scenario is text, a line for each message; docs/conformance.md has the form. Here it is parsed, played and
-//! judged, without IO:
+//! A scenario is text, a line for each message; docs/conformance.md has the form. This crate parses, plays and judges,
+//! without IO:
 //!
 //! ```text
 //! text ─parse─▶ Feature ─▶ Scenario ─▶ Play
 //!                                      │ ▲
 //!                   next_action() an Action, handle() what Happened …
 //!                                      ▼ │
-//!                          whoever has sockets: opens, sends, receives, waits
+//!                          the owner of the sockets: opens, sends, receives, waits
 //!                                      … until next_action() is Action::Done: outcome()
 //! ```
 //!
-//! Every message is a plain list of values, as it was on the wire: what a router adds or leaves out is seen, and
-//! a scenario may say what is no message at all.
+//! Every message is a plain list of values, as it was on the wire: additions and omissions of a router are visible, and
+//! a scenario may contain invalid messages.
 
 mod compare;
 mod happened;

@@ -1,6 +1,6 @@
-//! A file as the lines that mean something, each with its number.
+//! A file's significant lines, each with its number.
 
-/// A line without what is around it.
+/// A line without the surrounding space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'t> {
     pub(crate) number: usize,

@@ -6,21 +6,21 @@ use crosstie_wamp::Serializer;
 
 use crate::term::Term;
 
-/// One file: a feature of the specification, and what a router that has it does.
+/// One file: a feature of the specification, and the behaviour of a router that has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feature {
     /// The file's name, for messages.
     pub file: String,
     pub title: String,
-    /// The section that describes it: of the specification, or if it is our own, of this project's text.
+    /// The section that describes it: of the specification, or for our own features of this project's text.
     pub section: String,
-    /// Whether it is Crosstie's own, and the specification does not have it.
+    /// Whether it is Crosstie's own, and not in the specification.
     pub is_own: bool,
-    /// What a router announces that has it; nothing for the basic profile.
+    /// The announcements of a router with it; empty for the basic profile.
     pub announced: Vec<Announcement>,
-    /// What else the feature needs to be judged, by names of labels that must be given.
+    /// Other prerequisites of the feature, by names of labels that must be given.
     pub needs: Vec<String>,
-    /// Why it does not hold where the sessions are on several nodes of a realm.
+    /// The reason why it does not hold if the sessions are on several nodes of a realm.
     pub by_node: Option<String>,
     pub scenarios: Vec<Scenario>,
 }
@@ -42,12 +42,12 @@ impl fmt::Display for Announcement {
 pub struct Scenario {
     pub line: usize,
     pub name: String,
-    /// Where it is in the specification, if not where its feature is.
+    /// Its section of the specification, if not the feature's.
     pub section: Option<String>,
-    /// Further than those of the feature.
+    /// In addition to the feature's.
     pub announced: Vec<Announcement>,
     pub needs: Vec<String>,
-    /// In the place of what is said of the feature.
+    /// Overrides the feature's.
     pub by_node: Option<String>,
     pub steps: Vec<Step>,
 }
@@ -74,7 +74,7 @@ pub enum Act {
     Leave {
         who: char,
     },
-    /// The connection's end, without a word.
+    /// The connection's end, without a GOODBYE.
     Drop {
         who: char,
     },
@@ -92,19 +92,19 @@ pub enum Act {
     Closed {
         who: char,
     },
-    /// Nothing has been sent to `who`: the answer to a call of nobody's procedure comes next.
+    /// `who` has received nothing: the answer to a call of an unregistered procedure is the next message.
     Nothing {
         who: char,
         request: u64,
     },
-    /// What comes to one session in whatever order.
+    /// Messages to one session in any order.
     AnyOrder(Vec<Expected>),
     Either(Vec<Alternative>),
-    /// Two values must not be the same, or nothing can be judged here.
+    /// Two values must differ, or the result is inconclusive.
     Differ(Term, Term),
 }
 
-/// A message that must come, or may.
+/// A message that must arrive, or may.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     pub line: usize,
@@ -115,15 +115,15 @@ pub struct Expected {
     pub is_optional: bool,
 }
 
-/// One of several courses; which one is told by its first message.
+/// One of several courses, which its first message determines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// Crossbar.io's own, and what the difference is.
+    /// Crossbar.io's own, with the difference.
     pub crossbar: Option<String>,
     pub steps: Vec<Step>,
 }
 
-/// What HELLO says beside the roles.
+/// The options of HELLO besides the roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Join {
     /// As `callee.call_canceling`.

@@ -1,4 +1,4 @@
-//! Text into features; every error says in which line, and what was expected.
+//! Parses text into features; every error names the line, and the expectation.
 
 mod message;
 mod references;
@@ -13,16 +13,16 @@ use crate::model::{Act, Alternative, Announcement, Expected, Feature, Join, Scen
 use crate::words::{Words, beginning, octets};
 use message::{expected, sent};
 
-/// Bytes of one file.
+/// Maximum size of one file in bytes.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// Lines of one scenario.
+/// Maximum number of lines of one scenario.
 pub const LINES_MAX: usize = 1_000;
 
-/// What stands behind `nodes`.
-const DIFFERS: &str = "a sentence: what differs on several nodes";
+/// The expectation after `nodes`.
+const DIFFERS: &str = "a sentence: the difference on several nodes";
 
-/// A file that is no feature.
+/// A malformed file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct ParseError {
@@ -31,7 +31,7 @@ pub struct ParseError {
     pub reason: String,
 }
 
-/// Reads a file. `given` are the names of labels that the player sets, beside those that it always does.
+/// Reads a file. `given` are the names of labels that the player sets, besides the standard ones.
 pub fn parse(file: &str, text: &str) -> Result<Feature, ParseError> {
     let mut parser = Parser {
         feature: Feature {
@@ -67,7 +67,7 @@ pub fn parse(file: &str, text: &str) -> Result<Feature, ParseError> {
 
 struct Parser {
     feature: Feature,
-    /// What every session of the file announces unless it says otherwise.
+    /// Every session's announcements, unless it overrides them.
     defaults: Vec<Announcement>,
     /// The block that has begun and not ended.
     open: Option<Block>,
@@ -205,7 +205,7 @@ impl Parser {
         }
     }
 
-    /// What a session does, or is sent: `A: …`, `A> …`, `A< …`, `A<? …`.
+    /// A session's action, or a message to it: `A: …`, `A> …`, `A< …`, `A<? …`.
     fn act(&self, line: Line<'_>, head: &str, rest: &str) -> Result<Act, String> {
         let mut characters = head.chars();
         let who = characters
@@ -330,7 +330,7 @@ impl Parser {
     fn close_scenario(&self) -> Result<(), String> {
         match &self.open {
             Some(block) => Err(format!(
-                "expected end of what began in line {}",
+                "expected the end of the block of line {}",
                 block.line()
             )),
             None => Ok(()),
@@ -370,7 +370,7 @@ impl Parser {
     }
 }
 
-/// Each is told from the others by the first message of one and the same session.
+/// The first message of one and the same session distinguishes each from the others.
 fn check_alternatives(alternatives: &[Alternative]) -> Result<(), String> {
     let first = |alternative: &Alternative| match alternative.steps.first().map(|step| &step.act) {
         Some(Act::Expect(message)) if !message.is_optional => Some(message.who),
@@ -393,7 +393,7 @@ fn alternative(text: &str) -> Result<Alternative, String> {
     let crossbar = match text.strip_prefix("crossbar:") {
         Some(why) if !why.trim().is_empty() => Some(why.trim().to_owned()),
         None if text.is_empty() => None,
-        _ => return Err("expected nothing, or crossbar: and what the difference is".to_owned()),
+        _ => return Err("expected nothing, or crossbar: and the difference".to_owned()),
     };
     Ok(Alternative {
         crossbar,

@@ -1,11 +1,11 @@
-//! One scenario while it is played: a state machine without IO.
+//! One scenario in play: a state machine without IO.
 //!
 //! ```text
-//! loop  match play.next_action()      Action::Done: play.outcome() says how it went
+//! loop  match play.next_action()      Action::Done: play.outcome() is the result
 //!       do it, or wait; then   play.handle(Happened::…)
 //! ```
 //!
-//! `next_action` gives one action at a time, and the same again until `handle` was told what became of it.
+//! `next_action` returns one action at a time, and the same one again until `handle` gets its result.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,12 +21,12 @@ use crate::state::{State, first_session};
 pub struct Play<'s> {
     todo: VecDeque<&'s Step>,
     state: State<'s>,
-    /// What follows once the action was done.
+    /// The state after the action.
     then: State<'s>,
-    /// Whose connection is left over from a session.
+    /// The session whose connection is left over.
     left_over: Option<char>,
     labels: Labels,
-    /// A message that a line was offered and did not take.
+    /// A message that a line did not accept.
     held: BTreeMap<char, Value>,
     connected: BTreeSet<char>,
     joined: BTreeSet<char>,
@@ -36,7 +36,7 @@ pub struct Play<'s> {
 }
 
 impl<'s> Play<'s> {
-    /// `labels` must have `u` and `realm`, and what the scenario needs.
+    /// `labels` must have `u` and `realm`, and the scenario's prerequisites.
     pub fn new(scenario: &'s Scenario, labels: Labels) -> Self {
         Self {
             todo: scenario.steps.iter().collect(),
@@ -71,7 +71,7 @@ impl<'s> Play<'s> {
         }
     }
 
-    /// What became of the last action.
+    /// Handles the result of the last action.
     pub fn handle(&mut self, happened: Happened) {
         match (&self.state, happened) {
             (_, Happened::NotSpoken(why)) => self.outcome = Some(Outcome::Undecided(why)),
@@ -89,7 +89,7 @@ impl<'s> Play<'s> {
         }
     }
 
-    /// How it went, once `next_action` said [`Action::Done`].
+    /// The outcome, after [`Action::Done`].
     pub fn outcome(self) -> Outcome {
         match self.outcome {
             Some(Outcome::Passes) if !self.crossbar.is_empty() => {
@@ -106,7 +106,7 @@ impl<'s> Play<'s> {
         self.fail(who, "an end within its time".to_owned(), why, "");
     }
 
-    /// The next step, as far as an action; `None` where there is a state to look at.
+    /// The next step, as far as an action; `None` if a state has to be checked.
     fn begin(&mut self) -> Option<Action<'s>> {
         if let Some(who) = self.left_over.take() {
             self.state = State::Doing;
@@ -152,7 +152,7 @@ impl<'s> Play<'s> {
             Act::Expect(expected) => self.state = State::Expecting(expected),
             Act::Closed { who } => self.state = State::Closing { who: *who },
             Act::Nothing { who, request } => {
-                let parts = self.call_nobody(*request);
+                let parts = self.call_unregistered(*request);
                 self.then = State::Nothing {
                     who: *who,
                     request: *request,
@@ -173,7 +173,7 @@ impl<'s> Play<'s> {
         None
     }
 
-    /// All lines were played: everybody leaves, and must have been sent nothing more.
+    /// All lines were played: all sessions leave, and must not have received anything more.
     fn end(&mut self) -> Option<Action<'s>> {
         if let Some(who) = self.joined.first().copied() {
             return self.leave(who, true);
@@ -209,7 +209,7 @@ impl<'s> Play<'s> {
         }
     }
 
-    fn call_nobody(&self, request: u64) -> Vec<Value> {
+    fn call_unregistered(&self, request: u64) -> Vec<Value> {
         let prefix = self.labels.value("u").and_then(Value::as_str);
         let procedure = format!("{}.nobody", prefix.unwrap_or("com"));
         vec![
@@ -234,7 +234,7 @@ impl<'s> Play<'s> {
         self.state = State::Idle;
     }
 
-    /// Offers what came to what is waited for.
+    /// Matches a result with the expectation.
     fn take(&mut self, happened: Happened) {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle | State::Doing | State::Connecting { .. } | State::Joining { .. } => {}
@@ -366,7 +366,7 @@ impl<'s> Play<'s> {
                 parts.first() == Some(&code(MessageType::Goodbye))
             }
             Happened::Message(_) => false,
-            // A router that only closes is judged where GOODBYE is what it is about.
+            // A router that only closes is judged by the scenarios about GOODBYE.
             Happened::Closed => true,
             _ => at_end,
         };
@@ -387,7 +387,7 @@ impl<'s> Play<'s> {
         self.left_over = Some(who);
     }
 
-    /// Labels are bound where the whole message fits, and not otherwise.
+    /// Labels are bound only if the whole message fits.
     fn compare(&mut self, expected: &Expected, message: &Value) -> Result<(), String> {
         let Value::List(parts) = message else {
             return Err("it is no list".to_owned());
@@ -401,7 +401,7 @@ impl<'s> Play<'s> {
             Some(MessageType::Welcome) => {
                 self.joined.insert(expected.who);
             }
-            // There is no session any more that could be left.
+            // The session is over, so none can be left.
             Some(MessageType::Abort | MessageType::Goodbye) => {
                 self.joined.remove(&expected.who);
             }

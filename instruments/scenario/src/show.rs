@@ -1,4 +1,4 @@
-//! Messages and values in the form that scenarios are written in, for what is said about them.
+//! Messages and values in the form of scenarios, for reports.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use crosstie_wamp::{MessageType, Value};
 
 use crate::term::{Item, Piece, Term};
 
-/// What is shown of one value at most, in characters.
+/// Maximum length of one shown value, in characters.
 const SHOWN_MAX: usize = 600;
 
-/// An expectation as it is written.
+/// An expectation in its written form.
 pub fn show(term: &Term) -> String {
     let mut text = String::new();
     write_term(term, &mut text);
@@ -42,7 +42,7 @@ pub fn show_value(value: &Value) -> String {
     text
 }
 
-/// An expectation as its line has it.
+/// An expectation in the form of its line.
 pub(crate) fn written(parts: &[Term], is_open: bool) -> String {
     let mut words = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -65,7 +65,7 @@ fn message_name(parts: &[Value]) -> Option<&'static str> {
     (parts.len() > 1).then(|| kind.name())
 }
 
-/// What an ERROR is an answer to.
+/// The request that an ERROR answers.
 fn request_name(message: &str, index: usize, part: &Value) -> Option<&'static str> {
     let is_request = message == "ERROR" && index == 1;
     let kind = MessageType::from_code(part.as_u64().filter(|_| is_request)?)?;
@@ -156,7 +156,7 @@ fn write_list<T>(out: &mut String, items: &[T], mut write: impl FnMut(&T, &mut S
     out.push(']');
 }
 
-/// Whether text may stand without quotation marks.
+/// Whether text needs no quotation marks.
 fn is_plain(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | ':' | '/' | '+');
     let like_another = matches!(text, "" | "-" | "true" | "false" | "null");

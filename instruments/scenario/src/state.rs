@@ -1,8 +1,8 @@
-//! Where a play stands between two messages.
+//! The state of a play between two messages.
 
 use crate::model::{Act, Alternative, Expected};
 
-/// What the player waits for.
+/// The awaited event.
 pub(crate) enum State<'s> {
     Idle,
     Doing,
@@ -22,7 +22,7 @@ pub(crate) enum State<'s> {
     },
     AnyOrder(Vec<&'s Expected>),
     Either(&'s [Alternative]),
-    /// GOODBYE was sent; `at_end` where no line asked for it.
+    /// GOODBYE was sent; `at_end` if no line requested it.
     Leaving {
         who: char,
         at_end: bool,
@@ -30,7 +30,7 @@ pub(crate) enum State<'s> {
 }
 
 impl State<'_> {
-    /// Whose message is waited for.
+    /// The session whose message is awaited.
     pub(crate) fn waits_for(&self) -> Option<char> {
         match self {
             Self::Idle | Self::Doing | Self::Connecting { .. } | Self::Joining { .. } => None,
@@ -44,7 +44,7 @@ impl State<'_> {
     }
 }
 
-/// To whom the message comes by which a course is told.
+/// The receiver of the message that determines a course.
 pub(crate) fn first_session(alternative: &Alternative) -> Option<char> {
     match &alternative.steps.first()?.act {
         Act::Expect(expected) => Some(expected.who),

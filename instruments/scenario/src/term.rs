@@ -1,29 +1,29 @@
-//! Values as scenarios write them: what is sent, and what anything that comes is compared with.
+//! Values in scenarios: those to be sent, and patterns for received ones.
 
 use crosstie_wamp::Value;
 
 use crate::labels::Labels;
 
-/// A value, or what stands for one.
+/// A value, or a placeholder.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
     /// `*`, and `*id`, `*text`, …
     Any(Kind),
-    /// `#name`, of whatever type.
+    /// `#name`, of any type.
     Label(String),
     /// Text with labels in it: `#u.topic`.
     Text(Vec<Piece>),
-    /// Anything else that has no parts.
+    /// Any other value without parts.
     Value(Value),
     List(Vec<Item>),
     Dict {
         entries: Vec<Entry>,
-        /// Whether there may be entries that are not named.
+        /// Whether other entries may be present.
         is_open: bool,
     },
 }
 
-/// What a wildcard stands for.
+/// The kind of a wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Anything,
@@ -53,7 +53,7 @@ pub enum Item {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub key: String,
-    /// `None`: `!key`, there must be none.
+    /// `None`: `!key`, which must be absent.
     pub value: Option<Term>,
 }
 
@@ -69,7 +69,7 @@ impl Kind {
         Self::Bytes,
     ];
 
-    /// As it is written behind the asterisk.
+    /// The text behind the asterisk.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anything => "",
@@ -99,7 +99,7 @@ impl Kind {
 }
 
 impl Term {
-    /// The value to be sent; or the label that nothing has bound.
+    /// The value to be sent; or the unbound label.
     pub fn fill(&self, labels: &Labels) -> Result<Value, String> {
         Ok(match self {
             Self::Any(kind) => return Err(format!("*{}", kind.name())),
@@ -149,7 +149,7 @@ impl Term {
     }
 }
 
-/// Text with its labels filled in; or the label that nothing has bound.
+/// Text with its labels filled in; or the unbound label.
 pub(crate) fn fill_text(pieces: &[Piece], labels: &Labels) -> Result<String, String> {
     let mut text = String::new();
     for piece in pieces {

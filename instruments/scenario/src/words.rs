@@ -10,10 +10,10 @@ use crosstie_wamp::{Serializer, Value};
 
 use crate::term::{Entry, Item, Kind, Piece, Term};
 
-/// Lists and dictionaries inside one another.
+/// Maximum depth of nested lists and dictionaries.
 const DEPTH_MAX: usize = 32;
 
-/// Reads what is left of a line, from its front.
+/// Reads the rest of a line, from its front.
 pub(crate) struct Words<'t> {
     rest: &'t str,
 }
@@ -33,7 +33,7 @@ impl<'t> Words<'t> {
         self.rest
     }
 
-    /// What is up to the next space.
+    /// The text up to the next space.
     pub(crate) fn word(&mut self) -> Option<&'t str> {
         let end = self.rest.find(char::is_whitespace);
         let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
@@ -151,7 +151,7 @@ impl<'t> Words<'t> {
         Ok(false)
     }
 
-    /// Text, or bytes, as JSON has it.
+    /// Text, or bytes, in JSON's form.
     fn quoted(&mut self) -> Read<Value> {
         let mut is_escaped = false;
         let end = self.rest.char_indices().skip(1).find(|(_, c)| {
@@ -194,7 +194,7 @@ impl<'t> Words<'t> {
             ));
         }
         let (word, rest) = self.rest.split_at(end);
-        // In JSON's way a key is in quotation marks, and its colon is no part of it.
+        // In JSON's form a key is in quotation marks, and its colon is not part of it.
         self.rest = rest;
         Ok(word)
     }
@@ -208,7 +208,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// What a word without quotation marks means.
+/// The meaning of a word without quotation marks.
 fn plain(word: &str) -> Read<Term> {
     let value = match word {
         "-" => Value::String(String::new()),

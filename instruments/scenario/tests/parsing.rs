@@ -1,4 +1,4 @@
-//! Files that are no features: which line is named, and what was expected there.
+//! Malformed files: the named line, and the expectation.
 
 use crosstie_scenario::parse;
 
@@ -22,15 +22,15 @@ fn lines_that_mean_nothing() {
         "a message's name such as SUBSCRIBE, or a list, found \"CALLS\"",
     );
     refused("A> CALL 1 {", 5, "the line ends");
-    refused("nodes", 5, "expected a sentence: what differs");
+    refused("nodes", 5, "expected a sentence: the difference");
     refused(
         "A> CALL 1 {a=1 b=2} x",
         5,
         "expected , or }, found \"b=2} x\"",
     );
     refused("A> CALL 1 {a, a=2} x", 5, "a is there twice");
-    refused("A> CALL 1 {!a} x", 5, "! is for what comes");
-    refused("A> CALL * {} x", 5, "* is for what comes");
+    refused("A> CALL 1 {!a} x", 5, "! is for received ones");
+    refused("A> CALL * {} x", 5, "* is for received ones");
     refused(
         "A< EVENT *session 1 {}",
         5,
@@ -69,7 +69,7 @@ fn sessions_that_cannot_be() {
         5,
         "expected join, connect, leave, drop or nothing",
     );
-    refused("A: join", 5, "expected A to leave before it begins anew");
+    refused("A: join", 5, "expected A to leave before it starts again");
     refused(
         "B: join feature=x",
         5,
@@ -114,18 +114,14 @@ fn blocks() {
         9,
         "begins with a message",
     );
-    refused(
-        "either\nA< closed\nor crossbar:\n",
-        7,
-        "what the difference is",
-    );
+    refused("either\nA< closed\nor crossbar:\n", 7, "the difference");
     refused("either\neither", 6, "no block within another");
     refused("or", 5, "between either and end");
     refused("end", 5, "behind either or any order");
     refused(
         "either\nA< closed\n",
         3,
-        "expected end of what began in line 5",
+        "expected the end of the block of line 5",
     );
 }
 
@@ -158,7 +154,7 @@ fn files() {
 }
 
 #[test]
-fn what_a_label_may_be() {
+fn names_of_labels() {
     let text = [
         HEAD,
         "A< WELCOME #B {}\nA> CALL 1 {} #u.x [#A, #authid_A, #realm, #B]\n",

@@ -1,4 +1,4 @@
-//! Scenarios that are played against a router of a few lines: what it says is data, and so is the verdict.
+//! Scenarios that are played against a router of a few lines: its messages are data, and so is the verdict.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crosstie_scenario::{Action, Happened, Labels, Outcome, Play, parse};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Serializer, Value};
 
-/// Plays `lines`; the router sends each session what `says` has for it, in JSON; `-` is the end of the connection.
+/// Plays `lines`; the router sends each session its messages from `says`, in JSON; `-` is the end of the connection.
 fn play(lines: &str, says: &[(char, &str)]) -> Outcome {
     let text = ["feature F\nsection x\n== one\n", lines].concat();
     let feature = parse("x.txt", &text).unwrap();
@@ -40,7 +40,7 @@ fn value(json: &str) -> Value {
     codec::decode_value(Serializer::Json, json.as_bytes(), &Limits::default()).unwrap()
 }
 
-/// One expectation, and what comes.
+/// One expectation, and a received value.
 #[track_caller]
 fn passes(expected: &str, came: &str) {
     let lines = ["A: connect\nA< ", expected].concat();
@@ -100,7 +100,7 @@ fn messages_that_differ() {
     fails(
         "EVENT 1 *id {}",
         "[36, 1, 2, {}, [1]]",
-        "[1] comes behind what is expected",
+        "[1] is behind the expected values",
     );
     fails("EVENT 1 *id {} [1]", "[36, 1, 2, {}]", "it ends before [1]");
     fails(
@@ -197,7 +197,7 @@ fn courses() {
 fn ends() {
     let goodbye = ('A', "[6, {}, \"wamp.close.goodbye_and_out\"]");
     assert_eq!(play("A: join\n", &[goodbye]), Outcome::Passes);
-    // A router that says nothing more is judged where GOODBYE is what it is about.
+    // A silent router is judged by the scenarios about GOODBYE.
     assert_eq!(play("A: join\n", &[]), Outcome::Passes);
     assert_eq!(play("A: join\n", &[('A', "-")]), Outcome::Passes);
     let more = play("A: join\n", &[('A', "[36, 1, 1, {}]"), goodbye]);

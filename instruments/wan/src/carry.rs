@@ -1,12 +1,12 @@
-//! The link at work: one thread, one `epoll`, one timer.
+//! The delay line at work: one thread, one `epoll`, one timer.
 //!
 //! ```text
-//!  event ─▶ note what a socket can do ─▶ stand in line ─▶ read ─▶ Queue ─▶ due ─▶ deliver
-//!                                          (Line: rate)             (timers)
+//!  event ─▶ note the socket's readiness ─▶ wait in line ─▶ read ─▶ Queue ─▶ due ─▶ deliver
+//!                                         (Line: rate)            (timers)
 //! ```
 //!
-//! Times are the monotonic clock's nanoseconds; the timer is a `timerfd` for the next of them, as
-//! the timeouts of `epoll` itself are whole milliseconds.
+//! Times are the monotonic clock's nanoseconds; the timer is a `timerfd` for the next of them, because the timeouts of
+//! `epoll` itself are whole milliseconds.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -29,29 +29,29 @@ use crate::options::{Direction, LinkOptions};
 use crate::queue::Mark;
 use crate::statistics::Statistics;
 
-/// What an event is about; other numbers are a connection's, twice, plus its end.
+/// The meaning of an event; other numbers are a connection's, twice, plus its end.
 const LISTENER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const STOP: u64 = u64::MAX - 2;
 
-/// Newcomers at once, before those who are there have their turn.
+/// Maximum number of accepts before existing connections have their turn.
 const ACCEPTED_AT_ONCE_MAX: usize = 64;
 const EVENTS_MAX: usize = 256;
 
-/// A server whose backlog is full, on a Unix socket, gives no sign when it is not.
+/// A full backlog of a Unix socket gives no event when it has room again.
 const RETRY_NS: u64 = 1_000_000;
 
-/// A wake-up that took longer was in somebody else's queue, which no timer can foresee.
+/// A longer wake-up was delayed by other processes, which no timer can foresee.
 const WAKEUP_NS_MAX: u64 = 100_000;
 
-/// Something that happens to a connection at a time.
+/// A timed event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     /// The client's handshake would be over.
     Open,
-    /// Something arrives on this way.
+    /// Bytes arrive in this direction.
     Arrival(Way),
-    /// The server is tried again.
+    /// The next attempt to connect to the server.
     Retry,
     /// A reset arrives.
     Reset,
@@ -60,7 +60,7 @@ enum Timer {
 pub(crate) struct Carrier {
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// What the timer is set to.
+    /// The timer's setting.
     timer_ns: u64,
     listener: Listener,
     server: Endpoint,
@@ -68,20 +68,20 @@ pub(crate) struct Carrier {
     next_id: u64,
     timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
     lines: [Line; 2],
-    /// The connections to be read on each way, in turn.
+    /// The connections to be read in each direction, in turn.
     turns: [VecDeque<u64>; 2],
     pool: Pool,
     calendar: Calendar,
-    /// When the last silence ended: what came due in it is not late because of us.
+    /// When the last silence ended: bytes that came due in it are not late by the line's fault.
     resumed_ns: u64,
     acceptable: bool,
-    /// There were no descriptors left; somebody must go first.
+    /// No descriptors were left; a connection must end first.
     exhausted: bool,
     /// When this thread last began to wait.
     asleep_ns: u64,
-    /// How much later than set the timer wakes this thread, as far as is known.
+    /// The known delay of this thread's wake-up after the timer's setting.
     wakeup_ns: u64,
-    /// The ways whose lateness counts: those with a delay, or both where neither has one.
+    /// The directions whose lateness counts: those with a delay, or both if neither has one.
     measured: [bool; 2],
     statistics: Statistics,
     buffer: Vec<u8>,
@@ -140,7 +140,7 @@ impl Carrier {
         })
     }
 
-    /// Goes on until there is something to read from `stop`, or its other side is closed.
+    /// Runs until `stop` is readable, or its other side is closed.
     pub(crate) fn run(
         mut self,
         stop: BorrowedFd<'_>,
@@ -172,7 +172,7 @@ impl Carrier {
         }
     }
 
-    /// Waits for events, or for the next time at which there is something to do.
+    /// Waits for events, or for the next due time.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let next_ns = self.next_ns();
         self.asleep_ns = monotonic_ns();
@@ -222,11 +222,10 @@ impl Carrier {
         Ok(())
     }
 
-    /// The timer is set for as much earlier as it has been late: on a virtual machine a core that
-    /// sleeps takes tens of microseconds to wake. What is then left until the time is spent
-    /// looking at the clock.
+    /// The timer is set earlier by its measured delay: on a virtual machine a sleeping core takes tens of microseconds
+    /// to wake. The remaining time is spent polling the clock.
     fn learn(&mut self, now_ns: u64) {
-        // One that expired while this thread was at work tells nothing.
+        // A timer that expired while this thread was at work measures nothing.
         if self.asleep_ns < self.timer_ns {
             let late_ns = now_ns.saturating_sub(self.timer_ns).min(WAKEUP_NS_MAX);
             self.wakeup_ns = (self.wakeup_ns * 15 + late_ns) / 16;
@@ -250,7 +249,7 @@ impl Carrier {
                         self.connections.len()
                     ));
                 }
-                // The client was quicker to go than we to accept.
+                // The client ended before it was accepted.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -280,7 +279,7 @@ impl Carrier {
         self.statistics.connections_max = self.statistics.connections_max.max(at_once);
     }
 
-    /// Everything whose time has come.
+    /// Handles all due timers.
     fn fire(&mut self, now_ns: u64) {
         while let Some(Reverse((due_ns, id, timer))) = self.timers.peek().copied() {
             if due_ns > now_ns {
@@ -314,7 +313,7 @@ impl Carrier {
         }
     }
 
-    /// Reads from those who stand in line, each once, as far as the lines accept.
+    /// Reads from the waiting connections, each once, as far as the lines accept.
     fn take_turns(&mut self, now_ns: u64) {
         for way in [UP, DOWN] {
             for _ in 0..self.turns[way].len() {
@@ -358,7 +357,7 @@ impl Carrier {
         self.stand_in_line(id, way);
     }
 
-    /// Delivers everything that has arrived on a way, and sees to it that the rest is.
+    /// Delivers everything that has arrived in a direction, and schedules the rest.
     fn deliver(&mut self, id: u64, way: Way, mut now_ns: u64) {
         loop {
             let Some(connection) = self.connections.get_mut(&id) else {
@@ -366,7 +365,7 @@ impl Carrier {
             };
             let allowance = self.calendar.allowance();
             let (lateness, resumed_ns) = (&mut self.statistics.lateness, self.resumed_ns);
-            // A connection whose receiver makes the link wait is not measured.
+            // A connection whose receiver makes the line wait is not measured.
             let on_time = !connection.waited[way] && self.measured[way];
             let outcome = connection.deliver(way, now_ns, allowance, |due_ns| {
                 if on_time {
@@ -462,14 +461,14 @@ impl Carrier {
         }
     }
 
-    /// An end is gone; the other hears of it when what was sent before has arrived.
+    /// An end is closed; the other one gets that after the earlier bytes.
     fn lose(&mut self, id: u64, at: At, now_ns: u64) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         connection.reset(at);
         connection.settle(&mut self.pool);
-        // A client that goes before its handshake would be over resets right after it.
+        // A client that leaves before its handshake would be over resets right after it.
         if connection.open && connection.reset_due_ns.is_none() {
             let due_ns = self.lines[at].send(0, now_ns);
             let due_ns = connection.queues[at].in_order(due_ns);
@@ -483,8 +482,7 @@ impl Carrier {
             Fault::Silence => self.statistics.cuts += 1,
             Fault::Resume => {
                 self.resumed_ns = now_ns;
-                // What a socket told in the silence it does not tell again, and what has waited
-                // for the cut itself has no timer.
+                // Events during the silence do not repeat, and bytes that waited for the cut itself have no timer.
                 let ids: Vec<u64> = self.connections.keys().copied().collect();
                 for id in ids {
                     self.deliver(id, UP, now_ns);
@@ -500,7 +498,7 @@ impl Carrier {
         }
     }
 
-    /// Closes both ends: with a reset, unless both have said that they were done.
+    /// Closes both ends: with a reset, unless both have ended their streams.
     fn remove(&mut self, id: u64) {
         let Some(mut connection) = self.connections.remove(&id) else {
             return;
@@ -514,7 +512,7 @@ impl Carrier {
     }
 }
 
-/// The clock that a timer's descriptor goes by.
+/// The clock of a timer's descriptor.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()

@@ -1,14 +1,13 @@
-//! One connection through a link: two sockets and what is under way between them.
+//! One connection through a delay line: two sockets and the bytes in transit.
 //!
 //! ```text
 //!            ends[CLIENT] ──read──▶ queues[UP] ──write──▶ ends[SERVER]
 //!            ends[CLIENT] ◀─write── queues[DOWN] ◀─read── ends[SERVER]
 //! ```
 //!
-//! A kernel accepts for its listener, so a client's connect returns at once whatever we do. From
-//! there on everything has the times of a long way: for one round trip the client is not listened
-//! to, as if its handshake were still under way; then its SYN goes up as a mark in the queue, and
-//! behind it what it sends.
+//! A kernel accepts for its listener, so a client's connect always returns at once. From there on everything has the
+//! times of a long line: for one round trip the client is not read, as if its handshake were still in progress. Then
+//! its SYN travels up as a mark in the queue, and its bytes behind it.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -26,17 +25,17 @@ use crate::endpoint::Endpoint;
 use crate::line::Pool;
 use crate::queue::{Mark, Next, Queue};
 
-/// A way through the link, and an index: the bytes of `UP` come from `CLIENT`.
+/// A direction, and an index: the bytes of `UP` come from `CLIENT`.
 pub(crate) type Way = usize;
 pub(crate) const UP: Way = 0;
 pub(crate) const DOWN: Way = 1;
 
-/// An end, and an index: what comes from it goes on the way of the same number.
+/// An end, and an index: its bytes travel in the direction of the same number.
 pub(crate) type At = usize;
 pub(crate) const CLIENT: At = 0;
 pub(crate) const SERVER: At = 1;
 
-/// The end that a way leads to.
+/// The end that a direction leads to.
 pub(crate) const fn target(way: Way) -> At {
     1 - way
 }
@@ -48,11 +47,11 @@ pub(crate) struct Connection {
     pub(crate) open: bool,
     /// When the reset of one end reaches the other.
     pub(crate) reset_due_ns: Option<u64>,
-    /// Whether there is a timer for the next arrival on each way.
+    /// Whether there is a timer for the next arrival in each direction.
     pub(crate) armed: [bool; 2],
-    /// Whether what has arrived on each way has had to wait for its receiver.
+    /// Whether arrived bytes of each direction had to wait for their receiver.
     pub(crate) waited: [bool; 2],
-    /// What the queues hold, as far as the pool knows.
+    /// The queues' sizes, as far as the pool knows.
     held: [usize; 2],
 }
 
@@ -63,35 +62,35 @@ pub(crate) struct End {
     connected: bool,
     /// There may be something to read.
     pub(crate) readable: bool,
-    /// The last event said that this end has ended its side, so a short read is not the last.
+    /// The last event reported that this end has closed its side, so a short read is not the last.
     hung_up: bool,
-    /// Its stream has been read to its end, or it is gone.
+    /// Its stream has been read to its end, or it is closed.
     read_ended: bool,
-    /// It does not take more at the moment.
+    /// It currently takes no more.
     full: bool,
     watched: bool,
-    /// `epoll` tells when it does again.
+    /// `epoll` reports when it does again.
     watched_for_room: bool,
-    /// It was told that nothing more comes.
+    /// Its stream was shut down.
     write_ended: bool,
-    /// It stands in line to be read.
+    /// It waits in line to be read.
     pub(crate) in_line: bool,
 }
 
-/// What became of an attempt to read or to deliver.
+/// The result of an attempt to read or to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// This many bytes; more may follow at once.
     Moved(usize),
-    /// The stream has come to its end.
+    /// The stream has ended.
     Ended,
-    /// The SYN has arrived: the server is to be connected to.
+    /// The SYN has arrived: connect to the server.
     Connect,
-    /// The next comes at this time.
+    /// The next bytes arrive at this time.
     Later(u64),
     /// An event must come first.
     Waiting,
-    /// The end that was tried is gone.
+    /// The end that was tried is closed.
     Gone,
 }
 
@@ -114,18 +113,18 @@ impl Connection {
         }
     }
 
-    /// Whether there is something to read on this way, and somebody to read it for.
+    /// Whether there is something to read in this direction, and an open receiver.
     pub(crate) fn wants_to_read(&self, way: Way) -> bool {
         let source = &self.ends[way];
         source.readable && source.connected && !source.read_ended && self.open && !self.is_broken()
     }
 
-    /// One of the two is gone; the other will be told.
+    /// One of the two is closed; the other will be notified.
     pub(crate) fn is_broken(&self) -> bool {
         self.reset_due_ns.is_some()
     }
 
-    /// Both ways have ended and everything has arrived.
+    /// Both directions have ended and everything has arrived.
     pub(crate) fn is_over(&self) -> bool {
         self.ends.iter().all(|end| end.write_ended)
     }
@@ -144,7 +143,7 @@ impl Connection {
                 Outcome::Ended
             }
             Ok((length, _)) => {
-                // A short read has emptied the socket, which then says when there is more.
+                // A short read has emptied the socket, which then reports new bytes.
                 end.readable = length == asked || end.hung_up;
                 Outcome::Moved(length)
             }
@@ -157,8 +156,8 @@ impl Connection {
         }
     }
 
-    /// Delivers at most one write's worth of what has arrived on a way. `arrived` is told when
-    /// each of the reads that it completes was due.
+    /// Delivers at most one write's worth of arrived bytes in a direction. `arrived` gets the due time of each read
+    /// that it completes.
     pub(crate) fn deliver(
         &mut self,
         way: Way,
@@ -205,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// Begins to connect to the server; `AGAIN` where it must be tried once more later.
+    /// Begins to connect to the server; `AGAIN` if it must be retried later.
     pub(crate) fn connect(&mut self, server: &Endpoint) -> Result<(), Errno> {
         let end = &mut self.ends[SERVER];
         let (socket, outcome) = match server {
@@ -230,13 +229,13 @@ impl Connection {
             Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error),
         }
-        // Until it is connected, and if it is not at once, writing waits for the event.
+        // Until it is connected, and if that takes time, writing waits for the event.
         end.full = !end.connected;
         end.socket = Some(socket);
         Ok(())
     }
 
-    /// Notes what an event says of an end; false where the end is gone.
+    /// Records an event of an end; false if the end is closed.
     pub(crate) fn note(&mut self, at: At, flags: EventFlags) -> bool {
         let end = &mut self.ends[at];
         let Some(socket) = &end.socket else {
@@ -251,7 +250,7 @@ impl Connection {
         }
         if flags.intersects(EventFlags::HUP | EventFlags::RDHUP) {
             end.hung_up = true;
-            // A write finds out whether it is wholly gone.
+            // A write finds out whether it is completely closed.
             end.full = false;
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::RDHUP) {
@@ -260,15 +259,14 @@ impl Connection {
         true
     }
 
-    /// Has `epoll` report an end under `data`: what comes in, and room where it was found full.
+    /// Registers an end with `epoll` under `data`: for input, and for room if it was full.
     pub(crate) fn watch(&mut self, at: At, epoll: &OwnedFd, data: u64) -> Result<(), Errno> {
         let end = &mut self.ends[at];
         let Some(socket) = &end.socket else {
             return Ok(());
         };
         let data = EventData::new_u64(data);
-        // Room is not asked about before it is needed: a Unix socket would report each byte that
-        // its peer takes out.
+        // Room is registered only when it is needed: a Unix socket would report each read of its peer.
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
         match (end.watched, end.full && !end.watched_for_room) {
             (false, for_room) => {
@@ -284,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// Lets the pool know what the queues hold now.
+    /// Reports the queues' sizes to the pool.
     pub(crate) fn settle(&mut self, pool: &mut Pool) {
         for (queue, held) in self.queues.iter().zip(&mut self.held) {
             let before = std::mem::replace(held, queue.held());
@@ -292,17 +290,17 @@ impl Connection {
         }
     }
 
-    /// Gives the pool back what the queues held.
+    /// Returns the queues' sizes to the pool.
     pub(crate) fn release(mut self, pool: &mut Pool) {
         self.queues.iter_mut().for_each(Queue::clear);
         self.settle(pool);
     }
 
-    /// Closes an end so that it notices: with a reset, where its kind of socket has one.
+    /// Closes an end visibly: with a reset, if its kind of socket has one.
     pub(crate) fn reset(&mut self, at: At) {
         let end = &mut self.ends[at];
         if let Some(socket) = end.socket.take() {
-            // On a Unix socket this does nothing, and closing is all there is.
+            // On a Unix socket this has no effect, and closing has to do.
             let _ = set_socket_linger(&socket, Some(Duration::ZERO));
         }
         end.read_ended = true;
@@ -312,7 +310,7 @@ impl Connection {
 }
 
 impl End {
-    /// Closed, and not to come.
+    /// Closed, not merely unconnected yet.
     pub(crate) fn is_gone(&self) -> bool {
         self.socket.is_none() && self.write_ended
     }

@@ -1,13 +1,13 @@
-//! When a link fails, and how: a grammar of a few words, and the calendar that follows it.
+//! The failures of a line: a grammar of a few words, and the calendar that follows it.
 //!
 //! ```text
 //! --cut after=10s                   10 s after the start every connection is reset
-//! --cut every=5s,for=1s             each 5 s nothing passes for 1 s; what was under way comes later
+//! --cut every=5s,for=1s             each 5 s nothing passes for 1 s; bytes in transit arrive later
 //! --cut bytes=1000000,silence      after so many bytes nothing passes any more
-//! --cut every=5s,for=1s,reset       each 5 s all are reset, and newcomers for 1 s
+//! --cut every=5s,for=1s,reset       each 5 s all are reset, and new ones for 1 s
 //! ```
 //!
-//! A cut is the link's, so it meets all connections at once, as a cable's would.
+//! A cut affects all connections at once, as a cable's would.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,22 +18,22 @@ use serde::{Deserialize, Serialize};
 use crate::endpoint::ParseError;
 use crate::units;
 
-/// One fault, or one that comes again.
+/// One fault, or a repeated one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     pub when: When,
     pub how: How,
-    /// How long it lasts. None: a reset is over at once, a silence never.
+    /// Its duration. `None`: a reset is over at once, a silence never ends.
     pub lasting: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
-    /// Once, so long after the link began.
+    /// Once, so long after the line began.
     After(Duration),
-    /// Again and again.
+    /// Repeatedly.
     Every(Duration),
-    /// Once, when the link has delivered so many bytes in both directions together.
+    /// Once, when the line has delivered so many bytes in both directions together.
     Bytes(u64),
 }
 
@@ -41,7 +41,7 @@ pub enum When {
 pub enum How {
     /// Both ends of every connection are reset.
     Reset,
-    /// Nothing passes; nothing is lost either, as TCP would send it again.
+    /// Nothing passes; nothing is lost either, because TCP would retransmit it.
     Silence,
 }
 
@@ -83,7 +83,7 @@ impl FromStr for Cut {
         }
         if let When::Every(period) = when {
             if how == How::Silence && lasting.is_none() {
-                return fail("a silence that comes again needs an end: for=TIME");
+                return fail("a repeated silence needs an end: for=TIME");
             }
             if period <= lasting.unwrap_or_default() {
                 return fail("every= is longer than for=");
@@ -111,19 +111,18 @@ impl fmt::Display for Cut {
     }
 }
 
-/// What the link must do now.
+/// The line's action now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Reset every connection.
     ResetAll,
     /// Let nothing pass.
     Silence,
-    /// A silence is over: go on.
+    /// A silence is over: continue.
     Resume,
 }
 
-/// The cuts in time. Inputs: the time and the bytes delivered; output: faults, and when to ask
-/// again.
+/// The cuts in time. Inputs: the time and the bytes delivered; output: faults, and the time of the next query.
 #[derive(Debug)]
 pub(crate) struct Calendar {
     entries: Vec<Entry>,
@@ -134,7 +133,7 @@ pub(crate) struct Calendar {
 #[derive(Debug)]
 struct Entry {
     cut: Cut,
-    /// The next time; of a cut by bytes none, until there have been enough.
+    /// The next time; none for a cut by bytes that are not delivered yet.
     next_ns: Option<u64>,
     bytes_left: Option<u64>,
 }
@@ -167,7 +166,7 @@ impl Calendar {
         usize::try_from(left.min().unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
     }
 
-    /// Counts bytes that were delivered.
+    /// Counts delivered bytes.
     pub(crate) fn deliver(&mut self, bytes: usize, now_ns: u64) {
         for entry in &mut self.entries {
             if let Some(left) = &mut entry.bytes_left {
@@ -179,7 +178,7 @@ impl Calendar {
         }
     }
 
-    /// What happens now; ask until there is nothing more.
+    /// The fault due now; query until there is none.
     pub(crate) fn next_fault(&mut self, now_ns: u64) -> Option<Fault> {
         for entry in &mut self.entries {
             let Some(at_ns) = entry.next_ns.filter(|at| *at <= now_ns) else {
@@ -209,7 +208,7 @@ impl Calendar {
         None
     }
 
-    /// When there is something to ask for again.
+    /// The time of the next query.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let silence = (!matches!(self.silent_until_ns, 0 | NEVER)).then_some(self.silent_until_ns);
         let entries = self.entries.iter().filter_map(|entry| entry.next_ns);
@@ -221,7 +220,7 @@ impl Calendar {
         self.silent_until_ns != 0
     }
 
-    /// Whether newcomers are reset.
+    /// Whether new connections are reset.
     pub(crate) fn is_refusing(&self, now_ns: u64) -> bool {
         now_ns < self.refusing_until_ns
     }
@@ -268,7 +267,7 @@ mod tests {
         check("reset=1,after=1s", Err("a cut is one of"));
     }
 
-    /// Asks at each of the times and writes down what happens.
+    /// Queries at each of the times and records the faults.
     #[track_caller]
     fn check(cuts: &[&str], asked_ms: &[u64], expected: &str) {
         let cuts: Vec<Cut> = cuts.iter().map(|text| text.parse().unwrap()).collect();
@@ -307,7 +306,7 @@ mod tests {
             &[9, 10, 999],
             "10:Silence 10:silent 999:silent",
         );
-        // One that was slept through is made up for.
+        // A missed one is made up for.
         check(
             &["every=10ms"],
             &[35, 36, 40],

@@ -1,4 +1,4 @@
-//! Where a stream's server listens, and how people write that.
+//! The address of a stream's server, and its written form.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -50,7 +50,7 @@ pub fn address(text: &str) -> Result<Endpoint, ParseError> {
     }
 }
 
-/// An address as [`address`] takes it.
+/// An address in the form that [`address`] reads.
 pub fn written(endpoint: &Endpoint) -> String {
     match endpoint {
         Endpoint::Tcp(address) => format!("tcp://{address}"),
@@ -58,7 +58,7 @@ pub fn written(endpoint: &Endpoint) -> String {
     }
 }
 
-/// A value of the command line that could not be read; it says what came and what was expected.
+/// A malformed value of the command line, with the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{came}`: {expected}")]
 pub struct ParseError {

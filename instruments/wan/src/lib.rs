@@ -1,17 +1,15 @@
-//! A relay in user space that makes a stream's way longer: latency, jitter, a rate, and failures,
-//! for TCP and Unix sockets alike. The kernel's own way to do this, netem, is a module that many
-//! machines do not have, and that delays whole interfaces.
+//! A relay in user space that makes a stream's line longer: latency, jitter, a rate, and failures, for TCP and Unix
+//! sockets alike. The kernel's own tool for this, netem, is a module that many machines do not have, and that delays
+//! whole interfaces.
 //!
 //! ```text
 //!   client ──▶ listener │ Connection: read ▶ Queue (due times) ▶ write │ ──▶ server
 //! ```
 //!
-//! Pure, with the clock as an argument: `options` and `cut` (what is asked for), `line` (delay
-//! and rate), `queue` (what is under way), the calendar of cuts. Sockets: `listener`,
-//! `connection`, `carry` (the loop).
+//! Pure, with the clock as an argument: `options` and `cut` (the options), `line` (delay and rate), `queue` (bytes in
+//! transit), the calendar of cuts. Sockets: `listener`, `connection`, `carry` (the loop).
 //!
-//! Beside it, [`namespaces`]: two network namespaces with a wire between them, for who has one machine
-//! and needs two.
+//! Also [`namespaces`]: two network namespaces with a wire between them, for users with one machine who need two.
 
 mod carry;
 mod connection;
@@ -36,15 +34,15 @@ pub use namespaces::Namespaces;
 pub use options::{Direction, LinkOptions};
 pub use statistics::{Late, Statistics, Summary};
 
-/// A link that listens and does not carry anything yet.
+/// A delay line that listens and does not carry anything yet.
 pub struct Link {
     carrier: carry::Carrier,
     endpoint: Endpoint,
 }
 
 impl Link {
-    /// Listens at one address for clients of the other. It takes two descriptors for each
-    /// connection: how many this process may have is its owner's to raise.
+    /// Listens at one address for clients of the other. Each connection takes two descriptors: the process's owner
+    /// raises the limit.
     pub fn bind(listen: &Endpoint, server: &Endpoint, options: &LinkOptions) -> io::Result<Self> {
         options.check().map_err(io::Error::other)?;
         if is_itself(listen, server) {
@@ -58,19 +56,18 @@ impl Link {
         Ok(Self { carrier, endpoint })
     }
 
-    /// Where clients connect to: with the port that was found, if none was given.
+    /// The address for clients: with the port that was found, if none was given.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Carries until `stop` has something to read or its other side is closed. `notice` is told
-    /// what the user must know meanwhile.
+    /// Carries until `stop` is readable or its other side is closed. `notice` gets messages for the user meanwhile.
     pub fn run(self, stop: impl AsFd, notice: &mut dyn FnMut(&str)) -> io::Result<Statistics> {
         self.carrier.run(stop.as_fd(), notice)
     }
 }
 
-/// Whether who connects to `server` reaches the listener at `listen`.
+/// Whether a connection to `server` reaches the listener at `listen`.
 fn is_itself(listen: &Endpoint, server: &Endpoint) -> bool {
     match (listen, server) {
         (Endpoint::Tcp(listen), Endpoint::Tcp(server)) => {

@@ -1,25 +1,25 @@
-//! One way of a link, as all connections share it: how long bytes are under way, and how many
-//! fit through in a time. A number in, a number out; the clock is the caller's.
+//! One direction of a line, shared by all connections: the transit time of bytes, and the rate. A number in, a number
+//! out; the clock is the caller's.
 
 use std::time::Duration;
 
-/// Connections do not see each other but here: behind a rate, and in the pool of buffers.
+/// Connections affect each other only here: behind a rate, and in the pool of buffers.
 #[derive(Debug)]
 pub(crate) struct Line {
     delay_ns: u64,
     jitter_ns: u64,
     /// Bytes per second.
     rate: Option<u64>,
-    /// When the last byte that was accepted has left the near end.
+    /// When the last accepted byte has left the near end.
     free_ns: u64,
     random: u64,
 }
 
-/// How much may wait at the near end of a line with a rate. A sender that goes faster is left
-/// waiting in its own socket, so a long queue does not pass for a long way.
+/// How much may wait at the near end of a line with a rate. A faster sender waits in its own socket, so a long queue is
+/// not mistaken for a long line.
 const BACKLOG_NS: u64 = 5_000_000;
 
-/// What a line without a rate is taken for where its buffers are bounded: ten gigabits.
+/// The assumed rate of a line without one, for the bound on its buffers: ten gigabits.
 const RATE_ASSUMED: u64 = 1_250_000_000;
 
 /// One read of a line without a rate.
@@ -39,8 +39,8 @@ impl Line {
         }
     }
 
-    /// Accepts bytes at the near end; says when the last of them comes out at the far one. The
-    /// order of what one connection sends is kept by its queue, not here.
+    /// Accepts bytes at the near end; returns when the last of them arrives at the far one. Each connection's queue,
+    /// not this, keeps its order.
     pub(crate) fn send(&mut self, bytes: usize, now_ns: u64) -> u64 {
         let left_ns = match self.rate {
             None => now_ns,
@@ -53,7 +53,7 @@ impl Line {
         left_ns + self.latency_ns()
     }
 
-    /// How long nothing, sent now, would be under way.
+    /// The transit time of zero bytes, sent now.
     pub(crate) fn latency_ns(&mut self) -> u64 {
         if self.jitter_ns == 0 {
             return self.delay_ns;
@@ -63,12 +63,12 @@ impl Line {
         self.delay_ns - self.jitter_ns + random as u64
     }
 
-    /// From when on it accepts bytes again.
+    /// The time from which on it accepts bytes again.
     pub(crate) fn accepts_ns(&self) -> u64 {
         self.free_ns.saturating_sub(BACKLOG_NS)
     }
 
-    /// The most that one read should take.
+    /// Maximum size of one read.
     pub(crate) fn read_bytes_max(&self) -> usize {
         match self.rate {
             None => READ_BYTES_MAX,
@@ -79,13 +79,13 @@ impl Line {
         }
     }
 
-    /// Bandwidth times delay: what one connection may have under way.
+    /// Bandwidth times delay: the bytes that one connection may have in transit.
     pub(crate) fn product_bytes(&self) -> u64 {
         let seconds = (self.delay_ns + self.jitter_ns + BACKLOG_NS) as f64 / 1e9;
         (self.rate.unwrap_or(RATE_ASSUMED) as f64 * seconds) as u64
     }
 
-    /// SplitMix64: nothing here needs more, and a seed tells the whole sequence.
+    /// SplitMix64: nothing here needs more, and a seed determines the whole sequence.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -95,10 +95,10 @@ impl Line {
     }
 }
 
-/// The bytes that all queues of a link may hold together.
+/// The bytes that all queues of a line may hold together.
 ///
-/// A queue may take half of what is left, so one that stands still leaves room for the others, and
-/// each may hold a little even when nothing is left.
+/// A queue may take half of the rest, so a stalled one leaves room for the others, and each may hold a little even when
+/// nothing is left.
 #[derive(Debug)]
 pub(crate) struct Pool {
     used: usize,
@@ -106,9 +106,9 @@ pub(crate) struct Pool {
     queue_bytes_max: usize,
 }
 
-/// What each queue may hold in any case.
+/// The minimum that each queue may hold.
 const QUEUE_BYTES_MIN: usize = READ_BYTES_MAX;
-/// What none may exceed, however long the way: 50 ms of ten gigabits.
+/// The maximum of any queue, for any line: 50 ms of ten gigabits.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 impl Pool {
@@ -124,17 +124,17 @@ impl Pool {
         }
     }
 
-    /// How much more a queue may take that holds so much.
+    /// How much more a queue of that size may take.
     pub(crate) fn room(&self, held: usize) -> usize {
         let left = self.pool_bytes_max.saturating_sub(self.used);
         let room = (QUEUE_BYTES_MIN + left / 2)
             .min(self.queue_bytes_max)
             .saturating_sub(held);
-        // Better to wait for more room than to read in crumbs.
+        // Waiting for more room is better than tiny reads.
         if room < READ_BYTES_MIN { 0 } else { room }
     }
 
-    /// A queue held so much, and now holds so much.
+    /// Changes a queue's size.
     pub(crate) fn change(&mut self, before: usize, after: usize) {
         self.used = (self.used + after).saturating_sub(before);
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn bytes_take_their_time() {
-        /// Each of these bytes at that millisecond comes out at this one.
+        /// Each of these bytes at that millisecond arrives at this one.
         #[track_caller]
         fn check(delay_ms: u64, rate: Option<u64>, sent: &[(u64, usize, u64)]) {
             let mut line = line(delay_ms, 0, rate);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_still_leaves_room_for_others() {
+    fn stalled_queues_leave_room_for_others() {
         let mut pool = Pool::new(u64::MAX);
         let mut held = Vec::new();
         for _ in 0..1_000 {

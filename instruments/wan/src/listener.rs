@@ -1,4 +1,4 @@
-//! Where a link's clients connect to: a listening socket that does not block.
+//! The address for a line's clients: a non-blocking listening socket.
 
 use std::fs;
 use std::io;
@@ -23,11 +23,11 @@ pub(crate) struct Listener {
     path: Option<PathBuf>,
 }
 
-/// The kernel's own limit is lower where it is set so.
+/// The kernel's own limit may be lower.
 const BACKLOG: i32 = 4096;
 
 impl Listener {
-    /// Listens, and says where: a TCP port of zero becomes a free one.
+    /// Listens, and returns the address: a TCP port of zero becomes a free one.
     pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<(Self, Endpoint)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let open = |family| socket_with(family, SocketType::STREAM, flags, None);
@@ -60,7 +60,7 @@ impl Listener {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = accept_with(&self.socket, flags)?;
         if self.path.is_none() {
-            // A client that has gone already is noticed soon enough.
+            // A client that has left already is noticed soon enough.
             let _ = set_tcp_nodelay(&socket, true);
         }
         Ok(socket)
@@ -76,13 +76,13 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Somebody may have been quicker.
+            // Another process may have been faster.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Removes the socket of a listener that was killed; anything else is left, and is in the way.
+/// Removes the socket of a killed listener; any other file is left, and is in the way.
 fn clear_abandoned(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket

@@ -1,5 +1,5 @@
-//! Two network namespaces with a veth pair between them: the second machine of a bench that has
-//! only one. Made by `ip` of iproute2, as an administrator would make them by hand.
+//! Two network namespaces with a veth pair between them: the second machine of a bench that has only one. Made by `ip`
+//! of iproute2, as by an administrator.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// These are of the two namespaces alone; the machine's own network has no way to them.
+/// These belong to the two namespaces alone; the machine's own network has no route to them.
 pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 213, 0, 1);
-/// The first is the one that a client has if it asks for none.
+/// The first is a client's default.
 pub const CLIENT_IPS: [Ipv4Addr; 8] = {
     let mut ips = [Ipv4Addr::new(10, 213, 1, 1); 8];
     let mut at = 0;
@@ -25,11 +25,11 @@ pub const CLIENT_IPS: [Ipv4Addr; 8] = {
 };
 
 const PREFIX: &str = "crosstie-bench-";
-/// Where `ip` keeps a file for each namespace.
+/// The directory of `ip`'s files for namespaces.
 const DIRECTORY: &str = "/run/netns";
 const DEVICE: &str = "veth0";
 
-/// Both of them; gone when this is dropped.
+/// Both of them; removed when this is dropped.
 pub struct Namespaces {
     client: String,
     server: String,
@@ -38,8 +38,8 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes both, and moves the calling thread into the clients'. Those that a killed bench has
-    /// left are swept away first.
+    /// Makes both, and moves the calling thread into the clients'. Those that a killed bench has left are removed
+    /// first.
     pub fn create() -> io::Result<Self> {
         if !rustix::process::geteuid().is_root() {
             let why = "--netns makes network namespaces, which takes root (CAP_SYS_ADMIN and \
@@ -55,7 +55,7 @@ impl Namespaces {
             server: name("server"),
             origin: File::open("/proc/thread-self/ns/net")?,
         };
-        // From here on a failure drops it, and with it what there is.
+        // From here on a failure drops it, and removes what exists.
         namespaces.make()?;
         Ok(namespaces)
     }
@@ -76,8 +76,8 @@ impl Namespaces {
             }
         }
         enter(&File::open(self.client())?)?;
-        // As on the loopback, where the kernel does it unasked: a bench that opens connection
-        // after connection has otherwise no ports left after 28,000.
+        // As on the loopback, where it is the kernel's default: a bench that opens connection after connection has
+        // otherwise no ports left after 28,000.
         fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "1")?;
         fs::write("/proc/sys/net/ipv4/ip_local_port_range", "10000 65535")?;
         Ok(())
@@ -94,7 +94,7 @@ impl Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        // Where the thread cannot go back it can do nothing better than stay.
+        // If the thread cannot return, it can only stay.
         let _ = enter(&self.origin);
         for name in [&self.client, &self.server] {
             remove(name);
@@ -107,7 +107,7 @@ fn enter(namespace: &File) -> io::Result<()> {
     Ok(move_into_link_name_space(namespace.as_fd(), kind)?)
 }
 
-/// Runs `ip`, and says what it said if it fails.
+/// Runs `ip`; an error has its output.
 fn ip(arguments: &[&str]) -> io::Result<()> {
     let fail = |why: &str| {
         let line = arguments.join(" ");
@@ -143,7 +143,7 @@ fn remove(name: &str) {
         .status();
 }
 
-/// Removes the namespaces of benches that are gone.
+/// Removes the namespaces of ended benches.
 fn sweep(within: &Path) {
     for entry in fs::read_dir(within).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -1,4 +1,4 @@
-//! What a link is: how long the way is, how wide, and when it fails.
+//! The options of a line: its delay, its rate, and its failures.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,19 +14,19 @@ use crate::units;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOptions {
     pub delay: Duration,
-    /// The delay of each read varies by as much in both directions of time, evenly.
+    /// The delay of each read varies by up to this much in both directions of time, evenly.
     pub jitter: Duration,
-    /// Which way is delayed.
+    /// The delayed direction.
     pub direction: Direction,
-    /// Bytes per second that fit through each way; all connections share them.
+    /// Bytes per second in each direction, shared by all connections.
     pub rate: Option<u64>,
     pub cuts: Vec<Cut>,
 }
 
-/// Up is from the client, who connects, to the server.
+/// Up is from the client, which connects, to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
-    /// The round trip grows by the delay, as it does where one machine of two delays its output.
+    /// The round trip grows by the delay, as if one machine of two delayed its output.
     #[default]
     Up,
     Down,
@@ -57,7 +57,7 @@ impl fmt::Display for Direction {
 }
 
 impl LinkOptions {
-    /// Refuses what makes no sense.
+    /// Refuses invalid options.
     pub fn check(&self) -> Result<(), String> {
         if self.delay > Duration::from_secs(60) {
             return Err("a delay is at most 60s".to_owned());
@@ -69,8 +69,7 @@ impl LinkOptions {
     }
 }
 
-/// As `--link` has it: `50ms` or `50ms,jitter=5ms,rate=10mbit,direction=both`. A bench has no use
-/// for cuts.
+/// The form of `--link`: `50ms` or `50ms,jitter=5ms,rate=10mbit,direction=both`. A bench has no use for cuts.
 impl FromStr for LinkOptions {
     type Err = ParseError;
 

@@ -1,9 +1,8 @@
-//! What is under way on one way of one connection: bytes, each with the time at which they come
-//! out. Pure: the clock is an argument, the sockets are somebody else's.
+//! Bytes in transit in one direction of one connection, each with its time of arrival. Pure: the clock is an argument,
+//! the sockets are the caller's.
 //!
-//! In: [`Queue::push`] and [`Queue::mark`], with times that may go back, as jitter does; the queue
-//! does not let anything overtake. Out: [`Queue::next`] says what has arrived, and
-//! [`Queue::take`] or [`Queue::take_mark`] removes it.
+//! In: [`Queue::push`] and [`Queue::mark`], with times that may go back because of jitter; the queue prevents
+//! overtaking. Out: [`Queue::next`] returns arrived bytes, and [`Queue::take`] or [`Queue::take_mark`] removes them.
 
 use std::collections::VecDeque;
 
@@ -26,33 +25,33 @@ enum What {
     Mark(Mark),
 }
 
-/// What travels among the bytes.
+/// A mark that travels among the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// The client's SYN: the server is connected to.
+    /// The client's SYN: connect to the server.
     Connect,
     /// The sender's FIN.
     End,
 }
 
-/// What there is for the far end.
+/// The next item for the far end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next<'a> {
     Bytes(&'a [u8]),
     Mark(Mark),
-    /// Something, then.
+    /// Something, at that time.
     Later(u64),
     Nothing,
 }
 
-/// What an entry takes beside its bytes, so that single bytes are bounded too.
+/// Overhead of an entry besides its bytes, so that single bytes are bounded too.
 const ENTRY_BYTES: usize = size_of::<Entry>();
 
-/// An empty queue gives back what it took beyond this.
+/// An empty queue returns its memory beyond this.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 impl Queue {
-    /// Bytes that come out at `due_ns`, or as soon as what was sent before has.
+    /// Adds bytes that arrive at `due_ns`, or together with earlier ones that arrive later.
     pub(crate) fn push(&mut self, bytes: &[u8], due_ns: u64) {
         debug_assert!(
             !bytes.is_empty(),
@@ -79,14 +78,13 @@ impl Queue {
         self.entries.push_back(Entry { due_ns, what });
     }
 
-    /// The time, or the latest that was given before it.
+    /// The time, or a later one that was given before.
     pub(crate) fn in_order(&mut self, due_ns: u64) -> u64 {
         self.last_due_ns = self.last_due_ns.max(due_ns);
         self.last_due_ns
     }
 
-    /// Removes bytes that [`Self::next`] showed; `arrived` is told the time of each entry that
-    /// is complete.
+    /// Removes bytes that [`Self::next`] returned; `arrived` gets the time of each completed entry.
     pub(crate) fn take(&mut self, mut length: usize, mut arrived: impl FnMut(u64)) {
         self.bytes.drain(..length);
         while let Some(entry) = self.entries.front_mut()
@@ -109,7 +107,7 @@ impl Queue {
         }
     }
 
-    /// Forgets everything.
+    /// Drops everything.
     pub(crate) fn clear(&mut self) {
         *self = Self {
             last_due_ns: self.last_due_ns,
@@ -117,7 +115,7 @@ impl Queue {
         };
     }
 
-    /// What has arrived by now, at most `bytes_max` of bytes at once.
+    /// The arrived item, at most `bytes_max` of bytes at once.
     pub(crate) fn next(&self, now_ns: u64, bytes_max: usize) -> Next<'_> {
         let Some(front) = self.entries.front() else {
             return Next::Nothing;
@@ -152,7 +150,7 @@ impl Queue {
         self.bytes.len() + self.entries.len() * ENTRY_BYTES
     }
 
-    /// A connection that rests holds little.
+    /// An idle connection holds little.
     fn give_back(&mut self) {
         if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES_MAX {
             self.bytes = VecDeque::new();
@@ -169,7 +167,7 @@ mod tests {
 
     #[test]
     fn bytes_come_out_when_they_are_due() {
-        /// Pushes these, asks at each time and takes what there is.
+        /// Pushes these, queries at each time and takes the arrived bytes.
         #[track_caller]
         fn check(pushed: &[(&str, u64)], asked: &[(u64, &str)]) {
             let mut queue = Queue::default();
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_be_taken() {
+    fn parts_can_be_taken() {
         let mut queue = Queue::default();
         queue.push(b"abc", 1);
         queue.push(b"de", 2);
@@ -234,7 +232,7 @@ mod tests {
         assert_eq!(queue.held(), 0);
     }
 
-    /// Whatever the times, sizes and partial writes: all bytes, in order, none early.
+    /// With any times, sizes and partial writes: all bytes arrive, in order, none early.
     #[test]
     fn nothing_is_lost_reordered_or_early() {
         for seed in 1..=300_u64 {

@@ -1,15 +1,15 @@
-//! What a link has done, and how well it kept its times.
+//! A line's counts, and its precision.
 
 use std::fmt;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Counts of a whole life.
+/// Counts since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     pub connections: u64,
-    /// Newcomers that a cut, or a server that could not be reached, turned away.
+    /// New connections that a cut, or an unreachable server, refused.
     pub refused: u64,
     pub connections_max: usize,
     /// Bytes delivered to servers, and to clients.
@@ -17,12 +17,11 @@ pub struct Statistics {
     pub down_bytes: u64,
     pub resets: u64,
     pub cuts: u64,
-    /// How much later than due bytes were delivered, where their receiver was not what they
-    /// waited for.
+    /// How much later than due bytes were delivered, except those that waited for their receiver.
     pub lateness: Lateness,
 }
 
-/// The same in figures, as it stands in a worker's report.
+/// The same in figures, as in a worker's report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub connections: u64,
@@ -83,7 +82,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Counts one; what is longer than a minute counts as a minute.
+    /// Records a time; more than a minute counts as a minute.
     pub(crate) fn record(&mut self, nanoseconds: u64) {
         self.0.saturating_record(nanoseconds);
     }
@@ -102,7 +101,7 @@ impl Lateness {
     }
 }
 
-/// How late, in microseconds.
+/// The lateness, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Late {
     pub p50: f64,

@@ -1,4 +1,4 @@
-//! Times, rates and sizes as people write them: `50ms`, `10mbit`, `64KiB`.
+//! Times, rates and sizes in written form: `50ms`, `10mbit`, `64KiB`.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub fn bytes(text: &str) -> Result<u64, ParseError> {
     Ok(scale(&UNITS, number, unit).ok_or_else(fail)? as u64)
 }
 
-/// The number in front, and what follows it.
+/// The number in front, and its suffix.
 fn split(text: &str) -> Option<(f64, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -73,7 +73,7 @@ pub fn written(duration: Duration) -> String {
         ..1.0 => (seconds * 1e3, "ms"),
         _ => (seconds, "s"),
     };
-    // Three decimals are more than anyone writes, and hide what a float adds.
+    // Three decimals suffice for any input, and hide the rounding of floats.
     let number = (number * 1e3).round() / 1e3;
     format!("{number} {unit}")
 }

@@ -1,4 +1,4 @@
-//! Worker processes: the sockets that they share a port by, and what one of them does.
+//! Worker processes: the sockets by which they share a port, and the work of one of them.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use crosstie_transport::{Endpoint, Listener, TcpOptions, WorkerOptions, Workers,
 
 use super::periods::Periods;
 
-/// Where a testee listens.
+/// The address of a testee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Tcp(SocketAddr),
@@ -31,24 +31,24 @@ impl fmt::Display for Place {
 
 /// Listening sockets, one for each worker.
 pub(super) struct Sockets {
-    /// Where they listen; the port is the one that the kernel chose, if it was to choose.
+    /// Their address, with the port that the kernel chose, if it had to.
     pub(super) place: Place,
     pub(super) sockets: Vec<OwnedFd>,
-    /// The process that binds a path removes it in the end.
+    /// The process that binds a path removes it at the end.
     _path: Option<Listener>,
 }
 
 const BACKLOG: i32 = 4096;
 
 impl Sockets {
-    /// Binds them all, so that nobody has to wait until a worker does. Needs a tokio context.
+    /// Binds them all at once, so that clients need not wait for the workers. Needs a tokio context.
     pub(super) fn bind(place: &Place, count: usize) -> io::Result<Self> {
         match place {
             Place::Tcp(address) => {
                 let options = TcpOptions {
                     backlog: BACKLOG,
-                    // A peer may leave its answers, or the connection, alone for as long as it
-                    // wants; a held connection costs no timer then.
+                    // A peer may ignore its answers, or the connection, for as long as it wants; a held connection
+                    // costs no timer then.
                     user_timeout: Duration::ZERO,
                     keepalive: Duration::ZERO,
                     ..TcpOptions::default()
@@ -77,7 +77,7 @@ impl Sockets {
     }
 }
 
-/// One worker: a thread that serves what it accepts on a socket.
+/// One worker: a thread that serves the connections of a socket.
 pub(super) struct WorkerProcess {
     workers: Arc<Workers>,
     statistics: Arc<Statistics>,
@@ -88,7 +88,7 @@ impl WorkerProcess {
     pub(super) fn start(testee: Testee, socket: OwnedFd) -> io::Result<Self> {
         let options = WorkerOptions {
             threads: 1,
-            // Accepting a connection and handling what came with it are two.
+            // Accepting a connection and handling its first bytes are two.
             inputs_per_look: 8,
             ..WorkerOptions::default()
         };
@@ -108,7 +108,7 @@ impl WorkerProcess {
         })
     }
 
-    /// Hands a block to `print` after each interval, for ever.
+    /// Passes a block to `print` after each interval, forever.
     pub(super) async fn report(&self, interval: Duration, mut print: impl FnMut(&str)) {
         let mut periods = Periods::default();
         let mut begun = Instant::now();

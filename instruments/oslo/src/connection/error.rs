@@ -1,28 +1,28 @@
-//! Why a connection could not be had, or cannot be used any more.
+//! The errors of connecting, and of a connection in use.
 
 use std::time::Duration;
 use std::{fmt, io};
 
 use crosstie_amqp::{FrameError, MethodError, PropertiesError};
 
-/// What went wrong on a connection. All of it but `ChannelClosed` and `Timeout` ends it.
+/// An error of a connection. Every one except `ChannelClosed` and `Timeout` ends it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// Nobody listens, at any of the hosts that were tried.
+    /// No server listens at any of the hosts that were tried.
     Unreachable(Vec<(String, io::Error)>),
     /// The socket failed.
     Socket(io::Error),
-    /// The broker closed the socket without a word.
+    /// The broker closed the socket without a close method.
     EndOfStream,
-    /// The broker closed the connection, and said why.
+    /// The broker closed the connection, with its reason.
     Closed {
         code: u16,
         text: String,
         class_id: u16,
         method_id: u16,
     },
-    /// The broker closed a channel, and said why.
+    /// The broker closed a channel, with its reason.
     ChannelClosed {
         channel: u16,
         code: u16,
@@ -30,32 +30,32 @@ pub enum ConnectionError {
         class_id: u16,
         method_id: u16,
     },
-    /// Nothing came in time; and the broker's reason, if it takes no messages at present.
+    /// Nothing arrived in time; with the broker's reason if it currently accepts no messages.
     Timeout {
         waited: Duration,
         awaited: &'static str,
         blocked: Option<String>,
     },
-    /// Not even a heartbeat came in twice its interval.
+    /// Not even a heartbeat arrived in twice its interval.
     HeartbeatMissed {
         interval: Duration,
     },
-    /// The broker offers no way to log in that is known here.
+    /// The broker offers no supported login mechanism.
     Mechanisms {
         offered: String,
     },
-    /// The broker speaks another version of the protocol, or none.
+    /// The broker speaks another version of the protocol, or another protocol.
     Protocol {
         bytes: Vec<u8>,
     },
-    /// A method where another one belongs.
+    /// A method where another one is expected.
     Unexpected {
         found: &'static str,
         expected: &'static str,
     },
-    /// A content that is cut by something else on its channel or another.
+    /// A content interrupted by another frame, on its channel or another.
     Interleaved,
-    /// A content longer than what is taken in.
+    /// A content that exceeds the maximum length.
     TooLong {
         bytes: u64,
         bytes_max: u64,
@@ -66,7 +66,7 @@ pub enum ConnectionError {
 }
 
 impl ConnectionError {
-    /// Whether the connection was lost, so that another one may do.
+    /// Whether the connection was lost, so that a new one may work.
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
@@ -108,7 +108,7 @@ impl fmt::Display for ConnectionError {
             } => {
                 write!(f, "no {awaited} within {} s", waited.as_secs_f64())?;
                 match blocked {
-                    Some(reason) => write!(f, "; the broker takes no messages: {reason}"),
+                    Some(reason) => write!(f, "; the broker accepts no messages: {reason}"),
                     None => Ok(()),
                 }
             }
@@ -132,7 +132,7 @@ impl fmt::Display for ConnectionError {
             Self::Interleaved => f.write_str("the broker sent another frame within a content"),
             Self::TooLong { bytes, bytes_max } => write!(
                 f,
-                "the broker announced a content of {bytes} bytes, where {bytes_max} are the most"
+                "the broker announced a content of {bytes} bytes, expected at most {bytes_max}"
             ),
             Self::Frame(error) => write!(f, "the broker sent {error}"),
             Self::Method(error) => write!(f, "the broker sent a method that is none: {error}"),

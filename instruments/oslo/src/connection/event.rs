@@ -1,5 +1,5 @@
-//! What a broker says: a method, and the content behind it. Found whole in the bytes that came, and
-//! borrowed from them.
+//! A broker's messages: a method, and the content behind it. Found complete in the received bytes, and borrowed from
+//! them.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crosstie_amqp::{ContentHeader, Frame, FrameKind, Method, MethodError, Proper
 
 use super::ConnectionError;
 
-/// The longest content that is taken in, as RabbitMQ's longest message.
+/// Maximum length of a content, which is RabbitMQ's maximum for a message.
 const CONTENT_BYTES_MAX: u64 = 128 << 20;
 
 /// A method of the broker's.
@@ -24,13 +24,13 @@ pub struct Event<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content<'a> {
     pub properties: Properties<'a>,
-    /// Borrowed, unless it came in several frames.
+    /// Borrowed, unless it arrived in several frames.
     pub body: Cow<'a, [u8]>,
 }
 
-/// What is at the front of the bytes that came.
+/// The front of the received bytes.
 pub(super) enum Scan {
-    /// More bytes are needed, so many in all as far as is known.
+    /// More bytes are needed; the total, as far as known.
     Incomplete {
         wanted: usize,
     },
@@ -45,7 +45,7 @@ pub(super) enum Scan {
     },
 }
 
-/// Looks for the end of what is at the front of `input`, without reading more of it than that takes.
+/// Finds the end of the first event in `input`, decoding as little as possible.
 pub(super) fn scan(input: &[u8], frame_bytes_max: u32) -> Result<Scan, ConnectionError> {
     let (method, mut bytes) = match next(input, 0, frame_bytes_max)? {
         Next::Incomplete { wanted } => return Ok(Scan::Incomplete { wanted }),
@@ -90,7 +90,7 @@ pub(super) fn scan(input: &[u8], frame_bytes_max: u32) -> Result<Scan, Connectio
     })
 }
 
-/// Reads what [`scan`] has found.
+/// Decodes an event that [`scan`] has found.
 pub(super) fn decode(bytes: &[u8]) -> Result<Event<'_>, ConnectionError> {
     let mut at = 0;
     let mut frame = || match next(bytes, at, 0)? {
@@ -133,7 +133,7 @@ enum Next<'a> {
     Incomplete { wanted: usize },
 }
 
-/// The frame at `at`, and where it ends.
+/// The frame at `at`, and its end.
 fn next(input: &[u8], at: usize, frame_bytes_max: u32) -> Result<Next<'_>, ConnectionError> {
     Ok(match frame::decode(&input[at..], frame_bytes_max)? {
         Decoded::Frame { frame, consumed } => Next::Frame(frame, at + consumed),
@@ -148,7 +148,7 @@ fn ids(payload: &[u8]) -> Result<(u16, u16), MethodError> {
     Ok((u16::from_be_bytes([c, l]), u16::from_be_bytes([m, d])))
 }
 
-/// Return, deliver and get-ok of class basic; a client sends publish only.
+/// Return, deliver and get-ok of class basic; only a client sends publish.
 fn has_content(ids: (u16, u16)) -> bool {
     matches!(ids, (60, 50 | 60 | 71))
 }

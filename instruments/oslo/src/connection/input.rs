@@ -1,9 +1,9 @@
-//! What came from the socket and has not been looked at.
+//! Received bytes that are not handled yet.
 
-/// Bytes asked for by one read, unless a frame is longer.
+/// Bytes requested by one read, unless a frame is longer.
 const READ_BYTES: usize = 64 << 10;
 
-/// A buffer that is read into at its end and taken from at its front.
+/// A buffer that is filled at its end and consumed at its front.
 #[derive(Default)]
 pub(super) struct Input {
     bytes: Vec<u8>,
@@ -12,11 +12,11 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Where a read may put bytes; at least as many fit as make the whole `wanted`.
+    /// Space for a read; at least enough to complete the `wanted` bytes.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-            // What one great message took is given back.
+            // Returns the memory of a single large message.
             if self.bytes.len() > 16 * READ_BYTES && wanted < READ_BYTES {
                 self.bytes = Vec::new();
             }
@@ -33,7 +33,7 @@ impl Input {
         &mut self.bytes[self.end..]
     }
 
-    /// That a read has put `bytes` there.
+    /// Records that a read has put `bytes` there.
     pub(super) fn has_come(&mut self, bytes: usize) {
         self.end += bytes;
     }

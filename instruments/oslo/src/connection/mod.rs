@@ -1,11 +1,10 @@
 //! A blocking AMQP 0-9-1 connection.
 //!
-//! How to drive it: [`Connection::open`], [`Connection::open_channel`]; what is said by
-//! [`Connection::send`] and [`Connection::publish`] waits in the connection until [`Connection::flush`]
-//! or until something is waited for, by [`Connection::next_event`] or [`Connection::call`]. So a
-//! request and what belongs to it leave in one write, and everything that has come is handed out
-//! before the socket is read again. Heartbeats are answered and sent whenever something is waited for;
-//! who waits for nothing during half of the interval calls [`Connection::keep_alive`].
+//! How to drive it: [`Connection::open`], [`Connection::open_channel`]; then [`Connection::send`] and
+//! [`Connection::publish`] buffer their frames until [`Connection::flush`], or until a wait by
+//! [`Connection::next_event`] or [`Connection::call`]. So a request and its related frames leave in one write, and all
+//! received events are returned before the socket is read again. Heartbeats are answered and sent during every wait; a
+//! user that does not wait for half of the interval calls [`Connection::keep_alive`].
 
 mod error;
 mod event;
@@ -30,25 +29,24 @@ use crate::url::{Host, TransportUrl};
 pub use self::error::ConnectionError;
 pub use self::event::{Content, Event};
 
-/// How a connection is opened and kept.
+/// The options of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
-    /// How long each address is tried, and how long each step of the negotiation may take there.
+    /// Time limit for each address, and for each step of the negotiation there.
     pub connect_timeout: Duration,
-    /// How long the broker may take to answer, or to take what is written.
+    /// Time limit for the broker's answers, and for writes.
     pub reply_timeout: Duration,
-    /// Seconds; the broker's wish if that is less, and 0 for none at all.
+    /// In seconds; the broker's proposal if that is less, and 0 for none at all.
     pub heartbeat_s: u16,
-    /// Bytes; the broker's wish if that is less.
+    /// In bytes; the broker's proposal if that is less.
     pub frame_bytes_max: u32,
-    /// How to log in; the first that the broker offers if it is not said: AMQPLAIN, as oslo.messaging
-    /// does, or PLAIN.
+    /// The login mechanism; by default the first that the broker offers: AMQPLAIN, as in oslo.messaging, or PLAIN.
     pub mechanism: Option<Mechanism>,
     /// Shown to the broker's operators.
     pub name: String,
 }
 
-/// How to log in.
+/// The login mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     AmqPlain,
@@ -61,16 +59,16 @@ pub struct Connection {
     host: Host,
     input: Input,
     output: Vec<u8>,
-    /// What came while something else was waited for.
+    /// Events that arrived while another one was awaited.
     aside: VecDeque<Vec<u8>>,
-    /// What was handed out of it last.
+    /// The last event returned from it.
     handed_out: Vec<u8>,
     frame_bytes_max: u32,
     channel_max: u16,
     heartbeat: Option<Duration>,
     read_at: Instant,
     written_at: Instant,
-    /// As the socket has it, so that it is told only what is new.
+    /// The socket's current timeout, so that it is set only when it changes.
     read_timeout: Option<Duration>,
     reply_timeout: Duration,
     blocked: Option<String>,
@@ -104,7 +102,7 @@ impl Connection {
                 }
             };
             match Self::negotiate(stream, host, &url.virtual_host, options) {
-                // Somebody accepts and there is no broker behind: a balancer without one, most often.
+                // The address accepts without a broker behind it: most often a balancer without one.
                 Err(
                     error @ (ConnectionError::Socket(_)
                     | ConnectionError::EndOfStream
@@ -120,12 +118,12 @@ impl Connection {
         self.call(channel, &ChannelOpen::default()).map(drop)
     }
 
-    /// Says something. It leaves with the next flush, or with the next wait.
+    /// Buffers a method. It leaves with the next flush, or with the next wait.
     pub fn send(&mut self, channel: u16, method: &impl Arguments) {
         frame::write_method(channel, method, &mut self.output);
     }
 
-    /// Publishes a message, with the bytes of its properties. It leaves as what [`Self::send`] says.
+    /// Publishes a message, with its encoded properties. Buffered like [`Self::send`].
     pub fn publish(
         &mut self,
         channel: u16,
@@ -138,7 +136,7 @@ impl Connection {
         frame::write_content(channel, properties, body, bytes_max, &mut self.output);
     }
 
-    /// Writes what has been said.
+    /// Writes the buffered frames.
     pub fn flush(&mut self) -> Result<(), ConnectionError> {
         if self.output.is_empty() {
             return Ok(());
@@ -149,13 +147,12 @@ impl Connection {
         match written {
             Ok(()) => Ok(()),
             Err(error) if is_timeout(&error) => Err(self.timed_out("room for a message")),
-            // What the broker said before it closed is the better reason.
+            // The broker's last close method is the better reason.
             Err(error) => Err(self.last_words().unwrap_or_else(|| error.into())),
         }
     }
 
-    /// What the broker says next; none when nothing came in time. Writes what has been said before it
-    /// waits.
+    /// The broker's next event; `None` if nothing arrived in time. Writes the buffered frames before it waits.
     pub fn next_event(
         &mut self,
         timeout: Option<Duration>,
@@ -170,8 +167,7 @@ impl Connection {
         }
     }
 
-    /// Says something that is answered, and waits for the answer. What else comes is kept for
-    /// [`Self::next_event`].
+    /// Sends a method, and waits for its answer. Other events are kept for [`Self::next_event`].
     pub fn call<A: Arguments>(
         &mut self,
         channel: u16,
@@ -185,7 +181,7 @@ impl Connection {
         self.await_method(channel, reply, A::NAME)
     }
 
-    /// Sends a heartbeat if one is due, and looks at what has come, without waiting.
+    /// Sends a heartbeat if one is due, and handles received bytes, without waiting.
     pub fn keep_alive(&mut self) -> Result<(), ConnectionError> {
         if let Some(found) = self.receive(Some(Duration::ZERO))? {
             let bytes = self.input.take(found.bytes).to_vec();
@@ -194,7 +190,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Closes in good order.
+    /// Closes in order.
     pub fn close(mut self) -> Result<(), ConnectionError> {
         let close = ConnectionClose {
             reply_code: 200,
@@ -204,7 +200,7 @@ impl Connection {
         self.call(0, &close).map(drop)
     }
 
-    /// Closes a channel in good order.
+    /// Closes a channel in order.
     pub fn close_channel(&mut self, channel: u16) -> Result<(), ConnectionError> {
         let close = ChannelClose {
             reply_code: 200,
@@ -214,12 +210,12 @@ impl Connection {
         self.call(channel, &close).map(drop)
     }
 
-    /// Why the broker takes no messages at present, if it does not.
+    /// The reason why the broker currently accepts no messages, if it does not.
     pub fn blocked(&self) -> Option<&str> {
         self.blocked.as_deref()
     }
 
-    /// What the broker says of itself.
+    /// The broker's server properties.
     pub fn server_properties(&self) -> &TableBuf {
         &self.server_properties
     }
@@ -239,12 +235,12 @@ impl Connection {
         self.frame_bytes_max
     }
 
-    /// How often [`Self::keep_alive`] is to be called by who waits for nothing.
+    /// The interval of [`Self::keep_alive`] for a user that does not wait.
     pub fn keep_alive_interval(&self) -> Option<Duration> {
         self.heartbeat.map(|interval| interval / 2)
     }
 
-    /// Waits for a method, and keeps what else comes.
+    /// Waits for a method, and keeps other events.
     fn await_method(
         &mut self,
         channel: u16,
@@ -265,7 +261,7 @@ impl Connection {
         }
     }
 
-    /// Reads until an event for the owner is whole at the front of the input.
+    /// Reads until an event for the owner is complete at the front of the input.
     fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Found>, ConnectionError> {
         self.flush()?;
         let mut deadline = None;
@@ -305,7 +301,7 @@ impl Connection {
         }
     }
 
-    /// One read; false when nothing came.
+    /// One read; false if nothing arrived.
     fn read(&mut self, wanted: usize, wait: Option<Duration>) -> Result<bool, ConnectionError> {
         let is_poll = wait == Some(Duration::ZERO);
         if !is_poll {
@@ -314,7 +310,7 @@ impl Connection {
                 (Some(wait), Some(tick)) => Some(wait.min(tick)),
                 (wait, tick) => wait.or(tick),
             };
-            // The socket counts in units that are coarser, and takes no time at all for ever.
+            // The socket's timeout has coarser units, and rejects zero.
             let wait = wait.map(|wait| wait.max(Duration::from_millis(1)));
             if wait != self.read_timeout {
                 self.stream.set_read_timeout(wait)?;
@@ -351,8 +347,7 @@ impl Connection {
         })
     }
 
-    /// Says that this side is alive if it has not said anything for a while, and asks the same of the
-    /// other.
+    /// Sends a heartbeat if this side has been silent, and checks that the other has not.
     fn beat(&mut self) -> Result<(), ConnectionError> {
         let Some(interval) = self.heartbeat else {
             return Ok(());
@@ -368,7 +363,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Deals with what concerns the connection itself. What it has dealt with is taken.
+    /// Handles events of the connection itself, and removes these.
     fn is_for_owner(&mut self, found: &Found) -> Result<bool, ConnectionError> {
         match found.ids {
             (10, 50 | 60 | 61) | (20, 20 | 40) => {}
@@ -384,7 +379,7 @@ impl Connection {
                     method_id: close.method_id,
                 };
                 frame::write_method(0, &ConnectionCloseOk {}, &mut self.output);
-                // That the broker hears of it is a courtesy.
+                // Informing the broker is optional.
                 let _ = self.stream.write_all(&self.output);
                 self.output.clear();
                 return Err(error);
@@ -415,7 +410,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// The connection.close that may have come before the socket failed.
+    /// The connection.close that may have arrived before the socket failed.
     fn last_words(&mut self) -> Option<ConnectionError> {
         loop {
             match event::scan(self.input.bytes(), self.frame_bytes_max).ok()? {
@@ -462,7 +457,7 @@ struct Found {
     bytes: usize,
 }
 
-/// By the first of the host's addresses that answers.
+/// Connects to the first of the host's addresses that answers.
 fn connect(host: &Host, options: &ConnectionOptions) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in (host.name.as_str(), host.port).to_socket_addrs()? {

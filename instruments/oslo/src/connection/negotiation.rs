@@ -11,7 +11,7 @@ use super::input::Input;
 use super::{Connection, ConnectionError, ConnectionOptions, Mechanism};
 use crate::url::Host;
 
-/// What this side can take, as its start-ok says.
+/// The capabilities in this side's start-ok.
 const CAPABILITIES: &[&str] = &[
     "authentication_failure_close",
     "basic.nack",
@@ -36,14 +36,14 @@ impl Connection {
             output: PROTOCOL_HEADER.to_vec(),
             aside: Default::default(),
             handed_out: Vec::new(),
-            // Until it is agreed, nobody sends more.
+            // Before the negotiation no side may send more.
             frame_bytes_max: FRAME_MIN_BYTES.max(options.frame_bytes_max),
             channel_max: 0,
             heartbeat: None,
             read_at: now,
             written_at: now,
             read_timeout: None,
-            // A broker that is there says so at once; who waits for one may want to go elsewhere, or end.
+            // A broker answers at once; a caller without one may want to try another host, or end.
             reply_timeout: options.connect_timeout,
             blocked: None,
             server_properties: TableBuf::new(),
@@ -125,7 +125,7 @@ impl Connection {
         self.send(0, &start_ok);
     }
 
-    /// Takes the lesser of both sides' wishes, where zero is no limit.
+    /// Takes the lower of both sides' proposals, where zero means no limit.
     fn tune(&mut self, options: &ConnectionOptions) -> Result<(), ConnectionError> {
         let tune = match self.await_method(0, (10, 30), "connection.tune")? {
             Method::ConnectionTune(tune) => tune,

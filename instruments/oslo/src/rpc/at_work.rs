@@ -1,4 +1,4 @@
-//! Calls that take long, and whose callers want to hear meanwhile that they still run.
+//! Slow calls whose callers request progress messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ pub(super) struct AtWork {
 }
 
 impl AtWork {
-    /// If its caller wishes to hear of it: as often as to hear twice within the time it waits.
+    /// If its caller requests progress: the interval is half of its waiting time.
     pub(super) fn of(incoming: &Incoming, is_done: &Arc<AtomicBool>) -> Option<Self> {
         let request = &incoming.request;
         let seconds = request.monitor_timeout_s? / 2.0;
@@ -35,7 +35,7 @@ impl AtWork {
         self.is_done.load(Ordering::Acquire)
     }
 
-    /// Whether it is to hear now. If so, the next time is an interval later.
+    /// Whether a message is due now. If so, the next one is due an interval later.
     pub(super) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = now >= self.next;

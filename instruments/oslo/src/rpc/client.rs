@@ -14,19 +14,19 @@ use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
 use crate::url::TransportUrl;
 
-/// How calls and casts are sent.
+/// The options of calls and casts.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// How long a call's reply is waited for. A request that is still in its queue by then goes.
+    /// Time limit for a call's reply. A request that is still in its queue by then expires.
     pub timeout: Duration,
 }
 
-/// Why a call brought no result, or a cast was not taken.
+/// The reason why a call has no result, or a cast was not accepted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CallError {
     Connection(ConnectionError),
-    /// No reply came in time.
+    /// No reply arrived in time.
     Timeout {
         msg_id: String,
         waited: Duration,
@@ -34,15 +34,15 @@ pub enum CallError {
     },
     /// The server's exception.
     Failure(Box<RemoteFailure>),
-    /// The broker did not take responsibility for the message.
+    /// The broker did not confirm the message.
     Refused,
-    /// A reply that cannot be read.
+    /// A malformed reply.
     Reply(EnvelopeError),
-    /// The system gives no random number.
+    /// The system has no random bytes.
     Chance(getrandom::Error),
 }
 
-/// A caller. It sends on one connection, and has another one for replies from its first call on.
+/// A caller. It sends on one connection, and opens another one for replies at its first call.
 pub struct RpcClient {
     url: TransportUrl,
     options: ConnectionOptions,
@@ -58,14 +58,14 @@ pub struct RpcClient {
     body: Vec<u8>,
 }
 
-/// Where replies come.
+/// The receiving side of replies.
 struct Replies {
     connection: Connection,
     queue: String,
 }
 
 impl RpcClient {
-    /// Connects, and declares the exchange that messages to `target` go to.
+    /// Connects, and declares the exchange for messages to `target`.
     pub fn open(
         url: &TransportUrl,
         target: Target,
@@ -93,7 +93,7 @@ impl RpcClient {
         })
     }
 
-    /// Has everything made that the first call would otherwise make: the queue for replies.
+    /// Creates the queue for replies, which the first call would create otherwise.
     pub fn prepare(&mut self) -> Result<(), CallError> {
         if self.replies.is_none() {
             let queue = format!("reply_{}", self.identifiers.draw());
@@ -129,7 +129,7 @@ impl RpcClient {
         }
     }
 
-    /// Sends without asking for a reply; waits until the broker has taken it.
+    /// Sends without a reply; waits for the broker's confirm.
     pub fn cast(&mut self, request: &RequestText) -> Result<(), CallError> {
         let unique_id = self.identifiers.draw();
         let mut body = mem::take(&mut self.body);
@@ -140,7 +140,7 @@ impl RpcClient {
         sent
     }
 
-    /// Closes both connections in good order.
+    /// Closes both connections in order.
     pub fn close(self) -> Result<(), CallError> {
         if let Some(replies) = self.replies {
             replies.connection.close()?;
@@ -202,8 +202,8 @@ impl Replies {
         Ok(Self { connection, queue })
     }
 
-    /// The reply to `msg_id`; none if it does not come until then. Late ones to earlier calls are
-    /// acknowledged and forgotten.
+    /// The reply to `msg_id`; `None` if it does not arrive until then. Late replies to earlier calls are acknowledged
+    /// and dropped.
     fn await_reply(
         &mut self,
         msg_id: &str,
@@ -214,7 +214,7 @@ impl Replies {
         let tick = self.connection.keep_alive_interval();
         let mut ahead = Value::Null;
         let mut left = until.saturating_duration_since(Instant::now());
-        // To the millisecond, so that the socket is told the same time for most calls.
+        // To the millisecond, so that the socket's timeout is the same for most calls.
         left = Duration::from_millis(left.as_millis() as u64 + 1).max(Duration::from_millis(1));
         loop {
             let wait = tick.map_or(left, |tick| tick.min(left));
@@ -241,14 +241,14 @@ impl Replies {
             let reply = reply.map_err(CallError::Reply)?;
             if reply.msg_id.as_deref() == Some(msg_id) {
                 match reply.outcome {
-                    // One that is not the last says that the server is at it, or, from servers of
-                    // old, brings the result ahead of an empty last one.
+                    // A reply that is not the last one is a progress message or, from old servers, the result ahead of
+                    // an empty last one.
                     Ok(result) if !reply.is_ending => ahead = result,
                     Ok(Value::Null) => return Ok(Some(Ok(ahead))),
                     outcome => return Ok(Some(outcome)),
                 }
             }
-            // Much may come before what is waited for, and the other connection is still silent.
+            // Many events may arrive before the awaited one, and the other connection is still silent.
             left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
@@ -281,7 +281,7 @@ impl fmt::Display for CallError {
                     "timed out after {waited} s waiting for a reply to message ID {msg_id}"
                 )?;
                 match blocked {
-                    Some(reason) => write!(f, "; the broker takes no messages: {reason}"),
+                    Some(reason) => write!(f, "; the broker accepts no messages: {reason}"),
                     None => Ok(()),
                 }
             }

@@ -1,4 +1,4 @@
-//! What a server has at a broker: its queues, with a consumer on each.
+//! A server's objects at a broker: its queues, with a consumer on each.
 
 use crosstie_amqp::method::{BasicCancel, BasicConsume, QueueBind, QueueDeclare};
 
@@ -6,7 +6,7 @@ use super::{CHANNEL, Target, expiring};
 use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::url::TransportUrl;
 
-/// Connects, makes the queues of `target`, and consumes from them.
+/// Connects, creates the queues of `target`, and consumes from them.
 pub(super) fn open(
     url: &TransportUrl,
     options: &ConnectionOptions,
@@ -19,7 +19,7 @@ pub(super) fn open(
     Ok(connection)
 }
 
-/// Takes no more deliveries.
+/// Stops deliveries.
 pub(super) fn cancel(connection: &mut Connection) -> Result<(), ConnectionError> {
     for consumer_tag in CONSUMER_TAGS {
         let cancel = BasicCancel {
@@ -31,7 +31,7 @@ pub(super) fn cancel(connection: &mut Connection) -> Result<(), ConnectionError>
     Ok(())
 }
 
-/// Exchanges, queues, bindings and consumers, in the order in which oslo.messaging makes them.
+/// Exchanges, queues, bindings and consumers, in oslo.messaging's order.
 fn declare(
     connection: &mut Connection,
     target: &Target,

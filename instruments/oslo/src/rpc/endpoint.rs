@@ -1,4 +1,4 @@
-//! What a server does when it is asked to.
+//! The methods of a server.
 
 use std::thread;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use crosstie_joints::{RemoteFailure, Request};
 use serde_json::{Map, Value, json};
 
-/// What a method is given.
+/// The input of a method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming {
     pub request: Request,
 }
 
-/// What a method gives back.
+/// The result of a method.
 pub type Outcome = Result<Value, Box<RemoteFailure>>;
 
 /// Methods, by name.
 pub trait Endpoint: Sync {
-    /// Does what is asked for.
+    /// Executes the call.
     fn invoke(&self, incoming: &Incoming) -> Outcome;
 
-    /// Whether that takes long, so that a thread of its own has to do it.
+    /// Whether the method takes long, so that it needs a thread of its own.
     fn is_slow(&self, _method: &str) -> bool {
         false
     }
@@ -28,8 +28,7 @@ pub trait Endpoint: Sync {
 
 /// The methods of the original programs' server: sink, echo, sleep, fail.
 pub struct TestEndpoint<S> {
-    /// Is told about each call, as the original prints it: the method's name as it is written there,
-    /// the context, the arguments.
+    /// Called for each call, with the original's text: the method's name in its spelling, the context, the arguments.
     pub say: S,
 }
 
@@ -66,7 +65,7 @@ impl<S: Fn(&str, &Value, &Value) + Sync> Endpoint for TestEndpoint<S> {
     }
 }
 
-/// As long as `timeout` says, ten seconds if it does not, and then what `reply` says.
+/// Sleeps for `timeout` seconds, ten by default, and returns `reply`.
 fn sleep(args: &Map<String, Value>) -> Outcome {
     let seconds = match args.get("timeout") {
         None => Some(10.0),

@@ -1,8 +1,8 @@
-//! Calls and casts through a broker, as oslo.messaging has them.
+//! Calls and casts through a broker, in oslo.messaging's form.
 //!
-//! A server has three queues: one for its topic that it shares with others, one of its own, and one
-//! for what goes to everybody. A caller has one for replies. What a caller sends goes to the topic's
-//! exchange; a reply goes to the caller's queue through the default exchange.
+//! A server has three queues: one for its topic that it shares with others, one of its own, and one for messages to all
+//! servers. A caller has one for replies. A caller's messages go to the topic's exchange; a reply goes to the caller's
+//! queue through the default exchange.
 
 mod at_work;
 mod client;
@@ -23,7 +23,7 @@ use crosstie_amqp::{BasicProperties, Table, TableBuf, Value};
 /// The only channel of each connection.
 pub(crate) const CHANNEL: u16 = 1;
 
-/// How long a queue that nobody consumes from stays, as oslo.messaging has it.
+/// Lifetime of a queue without consumers, as in oslo.messaging.
 const QUEUE_EXPIRES_MS: i32 = 1_800_000;
 
 /// The servers that a call or cast is for.
@@ -31,16 +31,16 @@ const QUEUE_EXPIRES_MS: i32 = 1_800_000;
 pub struct Target {
     pub exchange: String,
     pub topic: String,
-    /// One server of the topic's, by its name; for a server, its own name.
+    /// One server of the topic, by its name; for a server, its own name.
     pub server: Option<String>,
-    /// Every server of the topic's.
+    /// Every server of the topic.
     pub fanout: bool,
     pub namespace: Option<String>,
     pub version: Option<String>,
 }
 
 impl Default for Target {
-    /// As the original programs have it.
+    /// The original programs' defaults.
     fn default() -> Self {
         Self {
             exchange: "my-exchange".to_owned(),
@@ -54,12 +54,12 @@ impl Default for Target {
 }
 
 impl Target {
-    /// The exchange that everybody on the topic is told through.
+    /// The exchange for messages to all servers of the topic.
     fn fanout_exchange(&self) -> String {
         format!("{}_fanout", self.topic)
     }
 
-    /// Where a message to it goes.
+    /// Exchange and routing key of a message to it.
     fn route(&self) -> (String, String) {
         match &self.server {
             _ if self.fanout => (self.fanout_exchange(), String::new()),
@@ -68,7 +68,7 @@ impl Target {
         }
     }
 
-    /// The exchange that a message to it goes to, as everybody declares it.
+    /// The declaration of its exchange, identical for all participants.
     fn exchange_declare<'a>(&self, name: &'a str) -> ExchangeDeclare<'a> {
         ExchangeDeclare {
             exchange: name,
@@ -79,7 +79,7 @@ impl Target {
     }
 }
 
-/// A message's properties, as bytes.
+/// A message's encoded properties.
 fn properties(expiration: Option<&str>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let properties = BasicProperties {
@@ -95,7 +95,7 @@ fn properties(expiration: Option<&str>) -> Vec<u8> {
     bytes
 }
 
-/// The arguments of a queue that goes when its consumer does not come back.
+/// The arguments of a queue that expires without its consumer.
 fn expiring() -> TableBuf {
     TableBuf::new().with("x-expires", Value::I32(QUEUE_EXPIRES_MS))
 }

@@ -1,6 +1,5 @@
-//! A server's way back to its callers: connections that replies go out on, each with one reply under
-//! way at most. A reply does not wait for the confirm of the one before it: there is another
-//! connection for it, up to a bound, as oslo.messaging's pool has it.
+//! A server's replies to its callers: connections with at most one reply in flight each. A reply does not wait for the
+//! confirm of the one before it, but uses another connection, up to a bound, like oslo.messaging's pool.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +13,7 @@ use crate::connection::{ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
 use crate::url::TransportUrl;
 
-/// Connections at most, as oslo.messaging's pool has it.
+/// Maximum number of connections, as in oslo.messaging's pool.
 const SENDERS_MAX: usize = 30;
 
 /// Sends replies, from any thread.
@@ -26,7 +25,7 @@ pub(super) struct ReplySender {
 }
 
 struct State {
-    /// Nobody uses them at the moment. The one used last is at the back.
+    /// Currently unused ones. The last used one is at the back.
     idle: VecDeque<Sender>,
     opened: usize,
     identifiers: Identifiers,
@@ -52,8 +51,8 @@ impl ReplySender {
         }
     }
 
-    /// Sends a reply to the queue that the request named. A connection that was lost while nobody
-    /// used it is no reason to fail: there is a second try, on another.
+    /// Sends a reply to the request's queue. A connection that was lost while idle is not a failure: a second attempt
+    /// uses another.
     pub(super) fn send(&self, queue: &str, reply: &Reply) -> Result<(), ConnectionError> {
         let unique_id = self.state().identifiers.draw();
         let mut body = Vec::new();
@@ -64,10 +63,10 @@ impl ReplySender {
         }
     }
 
-    /// Says on every connection that this side is alive, and hears what the broker has said.
+    /// Keeps every idle connection alive, and handles the broker's messages on it.
     pub(super) fn keep_alive(&self) -> Result<(), ConnectionError> {
-        // One round: what is put back comes behind what has not been looked at. The lock is free in
-        // between: a slow call's thread replies meanwhile, and putting back locks again.
+        // One round: returned ones are queued behind those still to be checked. The lock is free in between: a slow
+        // call's thread replies meanwhile, and returning a connection locks again.
         let round = self.state().idle.len();
         let mut first_error = Ok(());
         for _ in 0..round {
@@ -85,22 +84,22 @@ impl ReplySender {
         first_error
     }
 
-    /// Drops the connections that nobody uses: their broker is gone.
+    /// Drops idle connections: their broker is gone.
     pub(super) fn forget_idle(&self) {
         let idle = std::mem::take(&mut self.state().idle);
         for mut sender in idle {
-            // A confirm may have come before the end.
+            // A confirm may have arrived before the end.
             let _ = sender.poll();
             self.state().forget(sender);
         }
     }
 
-    /// Replies that are not known to have reached anybody, since this was asked last.
+    /// Number of replies without a proven receiver, since the last call.
     pub(super) fn take_lost(&self) -> u64 {
         std::mem::take(&mut self.state().lost)
     }
 
-    /// Closes in good order, with what is confirmed and what is not.
+    /// Closes in order; unconfirmed replies are counted.
     pub(super) fn close(self) -> Result<(), ConnectionError> {
         let state = self
             .state
@@ -124,12 +123,12 @@ impl ReplySender {
         self.put_back(sender, published)
     }
 
-    /// A connection on which every reply is confirmed: an idle one, a new one, or, when there are
-    /// enough, the one that has waited longest. The lock is free while a socket is asked.
+    /// A connection on which every reply is confirmed: an idle one, a new one, or at the maximum the one that has
+    /// waited longest. The lock is free while a socket is read.
     fn take(&self) -> Result<Sender, ConnectionError> {
         let round = self.state().idle.len();
         for _ in 0..round {
-            // The one used last has the warmest caches.
+            // The last used one has the warmest caches.
             let Some(mut sender) = self.state().idle.pop_back() else {
                 break;
             };
@@ -178,13 +177,13 @@ impl ReplySender {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What it holds is whole between any two lines above.
+        // Its state is consistent between any two lines above.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// A connection that is gone, with the replies that nobody has confirmed.
+    /// Drops a lost connection, and counts its unconfirmed replies.
     fn forget(&mut self, mut sender: Sender) {
         let fate = sender.take_fate();
         self.lost += fate.refused + fate.returned + sender.unconfirmed();

@@ -1,4 +1,4 @@
-//! A connection that messages are published on, each confirmed by the broker.
+//! A connection for publishing messages, each confirmed by the broker.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::rpc::CHANNEL;
 use crate::url::TransportUrl;
 
-/// Publishes with confirms. The exchange is declared by its user, before the first message.
+/// Publishes with confirms. Its user declares the exchange before the first message.
 pub(super) struct Sender {
     connection: Connection,
-    /// Messages published, and how many of them the broker has answered for.
+    /// Messages published, and the number that the broker has answered.
     published: u64,
     confirmed: u64,
     refused: u64,
     returned: u64,
 }
 
-/// What became of the messages since it was last asked.
+/// The outcome of the messages since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
-    /// The broker took no responsibility for so many.
+    /// Number that the broker refused.
     pub(super) refused: u64,
-    /// So many had no queue to go to.
+    /// Number without a queue.
     pub(super) returned: u64,
 }
 
@@ -52,7 +52,7 @@ impl Sender {
         self.connection.close()
     }
 
-    /// Sends a message on its way at once.
+    /// Publishes a message at once.
     pub(super) fn publish(
         &mut self,
         method: &BasicPublish<'_>,
@@ -71,18 +71,18 @@ impl Sender {
         self.confirmed == self.published
     }
 
-    /// Messages that the broker has not answered for.
+    /// Messages without the broker's answer.
     pub(super) fn unconfirmed(&self) -> u64 {
         self.published - self.confirmed
     }
 
-    /// Looks at what the broker has said, without waiting.
+    /// Handles the broker's answers, without waiting.
     pub(super) fn poll(&mut self) -> Result<(), ConnectionError> {
         while !self.is_confirmed() && self.take_one(Duration::ZERO)? {}
         Ok(())
     }
 
-    /// Waits until every message is confirmed; false when that took longer.
+    /// Waits until every message is confirmed; false if that took longer.
     pub(super) fn await_confirmed(&mut self, timeout: Duration) -> Result<bool, ConnectionError> {
         while !self.is_confirmed() {
             if !self.take_one(timeout)? {
@@ -92,7 +92,7 @@ impl Sender {
         Ok(true)
     }
 
-    /// What became of the messages since this was asked last.
+    /// The outcome of the messages since the last call.
     pub(super) fn take_fate(&mut self) -> Fate {
         Fate {
             refused: std::mem::take(&mut self.refused),
@@ -113,7 +113,7 @@ impl Sender {
             }
             _ => return Ok(true),
         };
-        // Only few are under way at a time, and those that are not of several come one by one.
+        // Few messages are in flight at a time, so single confirms are the common case.
         let answered = match (multiple, tag) {
             (true, 0) => self.published - self.confirmed,
             (true, tag) => tag.saturating_sub(self.confirmed),

@@ -1,7 +1,7 @@
-//! A server: consumes a topic's requests, has an endpoint do them, sends replies.
+//! A server: consumes a topic's requests, calls an endpoint, sends replies.
 //!
-//! A request is acknowledged before it is dispatched, as oslo.messaging does: if the server dies
-//! while it is at it, the caller's call times out, and nothing is done twice.
+//! A request is acknowledged before it is dispatched, as in oslo.messaging: if the server dies while it works, the
+//! caller's call times out, and nothing is done twice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
 use crate::url::TransportUrl;
 
-/// Ends a server in good order, from any thread.
+/// Ends a server in order, from any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
-/// Why a server cannot go on.
+/// The reason why a server cannot continue.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {
     Connection(ConnectionError),
-    /// The broker ended the consuming, mostly because somebody deleted the queue.
+    /// The broker cancelled the consumer, mostly because the queue was deleted.
     Cancelled {
         consumer_tag: String,
     },
-    /// The system gives no random number.
+    /// The system has no random bytes.
     Chance(getrandom::Error),
 }
 
-/// How a server comes back when its broker is gone: at once, and then after delays that double.
+/// A server's reconnection after losing its broker: at once, and then with doubling delays.
 #[derive(Clone, Debug)]
 pub struct Reconnect {
-    /// After the first try that failed.
+    /// After the first failed attempt.
     pub delay: Duration,
     pub delay_max: Duration,
 }
 
-/// A server whose queues exist and are consumed from.
+/// A server with its queues and consumers.
 pub struct RpcServer {
     url: TransportUrl,
     options: ConnectionOptions,
@@ -57,8 +57,8 @@ pub struct RpcServer {
 }
 
 impl RpcServer {
-    /// Connects and makes the queues of `target`, whose `server` is the server's name.
-    /// `on_complaint` is told what went wrong and is no reason to end.
+    /// Connects and creates the queues of `target`, whose `server` is the server's name. `on_complaint` gets errors
+    /// that do not end the server.
     pub fn open(
         url: &TransportUrl,
         target: Target,
@@ -80,13 +80,12 @@ impl RpcServer {
         })
     }
 
-    /// How it comes back to its broker; none has it end instead.
+    /// Sets the reconnection; without it a lost broker ends the server.
     pub fn with_reconnect(self, reconnect: Option<Reconnect>) -> Self {
         Self { reconnect, ..self }
     }
 
-    /// Serves until it is told to stop; then takes no more requests, finishes those it has taken, and
-    /// closes in good order.
+    /// Serves until a stop request; then stops deliveries, finishes the accepted requests, and closes in order.
     pub fn run(self, endpoint: &impl Endpoint, stop: &Stop) -> Result<(), ServerError> {
         let open = || consuming::open(&self.url, &self.options, &self.target, &self.fanout_queue);
         let (at_work, at_work_seen) = channel();
@@ -101,9 +100,9 @@ impl RpcServer {
             slow: AtomicUsize::new(0),
             at_work,
         };
-        // Workers that are still busy when it ends are waited for.
+        // Workers that are still busy at the end are awaited.
         let left = thread::scope(|scope| serving.serve(scope, self.connection, at_work_seen))?;
-        // Nobody is there to be told.
+        // Without a broker there is no connection to close.
         let Some(mut connection) = left else {
             return Ok(());
         };
@@ -122,7 +121,7 @@ impl RpcServer {
 }
 
 impl Default for Reconnect {
-    /// As oslo.messaging has it: kombu's first second, rabbit_interval_max.
+    /// oslo.messaging's values: kombu's first second, rabbit_interval_max.
     fn default() -> Self {
         Self {
             delay: Duration::from_secs(1),
@@ -132,7 +131,7 @@ impl Default for Reconnect {
 }
 
 impl Stop {
-    /// To end soon.
+    /// Requests the end.
     pub fn wish(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A server at work: requests in, replies out, and the way back to a broker that it has lost.
+//! A server at work: requests, replies, and the reconnection to a lost broker.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use super::server::{Reconnect, ServerError, Stop};
 use super::{CHANNEL, Endpoint, Incoming, Target, consuming};
 use crate::connection::{Connection, ConnectionError};
 
-/// How often a server that nobody calls looks whether it is to end.
+/// The interval at which an idle server checks for a stop request.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Requests that take long, at once; more wait in the queue. As many as oslo.messaging has threads.
+/// Maximum number of concurrent slow requests, which is the number of oslo.messaging's threads; more wait in the queue.
 const SLOW_MAX: usize = 64;
 
-/// Identifiers of the last requests, by which one that comes twice is known.
+/// Number of remembered request identifiers, by which repetitions are recognized.
 const SEEN_MAX: usize = 16;
 
-/// How long the reply to a slow call is tried while the broker is away, and how often. As long as
-/// oslo.messaging waits for the queue of a caller that comes back itself.
+/// Time limit and interval for a slow call's reply while the broker is away. Oslo.messaging waits as long for the queue
+/// of a caller that reconnects itself.
 const REPLY_TRIED_FOR: Duration = Duration::from_secs(60);
 const REPLY_TRIED_EVERY: Duration = Duration::from_millis(250);
 
-/// What every request's handling needs.
+/// The context of every request.
 pub(super) struct Serving<'a, E> {
     pub(super) replies: &'a ReplySender,
     pub(super) endpoint: &'a E,
@@ -42,11 +42,11 @@ pub(super) struct Serving<'a, E> {
     pub(super) reconnect: Option<&'a Reconnect>,
     pub(super) open: &'a (dyn Fn() -> Result<Connection, ConnectionError> + Sync),
     pub(super) slow: AtomicUsize,
-    /// Calls whose callers want to hear that they still run.
+    /// Calls whose callers request progress messages.
     pub(super) at_work: Sender<AtWork>,
 }
 
-/// What the serving thread remembers from one connection to the next.
+/// The serving thread's memory across connections.
 struct Memory {
     seen: VecDeque<String>,
     at_work: Vec<AtWork>,
@@ -68,8 +68,8 @@ impl Drop for Slow<'_> {
 }
 
 impl<E: Endpoint> Serving<'_, E> {
-    /// Serves until it is told to stop, and then until what it has taken is done. The connection that
-    /// is left, if the broker is there.
+    /// Serves until a stop request, and then until the accepted requests are done. Returns the connection, if the
+    /// broker is there.
     pub(super) fn serve<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -91,7 +91,7 @@ impl<E: Endpoint> Serving<'_, E> {
                 return Err(error);
             };
             (self.complain)(&format!("{error}; connecting again"));
-            // The holder of the other side is not to wait for it.
+            // The receiver must not wait for it.
             drop(connection.take());
             self.replies.forget_idle();
             connection = self.connect_again(reconnect);
@@ -99,8 +99,8 @@ impl<E: Endpoint> Serving<'_, E> {
         if let Some(connection) = &mut connection {
             consuming::cancel(connection)?;
         }
-        // What came and is not acknowledged goes back to its queue when the channel closes; the
-        // callers of what is being done still hear of it.
+        // Unacknowledged requests return to their queue when the channel closes; the callers of running ones still get
+        // progress.
         while self.slow.load(Ordering::Acquire) > 0 {
             thread::sleep(LOOK_EVERY / 20);
             self.look_after(connection.as_mut(), &mut memory)?;
@@ -108,7 +108,7 @@ impl<E: Endpoint> Serving<'_, E> {
         Ok(connection)
     }
 
-    /// Serves on a connection until it is told to stop.
+    /// Serves on a connection until a stop request.
     fn consume<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -121,7 +121,7 @@ impl<E: Endpoint> Serving<'_, E> {
                     self.handle(scope, request, &mut memory.seen);
                 }
             } else {
-                // What has come stays unacknowledged, in the socket, meanwhile.
+                // Received requests stay unacknowledged, in the socket, meanwhile.
                 thread::sleep(LOOK_EVERY / 20);
             }
             self.look_after(Some(connection), memory)?;
@@ -129,7 +129,7 @@ impl<E: Endpoint> Serving<'_, E> {
         Ok(())
     }
 
-    /// Connects as soon as the broker can be had; none when it is told to stop before that.
+    /// Connects as soon as the broker is available; `None` after a stop request.
     fn connect_again(&self, reconnect: &Reconnect) -> Option<Connection> {
         let mut delay = reconnect.delay;
         let mut said = String::new();
@@ -141,7 +141,7 @@ impl<E: Endpoint> Serving<'_, E> {
                 }
                 Err(error) => {
                     let error = error.to_string();
-                    // An operator wants to hear what is new, not each try.
+                    // An operator wants new errors only, not one for each attempt.
                     if error != said {
                         (self.complain)(&format!("{error}; trying again"));
                         said = error;
@@ -157,7 +157,7 @@ impl<E: Endpoint> Serving<'_, E> {
         None
     }
 
-    /// Callers hear that their calls still run, and the broker that this side is alive.
+    /// Sends progress to callers, and heartbeats to the broker.
     fn look_after(
         &self,
         connection: Option<&mut Connection>,
@@ -242,7 +242,7 @@ impl<E: Endpoint> Serving<'_, E> {
         });
     }
 
-    /// Has the endpoint do it, and sends what came of it, if need be for so long.
+    /// Calls the endpoint, and sends the result, retrying for so long.
     fn dispatch(&self, incoming: &Incoming, tried_for: Duration) {
         let request = &incoming.request;
         let outcome = match self.refused(incoming) {
@@ -276,7 +276,7 @@ impl<E: Endpoint> Serving<'_, E> {
         }
     }
 
-    /// Why the request is for somebody else.
+    /// The reason why the request is for another server.
     fn refused(&self, incoming: &Incoming) -> Option<Box<RemoteFailure>> {
         let call = &incoming.request.call;
         let asked = call.version.as_deref().unwrap_or(VERSION);
@@ -319,5 +319,5 @@ impl<E: Endpoint> Serving<'_, E> {
     }
 }
 
-/// What a request asks for, and a server offers, when nothing is said of it.
+/// The default version of requests and servers.
 const VERSION: &str = "1.0";

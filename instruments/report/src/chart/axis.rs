@@ -6,7 +6,7 @@ use plotters::prelude::{IntoLogRange, LogCoord};
 
 use crate::metric::{self, Unit};
 
-/// How values are spread along an axis.
+/// The distribution of values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
@@ -17,7 +17,7 @@ pub(crate) enum Scale {
 pub(crate) struct Axis {
     coordinates: Coordinates,
     pixels: (f64, f64),
-    /// What the coordinates count in.
+    /// The unit of the coordinates.
     grain: f64,
     pub(crate) ticks: Vec<f64>,
 }
@@ -27,7 +27,7 @@ enum Coordinates {
     Logarithmic(LogCoord<f64>),
 }
 
-/// Pixels between two ticks, at the least: labels are wider than they are high.
+/// Minimum distance of two ticks in pixels: labels are wider than they are high.
 const TICK_DISTANCE_ALONG: f64 = 56.0;
 const TICK_DISTANCE_UP: f64 = 24.0;
 
@@ -35,9 +35,9 @@ const TICK_DISTANCE_UP: f64 = 24.0;
 const FINE: f64 = 1024.0;
 
 impl Axis {
-    /// An axis that has room for all values. Without any it is there all the same.
+    /// An axis with room for all values. Without any it exists all the same.
     pub(crate) fn around(values: &[f64], unit: Unit, scale: Scale, pixels: (f64, f64)) -> Self {
-        // Upwards pixels grow less.
+        // Upwards, pixels decrease.
         let distance = match pixels.1 < pixels.0 {
             true => TICK_DISTANCE_UP,
             false => TICK_DISTANCE_ALONG,
@@ -55,7 +55,7 @@ impl Axis {
         let (low, high) = (low / grain, high / grain);
         let mut axis = match scale {
             Scale::Linear => {
-                // From zero, because lengths are compared; with air above the longest.
+                // From zero, because lengths are compared; with space above the longest.
                 let range = low.min(0.0)..(high.max(0.0) * 1.04).max(f64::MIN_POSITIVE);
                 let coordinates = RangedCoordf64::from(range);
                 Self {
@@ -79,7 +79,7 @@ impl Axis {
         axis
     }
 
-    /// Ticks at these values and no others, if they are few and have room.
+    /// Puts ticks at these values only, if they are few and have room.
     pub(crate) fn prefer(&mut self, values: &[f64]) {
         let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
@@ -92,7 +92,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies; what the axis cannot show lies at its beginning.
+    /// The position of a value; values outside the axis are at its beginning.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let value = value / self.grain;
         let limits = (0, FINE as i32 * 64);

@@ -1,5 +1,5 @@
-//! A drawing in CSS pixels. plotters places everything on whole numbers, so that it is given
-//! several of them for each pixel, and the SVG's view box divides them again.
+//! A drawing in CSS pixels. plotters uses whole numbers only, so it gets several of them for each pixel, and the SVG's
+//! view box divides them again.
 
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
@@ -10,7 +10,7 @@ use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle, TextStyle};
 
 use super::role::{Role, Shape};
 
-/// Positions to a pixel.
+/// Positions per pixel.
 const FINE: f64 = 10.0;
 
 /// plotters writes a font's size divided by this.
@@ -19,7 +19,7 @@ const FONT_SIZE_OF_PLOTTERS: f64 = 1.24;
 /// A pixel position from the upper left.
 pub(super) type Point = (f64, f64);
 
-/// Where a text lies beside its point.
+/// The side of its point on which a text is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Beside {
     Left,
@@ -27,8 +27,8 @@ pub(super) enum Beside {
     Below,
 }
 
-/// For which screen it is: each chart is drawn twice, and the page shows one of the two. Letters would
-/// be too small to read if a wide one was made to fit.
+/// The screen of a chart: each chart is drawn twice, and the page shows one of the two. In a wide chart that was shrunk
+/// to fit, letters would be too small to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Wide,
@@ -50,7 +50,7 @@ impl Form {
     }
 }
 
-/// What is drawn is kept and put onto plotters' area at the end, in one go.
+/// Drawn elements are stored and put onto plotters' area at the end, at once.
 pub(super) struct Canvas {
     size: (u32, u32),
     items: Vec<Item>,
@@ -134,7 +134,7 @@ impl Canvas {
             .push(Item::Text(text.to_owned(), fine(at), size, ink, position));
     }
 
-    /// The SVG, with what it shows in words for those who do not see it.
+    /// The SVG, with a description in words for readers who do not see it.
     pub(super) fn figure(self, form: Form, title: &str, description: &str) -> String {
         let words = format!(
             "role=\"img\"><title>{}</title><desc>{}</desc>",
@@ -148,7 +148,7 @@ impl Canvas {
         self.svg(class, &words)
     }
 
-    /// The SVG of something that only repeats what stands beside it.
+    /// The SVG of something that only repeats the text beside it.
     pub(super) fn decoration(self) -> String {
         self.svg("mark", "aria-hidden=\"true\">")
     }
@@ -165,7 +165,7 @@ impl Canvas {
             // Written into a string, which cannot fail.
             let _ = area.present();
         }
-        // plotters' opening tag fixes the size; ours lets the page choose it and has the words.
+        // plotters' opening tag fixes the size; ours lets the page choose it and has the description.
         let body = text.split_once('>').map_or("", |(_, body)| body);
         let (fine_width, fine_height) = (width * FINE as u32, height * FINE as u32);
         format!(
@@ -203,7 +203,7 @@ fn stroke(colour: RGBColor, width: f64) -> ShapeStyle {
 }
 
 fn whole(value: f64) -> i32 {
-    // Saturates, which keeps what lies far outside of the picture outside.
+    // Saturates, which keeps points far outside of the picture outside.
     value.round() as i32
 }
 
@@ -211,7 +211,7 @@ fn fine((x, y): Point) -> (i32, i32) {
     (whole(x * FINE), whole(y * FINE))
 }
 
-/// Text as it may stand in SVG and HTML.
+/// Text escaped for SVG and HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drawing_says_what_it_shows() {
+    fn a_drawing_has_a_description() {
         let mut canvas = Canvas::new(20, 10);
         canvas.text(
             "a < b",

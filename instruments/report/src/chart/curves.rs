@@ -1,21 +1,21 @@
-//! How one figure goes with another: rate and latency, workers and rate.
+//! One figure over another: rate and latency, workers and rate.
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Beside, Canvas, Form};
 use super::role::{AXIS, GREY, GRID, INK, Role};
 use crate::metric::{self, Unit, with_unit};
 
-/// One subject's points, by growing x.
+/// One subject's points, by ascending x.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) points: Vec<(f64, f64)>,
-    /// Points that are no series, such as unlike load profiles, are not joined.
+    /// Points that are not a series, such as different load profiles, are not joined.
     pub(crate) joined: bool,
 }
 
-/// What is along one side.
+/// The figure along one side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side<'a> {
     pub(crate) label: &'a str,

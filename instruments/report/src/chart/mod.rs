@@ -1,8 +1,8 @@
-//! Figures as SVG: static, inline, drawn by plotters in pixel positions that this module's parts
-//! compute with its coordinates.
+//! Figures as SVG: static, inline, drawn by plotters in pixel positions that this module's parts compute with its
+//! coordinates.
 //!
-//! Every subject has a mark, a dash and a colour of its own, so that a print without colours tells
-//! them apart; each figure says in its description what it shows, value by value.
+//! Every subject has a mark, a dash and a colour of its own, so that a print without colours distinguishes them; the
+//! description of each figure lists its values.
 
 mod axis;
 mod canvas;

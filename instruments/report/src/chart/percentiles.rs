@@ -1,5 +1,5 @@
-//! The distribution of a latency: its percentiles, spread so that each further nine takes as much
-//! room as the one before.
+//! The distribution of a latency: its percentiles, spread so that each further nine takes as much room as the one
+//! before.
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Beside, Canvas, Form};
@@ -11,7 +11,7 @@ use crate::metric::{self, Unit, with_unit};
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// Share of all operations that were at most this long, in microseconds; the longest at 1.
+    /// Share of all operations that took at most so many microseconds; the longest at 1.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -22,7 +22,7 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 
-/// The labels along the axis: how many nines, and what that is called.
+/// The labels along the axis: number of nines, and its name.
 const NINES: [(f64, &str); 5] = [
     (0.301, "50 %"),
     (1.0, "90 %"),
@@ -32,8 +32,7 @@ const NINES: [(f64, &str); 5] = [
 ];
 const NINES_MAX: f64 = 4.0;
 
-/// The chart of one case, on a scale that has room for `values`; `flat` are figures from elsewhere
-/// that are one number alone.
+/// The chart of one case, on a scale with room for `values`; `flat` are single figures from elsewhere.
 pub(crate) fn percentiles(title: &str, lines: &[Line], flat: &[Line], values: &[f64]) -> String {
     Form::both(|form| drawn(form, title, lines, flat, values))
 }
@@ -93,7 +92,7 @@ fn drawn(form: Form, title: &str, lines: &[Line], flat: &[Line], values: &[f64])
     canvas.figure(form, title, &described.join("; "))
 }
 
-/// How many nines a quantile has: 1 for 0.9, 2 for 0.99. The longest has no end of them.
+/// The number of nines of a quantile: 1 for 0.9, 2 for 0.99. The longest has infinitely many.
 fn nines(quantile: f64) -> f64 {
     (-(1.0 - quantile).log10()).clamp(0.301, NINES_MAX)
 }

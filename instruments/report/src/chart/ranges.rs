@@ -1,5 +1,5 @@
-//! One figure of many cases: a row for each, a mark for each subject at its median, a thin line
-//! from its smallest to its largest round.
+//! One figure of many cases: a row for each, a mark for each subject at its median, a thin line from its smallest to
+//! its largest round.
 
 use plotters::style::RGBColor;
 
@@ -9,7 +9,7 @@ use super::role::{AXIS, GREY, GRID, INK, Role};
 use crate::metric::{self, Unit, with_unit};
 use crate::run::Spread;
 
-/// One row; without marks it is the heading of those that follow.
+/// One row; without marks it is the heading of the following ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Rank {
     pub(crate) label: String,
@@ -40,13 +40,13 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 40.0;
 
-/// What a label above its marks takes.
+/// The height of a label above its marks.
 const LABEL_HEIGHT: f64 = 14.0;
 
 /// Beyond this many subjects in a row their marks need more room.
 const MARK_DISTANCE: f64 = 8.5;
 
-/// The chart; `reference` is a value that all are compared with, such as 1 for the floor itself.
+/// The chart; `reference` is a value for comparison, such as 1 for the floor itself.
 pub(crate) fn ranges(
     title: &str,
     caption: &str,
@@ -73,7 +73,7 @@ fn drawn(
         marks => above + (marks as f64 * MARK_DISTANCE + 14.0).max(23.0),
     };
     let heights: Vec<f64> = ranks.iter().map(height).collect();
-    // As wide as the longest label, by what a letter takes on average.
+    // As wide as the longest label, by the mean width of a letter.
     let letters = ranks.iter().map(|rank| rank.label.chars().count()).max();
     let left = match form {
         Form::Wide => (letters.unwrap_or(0) as f64 * 6.3 + 24.0).clamp(LEFT_MIN, LEFT_MAX),
@@ -110,7 +110,7 @@ fn drawn(
         match form {
             Form::Narrow if !rank.marks.is_empty() => {
                 let at = (0.0, top + LABEL_HEIGHT / 2.0 + 2.0);
-                // A long one in smaller letters, by what a letter takes on average.
+                // A long one in smaller letters, by the mean width of a letter.
                 let fitting = f64::from(width) / (rank.label.chars().count() as f64 * 0.56);
                 let size = fitting.clamp(9.0, 11.5);
                 canvas.text(&rank.label, at, Beside::Right, size, INK);
@@ -129,7 +129,7 @@ fn drawn(
     canvas.figure(form, title, &described.join("; "))
 }
 
-/// What a label takes above its marks: where there is no room beside them.
+/// The height of a label above its marks, if there is no room beside them.
 fn above(form: Form) -> f64 {
     match form {
         Form::Wide => 0.0,
@@ -156,7 +156,7 @@ fn across(canvas: &mut Canvas, x: f64, spans: &[(f64, f64)], colour: RGBColor, w
     }
 }
 
-/// Where the grid runs: from top to bottom, or beside the marks only, so that it crosses no label.
+/// The extent of the grid: from top to bottom, or beside the marks only, so that it crosses no label.
 fn spans(form: Form, ranks: &[Rank], heights: &[f64]) -> Vec<(f64, f64)> {
     let mut top = TOP;
     if form == Form::Wide {

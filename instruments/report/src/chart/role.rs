@@ -1,4 +1,4 @@
-//! How each subject is drawn, the same on the whole page.
+//! The appearance of each subject, the same on the whole page.
 
 use plotters::style::RGBColor;
 
@@ -13,7 +13,7 @@ pub(crate) enum Shape {
     Triangle,
     Diamond,
     Cross,
-    /// A diamond that is not filled: a figure from elsewhere, not from this run.
+    /// A hollow diamond: a figure from elsewhere, not from this run.
     HollowDiamond,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
 pub(crate) struct Role {
     pub(crate) shape: Shape,
     pub(crate) colour: RGBColor,
-    /// Pixels drawn and pixels left out; a whole line without.
+    /// Pixels drawn and pixels left out; `None` for a solid line.
     pub(crate) dash: Option<(i32, i32)>,
 }
 
@@ -48,7 +48,7 @@ impl Role {
     };
 }
 
-/// The roles of all subjects of a page; a peer keeps the one that it was given first.
+/// The roles of all subjects of a page; a peer keeps its first one.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     peers: Vec<String>,
@@ -79,7 +79,7 @@ impl Roles {
                 colour: GREY,
                 dash: Some((5, 3)),
             },
-            // Another way of the same floor.
+            // Another kind of the same floor.
             other if other.starts_with(FLOOR) => Role {
                 shape: Shape::Cross,
                 colour: GREY,

@@ -11,11 +11,11 @@ use crate::instrument::{columns, headlines};
 use crate::metric::{self, Metric, Unit};
 use crate::run::{Group, Run, Spread, each_once};
 
-/// Beyond this many cases a distribution for each is more than anybody reads.
+/// Beyond this many cases a distribution for each is too much to read.
 const DISTRIBUTIONS_MAX: usize = 8;
 
 pub(super) fn drawings(run: &Run, roles: &Roles) -> Markup {
-    // Latencies in the table are worth a picture, in its order.
+    // The table's latencies are drawn too, in its order.
     let (mut names, rest) = columns(run);
     let latencies: Vec<&str> = names.clone();
     names.extend(rest);
@@ -104,7 +104,7 @@ fn marks(run: &Run, group: &Group, name: &str, roles: &Roles) -> Vec<Mark> {
     marks
 }
 
-/// Linear from zero while all values can be told apart on it.
+/// Linear from zero while all values can be distinguished on it.
 fn scale(values: impl Iterator<Item = f64>) -> Scale {
     let spread = Spread::of(values.filter(|value| *value > 0.0));
     match spread {
@@ -137,7 +137,7 @@ fn distributions(run: &Run, latency: &str, points: &[(f64, &str)], roles: &Roles
             .iter()
             .flat_map(|(own, flat)| own.iter().chain(flat))
     };
-    // One scale for all: pictures side by side are compared.
+    // One scale for all, because pictures side by side are compared.
     let values: Vec<f64> = lines()
         .flat_map(|line| line.points.iter().map(|p| p.1))
         .collect();
@@ -204,8 +204,7 @@ fn us(name: &str, value: f64) -> f64 {
     }
 }
 
-/// Figures of cases that differ by a number: what goes along and what goes up. What goes along may
-/// stand in the case's name instead, as in `workers-2`.
+/// Figures of cases that differ by a number: x and y. The x value may be in the case's name instead, as in `workers-2`.
 const PAIRINGS: &[(&str, &str)] = &[
     (WORKERS, "handshakes_per_s"),
     (WORKERS, "messages_per_s"),
@@ -214,7 +213,7 @@ const PAIRINGS: &[(&str, &str)] = &[
     ("events_per_s", "latency_p99_us"),
 ];
 
-/// The one series among them: points of unlike loads are not joined.
+/// The one series among them: points of different loads are not joined.
 const WORKERS: &str = "workers";
 
 fn pairings(run: &Run, roles: &Roles) -> Markup {
@@ -260,7 +259,7 @@ fn pairing(run: &Run, x: &str, y: &str, roles: &Roles) -> Option<Markup> {
         curve.points.sort_by(|a, b| a.0.total_cmp(&b.0));
         curve.joined = x == WORKERS;
     }
-    // Fewer points than this are no course of anything.
+    // Fewer points than this do not show a course.
     let is_course = found.iter().any(|curve| curve.points.len() > 2);
     is_course.then(|| paired(&found, &Metric::of(x), &Metric::of(y)))
 }
@@ -296,8 +295,7 @@ fn paired(found: &[Curve], x: &Metric, y: &Metric) -> Markup {
     }
 }
 
-/// Figures that one row holds as a list, such as memory by number of sessions: a curve for each
-/// case.
+/// Figures that one row holds as a list, such as memory by number of sessions: a curve for each case.
 fn lists(run: &Run) -> Markup {
     let subjects = || {
         let groups = run.groups.iter();

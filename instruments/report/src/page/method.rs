@@ -96,7 +96,7 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "Set-up apart.",
-        "Connecting is in no rate unless it is what is measured.",
+        "Rates exclude connecting, except where connecting itself is measured.",
     ),
     (
         "Memory",
@@ -105,6 +105,6 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "A document's figure",
-        "stands with its hardware. Where a document gives none, the page says so.",
+        "stands with its hardware. The page says so if a document gives none.",
     ),
 ];

@@ -40,7 +40,7 @@ pub(crate) fn render(runs: &[Run], superseded: &[Superseded], damaged: &[Damage]
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "Crosstie, measured" }
-                // An icon of its own keeps browsers from asking a server for one.
+                // An icon of its own keeps browsers from requesting one.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
@@ -76,7 +76,7 @@ fn parts(runs: &[Run]) -> Vec<Part<'_>> {
             }),
         }
     }
-    // By file: `rpc` comes before `rpc-in-flight`, whatever was measured last.
+    // By file: `rpc` comes before `rpc-in-flight`, whichever was measured last.
     for part in &mut parts {
         part.runs.sort_by_key(|run| words::stem(&run.file));
     }

@@ -1,4 +1,4 @@
-//! What a reader with one minute looks at: the distance from the floor, and the goals.
+//! The summary for a reader with one minute: the distance from the floor, and the goals.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -117,7 +117,7 @@ fn run_ranks(run: &Run, roles: &Roles) -> Vec<Rank> {
     }]
 }
 
-/// Every subject's cost over the floor's; more is worse, whatever the figure.
+/// Every subject's cost over the floor's; more is worse, for any figure.
 fn costs(group: &Group, headline: &str) -> Vec<(String, Spread)> {
     let less_is_better = Metric::of(headline).less_is_better();
     let Some(floor) = group.floor() else {
@@ -149,7 +149,7 @@ fn goals(parts: &[Part<'_>]) -> Markup {
             p {
                 @if counted > 0 { strong { (met) " of " (counted) } " goals are met. " }
                 @else { strong { "No goal is judged. " } }
-                "Goals were set before anything was built; one that is missed stays in the list. "
+                "Goals were set before anything was built; a missed one stays in the list. "
                 @if counted < all().count() {
                     (all().count() - counted) " are not judged, because the figure does not count \
                     or something else was busy on the machine."
@@ -218,7 +218,7 @@ mod tests {
     use crate::frame::Frame;
 
     #[test]
-    fn what_the_bench_judged_is_drawn() {
+    fn verdicts_are_drawn() {
         let verdict = |what: &str, verdict: &str, why: &str| {
             json!({
                 "case": "uds-rawsocket-msgpack", "placement": "split", "what": what,
@@ -249,7 +249,7 @@ mod tests {
         for text in ["1 of 1", "≤ 1.10", "1.05", "✓", why, "1 are not judged"] {
             assert!(drawn.contains(text), "{text}: {drawn}");
         }
-        // Files of before verdicts stood in them say nothing about goals.
+        // Files from before verdicts were stored have no goals.
         assert_eq!(page(json!([])), "");
     }
 }

@@ -1,4 +1,4 @@
-//! A sentence for each peer: how many times ours it costs, over all cases that both were measured in.
+//! A sentence for each peer: its cost in multiples of ours, over all cases in which both were measured.
 
 use maud::{Markup, html};
 

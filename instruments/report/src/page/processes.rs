@@ -1,4 +1,4 @@
-//! Pictures of a system's load: what each process used while a run's window was open.
+//! Pictures of a system's load: the usage of each process during a run's window.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -7,7 +7,7 @@ use crate::chart::{Roles, legend_mark};
 use crate::metric::{Metric, Unit, bare, number, symbol, thousands};
 use crate::run::{Process, Run};
 
-/// What is shown of a process, as far as the run has it.
+/// The columns of a process, as far as the run has them.
 const COLUMNS: &[&str] = &[
     "cpu_percent",
     "pss_bytes",
@@ -86,7 +86,7 @@ fn row(process: &Process) -> Markup {
     }
 }
 
-/// An id is no quantity, and a switch more or less is none.
+/// An id is not a quantity, and single switches are not significant.
 fn form(name: &str, value: f64) -> String {
     match (name, Metric::of(name).unit) {
         ("pid", _) => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! Which files the page was made of, which it left out, and why.
+//! The files of the page, and the left out ones with the reasons.
 
 use maud::{Markup, html};
 

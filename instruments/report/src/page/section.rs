@@ -1,4 +1,4 @@
-//! One bench: what was asked, what the document found, what was found here.
+//! One bench: its options, the document's figures, its results.
 
 use maud::{Markup, html};
 

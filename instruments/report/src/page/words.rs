@@ -1,4 +1,4 @@
-//! Names, settings and times as people read them.
+//! Names, settings and times for readers.
 
 use chrono::DateTime;
 use serde_json::Value;
@@ -6,8 +6,7 @@ use serde_json::Value;
 use crate::frame::Machine;
 use crate::run::{Group, Run};
 
-/// `uds-rawsocket-msgpack` is `Unix socket, RawSocket, MessagePack`; what is no such combination
-/// stays as it is.
+/// `uds-rawsocket-msgpack` is `Unix socket, RawSocket, MessagePack`; other names stay as they are.
 pub(super) fn case(name: &str) -> String {
     if let Some(workers) = name.strip_prefix("workers-") {
         return match workers {
@@ -50,7 +49,7 @@ pub(super) fn placed(name: &str, placement: Option<&str>) -> String {
     }
 }
 
-/// What tells a run from others of its bench: how much was in flight, or the file's name.
+/// The distinction of a run from others of its bench: the operations in flight, or the file's name.
 pub(super) fn title(run: &Run) -> String {
     let setting = |name: &str| run.setting(name).filter(|value| *value > 0.0);
     let mut parts = Vec::new();
@@ -84,7 +83,7 @@ pub(super) fn run(run: &Run) -> String {
     }
 }
 
-/// How busy the machine was without the bench: before it, and while it measured.
+/// The machine's load without the bench: before it, and during its measurement.
 pub(super) fn load(run: &Run) -> String {
     let before = format!("machine's load before {:.2}", run.machine.load_average);
     let subjects = run.groups.iter().flat_map(|group| &group.subjects);
@@ -97,13 +96,13 @@ pub(super) fn load(run: &Run) -> String {
     }
 }
 
-/// A file's name without its folder and ending.
+/// A file's name without its folder and extension.
 pub(super) fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.strip_suffix(".json").unwrap_or(name)
 }
 
-/// `runs 5, seconds 0.3`, without what is empty or elsewhere on the page.
+/// `runs 5, seconds 0.3`, without empty values and those elsewhere on the page.
 pub(super) fn settings(run: &Run) -> String {
     let shown = run
         .settings
@@ -134,7 +133,7 @@ pub(super) fn settings(run: &Run) -> String {
     shown.collect::<Vec<_>>().join(" · ")
 }
 
-/// The peers that a run was to measure: which versions, and which were not there.
+/// The requested peers of a run: their versions, and the absent ones.
 pub(super) fn peers(run: &Run) -> Vec<String> {
     let peers = run.settings.get("peers").and_then(Value::as_array);
     let peers = peers.into_iter().flatten().filter_map(|peer| {

@@ -1,4 +1,4 @@
-//! Metrics as benches write them, nested or flat, made one level of names with units.
+//! Metrics of benches, nested or flat, as one level of names with units.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Spread;
 use crate::metric::split_unit;
 
-/// What a row's metrics hold, by kind.
+/// A row's metrics, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Flat {
     pub(super) figures: BTreeMap<String, Spread>,
@@ -51,7 +51,7 @@ impl Flat {
             Value::String(word) => {
                 self.words.insert(name, word.clone());
             }
-            // A remark: that it does not hold needs none.
+            // A remark: only its presence is shown.
             Value::Bool(true) => {
                 self.words.insert(name, String::new());
             }

@@ -1,4 +1,4 @@
-//! One results file, put in order: cases, the subjects of each, their figures by name.
+//! One results file in order: cases, the subjects of each, their figures by name.
 
 mod flat;
 
@@ -19,7 +19,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of no values.
+    /// `None` without values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -41,7 +41,7 @@ impl Spread {
     }
 }
 
-/// What one run of one bench found.
+/// The results of one run of one bench.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) file: String,
@@ -54,7 +54,7 @@ pub(crate) struct Run {
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// One case in one placement, with everybody who was measured in it.
+/// One case in one placement, with all its subjects.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) case: String,
@@ -69,11 +69,11 @@ pub(crate) struct Subject {
     pub(crate) figures: BTreeMap<String, Spread>,
     /// Figures that are lists of objects, such as memory by number of sessions.
     pub(crate) lists: BTreeMap<String, Vec<BTreeMap<String, f64>>>,
-    /// What each process of the subject used, where a bench takes such a picture.
+    /// The usage of each process of the subject, if the bench has such a picture.
     pub(crate) processes: Vec<Process>,
-    /// What the source document has in place of these figures.
+    /// The source document's values of these figures.
     pub(crate) documented: BTreeMap<String, Spread>,
-    /// What is a word and no number, such as what limited a rate.
+    /// Values that are words, such as the limit of a rate.
     pub(crate) words: BTreeMap<String, String>,
     pub(crate) valid: bool,
     pub(crate) why: String,
@@ -83,7 +83,7 @@ pub(crate) struct Subject {
 pub(crate) const OWN: &str = "crosstie";
 pub(crate) const FLOOR: &str = "floor";
 
-/// What a row has its processes under.
+/// The key of a row's processes.
 const PROCESSES: &str = "processes";
 
 /// One process in a picture of a system's load.
@@ -114,10 +114,10 @@ impl Process {
     }
 }
 
-/// How benches say that something else than the subject limited a rate.
+/// The benches' key for a rate limited by something other than the subject.
 const DRIVER_BOUND: &str = "driver_bound";
 
-/// How benches call a ratio that this page computes itself.
+/// The benches' suffix of a ratio that this page computes itself.
 const RATIO: &str = "_over_floor";
 
 impl Run {
@@ -170,7 +170,7 @@ impl Run {
         each_once(names.map(String::as_str))
     }
 
-    /// The same question asked of the same machine: of two such runs the newer one is shown.
+    /// Whether both have the same options and machine: of two such runs the newer one is shown.
     fn repeats(&self, newer: &Self) -> bool {
         let cases = |run: &Self| {
             let cases = run.groups.iter();
@@ -197,7 +197,7 @@ pub(crate) fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> 
     once
 }
 
-/// Without what differs by the day and not by the question.
+/// Without the settings that differ by the day and not by the options.
 fn settings(settings: &Map<String, Value>) -> BTreeMap<&String, &Value> {
     settings
         .iter()
@@ -212,14 +212,14 @@ impl Machine {
     }
 }
 
-/// A run in place of which a newer one is shown.
+/// A run that a newer one replaces.
 #[derive(Debug)]
 pub(crate) struct Superseded {
     pub(crate) run: Run,
     pub(crate) by: String,
 }
 
-/// Sorts by time and takes out what a newer run repeats.
+/// Sorts by time and removes runs that a newer one replaces.
 pub(crate) fn newest_first(runs: &mut Vec<Run>) -> Vec<Superseded> {
     runs.sort_by_key(|run| std::cmp::Reverse(run.machine.unix_time_s));
     let mut shown: Vec<Run> = Vec::new();
@@ -272,7 +272,7 @@ impl Subject {
     }
 
     fn add(&mut self, mut row: Row) {
-        // A picture is no curve: it is taken out of what is told by lists.
+        // A picture is not a curve: it is removed from the lists.
         let picture = row.metrics.remove(PROCESSES);
         let flat = Flat::of(&row.metrics);
         if let Some(round) = row.round {
@@ -289,7 +289,7 @@ impl Subject {
                 if let Some(name) = name.strip_prefix(document::PREFIX) {
                     self.documented.insert(name.to_owned(), figure);
                 } else if name == DRIVER_BOUND {
-                    // Some benches say it as a number: a remark it is all the same.
+                    // Some benches have a number: it is a remark all the same.
                     if figure.median > 0.0 {
                         self.words.insert(name, String::new());
                     }
@@ -308,7 +308,7 @@ impl Subject {
                 Some(round) => format!("round {round}: {}", row.why),
                 None => row.why,
             };
-            // The sum of all rounds has most often told what each of them tells again.
+            // The summary has most often repeated the reasons of its rounds.
             if !self.why.contains(&why) {
                 if !self.why.is_empty() && !why.is_empty() {
                     self.why += "; ";
@@ -318,7 +318,7 @@ impl Subject {
         }
     }
 
-    /// Fills in what the rounds know and their sum does not: the spread, or all of it.
+    /// Fills in figures of the rounds that the summary lacks: the spread, or all of it.
     fn widen(&mut self) {
         let mut by_name: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
         for (name, value) in self.rounds.values().flatten() {
@@ -329,7 +329,7 @@ impl Subject {
                 continue;
             };
             let figure = self.figures.entry(name.clone()).or_insert(rounds);
-            // A sum such as the number of calls lies outside of what each round had.
+            // A sum such as the number of calls is outside of the rounds' range.
             if figure.min == figure.max && (rounds.min..=rounds.max).contains(&figure.median) {
                 (figure.min, figure.max) = (rounds.min, rounds.max);
             }
@@ -340,8 +340,8 @@ impl Subject {
         self.figures.get(name).map(|figure| figure.median)
     }
 
-    /// One figure over that of another subject: round by round, because those were measured a
-    /// moment apart, or of the medians where there are no rounds.
+    /// One figure over that of another subject: round by round, because those were measured a moment apart, or of the
+    /// medians if there are no rounds.
     pub(crate) fn over(&self, other: &Self, name: &str) -> Option<Spread> {
         let pairs = self.rounds.iter().filter_map(|(round, own)| {
             let other = other.rounds.get(round)?;
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_says_why_once() {
+    fn reasons_are_shown_once() {
         let fault = |round: Option<usize>, why: &str| json!({ "case": "c", "subject": "x", "round": round, "valid": false, "why": why });
         let rows = json!([fault(None, "round 2: 1 lost"), fault(Some(2), "1 lost")]);
         let run = run("f", 1, &json!({}), &rows);

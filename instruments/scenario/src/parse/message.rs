@@ -1,11 +1,11 @@
-//! A message of a line: its name and its parts, or a list as it stands.
+//! A line's message: its name and its parts, or a list.
 
 use crosstie_wamp::{MessageType, Value};
 
 use crate::term::{Item, Kind, Term};
 use crate::words::{Words, beginning};
 
-/// What a session sends.
+/// A message that a session sends.
 pub(super) fn sent(text: &str) -> Result<Vec<Term>, String> {
     let parts = parts(text)?;
     let mut wild = None;
@@ -22,13 +22,13 @@ pub(super) fn sent(text: &str) -> Result<Vec<Term>, String> {
     }
     match wild {
         Some(wild) => Err(format!(
-            "expected values in what is sent; {wild} is for what comes"
+            "expected values in a sent message; {wild} is for received ones"
         )),
         None => Ok(parts),
     }
 }
 
-/// What a session is sent, and whether more may follow.
+/// A message that a session receives, and whether more may follow.
 pub(super) fn expected(text: &str) -> Result<(Vec<Term>, bool), String> {
     let mut parts = parts(text)?;
     let is_open = parts.len() > 1 && parts.last() == Some(&Term::Any(Kind::Anything));
@@ -43,7 +43,7 @@ pub(super) fn expected(text: &str) -> Result<(Vec<Term>, bool), String> {
     Ok((parts, is_open))
 }
 
-/// A dictionary of a message's head names what must be there: a router may say more there than is specified.
+/// A dictionary of a message's head names only required entries: a router may add others.
 fn open(part: &mut Term) {
     if let Term::Dict { is_open, entries } = part {
         *is_open = true;

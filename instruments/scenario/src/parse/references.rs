@@ -1,11 +1,11 @@
-//! Whether every session that a scenario names has begun, and every label was bound before it is sent.
+//! Checks that every session of a scenario has begun, and every label is bound before it is sent.
 
 use std::collections::BTreeSet;
 
 use crate::model::{Act, Expected, Feature, Scenario, Step};
 use crate::term::{Piece, Term};
 
-/// What the player always sets: the URI prefix of this scenario alone, and the realm.
+/// The labels that the player always sets: the URI prefix of this scenario, and the realm.
 const ALWAYS: [&str; 2] = ["u", "realm"];
 
 type Found = Result<(), (usize, String)>;
@@ -39,7 +39,7 @@ impl Known {
                 if !self.sessions.insert(*who) {
                     return Err((
                         line,
-                        format!("expected {who} to leave before it begins anew"),
+                        format!("expected {who} to leave before it starts again"),
                     ));
                 }
                 if matches!(step.act, Act::Join { .. }) {
@@ -63,8 +63,8 @@ impl Known {
             Act::Expect(message) => self.expect(message),
             Act::AnyOrder(messages) => messages.iter().try_for_each(|message| self.expect(message)),
             Act::Either(alternatives) => {
-                // Only what every course has bound is known behind it; a session that one course ends may not be
-                // used by the lines behind it, whichever was taken.
+                // Only bindings of every course are known behind it; a session that one course ends may not be used by
+                // later lines, whichever course was taken.
                 let before = self.sessions.clone();
                 let mut left = before.clone();
                 for alternative in alternatives {

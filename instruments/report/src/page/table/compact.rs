@@ -1,4 +1,4 @@
-//! Many cases, a line for each: the document's figure, everybody's headlines, the ratio.
+//! Many cases, a line for each: the document's figure, all subjects' headlines, the ratio.
 
 use maud::{Markup, html};
 
@@ -63,11 +63,11 @@ fn valid(group: &Group) -> bool {
     group.subject(OWN).is_none_or(|own| own.valid)
 }
 
-/// The document's own figure; what it asked for stands beside it.
+/// The document's own figure, beside its given rate.
 fn given(run: &Run, group: &Group) -> Markup {
     let figures = figures_for(run, group);
     let figures = figures.iter().flat_map(|figures| &figures.figures);
-    // What was asked for is a rate; what was found beside it is the document's figure.
+    // A rate is given; a figure beside it is the document's result.
     let found: Vec<_> = figures
         .filter(|(name, _)| !name.ends_with("_per_s"))
         .collect();

@@ -1,5 +1,4 @@
-//! Figures as tables: a row for each subject, medians with the smallest and the largest round
-//! below them.
+//! Figures as tables: a row for each subject, medians with the smallest and the largest round below them.
 
 mod compact;
 
@@ -60,7 +59,7 @@ pub(super) fn results(run: &Run, chosen: &[&str], roles: &Roles) -> Markup {
     full(run, chosen, roles)
 }
 
-/// Cases that have unlike figures, such as a rate and a throughput, have tables of their own.
+/// Cases with different figures, such as a rate and a throughput, have tables of their own.
 fn full(run: &Run, chosen: &[&str], roles: &Roles) -> Markup {
     let mut tables: Vec<(Vec<&str>, Vec<&Group>)> = Vec::new();
     for group in &run.groups {
@@ -197,7 +196,7 @@ fn cell(group: &Group, subject: &Subject, column: &Column<'_>) -> Markup {
     )
 }
 
-/// A document's figure, or in the column of ratios how many times ours it is.
+/// A document's figure, or in the column of ratios its multiple of ours.
 fn documented(group: &Group, column: &Column<'_>, value: Option<f64>) -> Markup {
     if !column.over_floor {
         return html! {
@@ -223,7 +222,7 @@ fn documented(group: &Group, column: &Column<'_>, value: Option<f64>) -> Markup 
     }
 }
 
-/// One cell. Where there is no room for a table it stands alone, with its label and its unit.
+/// One cell. Without room for a table it is alone, with its label and its unit.
 fn figure(
     label: &str,
     spread: Option<Spread>,
@@ -260,7 +259,7 @@ fn reason(subject: &Subject) -> &str {
     }
 }
 
-/// A line for each figure: where subjects are not compared, or the figures differ by case.
+/// A line for each figure: if subjects are not compared, or the figures differ by case.
 fn list(run: &Run, names: &[&str]) -> Markup {
     let several = run.groups.iter().any(|group| group.subjects.len() > 1);
     html! {
