@@ -1,4 +1,4 @@
-//! Packs the relocations of the program, where its C library can read them: 5 % less to install.
+//! Packs the relocations of the program, if its C library can read them: 5 % less to install.
 
 use std::env;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn main() {
     // A program for machines with an older glibc than this one is built with the variable.
     let is_plain = env::var_os("CROSSTIE_PLAIN_RELOCATIONS").is_some();
     if is_native && is_glibc && !is_plain && glibc().is_some_and(|found| found >= GLIBC_MIN) {
-        // A linker that does not know the word warns, and leaves them plain.
+        // A linker without the option warns, and leaves them plain.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }

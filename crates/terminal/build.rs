@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from, for the figures that it measures.
+//! Passes the commit of the build to the program, for its results files.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! `crosstie amqp`: the replicated vhosts of a running node. Who has them; have another node own one; have its log recovered.
+//! `crosstie amqp`: the replicated vhosts of a running node: their owners, the handover to another node, the recovery
+//! of a log.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -145,7 +146,7 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What is printed, and the exit code; or why not.
+/// The output and the exit code; or the refusal.
 type Told = anyhow::Result<Result<(String, ExitCode), Refused>>;
 
 async fn list(realm: &ManagementRealm, is_json: bool) -> Told {
@@ -258,7 +259,7 @@ fn release(asked: &ReleaseArguments, is_json: bool) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a node keeps of a replicated vhost beside its worker's store.
+/// A node's files about a replicated vhost, besides its worker's store.
 struct Beside {
     directory: PathBuf,
     word: String,
@@ -296,7 +297,7 @@ impl Beside {
         }
     }
 
-    /// The node knows no log any more.
+    /// Removes the node's memory of a log.
     fn forget(&self) -> anyhow::Result<()> {
         let known = self.directory.join(format!("{}.known", self.word));
         match fs::remove_file(&known) {
@@ -308,7 +309,7 @@ impl Beside {
     }
 }
 
-/// What there is of a log, and what becomes of it.
+/// The state of a log, and the outcome of its recovery.
 fn told(vhost: &str, recovered: &Json) -> String {
     let number = |key: &str| recovered[key].as_u64().unwrap_or_default();
     let (first, last, known) = (number("first"), number("last"), number("known"));
@@ -344,7 +345,7 @@ fn told(vhost: &str, recovered: &Json) -> String {
     )
 }
 
-/// Calls a procedure of the worker that has the vhost.
+/// Calls a procedure of the worker with the vhost.
 async fn call(
     realm: &ManagementRealm,
     vhost: &str,

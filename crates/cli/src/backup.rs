@@ -1,4 +1,4 @@
-//! `crosstie backup`: a copy of what is durable, of a running node or of a file.
+//! `crosstie backup`: a copy of the durable data, of a running node or of a file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub(crate) struct BackupArguments {
 pub(crate) fn backup(arguments: BackupArguments) -> anyhow::Result<ExitCode> {
     let file = std::path::absolute(&arguments.file)
         .with_context(|| format!("no path: '{}'", arguments.file.display()))?;
-    // The node answers in its own words; where text cannot say the name there is none.
+    // The node reports its own path, which is absent if text cannot hold it.
     if let Some(store) = &arguments.store {
         let made = crosstie_store::back_up(store, &file)?;
         return told(&made.path, made.bytes, &store.display().to_string());
@@ -72,7 +72,7 @@ pub(crate) fn backup(arguments: BackupArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The names of the worker's vhosts that its store does not have. None where the node is of a release that knows of no such.
+/// The names of the worker's vhosts that are not in its store. Empty for a node of a release without replicated vhosts.
 async fn replicated(realm: &ManagementRealm, worker: Option<&str>) -> Vec<String> {
     let found = realm.replicated().await.unwrap_or_default().into_iter();
     let of_worker = found.filter(|(name, _)| worker == Some(name));

@@ -1,5 +1,5 @@
-//! Listeners that answer to this machine's names alone: a proxy in front of one has to pass its own name on, or the
-//! configuration has to name what the proxy passes on.
+//! Listeners that answer only to this machine's names: a proxy in front of one has to forward its own name, or the
+//! configuration has to name the host that the proxy forwards.
 
 use crosstie_config::{Allowed, Config, Endpoint, Transport, TransportKind, Worker};
 

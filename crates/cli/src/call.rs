@@ -64,7 +64,7 @@ pub(crate) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
             break None;
         }
     };
-    // A call that is not over is cancelled.
+    // A pending call is cancelled.
     drop(call);
     client.leave().await;
     match failed {

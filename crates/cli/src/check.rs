@@ -46,12 +46,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The configuration's path, as short as it can be said from here.
+    /// The configuration's path, in the shortest form from here.
     pub(crate) fn config(&self) -> anyhow::Result<PathBuf> {
         Ok(self.find()?.config)
     }
 
-    /// The node's directory and its configuration's path, this as short as it can be said from here.
+    /// The node's directory and its configuration's path, the latter in the shortest form from here.
     fn find(&self) -> anyhow::Result<NodeDirectory> {
         let current = std::env::current_dir().context("no current directory")?;
         let variable = |name: &str| std::env::var_os(name);
@@ -101,12 +101,12 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What is found in a configuration and in the files that it names: warnings alone, or errors too; these without
-/// a source where the file could not be read.
+/// The problems of a configuration and of its files: warnings alone, or errors too; these without a source if the file
+/// could not be read.
 pub(crate) type Judgement = Result<(Vec<Problem>, Source), (Vec<Problem>, Option<Source>)>;
 
-/// Judges a configuration of a node's directory, and tells what would be imported. An import that leaves users more
-/// than they had is an error unless `allow_wider`.
+/// Judges a configuration of a node's directory, and prints the import's contents. An import that gives users more
+/// rights than before is an error unless `allow_wider`.
 pub(crate) fn judge(
     path: &Path,
     directory: &Path,
@@ -173,14 +173,14 @@ fn judge_files(
             Err(error) => vec![error],
         },
         Files::Directory(path) | Files::File(path) => {
-            // It may be made before the node is started.
+            // It may be created before the node is started.
             let missing = missing(&directory.join(path), matches!(files, Files::Directory(_)));
             problems.extend(missing.map(|text| Problem::warning(span, text)));
             Vec::new()
         }
         Files::Socket(path) => Vec::from_iter(too_long(&directory.join(path))),
         Files::Cores(cores) => {
-            // The file may be meant for another machine.
+            // The file may be for another machine.
             let missing = missing_cores(cores);
             problems.extend(missing.map(|text| Problem::warning(span, text)));
             Vec::new()
@@ -206,7 +206,7 @@ pub(crate) fn principals(
     Ok(unknown.collect())
 }
 
-/// What a web service has nothing to serve from, or would not start without.
+/// The missing file or directory of a web service, which could not serve or start without it.
 fn missing(path: &Path, is_directory: bool) -> Option<String> {
     let (what, is_there, then) = match is_directory {
         true => (
@@ -219,7 +219,7 @@ fn missing(path: &Path, is_directory: bool) -> Option<String> {
     (!is_there).then(|| format!("there is no {what} {}{then}", path.display()))
 }
 
-/// Why no socket can have that path.
+/// The reason why a socket cannot have that path.
 fn too_long(path: &Path) -> Option<String> {
     let bytes = path.as_os_str().len();
     (bytes > SOCKET_PATH_BYTES_MAX).then(|| {
@@ -233,7 +233,7 @@ fn too_long(path: &Path) -> Option<String> {
 /// `sun_path` of `unix(7)`, less its zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Which of these cores a process here cannot run on: a node would not start.
+/// The cores that a process cannot run on here: a node would not start.
 fn missing_cores(cores: &[usize]) -> Option<String> {
     let usable = sched_getaffinity(None).ok()?;
     let is_there = |core: usize| core < CpuSet::MAX_CPU && usable.is_set(core);

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a node that is told nothing takes the first of the two.
+/// Whether a node without options prefers the first of the two.
 fn is_taken_first(path: &Path, other: &Path) -> bool {
     let rank = |path: &Path| {
         let name = path.file_name()?;
@@ -93,7 +93,7 @@ fn told(failure: &Failure) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// The file to write, or none for standard output, and its language.
+/// The file to write, or `None` for standard output, and its language.
 fn target(
     path: &Path,
     from: Format,
@@ -116,7 +116,7 @@ fn target(
     }
 }
 
-/// Whole or not at all, and over nothing that is there unless that is wanted.
+/// Writes all or nothing, and replaces an existing file only with `force`.
 fn write(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     let mut new_name = OsString::from(".");
     new_name.push(path.file_name().unwrap_or_default());

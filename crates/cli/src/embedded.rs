@@ -1,10 +1,9 @@
-//! The files of a node on its embedded default: the commands that start one and those that ask one agree on
-//! them here.
+//! The files of a node on its embedded default, shared by the commands that start one and those that query one.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Its Unix socket, in the current directory, where no other is named.
+/// Its Unix socket, in the current directory, unless another is named.
 pub(crate) const SOCKET: &str = "crosstie.sock";
 
 /// The socket of the management realm beside a node's Unix socket: `crosstie-management.sock`.

@@ -1,5 +1,5 @@
-//! `crosstie check --explain`: what becomes of every configuration in a tree of directories, and which reasons stop
-//! how many of them.
+//! `crosstie check --explain`: judges every configuration in a tree of directories, and ranks the reasons by the number
+//! of files that they stop.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::check::judge;
 use crate::output::print;
 
-/// How many files are looked at.
+/// Maximum number of files.
 const FILES_MAX: usize = 100_000;
 
-/// How deep directories are gone into.
+/// Maximum depth of directories.
 const DEPTH_MAX: usize = 64;
 
-/// Directories that hold what others have written.
+/// Directories with third-party content.
 const SKIPPED: &[&str] = &[".git", "node_modules"];
 
 /// What it is told in.
@@ -30,7 +30,7 @@ pub(crate) enum Form {
     Json,
 }
 
-/// One file, and what was found in it.
+/// One file, and its problems.
 struct Judged {
     path: PathBuf,
     /// Each with its line and column, if it has a place.
@@ -67,8 +67,8 @@ fn listed(roots: &[PathBuf]) -> String {
     roots.join(", ")
 }
 
-/// Adds the configurations below `directory`: what bears a configuration's name, and in `.crossbar` whatever
-/// begins with it. Symbolic links are not followed, so that nothing is found twice.
+/// Adds the configurations below `directory`: files with a configuration's name, and in `.crossbar` those with its
+/// prefix. Symbolic links are not followed, so that no file is found twice.
 fn find(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let unreadable = || format!("cannot read {}", directory.display());
     let is_node = directory
@@ -133,7 +133,7 @@ impl Judged {
     }
 }
 
-/// What is said of files, by how many it is said, the most first; each with the first such file.
+/// Problems by number of files, the most common first; each with its first file.
 fn ranked(files: &[Judged], severity: Severity) -> Vec<(usize, &str, &Path)> {
     let mut counts: BTreeMap<&str, (usize, &Path)> = BTreeMap::new();
     for file in files {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Command, builder::StyledStr};
 
-/// Commands, each with a line that fits a terminal; its own help says more.
+/// Commands, each with a line that fits a terminal; its own help is longer.
 type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// In the order of `docs/commands.md`.

@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn write(template: &Template, directory: &Path) -> anyhow::Result<()> {
-    // All are looked for before the first is written, so that nothing is left half done.
+    // All are checked before the first is written, so that nothing is left half done.
     let here = directory == Path::new(".");
     let place = |path: &str| {
         if here {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Command;
 use crosstie_terminal::companion::{LABORATORY, find};
 
-/// The commands, each with what it is for.
+/// The commands, each with its purpose.
 const COMMANDS: [(&str, &str); 8] = [
     (
         "bench",
@@ -34,8 +34,8 @@ pub(crate) fn listed(command: Command) -> Command {
     command.subcommands(COMMANDS.map(|(name, about)| Command::new(name).about(about)))
 }
 
-/// Whether a command line, with the program's name first, is one for the other program. `help` comes before the
-/// command that it explains.
+/// Whether a command line, with the program's name first, is for the other program. `help` comes before the command
+/// that it explains.
 pub(crate) fn are_meant(given: &[OsString]) -> bool {
     let mut words = given.iter().skip(1);
     let first = words.next().filter(|word| *word != "help");
@@ -43,7 +43,7 @@ pub(crate) fn are_meant(given: &[OsString]) -> bool {
     command.is_some_and(|word| COMMANDS.iter().any(|(name, _)| word == name))
 }
 
-/// Becomes the other program. It keeps the process, and the name that this one was called by.
+/// Becomes the other program. It keeps the process, and the name of this one.
 pub(crate) fn run(given: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut words = given.iter().map(OsString::as_os_str);
     let name = words.next().unwrap_or_default();

@@ -92,10 +92,10 @@ fn command() -> clap::Command {
     groups::grouped(instruments::listed(Arguments::command()))
 }
 
-/// Crossbar.io's words for which of its programs is meant, before the command itself.
+/// Crossbar.io's words for one of its programs, before the command itself.
 const PERSONALITIES: [&str; 2] = ["standalone", "edge"];
 
-/// The command line as it is meant: `crosstie edge start` is `crosstie start`.
+/// The normalized command line: `crosstie edge start` is `crosstie start`.
 fn command_line(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let is_personality = |argument: &OsString| PERSONALITIES.iter().any(|word| argument == word);
     arguments
@@ -104,7 +104,7 @@ fn command_line(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item
         .map(|(_, argument)| argument)
 }
 
-/// The whole of the program `crosstie`.
+/// The main function of the program `crosstie`.
 pub fn main() -> ExitCode {
     if let Some(exit_code) = exec_child::run() {
         return exit_code;

@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: PublishArguments) -> anyhow::Result<ExitCode>
     let client = arguments.connection.connect().await?;
     let topic = &arguments.topic;
     let published = client.publish_with(topic, arguments.given, options).await;
-    // Leaving also sees to it that the publication has left.
+    // Leaving also waits until the publication is sent.
     client.leave().await;
     match published {
         Ok(None) => Ok(ExitCode::SUCCESS),

@@ -79,16 +79,16 @@ enum Invoke {
     Sticky,
 }
 
-/// What to answer with.
+/// The kind of answer.
 enum Answer {
     Echo,
     Constant(Arguments),
     Command(String),
 }
 
-/// Bytes of a command's output that become a result.
+/// Maximum size of a command's output as a result, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
-/// Bytes of what a failed command says that become an error's argument.
+/// Maximum size of a failed command's error output as an error's argument, in bytes.
 const COMPLAINT_BYTES_MAX: u64 = 16 << 10;
 
 pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode> {
@@ -139,14 +139,14 @@ pub(crate) async fn run(arguments: RegisterArguments) -> anyhow::Result<ExitCode
     tokio::select! {
         // Without a session there is nothing to unregister.
         _ = registration.unregister() => {}
-        // The second time, calls that are still being answered fail.
+        // After a second signal, calls that are still being answered fail.
         _ = signals.next() => {}
     }
     client.leave().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls left to take.
+/// The remaining number of calls.
 struct Countdown {
     left: Option<AtomicU64>,
     over: Notify,
@@ -164,7 +164,7 @@ impl Countdown {
         countdown
     }
 
-    /// Takes one; `false` when none is left.
+    /// Takes one; `false` if none is left.
     fn take(&self) -> bool {
         let Some(left) = &self.left else {
             return true;
@@ -193,8 +193,7 @@ impl Answer {
     }
 }
 
-/// Runs the command for one call. When the call is cancelled this is dropped, and the command is
-/// killed.
+/// Runs the command for one call. If the call is cancelled this is dropped, and the command is killed.
 async fn run_command(
     command: &str,
     invocation: &Invocation,
@@ -267,8 +266,8 @@ async fn pipe(command: &str, procedure: &str, input: &[u8]) -> anyhow::Result<Ou
     })
 }
 
-/// A shell and what it started, by the shell's process id. It is killed when nobody waits for its
-/// answer any more; of a command that has ended, what it left in the background goes too.
+/// A shell and its descendants, by the shell's process id. It is killed when its answer is not wanted any more; after
+/// the command's end, its background processes are killed too.
 struct Group(Option<u32>);
 
 impl Drop for Group {
@@ -278,14 +277,13 @@ impl Drop for Group {
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw);
         if let Some(leader) = leader {
-            // Mostly there is nobody left.
+            // Mostly none are left.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 }
 
-/// Reads one byte more than the most, then closes the pipe: a command that goes on printing is
-/// ended by that.
+/// Reads one byte more than the maximum, then closes the pipe, which ends a command that goes on printing.
 async fn read(stream: Option<impl AsyncRead + Unpin>, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {

@@ -1,4 +1,4 @@
-//! `crosstie start`: a node, until it is told to stop.
+//! `crosstie start`: runs a node until it is stopped.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -74,9 +74,9 @@ pub(crate) struct StartArguments {
     color: Option<String>,
 }
 
-/// What belongs to a node that has a directory, for as long as it runs.
+/// The parts of a node that has a directory, for as long as it runs.
 struct Home {
-    /// None where the directory cannot be written to.
+    /// `None` if the directory is not writable.
     occupied: Option<Occupied>,
     private: RunDirectory,
     key: NodeKey,
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         Some(crosstie_node::CHILD_LINES),
     )?;
     let outcome = run_node(arguments, found.as_ref(), directory, shutdown_after);
-    // A collector of logs is to find there why the node did not start.
+    // A collector of logs should find there why the node did not start.
     let is_collected = log_directory.is_some() || arguments.logformat == LogFormat::Json;
     match outcome {
         Err(error) if is_collected && arguments.loglevel != LogLevel::None => {
@@ -119,9 +119,9 @@ fn run_node(
     directory: &Path,
     shutdown_after: Option<Duration>,
 ) -> anyhow::Result<ExitCode> {
-    // Before anything is opened: what is sized by the limit looks at it once.
+    // Before anything is opened: structures that are sized by the limit read it once.
     raise_descriptor_limit();
-    // Before anything listens: a signal that comes early must not kill the process outright.
+    // Before anything listens: an early signal must not kill the process outright.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -172,7 +172,7 @@ fn run_node(
         anyhow::Ok(node.run(async || signals.next().await).await)
     })?;
     if outcome == Outcome::AtOnce {
-        // Its destructors tidy the directory up; what still says goodbye is not waited for.
+        // Its destructors clean the directory up; remaining goodbyes are not awaited.
         drop(home);
         logging::finish();
         std::process::exit(1);
@@ -184,7 +184,7 @@ fn run_node(
     })
 }
 
-/// What a SIGHUP has a node do: it goes on, and its log in a new file where the old one was moved away.
+/// Handles SIGHUP: the node goes on, and its log in a new file if the old one was moved away.
 fn handle_hangup() {
     // First, so that the line is where an operator looks for it.
     match logging::reopen() {
@@ -200,7 +200,7 @@ fn handle_hangup() {
     }
 }
 
-/// The node's directory; none for the embedded default.
+/// The node's directory; `None` for the embedded default.
 fn find(arguments: &StartArguments, current: &Path) -> anyhow::Result<Option<NodeDirectory>> {
     if arguments.listen.is_some() || arguments.socket.is_some() || arguments.amqp.is_some() {
         return Ok(None);
@@ -219,11 +219,11 @@ fn load(path: &Path) -> anyhow::Result<Loaded> {
     config::load(path, &|name| std::env::var(name).ok()).map_err(|e| anyhow!("{e}"))
 }
 
-/// Says so where a node on its embedded default runs here already: it would be in the way with its
-/// socket, and its clients would not know which is meant.
+/// Refuses to start if a node on its embedded default already runs here: its socket would be in the way, and clients
+/// could not tell the two apart.
 async fn check_alone(management: &Path) -> anyhow::Result<()> {
     let Ok(stream) = UnixStream::connect(management).await else {
-        // Nobody is there, or it is what a node left that was killed.
+        // Nothing listens, or it is the socket of a killed node.
         return Ok(());
     };
     let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
@@ -234,7 +234,7 @@ async fn check_alone(management: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// Makes the directory this node's. One that cannot be written to keeps no node from running.
+/// Makes the directory this node's. A node runs also if its directory is not writable.
 fn open(directory: &Path) -> anyhow::Result<Home> {
     let occupied = match Occupied::take(directory) {
         Ok(occupied) => Some(occupied),
@@ -265,7 +265,7 @@ fn banner(home: Option<&Home>, directory: &Path) {
     info!("Controller process starting (tokio-epoll) ..");
 }
 
-/// Words of Crossbar.io's that mean nothing here.
+/// Crossbar.io's options that have no effect here.
 fn report_unused(arguments: &StartArguments) {
     if arguments.color.is_some() {
         warn!("--color is of no effect: the log has no colours");
@@ -294,7 +294,7 @@ fn report_loaded(loaded: &Loaded, found: &NodeDirectory) {
     }
 }
 
-/// The embedded default is for this machine: nobody says who he is, and may do everything.
+/// The embedded default is for this machine: clients are anonymous, and may do everything.
 fn report_exposed(arguments: &StartArguments) {
     if let Some(listen) = arguments.listen.filter(|listen| !listen.ip().is_loopback()) {
         warn!(
@@ -305,7 +305,7 @@ fn report_exposed(arguments: &StartArguments) {
     }
 }
 
-/// What the command line says goes before what the configuration says.
+/// Options of the command line override the configuration.
 fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> {
     for worker in &mut config.workers {
         let Worker::Router(router) = worker else {
@@ -322,7 +322,7 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
                 (Endpoint::Tcp(tcp), Some(listen), _) => {
                     (tcp.interface, tcp.port) = (listen.ip(), listen.port());
                     tcp.port_last = None;
-                    // Others reach it by whatever name it has; their pages still do not connect.
+                    // Others reach it by any of its names; their pages still do not connect.
                     if !listen.ip().is_loopback() {
                         transport.allowed_hosts = Allowed::All;
                     }
@@ -340,15 +340,14 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Which transports of the embedded default may take other ports: one that was asked for is not
-/// exchanged for another.
+/// The transports of the embedded default that may use other ports: a requested one is not replaced.
 fn moving(arguments: &StartArguments) -> Vec<&'static str> {
     let tcp = arguments.listen.is_none().then_some(EMBEDDED_TCP);
     let amqp = arguments.amqp.is_none().then_some(EMBEDDED_AMQP);
     tcp.into_iter().chain(amqp).collect()
 }
 
-/// Says in the node's directory where its management realm is.
+/// Writes the address of its management realm into the node's directory.
 fn tell_others(home: Option<&Home>, management: Option<&str>) {
     let occupied = home.and_then(|home| home.occupied.as_ref());
     if let Some(Err(error)) = occupied.map(|occupied| occupied.write(management)) {

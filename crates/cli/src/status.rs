@@ -1,5 +1,4 @@
-//! `crosstie status`: whether the node of a node directory runs, where it is reached, and what is wrong
-//! there.
+//! `crosstie status`: whether the node of a node directory runs, its addresses, and its problems.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,14 +31,14 @@ enum State {
     Stopped,
 }
 
-/// What was found of a node.
+/// The findings about a node.
 struct Found {
     directory: PathBuf,
-    /// Of a node that occupies the directory.
+    /// The node that occupies the directory.
     occupant: Option<Occupant>,
-    /// Where it is asked, if it can be.
+    /// The address of its management realm, if known.
     url: Option<String>,
-    /// What it says, if it answers.
+    /// Its answers, if it answers.
     told: Option<Told>,
     /// There is no node's directory, only the current one.
     no_directory: bool,
@@ -65,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
     let current = std::env::current_dir().context("no current directory")?;
-    // A node on its embedded default occupies no directory; it is there if it answers.
+    // A node on its embedded default occupies no directory; it runs if it answers.
     let beside = match cbdir {
         Some(_) => None,
         None => embedded(&current.join(SOCKET)),
@@ -79,7 +78,7 @@ fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
     let occupant = occupant(&directory)?;
     let url = match &occupant {
         Some(occupant) => occupant.management.as_deref().map(|url| {
-            // The commands that need the realm say where it was looked for.
+            // The commands that need the realm report where it was expected.
             reached(url, occupant, &directory).unwrap_or_else(|_| url.to_owned())
         }),
         None => beside,
@@ -104,7 +103,7 @@ impl State {
 }
 
 impl Found {
-    /// For programs: every list is there, if it is empty too.
+    /// For programs: every list is present, even if it is empty.
     fn to_json(&self, state: State) -> Json {
         let (occupant, told) = (self.occupant.as_ref(), self.told.as_ref());
         let is_crossbar = occupant.is_some_and(|occupant| occupant.is_crossbar);
@@ -171,7 +170,7 @@ impl Found {
         Ok(())
     }
 
-    /// What is there of a node on its embedded default that does not answer.
+    /// The remains of a node on its embedded default that does not answer.
     fn left_over(&self, socket: &Path) -> String {
         match &self.url {
             Some(_) => format!(
@@ -183,17 +182,17 @@ impl Found {
     }
 }
 
-/// What a node says of itself.
+/// A node's answers.
 struct Told {
     pid: u64,
     started: String,
-    /// Where it is reached and what is wrong there, each with its name.
+    /// Its addresses and problems, each with its name.
     rows: Vec<(&'static str, String)>,
     /// The answer of `crossbar.get_worker` for each.
     workers: Vec<Json>,
 }
 
-/// Asks the node; nothing where it does not answer, for whether it runs is known without.
+/// Queries the node; `None` without an answer, because the node's state is known without.
 fn ask(url: &str) -> Option<Told> {
     const PATIENCE: Duration = Duration::from_secs(5);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -234,7 +233,7 @@ impl Told {
         self.rows.extend(rows);
     }
 
-    /// Asks how a worker is, and a router for its listeners and what is wrong there.
+    /// Queries a worker's state, and a router's listeners and problems.
     async fn ask_worker(&mut self, client: &Client, worker: &str) -> Result<(), CallError> {
         let about = management::call(client, "crossbar.get_worker", args![worker]).await;
         let about = match about {
@@ -275,10 +274,10 @@ impl Told {
     }
 }
 
-/// A process that ended so often since it was well last does not recover by being started again.
+/// A process that ended this often since it was last well does not recover by a restart.
 const LOOP_FROM: u64 = 3;
 
-/// Says that a worker ends each time it is started, if it does.
+/// Reports that a worker ends at each start, if it does.
 fn restart_loop(worker: &str, about: &Json) -> Option<String> {
     let restarts = about["restarts"].as_u64().filter(|&n| n >= LOOP_FROM)?;
     let last = about["last_end"].as_str().unwrap_or("not known why");
@@ -292,7 +291,7 @@ fn restart_loop(worker: &str, about: &Json) -> Option<String> {
     ))
 }
 
-/// Says which components of a worker do not run though they are to, and why.
+/// Reports the components of a worker that should run but do not, with the reasons.
 fn troubles(worker: &str, about: &Json) -> Vec<String> {
     let components = about["components"].as_array().into_iter().flatten();
     let troubled = components.filter_map(|component| {

@@ -1,5 +1,5 @@
-//! `crosstie stop`: ends the node of a node directory, or the one on its embedded default in the
-//! current one, and waits for its end.
+//! `crosstie stop`: stops the node of a node directory, or the one on its embedded default in the current one, and
+//! waits for its end.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     kill_process(pid, Signal::TERM)
         .with_context(|| format!("cannot send SIGTERM to the node in '{place}', process {pid}"))?;
     let patience = Instant::now() + Duration::from_secs(arguments.timeout.into());
-    // Another process's id there is another node's, started meanwhile.
+    // Another process id there is another node's, started meanwhile.
     while occupant(&directory)?.is_some_and(|now| now.pid == found.pid) {
         if Instant::now() >= patience {
             bail!(
@@ -83,10 +83,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the node on its embedded default that has its management realm at `url`.
+/// Stops the node on its embedded default that has its management realm at `url`.
 fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
     wait_for(async {
-        // The socket of a node that was killed is still there.
+        // The socket of a killed node still exists.
         let Ok(client) = management::join(url).await else {
             say!("No node runs here")?;
             return Ok(ExitCode::from(1));
@@ -107,8 +107,7 @@ fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Waits for the end of a process, whether or not its parent has taken note of it: nobody may be left who
-/// does.
+/// Waits for the end of a process, whether or not its parent has reaped it: the parent may be gone.
 fn has_ended_within(pid: Pid, timeout_s: u32) -> anyhow::Result<bool> {
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,

@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: SubscribeArguments) -> anyhow::Result<ExitCod
     let show = match arguments.match_policy {
         _ if arguments.details => with_details,
         Match::Exact => |event: &Event| to_object(&event.arguments),
-        // Whatever matches comes here: which it was is part of the event.
+        // A pattern matches several topics, so the topic is part of the event.
         Match::Prefix | Match::Wildcard => with_topic,
     };
     let ended = tokio::select! {

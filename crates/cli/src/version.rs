@@ -1,4 +1,4 @@
-//! `crosstie version`: the program's version and its surroundings, for reports of faults.
+//! `crosstie version`: the program's version and its environment, for fault reports.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! What `call`, `register`, `publish` and `subscribe` have in common: how to reach the router, and
-//! arguments in JSON.
+//! The common options of `call`, `register`, `publish` and `subscribe`: the router's address, and arguments in JSON.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -72,7 +71,7 @@ impl Connection {
         self.connect_with(None).await
     }
 
-    /// For as long as the user wants: a lost connection is made again, and said so.
+    /// For as long as the user wants: a lost connection is restored, and reported.
     pub(crate) async fn connect_to_stay(&self) -> anyhow::Result<Client> {
         let client = self.connect_with(Some(Backoff::default())).await?;
         tokio::spawn(report(client.state()));
@@ -127,7 +126,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What the user can do.
+/// Advice for the user.
 fn advice(error: &ConnectError) -> Option<&'static str> {
     Some(match error {
         ConnectError::Dial { .. } => {
@@ -209,7 +208,7 @@ impl From<Given> for Arguments {
     }
 }
 
-/// A value as the user writes it: JSON, or text that cannot be mistaken for JSON.
+/// A value in the user's form: JSON, or text that cannot be mistaken for JSON.
 pub(crate) fn value(given: &str) -> anyhow::Result<Value> {
     match json(given) {
         Ok(value) => Ok(value),
@@ -248,7 +247,7 @@ pub(crate) fn to_object(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(format!(r#"{{"args":{args},"kwargs":{kwargs}}}"#))
 }
 
-/// The only argument as it is, `null` when there is none, and else one JSON object.
+/// The only argument as it is, `null` if there is none, and else one JSON object.
 pub(crate) fn to_value(arguments: &Arguments) -> anyhow::Result<String> {
     let (args, kwargs) = in_json(arguments)?;
     match (arguments.args(), kwargs.as_str()) {
@@ -271,7 +270,7 @@ pub(crate) fn text(value: &Value) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes)?)
 }
 
-/// Prints an ERROR's URI and arguments where errors go.
+/// Prints an ERROR's URI and arguments on standard error.
 pub(crate) fn print_error(error: &ApplicationError) {
     complain!("crosstie: {error}");
 }

@@ -1,4 +1,4 @@
-//! Who a client of the command line says that it is, and with what it proves it.
+//! A command-line client's identity, and its proof.
 
 use std::fs;
 use std::io::{self, BufRead};

@@ -1,6 +1,6 @@
-//! What `crosstie` and `crosstie-lab` do alike: output, log, signals, logins, the place of the other program.
+//! The common parts of `crosstie` and `crosstie-lab`: output, log, signals, logins, the place of the other program.
 
-/// Prints a line, or has the error that it could not be. A reader that has gone misses it, and that is all.
+/// Prints a line, or returns the error. A closed reader is not an error.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {
@@ -8,7 +8,7 @@ macro_rules! say {
     };
 }
 
-/// Says something on standard error, if that can be written to; the standard library's panics if not.
+/// Prints to standard error, if possible; the standard library's macro panics otherwise.
 #[macro_export]
 macro_rules! complain {
     ($($text:tt)*) => {{

@@ -1,8 +1,7 @@
-//! One place that the log goes to, with a thread of its own that writes there.
+//! One output of the log, with a thread of its own that writes to it.
 //!
-//! A thread that logs never waits: a terminal that is held, a pipe that nobody reads or a disk that hangs would
-//! stop the node otherwise. What does not fit into the room in between is left out, and counted in
-//! the log.
+//! A thread that logs never waits: a stopped terminal, an unread pipe or a hanging disk would stop the node otherwise.
+//! Lines that do not fit into the buffer are dropped, and counted in the log.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,12 +10,12 @@ use std::time::{Duration, Instant};
 
 /// Some thousand lines.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// Room that is kept when nothing waits.
+/// Buffer size that is kept when nothing waits.
 const KEPT_BYTES: usize = 16 << 10;
-/// For a descriptor that somebody else made non-blocking, and that has no room now.
+/// For a descriptor that another process made non-blocking, and that has no room now.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// Lines go in at once and out in their order.
+/// Lines are added at once and written in their order.
 pub(crate) struct Sink {
     shared: Arc<Shared>,
 }
@@ -38,17 +37,17 @@ struct State {
     is_writing: bool,
 }
 
-/// What the writing thread is handed.
+/// An input of the writing thread.
 pub(crate) enum Input<'l> {
     /// Whole lines, many at a time.
     Lines(&'l [u8]),
-    /// The place may be another one now, of the same name.
+    /// The file of that name may be a new one.
     Renew,
 }
 
 impl Sink {
-    /// `write` does what it is handed. `tell_left_out` is called, on the writing thread, where lines
-    /// are missing, and may log.
+    /// `write` handles the inputs. `tell_left_out` is called, on the writing thread, where lines are missing, and may
+    /// log.
     pub(crate) fn start(
         mut write: impl FnMut(Input<'_>) + Send + 'static,
         tell_left_out: impl Fn(u64) + Send + 'static,
@@ -86,14 +85,13 @@ impl Sink {
         self.shared.more.notify_one();
     }
 
-    /// Has the writing thread take note that the place may be another one; what waits goes to the new
-    /// one.
+    /// Makes the writing thread reopen its file; waiting lines go to the new one.
     pub(crate) fn renew(&self) {
         self.shared.state().is_renewing = true;
         self.shared.more.notify_one();
     }
 
-    /// Waits until all is written, but not for ever; whether it is.
+    /// Waits until all is written, with a time limit; returns whether it is.
     pub(crate) fn drain(&self, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now());
         let is_busy = |state: &mut State| state.is_writing || !state.waiting.is_empty();
@@ -106,8 +104,8 @@ impl Sink {
 }
 
 impl Shared {
-    /// Waits for lines, and changes the empty `lines` for them. How many are missing after them, and
-    /// whether they have a new place.
+    /// Waits for lines, and swaps the empty `lines` for them. Returns how many are missing after them, and whether to
+    /// reopen.
     fn take(&self, lines: &mut Vec<u8>) -> (u64, bool) {
         let mut state = self.state();
         state.is_writing = false;
@@ -132,7 +130,7 @@ impl Shared {
     }
 }
 
-/// As `write_all`, also for what does not block.
+/// Like `write_all`, also for non-blocking descriptors.
 pub(crate) fn write_all(mut to: impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match to.write(bytes) {

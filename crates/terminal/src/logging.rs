@@ -46,7 +46,7 @@ pub enum LogFormat {
 }
 
 impl LogLevel {
-    /// The word for it on a command line.
+    /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -62,13 +62,13 @@ impl LogLevel {
 /// The file in a log directory.
 const FILE_NAME: &str = "node.log";
 
-/// How long what was logged may take to be written when the process ends.
+/// Time limit for writing the rest of the log when the process ends.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 static SINKS: OnceLock<Sinks> = OnceLock::new();
 
-/// Sets up the log of the process; to be called once. With a directory, the log is also written to a file there.
-/// Events of the target `child_lines` are lines of child processes.
+/// Sets up the log of the process; call it once. With a directory, the log is also written to a file there. Events of
+/// the target `child_lines` are lines of child processes.
 pub fn set_up(
     level: LogLevel,
     format: LogFormat,
@@ -101,8 +101,8 @@ pub fn set_up(
     Ok(())
 }
 
-/// Waits a moment for what was logged to be written. Whether standard error has taken all of it: if
-/// not, a thread that writes there would wait.
+/// Waits a moment for the rest of the log. Returns whether standard error has taken all of it: if not, a thread that
+/// writes there would block.
 pub fn finish() -> bool {
     SINKS.get().is_none_or(|sinks| {
         let until = Instant::now() + END_WITHIN;
@@ -113,14 +113,14 @@ pub fn finish() -> bool {
     })
 }
 
-/// Has the log's file opened anew, for the old one may have been moved away. Its path, if there is one.
+/// Reopens the log's file, because the old one may have been moved away. Returns its path, if there is one.
 pub fn reopen() -> Option<&'static Path> {
     let (file, path) = SINKS.get()?.file.as_ref()?;
     file.renew();
     Some(path)
 }
 
-/// The file that all goes to as well.
+/// The log's file, besides standard error.
 struct LogFile {
     path: PathBuf,
     file: File,
@@ -137,7 +137,7 @@ impl LogFile {
         })
     }
 
-    /// Where it cannot be opened anew the old one goes on.
+    /// If it cannot be reopened the old one continues.
     fn renew(&mut self) {
         match append_to(&self.path) {
             Ok(file) => self.file = file,
@@ -168,7 +168,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Where lines go.
+/// The outputs of lines.
 struct Sinks {
     standard_error: Sink,
     file: Option<(Sink, PathBuf)>,
@@ -203,7 +203,7 @@ impl Sinks {
     }
 }
 
-/// Nothing is left to say it to, where this fails as well.
+/// The last resort: if this fails, the complaint is lost.
 fn complain(line: &str) {
     if let Some(sinks) = SINKS.get() {
         sinks.standard_error.push(line.as_bytes());
@@ -224,7 +224,7 @@ impl Write for &Sinks {
     }
 }
 
-/// The form that Crossbar.io's log has, so that what reads one reads the other.
+/// Crossbar.io's log format, so that its readers read both.
 struct Lines {
     process: u32,
     child_lines: Option<&'static str>,
@@ -274,7 +274,7 @@ where
     }
 }
 
-/// What a child process said, and which.
+/// A child process and its line.
 #[derive(Default)]
 struct ChildLine {
     role: Option<String>,
@@ -304,7 +304,7 @@ impl Visit for ChildLine {
     }
 }
 
-/// Which part of the node speaks.
+/// The part of the node that logs.
 fn role(target: &str) -> &'static str {
     if target.starts_with("crosstie_cli::") || target.starts_with("crosstie_node::") {
         "Controller"

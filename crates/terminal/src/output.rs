@@ -1,9 +1,9 @@
-//! Standard output, which may be a pipe that somebody has left or a disk that is full.
+//! Standard output, which may be a closed pipe or a full disk.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
-/// What was to be printed could not be.
+/// The error of a failed print.
 #[derive(Debug)]
 pub struct NotPrinted(io::Error);
 
@@ -15,12 +15,12 @@ impl fmt::Display for NotPrinted {
 
 impl std::error::Error for NotPrinted {}
 
-/// Prints one line at once. `false`: the reader has gone.
+/// Prints one line at once. `false`: the reader has closed.
 pub fn print_line(line: &str) -> Result<bool, NotPrinted> {
     print(&format!("{line}\n"))
 }
 
-/// Prints a text at once. `false`: the reader has gone.
+/// Prints a text at once. `false`: the reader has closed.
 pub fn print(text: &str) -> Result<bool, NotPrinted> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());

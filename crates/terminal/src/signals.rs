@@ -1,5 +1,4 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGQUIT, as what ends a command in good order; a node is not ended by
-//! SIGHUP.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT, which end a command in order; SIGHUP does not end a node.
 
 use std::fs;
 use std::future::pending;
@@ -9,10 +8,10 @@ use anyhow::Context;
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// As shells have it for what SIGINT ended.
+/// The exit code in shells after SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// Has the first signal, told to `first`, end a command in good order, and a second one at once.
+/// Makes the first signal, passed to `first`, end a command in order, and a second one at once.
 pub fn end_in_good_order(first: impl FnOnce(&'static str) + Send + 'static) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -31,14 +30,14 @@ pub fn end_in_good_order(first: impl FnOnce(&'static str) + Send + 'static) -> a
     Ok(())
 }
 
-/// From its making on a signal does not kill the process; it waits to be asked for.
+/// Once made, signals do not kill the process, but wait to be read.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     quit: Option<Signal>,
-    /// None where nobody is to hear of it, or no longer.
+    /// `None` if SIGHUP is ignored, or is no longer handled.
     hangup: Option<Signal>,
-    /// What SIGHUP has the process do instead of ending.
+    /// The action of SIGHUP instead of ending the process.
     on_hangup: Option<fn()>,
 }
 
@@ -63,8 +62,8 @@ impl Signals {
         })
     }
 
-    /// As [`Signals::catch`], but SIGHUP ends nothing: each one calls `act`. It is heard under `nohup`
-    /// too: who rotates log files does not know how a daemon was started.
+    /// Like [`Signals::catch`], but SIGHUP ends nothing: each one calls `act`. It is handled under `nohup` too, because
+    /// tools that rotate log files do not know how a daemon was started.
     pub fn catch_with_hangup(act: fn()) -> anyhow::Result<Self> {
         let hangup = signal(SignalKind::hangup()).context("cannot catch SIGHUP")?;
         Ok(Self {
@@ -74,7 +73,7 @@ impl Signals {
         })
     }
 
-    /// The name of the next signal that is to end the process.
+    /// The name of the next signal to end the process.
     pub async fn next(&mut self) -> &'static str {
         loop {
             tokio::select! {
@@ -84,8 +83,7 @@ impl Signals {
                 () = next_of(&mut self.hangup) => match self.on_hangup {
                     Some(act) => act(),
                     None => {
-                        // A terminal that is closed says so more than once; nobody insists by it.
-                        // The handler stays.
+                        // A closed terminal sends it more than once, which is not insistence. The handler stays.
                         self.hangup = None;
                         return "SIGHUP";
                     }
@@ -102,7 +100,7 @@ async fn next_of(signal: &mut Option<Signal>) {
     }
 }
 
-/// The signals that this process ignores, a bit for each; none where the system does not tell.
+/// The signals that this process ignores, a bit for each; none if the system does not report them.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

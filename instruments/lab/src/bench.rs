@@ -1,4 +1,4 @@
-//! `crosstie bench …`: the instruments. What each of them takes is theirs to say; here is how they end.
+//! `crosstie bench …`: the instruments. Each defines its own options; this module runs and ends them.
 
 use std::process::ExitCode;
 
@@ -48,7 +48,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
     match instrument {
         Bench::Rpc(options) => measured(*options, bench::rpc),
-        // Its own load, like the document's client, may run until the user has seen enough.
+        // Like the document's client, its own load may run until the user ends it.
         Bench::Pubsub(options) if options.is_one_load() => {
             let host = host(&stop_at_a_signal()?);
             Ok(counts(bench::pubsub(*options, host)?))
@@ -73,7 +73,7 @@ pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs an instrument that Ctrl-C ends early; it tells what it has found.
+/// Runs an instrument that Ctrl-C ends early; its results are reported.
 pub(crate) fn measured<O>(
     options: O,
     instrument: impl FnOnce(O, Host) -> Result<bool, BenchError>,
@@ -86,7 +86,7 @@ pub(crate) fn measured<O>(
     })
 }
 
-/// The first signal ends a run in good order, a second one at once.
+/// The first signal ends a run in order, a second one at once.
 fn stop_at_a_signal() -> anyhow::Result<Stop> {
     let stop = Stop::default();
     let heard = stop.clone();
@@ -104,8 +104,8 @@ fn host(stop: &Stop) -> Host {
     }
 }
 
-/// A script must notice a run in which something was lost or went wrong without reading the table. A
-/// figure that only does not count, as on a busy machine, is marked there.
+/// A script must notice a run with a loss or a fault without reading the table. A figure that only does not count, as
+/// on a busy machine, is marked there.
 fn counts(is_valid: bool) -> ExitCode {
     match is_valid {
         true => ExitCode::SUCCESS,
@@ -113,7 +113,7 @@ fn counts(is_valid: bool) -> ExitCode {
     }
 }
 
-/// What stands in every results file about this program.
+/// This program's entry in every results file.
 pub(crate) fn build() -> Build {
     Build {
         version: crosstie_terminal::VERSION.to_owned(),

@@ -153,7 +153,7 @@ fn options(arguments: Arguments, given: BTreeMap<String, String>) -> anyhow::Res
     })
 }
 
-/// A label that is misspelt would leave what needs it unplayed.
+/// A misspelt label would leave the scenarios that need it unplayed.
 fn warn_of_what_nobody_needs(given: &BTreeMap<String, String>, features: &[Feature]) {
     let scenarios = features.iter().flat_map(|feature| &feature.scenarios);
     let of_scenarios = scenarios.flat_map(|scenario| &scenario.needs);

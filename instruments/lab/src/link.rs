@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A socket whose other side is closed when a signal comes. The link's own thread has no runtime.
+/// A socket whose other side is closed on a signal. The delay line's own thread has no runtime.
 fn at_a_signal() -> anyhow::Result<UnixStream> {
     let (stop, other) = UnixStream::pair()?;
     let runtime = tokio::runtime::Builder::new_current_thread()

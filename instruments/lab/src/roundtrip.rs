@@ -84,12 +84,12 @@ impl EndArguments {
     }
 }
 
-/// One line; false where nobody reads any more.
+/// Prints one line; false if the reader has closed.
 fn say(line: &str) -> bool {
     writeln!(io::stdout(), "{line}").is_ok()
 }
 
-/// The first signal ends the calling in good order, a second one at once.
+/// The first signal ends the calls in order, a second one at once.
 fn leave_at_a_signal() -> anyhow::Result<Leave> {
     let leave = Leave::default();
     let heard = leave.clone();

@@ -1,4 +1,4 @@
-//! What an account of NATS is for a realm, and for a vhost that survives its machine; and the files of its users' keys.
+//! NATS accounts for realms and replicated vhosts, and the files of their users' keys.
 
 use crosstie_fabric::Subjects;
 use crosstie_nats::escaped;
@@ -14,7 +14,7 @@ pub(super) enum Single {
     Strict,
 }
 
-/// As docs/fabric.md says what a node needs; more where procedures are granted strictly.
+/// With the permissions of docs/fabric.md, and more if procedures are granted strictly.
 pub(super) fn account(realm: &str, single: Single) -> Account {
     let subjects = Subjects::new(realm);
     let every = subjects.every();
@@ -34,7 +34,7 @@ pub(super) fn account(realm: &str, single: Single) -> Account {
     }
 }
 
-/// As docs/replicated-vhosts.md says what a node needs.
+/// With the permissions of docs/replicated-vhosts.md.
 pub(super) fn vhost_account(vhost: &str) -> Account {
     let word = escaped(vhost);
     let of_stream = ["STREAM.INFO", "STREAM.CREATE", "STREAM.PURGE", "DIRECT.GET"];

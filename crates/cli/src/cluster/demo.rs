@@ -1,4 +1,4 @@
-//! `crosstie cluster demo`: a cluster on this machine, what crosses between its nodes, and one that is killed.
+//! `crosstie cluster demo`: a cluster on this machine, messages between its nodes, and the loss of one.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -34,7 +34,7 @@ const PROCEDURE: &str = "com.example.whoami";
 const TOPIC: &str = "com.example.news";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at what is waited for.
+/// The interval of checks while waiting.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const HOW_TO_GET_IT: &str = "nats-server is not found. It is one program, 2.15.2 or later:\n\
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let nats_server = find(arguments.nats_server.as_deref())?;
     wait_for(async {
         let mut signals = Signals::catch()?;
-        // Whatever ends this first ends all that it has started.
+        // Any end of this ends all started processes.
         tokio::select! {
             shown = show(&nats_server) => shown.map(|()| ExitCode::SUCCESS),
             _ = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
@@ -71,7 +71,7 @@ impl Running {
     fn start(program: &Path, arguments: &[&str], directory: &Path) -> anyhow::Result<Self> {
         let log = fs::File::create(directory.join("log"))?;
         let crosstie = std::env::current_exe().context("this program's own file is not found")?;
-        // It ends with this process, however that ends.
+        // It ends with this process in any case.
         let child = Command::new(crosstie)
             .args([EXEC_CHILD, &std::process::id().to_string(), "", ""])
             .arg(program)
@@ -98,7 +98,7 @@ impl Drop for Running {
     }
 }
 
-/// A node, and where it is reached.
+/// A node, and its addresses.
 struct Node {
     name: String,
     address: SocketAddr,
@@ -152,7 +152,7 @@ async fn show(nats_server: &Path) -> anyhow::Result<()> {
     cross(nodes).await
 }
 
-/// Has a call and an event cross, and again when a node has been killed.
+/// Sends a call and an event between nodes, and again after one was killed.
 async fn cross(mut nodes: Vec<Node>) -> anyhow::Result<()> {
     let mut clients = Vec::new();
     for node in &nodes {
@@ -191,7 +191,7 @@ async fn cross(mut nodes: Vec<Node>) -> anyhow::Result<()> {
     killed.running.kill();
     say!("node1 is killed.")?;
     published(2).await?;
-    // Until it is missed, 3 seconds at most, what it should serve fails.
+    // Calls for it fail until its heartbeat is missed, after 3 seconds at most.
     await_well(&nodes).await?;
     for _ in 0..2 {
         say!("A caller on node3 calls: {} answers.", called(third).await?)?;
@@ -235,7 +235,7 @@ fn start_node(name: &str, address: SocketAddr, directory: &Path) -> anyhow::Resu
     })
 }
 
-/// Waits until something listens there; what it said last, if it does not.
+/// Waits until the port accepts; the error quotes the program's last output.
 async fn await_open(
     name: &str,
     address: SocketAddr,
@@ -254,7 +254,7 @@ async fn await_open(
     Ok(())
 }
 
-/// Waits until each node sees the others and nobody else.
+/// Waits until each node sees exactly the others.
 async fn await_well(nodes: &[Node]) -> anyhow::Result<()> {
     let pages: Vec<_> = nodes.iter().map(|node| Pages::of(node.address)).collect();
     let end = Instant::now() + PATIENCE;

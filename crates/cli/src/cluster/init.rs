@@ -1,4 +1,4 @@
-//! `crosstie cluster init`: everything that the servers of NATS and the nodes of some realms need.
+//! `crosstie cluster init`: all files for the NATS servers and the nodes of some realms.
 
 use std::fs;
 use std::io::Write as _;
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes all files, or none where one of them is there.
+/// Writes all files, or none if one of them exists.
 pub(super) fn make(plan: &Plan, directory: &Path) -> anyhow::Result<Vec<File>> {
     plan.check()?;
     let files = plan.files()?;
@@ -186,7 +186,7 @@ impl Arguments {
     }
 }
 
-/// That the files do for a server, and among servers: they are found out where nobody looks at a log.
+/// Checks that the files work for a server, and among servers: otherwise only a log would show the fault.
 fn check(
     (certificate, key): (&Path, &Path),
     authorities: &Path,

@@ -1,13 +1,14 @@
-//! A part of the cluster, put into the section of a configuration that it belongs to.
+//! A part of the cluster, put into its section of a configuration.
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value as Json, json};
 
-/// Where realms are in a worker, and vhosts.
+/// The keys of realms in a worker, and of vhosts.
 pub(super) const REALMS: &[&str] = &["realms"];
 pub(super) const VHOSTS: &[&str] = &["amqp", "vhosts"];
 
-/// Has a node called so where its configuration does not say how: by default it is called as its machine, which may have several.
+/// Sets a node's name, unless its configuration has one: the default is the machine's, and a machine may have several
+/// nodes.
 pub(super) fn name_node(config: &mut Json, node: &str) -> anyhow::Result<()> {
     let config = config.as_object_mut();
     let config = config.context("--config: expected an object")?;
@@ -22,7 +23,7 @@ pub(super) fn name_node(config: &mut Json, node: &str) -> anyhow::Result<()> {
 
 const ID_BYTES_MAX: usize = 64;
 
-/// A name as a configuration's id: lower-case letters, digits and underscores, three at least, a letter first.
+/// A name as a configuration's id: lower-case letters, digits and underscores, at least three, a letter first.
 fn node_id(node: &str) -> String {
     let plain = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_alphanumeric() => c,
@@ -36,7 +37,7 @@ fn node_id(node: &str) -> String {
     id
 }
 
-/// Puts a part into the one section of that name, which has none yet.
+/// Puts a part into the only section of that name, which has none yet.
 pub(super) fn put_into(
     config: &mut Json,
     (what, path): (&str, &[&str]),

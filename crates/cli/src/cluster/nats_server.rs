@@ -1,25 +1,25 @@
-//! The configuration of a server of NATS, as docs/fabric.md asks for it.
+//! The configuration of a NATS server, as in docs/fabric.md.
 
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
 
-/// What all servers of a cluster have in common.
+/// The parts common to all servers of a cluster.
 pub(super) struct Cluster<'c> {
-    /// Where each of them waits for others.
+    /// The servers' addresses for routes.
     pub(super) routes: Vec<String>,
     pub(super) password: &'c str,
     pub(super) accounts: &'c [Account],
     pub(super) tls: Option<&'c Tls>,
 }
 
-/// A realm's, or a vhost's: whoever is in another one neither hears it nor can say anything there.
+/// A realm's or a vhost's account. Accounts are isolated: none receives another's messages, or can send to it.
 pub(super) struct Account {
     pub(super) name: String,
-    /// What its nodes say, and hear.
+    /// The subjects that its nodes publish, and subscribe.
     pub(super) publish: Vec<String>,
     pub(super) subscribe: Vec<String>,
-    /// What they say is kept.
+    /// Its messages are stored in streams.
     pub(super) has_streams: bool,
     pub(super) users: Vec<User>,
 }
@@ -37,16 +37,16 @@ pub(super) struct Tls {
     pub(super) authorities: &'static str,
 }
 
-/// Whom servers are to each other.
+/// The user of routes between servers.
 const ROUTE_USER: &str = "routes";
 
-/// What a server listens at.
+/// The addresses of a server.
 pub(super) struct Listens<'l> {
     /// For nodes.
     pub(super) clients: &'l str,
     /// For other servers.
     pub(super) routes: &'l str,
-    /// For who asks how it does.
+    /// For monitoring.
     pub(super) monitoring: Option<&'l str>,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> 
     text
 }
 
-/// That a server keeps streams, where an account has some, and who may ask it how.
+/// The JetStream settings, if an account has streams, and the monitoring address.
 fn streams(monitoring: Option<&str>, cluster: &Cluster<'_>) -> String {
     let mut text = String::new();
     if cluster.accounts.iter().any(|account| account.has_streams) {
@@ -132,7 +132,7 @@ fn streams(monitoring: Option<&str>, cluster: &Cluster<'_>) -> String {
     text
 }
 
-/// What servers prove to each other that they are of this cluster.
+/// The password of the routes between the cluster's servers.
 pub(super) fn password() -> anyhow::Result<String> {
     let mut octets = [0; 24];
     getrandom::fill(&mut octets).context("the system gives no random bytes")?;

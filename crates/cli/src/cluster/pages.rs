@@ -1,4 +1,4 @@
-//! A node's pages, asked for over HTTP, and what `/metrics` says there.
+//! A node's pages over HTTP, and the samples of its `/metrics`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Of a page, with its head.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 
-/// Where a node shows its pages.
+/// The address of a node's pages.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     authority: String,
@@ -59,7 +59,7 @@ impl Pages {
         Ok(body.lines().filter_map(Sample::parse).collect())
     }
 
-    /// What is wrong, as `/health` says; nothing where that is switched off.
+    /// The problems in `/health`; empty if that is disabled.
     pub(super) fn ailments(&self) -> anyhow::Result<Vec<String>> {
         let (status, body) = self.get("/health")?;
         let words = ["ok", "degraded"];
@@ -76,7 +76,7 @@ impl Pages {
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        // Of HTTP/1.0, so that the answer ends with the connection and is in one piece.
+        // HTTP/1.0, so that the answer ends with the connection and is not chunked.
         let request = format!("GET {path} HTTP/1.0\r\nHost: {authority}\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
@@ -136,7 +136,7 @@ impl Sample {
     }
 }
 
-/// A label's value up to its quote, and what is behind that.
+/// A label's value up to its quote, and the text behind that.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

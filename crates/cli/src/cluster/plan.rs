@@ -1,4 +1,4 @@
-//! What a cluster is to be: its servers of NATS, its nodes and its realms; and every file of it, as text.
+//! The plan of a cluster: its NATS servers, its nodes and its realms; and all its files, as text.
 
 use std::path::{Path, PathBuf};
 
@@ -12,32 +12,32 @@ use super::accounts::{Single, account, credentials, vhost_account, vhost_credent
 use super::joining::{REALMS, VHOSTS, name_node, put_into};
 use super::nats_server::{Account, Cluster, Listens, Tls, User, password, text};
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) host: String,
     pub(super) port: u16,
-    /// Where other servers reach it.
+    /// The port for other servers.
     pub(super) route_port: u16,
 }
 
-/// What is wanted.
+/// The requested cluster.
 pub(super) struct Plan {
     pub(super) servers: Vec<Server>,
     pub(super) nodes: Vec<String>,
     pub(super) realms: Vec<String>,
-    /// How these realms' procedures are granted that have one callee.
+    /// How single-callee procedures of these realms are granted.
     pub(super) single: Single,
-    /// AMQP vhosts that survive their machine.
+    /// Replicated AMQP vhosts.
     pub(super) vhosts: Vec<String>,
-    /// Of all servers, or of each one.
+    /// For all servers together, or for each one.
     pub(super) tls: Option<Vec<TlsFiles>>,
-    /// What all nodes are configured with, apart from the fabric of their realms.
+    /// The configuration of all nodes, apart from the fabric of their realms.
     pub(super) config: Option<Json>,
 }
 
-/// What TLS needs of a server, as texts.
+/// A server's TLS files, as texts.
 pub(super) struct TlsFiles {
     pub(super) certificate: String,
     pub(super) key: String,
@@ -49,7 +49,7 @@ pub(super) struct TlsFiles {
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) text: String,
-    /// Nobody but its owner may read it.
+    /// Readable by its owner only.
     pub(super) is_secret: bool,
 }
 
@@ -75,7 +75,7 @@ impl Server {
         })
     }
 
-    /// The host as URLs have it.
+    /// The host in the form of URLs.
     fn url_host(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// Where it says how it does: 8222 for 4222, as NATS has them by default.
+    /// The monitoring port: 8222 for 4222, as with NATS' defaults.
     fn monitoring_port(&self) -> anyhow::Result<u16> {
         let port = self.port.checked_add(MONITORING_PORT_ABOVE);
         port.with_context(|| {
@@ -99,7 +99,7 @@ impl Server {
         self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// The address that it listens at: its own where that is one, for a name may stand for another machine's.
+    /// The address that it listens at: its own if it is an address, because a name may resolve to another machine's.
     fn interface(&self) -> String {
         match self.host.parse::<std::net::IpAddr>() {
             Ok(_) => self.url_host(),
@@ -109,14 +109,14 @@ impl Server {
     }
 }
 
-/// From NATS' port for clients to that for routes, as NATS has them by default.
+/// From NATS' port for clients to that for routes, as with NATS' defaults.
 const ROUTE_PORT_ABOVE: u16 = 2_000;
 
 /// And to that for monitoring.
 const MONITORING_PORT_ABOVE: u16 = 4_000;
 
 impl Plan {
-    /// Whether all of it can be made.
+    /// Checks that all of it can be made.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let names = self.servers.iter().map(|server| &server.name);
         let folders: Vec<_> = names.chain(&self.nodes).collect();
@@ -135,7 +135,7 @@ impl Plan {
             }
         }
         ensure!(!self.servers.is_empty(), "--server: expected at least one");
-        // Fewer that know each other agree on nothing when one is gone, or never do.
+        // Fewer have no majority when one is gone, or never.
         let has_majority = self.servers.len() >= 3;
         ensure!(
             self.vhosts.is_empty() || has_majority,
@@ -163,7 +163,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Where a server says how it does, if nodes ask that: those of a vhost do.
+    /// A server's monitoring port, if nodes need it: those of a vhost do.
     fn monitoring_port(&self, server: &Server) -> anyhow::Result<Option<u16>> {
         match self.vhosts.is_empty() {
             true => Ok(None),
@@ -310,7 +310,7 @@ impl Plan {
         fabric
     }
 
-    /// What a node has of a vhost that survives its machine.
+    /// A node's configuration of a replicated vhost.
     fn replicated(&self, vhost: &str) -> Json {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let monitor = self.servers.iter().filter_map(|server| {
@@ -347,7 +347,7 @@ fn plain(path: PathBuf, text: String) -> File {
     }
 }
 
-/// It is part of files' names, and of what NATS reads.
+/// It is part of files' names, and of NATS' configuration.
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)

@@ -1,4 +1,4 @@
-//! `crosstie cluster status`: how the realms of several nodes are, as each node sees it.
+//! `crosstie cluster status`: the state of the realms of several nodes, from each node's view.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 /// A realm on a node, by the names of metrics without `crosstie_fabric_`.
 type Realm = BTreeMap<&'static str, u64>;
 
-/// What a metric is called, the label that its samples must have, and what it is called here.
+/// The name of a metric, the required label of its samples, and its name here.
 const METRICS: &[(&str, &str, &str, &str)] = &[
     ("attached", "", "", "attached"),
     ("neighbours", "state", "active", "neighbours"),
@@ -50,12 +50,12 @@ const COLUMNS: &[Column] = &[
     column("denied by NATS", Show::Number("denied")),
 ];
 
-/// What was found of all nodes.
+/// The results of all nodes.
 #[derive(Default)]
 pub(super) struct Found {
     /// By node, worker and realm.
     realms: BTreeMap<(String, String, String), Realm>,
-    /// What is wrong, a line each.
+    /// The problems, a line each.
     problems: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 impl Found {
-    /// Asks all nodes, one after the other.
+    /// Queries all nodes, one after the other.
     pub(super) fn of(nodes: &[Pages]) -> Self {
         let mut found = Self::default();
         for node in nodes {
@@ -88,7 +88,7 @@ impl Found {
         table::of(COLUMNS, &self.rows())
     }
 
-    /// Whether each of the nodes sees the others and nobody else, and calls cross between all of them.
+    /// Whether each of the nodes sees exactly the others, and calls work between all of them.
     pub(super) fn is_well(&self) -> bool {
         let others = self.realms.len().saturating_sub(1) as u64;
         let sees = |realm: &Realm| ["neighbours", "pairs"].map(|key| realm.get(key).copied());

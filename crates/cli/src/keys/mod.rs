@@ -1,4 +1,4 @@
-//! `crosstie keys`: a node's key, or a client's, as configurations want it.
+//! `crosstie keys`: a node's key, or a client's, in the form of configurations.
 
 mod show;
 

@@ -1,4 +1,4 @@
-//! What a file has in it by which somebody logs in: keys, certificates, an issuer's keys, a token.
+//! The contents of a file with credentials: keys, certificates, an issuer's keys, a token.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,11 +11,11 @@ use crosstie_node::certificates;
 use crosstie_node::directory::KeyFile;
 use crosstie_wamp::{Dict, Serializer, Value, codec};
 
-/// A longer file is read by nobody here.
+/// Longer files are refused.
 const BYTES_MAX: u64 = 1 << 20;
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
-/// Prints what is in the file, a line each: `key: value`.
+/// Prints the contents of the file, a line each: `key: value`.
 pub(super) fn show(file: &Path, private: bool) -> anyhow::Result<()> {
     let text = text(file).with_context(|| format!("cannot read '{}'", file.display()))?;
     let text = text.trim();
@@ -45,14 +45,14 @@ pub(super) fn show(file: &Path, private: bool) -> anyhow::Result<()> {
     }
 }
 
-/// Of a file that is no text, nothing.
+/// Empty for a file that is not text.
 fn text(file: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     File::open(file)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(String::from_utf8(bytes).unwrap_or_default())
 }
 
-/// In the words of a principal of the method `tls`, as far as it has them.
+/// In the form of a principal of the method `tls`, as far as that goes.
 fn show_certificate(certificate: &Certificate, details: &Dict) -> anyhow::Result<()> {
     let subject = certificate.subject.iter();
     let subject = subject.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
@@ -106,7 +106,7 @@ fn find<'d>(dict: &'d Dict, name: &str) -> Option<&'d Value> {
 
 fn json(value: &Value) -> String {
     let mut bytes = Vec::new();
-    // What came as JSON, or is text, has a form there.
+    // A value from JSON, or text, has a JSON form.
     let _ = codec::encode_value(value, Serializer::Json, &mut bytes);
     String::from_utf8(bytes).unwrap_or_default()
 }

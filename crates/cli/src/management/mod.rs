@@ -1,4 +1,4 @@
-//! A node that runs, and the realm in which it can be asked: what `stop`, `status`, `queues` share.
+//! A running node, and the realm to query it in: shared by `stop`, `status` and `queues`.
 
 mod place;
 
@@ -30,7 +30,7 @@ pub(crate) async fn call(
     Ok(answer.argument(0).unwrap_or(Json::Null))
 }
 
-/// The same of one that answers when it is done, however long that takes.
+/// The same without a time limit, for procedures that answer when they are done.
 pub(crate) async fn call_for_long(
     client: &Client,
     procedure: &str,

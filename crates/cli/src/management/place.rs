@@ -1,4 +1,4 @@
-//! Where a node is, and its management realm: of one in a directory, or of one on its embedded default.
+//! The place of a node, and its management realm: in a directory, or on its embedded default.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ impl Place {
         };
         let directory = match (locate_if_any(self.cbdir.clone()), beside.clone()) {
             (Ok(Some(directory)), _) => directory,
-            // The current directory is no node's; a node on its embedded default needs none.
+            // The current directory is not a node's; a node on its embedded default needs none.
             (_, Some(url)) => return Ok(url),
             (Ok(None), None) => bail!(
                 "no node runs here: '{}' is no node's directory, and there is no node on its \
@@ -56,8 +56,8 @@ impl Place {
     }
 }
 
-/// The URL of a node's management realm as it can be reached from here: the node may have a temporary directory of its
-/// own, or its directory another name, as in a container.
+/// The URL of a node's management realm as reachable from here: the node may have a temporary directory of its own, or
+/// its directory another name, as in a container.
 pub(crate) fn reached(url: &str, found: &Occupant, directory: &Path) -> anyhow::Result<String> {
     let Some(said) = url.strip_prefix("rs+unix://").map(Path::new) else {
         return Ok(url.to_owned());
@@ -100,7 +100,7 @@ pub(crate) fn embedded(socket: &Path) -> Option<String> {
         .then(|| format!("rs+unix://{}", management.display()))
 }
 
-/// The directory that is asked about, if there is anything of a node's here.
+/// The given directory, or the current one if it is a node's.
 pub(crate) fn locate_if_any(cbdir: Option<PathBuf>) -> anyhow::Result<Option<PathBuf>> {
     match locate(cbdir) {
         Ok(directory) => Ok(Some(directory)),
@@ -109,7 +109,7 @@ pub(crate) fn locate_if_any(cbdir: Option<PathBuf>) -> anyhow::Result<Option<Pat
     }
 }
 
-/// The directory that is asked about.
+/// The given directory, or the current one.
 pub(crate) fn locate(cbdir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let current = std::env::current_dir().context("no current directory")?;
     let variable = |name: &str| std::env::var_os(name);

@@ -1,4 +1,4 @@
-//! `crosstie passwd amqp`: a user of AMQP with RabbitMQ's hash of a password.
+//! `crosstie passwd amqp`: an AMQP user with RabbitMQ's hash of a password.
 
 use std::process::ExitCode;
 

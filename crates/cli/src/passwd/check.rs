@@ -1,4 +1,4 @@
-//! `crosstie passwd check`: whether a password is somebody's, by what a configuration has of them.
+//! `crosstie passwd check`: checks a password against a configuration's principals.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

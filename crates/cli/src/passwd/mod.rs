@@ -1,4 +1,4 @@
-//! `crosstie passwd`: what a configuration has of somebody who logs in with a password.
+//! `crosstie passwd`: a configuration's entries for principals with passwords.
 
 mod amqp;
 mod check;
@@ -117,7 +117,7 @@ enum Clients {
     Specification,
 }
 
-/// Of WAMP's methods.
+/// For WAMP's methods.
 const SALT_BYTES: usize = 16;
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -158,7 +158,7 @@ impl Principal {
     }
 }
 
-/// Autobahn|JS 26.3.1 in Chromium takes about a second for so many.
+/// Autobahn|JS 26.3.1 in Chromium takes about a second for this many.
 const ITERATIONS_PER_SECOND: f64 = 100_000.0;
 
 impl WampCra {
@@ -217,7 +217,7 @@ impl Scram {
         Ok(json!({
             "kdf": kdf.function.name(),
             "iterations": kdf.iterations,
-            // Crossbar.io wants one of PBKDF2 too.
+            // Crossbar.io requires a value for PBKDF2 too.
             "memory": kdf.memory_kib.unwrap_or_default(),
             "salt": digits(&salt),
             "stored-key": digits(&keys.stored),

@@ -1,15 +1,15 @@
-//! A password, from wherever nobody else on the machine can read it: asked for, standard input, the environment.
+//! A password, from a source that other users of the machine cannot read: a prompt, standard input, the environment.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::{Context as _, bail};
 
-/// A new one, which is asked for twice.
+/// A new one, which is prompted for twice.
 pub(super) fn twice(variable: Option<&str>) -> anyhow::Result<String> {
     read(variable, true)
 }
 
-/// One that there is.
+/// An existing one.
 pub(super) fn once(variable: Option<&str>) -> anyhow::Result<String> {
     read(variable, false)
 }

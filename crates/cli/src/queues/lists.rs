@@ -1,15 +1,15 @@
-//! What is listed: which procedure tells it, and which of it the table shows.
+//! The lists: the procedure of each, and the columns of its table.
 
 use crosstie_client::args;
 use serde_json::Value as Json;
 
 use super::realm::{ManagementRealm, Refused};
 
-/// One kind of thing.
+/// One kind of object.
 pub(super) struct List {
     /// `crossbar.worker.<id>.<procedure>`.
     pub(super) procedure: &'static str,
-    /// It is asked for vhost by vhost.
+    /// The procedure lists one vhost at a time.
     is_by_vhost: bool,
     pub(super) columns: &'static [Column],
 }
@@ -20,14 +20,14 @@ pub(crate) struct Column {
     pub(super) value: Show,
 }
 
-/// What a cell is made of.
+/// The content of a cell.
 pub(crate) enum Show {
     Text(&'static str),
-    /// To the right.
+    /// Aligned to the right.
     Number(&'static str),
     /// The names of those that are true.
     Flags(&'static [&'static str]),
-    /// An object, as short as it can be.
+    /// An object, in the shortest form.
     Arguments(&'static str),
 }
 
@@ -116,7 +116,7 @@ pub(super) static SESSIONS: List = List {
     ],
 };
 
-/// All of it, worker by worker, vhost by vhost; each with its `worker`.
+/// All objects, worker by worker, vhost by vhost; each with its `worker`.
 pub(super) async fn read(
     realm: &ManagementRealm,
     list: &List,
@@ -135,7 +135,7 @@ pub(super) async fn read(
         let procedure = format!("crossbar.worker.{}.{}", broker.worker, list.procedure);
         for vhost in asked {
             let from = rows.len();
-            // A list comes in parts; an empty one is its end.
+            // A list arrives in parts; an empty one is its end.
             loop {
                 let arguments = args![vhost.clone(), rows.len() - from];
                 let Json::Array(part) = realm.call(&procedure, arguments).await? else {

@@ -1,5 +1,5 @@
-//! `crosstie queues`, `exchanges`, `bindings` and `connections`: what is in the AMQP vhosts of a running
-//! node, and the few things that an operator does about it.
+//! `crosstie queues`, `exchanges`, `bindings` and `connections`: the contents of a running node's AMQP vhosts, and an
+//! operator's few actions on them.
 
 pub(crate) mod lists;
 pub(crate) mod realm;
@@ -193,7 +193,7 @@ fn list(asked: &Asked, list: &'static List) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Says what was done, or why it was not.
+/// Prints the result, or the reason for a refusal.
 fn said(
     done: Result<Json, realm::Refused>,
     text: impl Fn(&Json) -> String,

@@ -1,4 +1,4 @@
-//! A node's management realm, asked about AMQP.
+//! A node's management realm, for queries about AMQP.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ impl Asked {
 /// A session in it.
 pub(crate) struct ManagementRealm {
     client: Client,
-    /// The only one that is asked about.
+    /// The only worker to query.
     worker: Option<String>,
 }
 
@@ -53,18 +53,18 @@ pub(super) struct Broker {
     pub(super) vhosts: Vec<String>,
 }
 
-/// What was asked for was not done: an answer, which is no failure of this program.
+/// A refusal: an answer, not a failure of this program.
 pub(crate) enum Refused {
     /// By the node.
     Application(Box<ApplicationError>),
-    /// Because it is not clear what is meant, or is not there.
+    /// By this program: the object is ambiguous, or missing.
     Here(String),
-    /// The answer did not come.
+    /// The answer did not arrive.
     Lost(anyhow::Error),
 }
 
 impl ManagementRealm {
-    /// That at `url`; to be asked about that worker only, if one is named.
+    /// Joins the realm at `url`; queries only that worker, if one is named.
     pub(crate) async fn join(url: &str, worker: Option<String>) -> anyhow::Result<Self> {
         let client = management::join(url).await?;
         Ok(Self { client, worker })
@@ -79,7 +79,7 @@ impl ManagementRealm {
         answer.map_err(Refused::from)
     }
 
-    /// Calls what may take long.
+    /// Calls a procedure that may take long.
     pub(crate) async fn call_for_long(
         &self,
         procedure: &str,
@@ -93,7 +93,7 @@ impl ManagementRealm {
         self.client.leave().await;
     }
 
-    /// The workers that are routers, or the only one that is asked about.
+    /// The workers that are routers, or the only one to query.
     pub(super) async fn routers(&self) -> Result<Vec<String>, Refused> {
         if let Some(worker) = &self.worker {
             return Ok(vec![worker.clone()]);
@@ -113,7 +113,7 @@ impl ManagementRealm {
                     worker,
                     vhosts: names(&vhosts, |vhost| vhost["name"].as_str()),
                 }),
-                // A router without AMQP, which nobody has asked about.
+                // A router without AMQP, which was not named.
                 Err(refused) if self.worker.is_none() && refused.is_no_such_object() => {}
                 Err(error) => return Err(error),
             }
@@ -197,12 +197,12 @@ impl From<CallError> for Refused {
 }
 
 impl Refused {
-    /// Whether the node has no such thing.
+    /// Whether the node has no such object.
     pub(super) fn is_no_such_object(&self) -> bool {
         matches!(self, Self::Application(error) if error.uri == "crossbar.error.no_such_object")
     }
 
-    /// Says so. What nobody answered is an error of the program.
+    /// Prints it. A missing answer is an error of the program.
     pub(crate) fn told(self) -> anyhow::Result<ExitCode> {
         if let Self::Lost(error) = self {
             bail!(error);

@@ -77,7 +77,7 @@ async fn read(realm: &ManagementRealm, of_realm: Option<&str>) -> Result<Vec<Jso
     for worker in realm.routers().await? {
         let procedure = format!("crossbar.worker.{worker}.{}", SESSIONS.procedure);
         let from = rows.len();
-        // A list comes in parts; an empty one is its end.
+        // A list arrives in parts; an empty one is its end.
         loop {
             let arguments = args![of_realm, rows.len() - from];
             let part = match realm.call(&procedure, arguments).await {
@@ -102,7 +102,7 @@ async fn read(realm: &ManagementRealm, of_realm: Option<&str>) -> Result<Vec<Jso
     }
 }
 
-/// Whichever worker has it.
+/// On any worker that has it.
 async fn close(
     realm: &ManagementRealm,
     session: u64,

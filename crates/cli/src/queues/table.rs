@@ -19,7 +19,7 @@ pub(crate) fn of(columns: &[Column], rows: &[Json]) -> String {
         table.add_row(columns.iter().map(|column| cell(column, row)));
     }
     let text = table.trim_fmt();
-    // The frame that there is not leaves a blank before each line.
+    // The table's invisible frame leaves a blank before each line.
     let lines = text
         .lines()
         .map(|line| line.strip_prefix(' ').unwrap_or(line));
@@ -45,7 +45,7 @@ fn cell(column: &Column, row: &Json) -> Cell {
     }
 }
 
-/// Clients choose names: none of them is to move a terminal's cursor or break a line.
+/// Clients choose names: these must not move a terminal's cursor or break a line.
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -17,7 +17,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
         .expect("what must happen has not happened for a minute")
 }
 
-/// Everything that two clients can do with one another.
+/// All interactions of two clients.
 async fn converse(callee: Client, caller: Client) {
     exchange_values(&callee, &caller).await;
     exchange_errors(&callee, &caller).await;
@@ -102,7 +102,7 @@ async fn progress_both_ways(callee: &Client, caller: &Client) {
     assert_eq!(sums, [1, 3, 6]);
 }
 
-/// The handler is dropped with what it holds.
+/// The handler is dropped with its state.
 async fn cancel_and_time_out(callee: &Client, caller: &Client) {
     let (dropped, mut drops) = mpsc::unbounded_channel::<()>();
     let (started, mut starts) = mpsc::unbounded_channel();
@@ -199,7 +199,7 @@ async fn every_transport_with_every_serializer() {
             ("rs+unix", false),
         ] {
             let callee = Client::connect(config(scheme, serializer, batched)).await;
-            // The caller always speaks something else.
+            // The caller always uses another serializer.
             let other = match serializer {
                 Serializer::Json => Serializer::Cbor,
                 Serializer::MsgPack => Serializer::Json,
@@ -255,7 +255,7 @@ async fn a_restarted_node_is_joined_again() {
     })
     .await;
     assert_eq!(echo.argument(0), Ok(5));
-    // The subscription was asked for before that call, on the same connection.
+    // The subscription was requested before that call, on the same connection.
     callee.publish("com.news", args![6]).await.unwrap();
     let event = soon(news.next()).await.unwrap();
     assert_eq!(event.arguments.argument(0), Ok(6));

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// The binary under test.
 pub(crate) const CROSSTIE: &str = env!("CARGO_BIN_EXE_crosstie");
 
-/// A running node; it is ended with this.
+/// A running node; it ends with this.
 pub(crate) struct Node {
     process: Child,
     /// `127.0.0.1:port`.
@@ -24,7 +24,7 @@ impl Node {
         Self::start_in(TempDir::new().unwrap(), "127.0.0.1:0")
     }
 
-    /// Ends the node, and starts it again where it was.
+    /// Stops the node, and starts it again at the same address.
     pub(crate) fn restart(mut self) -> Self {
         self.end();
         let directory = std::mem::replace(&mut self.directory, TempDir::new().unwrap());
@@ -39,7 +39,7 @@ impl Node {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Whatever happens now, its drop ends the process.
+        // In any case its drop ends the process.
         let mut node = Self {
             process,
             address: String::new(),
@@ -62,7 +62,7 @@ impl Node {
         panic!("no node with an rs:// URL is ready:\n{}", log.join("\n"));
     }
 
-    /// The URL of the listener that speaks WebSocket over TCP, and so on.
+    /// The URL of the listener for WebSocket over TCP, and so on.
     pub(crate) fn url(&self, scheme: &str) -> String {
         let socket = self.socket();
         match scheme {

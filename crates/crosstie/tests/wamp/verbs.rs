@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::node::{CROSSTIE, Node, read_lines};
 
-/// What a verb that has ended has said.
+/// The output of a verb that has ended.
 #[derive(Debug)]
 struct Said {
     code: Option<i32>,
@@ -23,7 +23,7 @@ fn crosstie(arguments: &[&str]) -> Said {
     }
 }
 
-/// A verb that goes on, once it has said that it is ready.
+/// A running verb, after its line that it is ready.
 struct Running {
     process: Child,
     out: mpsc::Receiver<String>,
@@ -170,14 +170,14 @@ fn a_cancelled_command_is_killed() {
             .unwrap()
             .success()
     );
-    // The command waits for a writer who never comes.
+    // The command waits for a writer that never comes.
     let command = format!("exec cat {}", fifo.display());
     let arguments = ["--command", &command, "--url", &url, "--count", "1"];
     let callee = Running::start(&[&["register", "com.slow"], &arguments[..]].concat());
     let said = crosstie(&["call", "com.slow", "--timeout", "100ms", "--url", &url]);
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains("no result of com.slow"), "{said:?}");
-    // It unregisters, and so waits for its handler: the command must have gone.
+    // It unregisters, and so waits for its handler: the command must have ended.
     assert_eq!(callee.end().0, Some(0));
 }
 
@@ -227,7 +227,7 @@ fn events() {
             r#"{{"topic":"com.news","publication":{publication},"publisher":null,"args":[],"kwargs":{{"n":2}}}}"#
         )
     );
-    // Nobody is eligible, so the next one is the next that comes.
+    // No session is eligible, so the next event is of the next publication.
     for arguments in [
         &["publish", "com.x", "3", "--eligible", "1"][..],
         &["publish", "com.x", "3", "--exclude-authrole", "anonymous"],

@@ -1,5 +1,4 @@
-//! `crosstie oslo`: the server and the client of oslo.messaging's RPC that its own programs are
-//! measured with, as native instruments.
+//! `crosstie oslo`: the server and the client that measure oslo.messaging's RPC, as native instruments.
 
 mod rpc_client;
 mod rpc_server;
@@ -48,7 +47,7 @@ struct Place {
 }
 
 impl Place {
-    /// How its connections are opened, shown to the broker's operators as `name`.
+    /// The options of its connections, shown to the broker's operators as `name`.
     fn connection_options(&self, name: String) -> ConnectionOptions {
         ConnectionOptions {
             name,
@@ -69,7 +68,7 @@ impl Place {
     }
 }
 
-/// What is not there, as Python prints it.
+/// Python's text for a missing value.
 fn or_none(text: Option<&str>) -> &str {
     text.unwrap_or("None")
 }

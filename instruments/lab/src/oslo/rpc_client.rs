@@ -1,4 +1,4 @@
-//! `crosstie oslo rpc-client`: calls and casts one after the other, and how many a second.
+//! `crosstie oslo rpc-client`: calls and casts in sequence, and their rate.
 
 use std::fs;
 use std::path::PathBuf;
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What one thread did.
+/// The results of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     done: u64,
@@ -123,7 +123,7 @@ struct Counts {
     connected: Option<Instant>,
 }
 
-/// One thread: connects, waits for the others, and asks one time after the other.
+/// One thread: connects, waits for the others, and sends one request after the other.
 fn caller(
     arguments: &Arguments,
     request: &RequestText,
@@ -154,7 +154,7 @@ fn caller(
                 counts.done += 1;
                 if let Some(result) = result.filter(|_| !arguments.quiet) {
                     let shown = match result {
-                        // As Python's str, which has no quotes around a text that stands alone.
+                        // Like Python's str, which adds no quotes to a single text.
                         Value::String(text) => text,
                         other => python_repr(&other).to_string(),
                     };
@@ -171,7 +171,7 @@ fn caller(
             }
         }
     }
-    // Everything it was for is done.
+    // All its work is done.
     let _ = client.close();
     counts
 }
@@ -192,7 +192,7 @@ fn connect(arguments: &Arguments, is_cast: bool) -> Result<RpcClient, CallError>
     Ok(client)
 }
 
-/// The rate without the connecting, and what failed.
+/// The rate without the connecting, and the failures.
 fn honest(
     arguments: &Arguments,
     done: u64,

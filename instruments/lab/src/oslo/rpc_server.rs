@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         say: |method: &str, context: &serde_json::Value, args: &serde_json::Value| {
             if !quiet {
                 let (context, args) = (python_repr(context), python_repr(args));
-                // Callers are served also when nobody reads the output any more.
+                // Callers are served also after the reader of the output has closed.
                 let _ = say!("{name}::TestEndpoint{method}( ctxt={context} arg={args} ) called!!!");
             }
         },

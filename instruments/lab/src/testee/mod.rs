@@ -97,7 +97,7 @@ struct WorkerArguments {
     role: Option<Role>,
 }
 
-/// Which worker of which parent.
+/// The worker's index, and its parent.
 #[derive(Clone, Copy)]
 struct Role {
     index: usize,
@@ -122,10 +122,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What runs in each worker.
+/// The work of each worker.
 struct Work {
     testee: Testee,
-    /// How often a worker tells its statistics.
+    /// The interval of a worker's statistics.
     interval: Option<Duration>,
     workers: WorkerArguments,
 }
@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         bail!("a Unix socket is served by one worker; --workers is for tcp://");
     }
     crate::wait_for(async {
-        // From here on a signal waits until it is asked for.
+        // From here on a signal waits until it is read.
         let signals = Signals::catch()?;
         match work.workers.role {
             Some(role) => {
@@ -217,7 +217,7 @@ fn stream_place(address: &str) -> anyhow::Result<Place> {
     ))
 }
 
-/// A name's IPv4 address, if it has one: that is where those who name no address connect to.
+/// A name's IPv4 address, if it has one: clients without an explicit address connect to that.
 fn resolve(authority: &str) -> anyhow::Result<SocketAddr> {
     let addresses: Vec<_> = authority.to_socket_addrs()?.collect();
     let first = addresses.iter().find(|address| address.is_ipv4());
@@ -227,7 +227,7 @@ fn resolve(authority: &str) -> anyhow::Result<SocketAddr> {
         .context("the name has no address")
 }
 
-/// Ends this process when its parent ends, however that happens.
+/// Ends this process when its parent ends, in any way.
 fn die_with(parent: Option<Pid>) -> anyhow::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot bind this process to its parent")?;
@@ -237,7 +237,7 @@ fn die_with(parent: Option<Pid>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Serves a listening socket until a signal says to stop.
+/// Serves a listening socket until a signal.
 async fn work_on(
     work: Work,
     index: usize,
@@ -263,29 +263,29 @@ async fn work_on(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints blocks from a thread of its own: while nobody reads them a worker still hears signals.
+/// Prints blocks from a thread of its own: without a reader a worker still handles signals.
 fn printer() -> impl Fn(&str) {
     let (sender, blocks) = mpsc::sync_channel::<String>(BLOCKS_MAX);
     thread::spawn(move || {
         for block in blocks {
             let mut stdout = std::io::stdout().lock();
-            // One write for a block, so that those of several workers do not mix. That nobody
-            // reads the statistics any more is no reason to end.
+            // One write for a block, so that those of several workers do not mix. A closed reader of the statistics is
+            // no reason to end.
             let _ = stdout
                 .write_all(block.as_bytes())
                 .and_then(|()| stdout.flush());
         }
     });
     move |block| {
-        // A reader that is far behind misses some.
+        // A slow reader misses some.
         let _ = sender.try_send(block.to_owned());
     }
 }
 
-/// Blocks that wait for a slow reader.
+/// Maximum number of blocks that wait for a slow reader.
 const BLOCKS_MAX: usize = 16;
 
-/// Stays on one of the cores that the process may use; threads that begin later stay there too.
+/// Binds to one of the cores that the process may use; later threads inherit this.
 fn pin(index: usize) -> anyhow::Result<()> {
     let allowed = rustix::thread::sched_getaffinity(None).context("cannot tell the cores")?;
     let cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
@@ -299,7 +299,7 @@ fn pin(index: usize) -> anyhow::Result<()> {
         .with_context(|| format!("cannot stay on core {core}; --no-affinity does without"))
 }
 
-/// How long a worker may take to end when it is told to.
+/// How long a worker may take to end after a stop request.
 const ENDING_MAX: Duration = Duration::from_secs(5);
 
 /// Binds, starts the workers, and ends with them.
@@ -352,7 +352,7 @@ async fn lead(
     }
 }
 
-/// One more process like this one, with a role.
+/// One more process of this program, with a role.
 fn start(index: usize, socket: OwnedFd) -> anyhow::Result<Child> {
     let executable = std::env::current_exe().context("cannot tell where this program is")?;
     let parent = std::process::id();
@@ -365,7 +365,7 @@ fn start(index: usize, socket: OwnedFd) -> anyhow::Result<Child> {
         .context("cannot start a worker")
 }
 
-/// Waits until a worker ends that nobody told to; how it did.
+/// Waits until a worker ends without a request; returns how.
 async fn first_ended(workers: &mut [Child]) -> String {
     let mut endings: Vec<_> = workers
         .iter_mut()

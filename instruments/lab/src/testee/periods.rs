@@ -1,4 +1,4 @@
-//! The block in which a testee's worker writes what it counted.
+//! The block of a testee's worker with its counts.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn lines(totals: &Totals) -> [(&'static str, u64, char); 5] {
     ]
 }
 
-/// The periods that a worker tells about, one block each, in the form of the source document.
+/// The periods of a worker's report, one block each, in the form of the source document.
 #[derive(Debug, Default)]
 pub(super) struct Periods {
     number: u64,
@@ -72,7 +72,7 @@ impl Periods {
 mod tests {
     use super::*;
 
-    /// The block as the source document has it.
+    /// The source document's block.
     const BLOCK: &str = "\
 --------------------------------------------------------------------------------
 Worker Statistics (PID 2271)
