@@ -73,7 +73,7 @@ def test_a_secret_in_a_file_and_in_the_environment(
         ("--authmethod ticket --authid joe", "--authmethod ticket needs --secret-file or"),
         ("--authmethod scram --secret-file FILE", "--authmethod scram needs --authid"),
         ("--authmethod cryptosign --secret-file FILE", "expected 64 hexadecimal digits"),
-        ("--secret-file x", "a secret goes with an --authmethod that needs one"),
+        ("--secret-file x", "a secret requires an --authmethod that uses one"),
         ("--authmethod ticket --authid joe --secret-file /none", "--secret-file /none"),
         ("--authmethod ticket --authid joe --secret-file /dev/null", "its first line is empty"),
         ("--authmethod ticket --authid joe --secret-env NO_SUCH_ONE", "--secret-env NO_SUCH_ONE"),

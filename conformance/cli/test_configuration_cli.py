@@ -364,8 +364,8 @@ def test_check_reads_the_files_that_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("config.json", "A node goes on taking config.json while it is there."),
-        ("config.yml", "A node takes config.json from now on, and no longer config.yml."),
+        ("config.json", "A node prefers config.json while it exists."),
+        ("config.yml", "A node now uses config.json instead of config.yml."),
         ("other.json", ""),
     ],
 )

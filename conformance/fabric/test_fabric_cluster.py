@@ -124,7 +124,7 @@ def test_keys_are_their_owners_and_nothing_is_overwritten(made) -> None:
     [
         (["--server", "host"], "--server host: expected HOST:PORT"),
         (["--realm", "a b"], "--realm a b: expected letters"),
-        (["--node", "x", "--node", "x"], "--node x: that name is taken"),
+        (["--node", "x", "--node", "x"], "--node x: that name is in use"),
         (["--server", "n1:4222", "--single", "strict"], "expected three servers"),
         (["--server", "n1:4222", "--route-port", "4222"], "port 4222 of n1 is taken twice"),
         (["--server", "n1:4222", "--route-port", "1", "--route-port", "2"], "one for each"),

@@ -272,7 +272,7 @@ fn definitions(
         tell(&format!("  {skipped}"))?;
     }
     let unknown = amqp.unknown_users().into_iter().map(|(user, vhost)| {
-        format!("{path}: vhost '{vhost}' has a permission of user '{user}', whom there is not")
+        format!("{path}: vhost '{vhost}' has a permission of user '{user}', which does not exist")
     });
     Ok((unknown.collect(), wider(path, &definitions)))
 }

@@ -63,23 +63,20 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         to.name(),
         output.display()
     )?;
-    if is_taken_first(&output, &path) {
+    if is_preferred(&output, &path) {
         say!(
-            "A node takes {} from now on, and no longer {}.",
+            "A node now uses {} instead of {}.",
             output.display(),
             path.display()
         )?;
-    } else if is_taken_first(&path, &output) {
-        say!(
-            "A node goes on taking {} while it is there.",
-            path.display()
-        )?;
+    } else if is_preferred(&path, &output) {
+        say!("A node prefers {} while it exists.", path.display())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Whether a node without options prefers the first of the two.
-fn is_taken_first(path: &Path, other: &Path) -> bool {
+fn is_preferred(path: &Path, other: &Path) -> bool {
     let rank = |path: &Path| {
         let name = path.file_name()?;
         CONFIG_NAMES.iter().position(|known| name == *known)

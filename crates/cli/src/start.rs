@@ -156,7 +156,7 @@ fn run_node(
             true => Vec::new(),
             false => moving(arguments),
         },
-        executable: std::env::current_exe().context("cannot tell where this program is")?,
+        executable: std::env::current_exe().context("cannot find the path of this program")?,
         version: env!("CARGO_PKG_VERSION"),
         key: home.as_ref().map(|home| home.key.clone()),
         loglevel: arguments.loglevel.name(),

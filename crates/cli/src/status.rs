@@ -143,7 +143,7 @@ impl Found {
         say!("directory: {}", self.directory.display())?;
         if state == State::Stopped && self.no_directory {
             let what = self.left_over(Path::new(SOCKET));
-            say!("note: there is no node's directory here, and {what}")?;
+            say!("note: this directory is not a node's, and {what}")?;
         }
         if let Some(occupant) = &self.occupant {
             let pid = occupant.pid.map(|pid| pid.to_string());

@@ -260,7 +260,7 @@ pub(crate) fn to_value(arguments: &Arguments) -> anyhow::Result<String> {
 /// The arguments as a JSON list and the keyword arguments as a JSON object.
 pub(crate) fn in_json(arguments: &Arguments) -> anyhow::Result<(String, String)> {
     let json = arguments.to_json();
-    json.context("the router sent what JSON cannot hold")
+    json.context("the router sent a value that JSON cannot hold")
 }
 
 /// A value in JSON.

@@ -41,7 +41,7 @@ impl Credentials {
     pub fn authenticator(&self) -> anyhow::Result<Arc<dyn Authenticator>> {
         if self.authmethod == Method::Anonymous {
             if self.secret_file.is_some() || self.secret_env.is_some() {
-                bail!("a secret goes with an --authmethod that needs one, such as ticket");
+                bail!("a secret requires an --authmethod that uses one, such as ticket");
             }
             let authid = self.authid.clone();
             return Ok(Arc::new(Anonymous { authid }));

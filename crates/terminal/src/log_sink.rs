@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_logs_never_waits() {
+    fn logging_never_blocks() {
         let (written, lines) = mpsc::sync_channel::<Vec<u8>>(0);
         let (told, left_out) = mpsc::channel();
         let write = move |input: Input<'_>| {
@@ -168,7 +168,7 @@ mod tests {
         for _ in 0..pushed {
             sink.push(&[&line[..], b"\n"].concat());
         }
-        assert!(!sink.drain(Instant::now()), "nobody has read anything");
+        assert!(!sink.drain(Instant::now()), "nothing was read");
         let mut bytes = 0;
         while !sink.drain(Instant::now()) {
             let more = lines.recv_timeout(TRY_AGAIN_AFTER);

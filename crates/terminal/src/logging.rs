@@ -154,7 +154,7 @@ impl LogFile {
             Err(error) => {
                 self.has_failed = true;
                 complain(&format!(
-                    "crosstie: {FILE_NAME} takes no more lines: {error}; going on without it\n"
+                    "crosstie: {FILE_NAME} takes no more lines: {error}; continuing without it\n"
                 ));
             }
         }
@@ -183,7 +183,7 @@ impl Sinks {
                     drop(log_sink::write_all(io::stderr(), lines));
                 }
             },
-            |n| warn!("{n} lines of the log are left out here: standard error took none"),
+            |n| warn!("{n} lines of the log are missing here: standard error accepted none"),
         )?;
         let file = file.map(|mut file| {
             let path = file.path.clone();
@@ -192,7 +192,7 @@ impl Sinks {
                     Input::Lines(lines) => file.write(lines),
                     Input::Renew => file.renew(),
                 },
-                |n| warn!("{n} lines of the log are left out here: {FILE_NAME} took none"),
+                |n| warn!("{n} lines of the log are missing here: {FILE_NAME} accepted none"),
             );
             Ok::<_, io::Error>((sink?, path))
         });

@@ -91,7 +91,7 @@ fn stop_at_a_signal() -> anyhow::Result<Stop> {
     let stop = Stop::default();
     let heard = stop.clone();
     end_in_good_order(move |name| {
-        complain!("crosstie: {name}: ending with what was found until now");
+        complain!("crosstie: {name}: ending with the results so far");
         heard.wish();
     })?;
     Ok(stop)

@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         None => embedded()?,
     };
     let given = given(&arguments.set)?;
-    warn_of_what_nobody_needs(&given, &features);
+    warn_of_unused_labels(&given, &features);
     if !arguments.only.is_empty() {
         features.retain(|feature| {
             arguments
@@ -154,7 +154,7 @@ fn options(arguments: Arguments, given: BTreeMap<String, String>) -> anyhow::Res
 }
 
 /// A misspelt label would leave the scenarios that need it unplayed.
-fn warn_of_what_nobody_needs(given: &BTreeMap<String, String>, features: &[Feature]) {
+fn warn_of_unused_labels(given: &BTreeMap<String, String>, features: &[Feature]) {
     let scenarios = features.iter().flat_map(|feature| &feature.scenarios);
     let of_scenarios = scenarios.flat_map(|scenario| &scenario.needs);
     let needs = features.iter().flat_map(|feature| &feature.needs);

@@ -14,7 +14,7 @@ use crosstie_wan::{Cut, Direction, Endpoint, Link, LinkOptions, address, written
 use crate::bench::measured;
 use crate::signals::Signals;
 
-/// Relay a stream with a delay, as a longer line would.
+/// Relay a stream with a delay, like a longer line.
 ///
 /// A client connects to --listen and reaches the server at --connect as through a long line. Bytes arrive in order,
 /// with the delay; ends, resets and a receiver that does not read pass through. By default the way up, from client to

@@ -40,7 +40,7 @@ enum Command {
     /// Run a system to be measured: an echo server for WebSocket or plain streams.
     Testee(testee::Arguments),
     Conformance(conformance::Arguments),
-    /// Relay a stream with a delay, as a longer line would.
+    /// Relay a stream with a delay, like a longer line.
     Link(link::Arguments),
     /// Run the source document's pair of components: one call after the other.
     Roundtrip(roundtrip::Arguments),

@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let id = config.and_then(|config| config["controller"]["id"].as_str());
     if let (Some(id), 2..) = (id, plan.nodes.len()) {
         complain!(
-            "warning: --config: all nodes have the name '{id}' (\"controller\": {{\"id\": …}}), and nobody can tell them apart"
+            "warning: --config: all nodes have the name '{id}' (\"controller\": {{\"id\": …}}), which makes them indistinguishable"
         );
     }
     if plan.tls.is_none() && !plan.servers.iter().all(Server::is_here) {

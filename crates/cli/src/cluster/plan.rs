@@ -131,7 +131,7 @@ impl Plan {
                     is_name(name),
                     "{what} {name}: expected letters, digits, '.', '-' and '_', the first a letter or digit"
                 );
-                ensure!(seen.insert(name), "{what} {name}: that name is taken");
+                ensure!(seen.insert(name), "{what} {name}: that name is in use");
             }
         }
         ensure!(!self.servers.is_empty(), "--server: expected at least one");
@@ -147,7 +147,7 @@ impl Plan {
         );
         let mut seen = std::collections::BTreeSet::new();
         for vhost in &self.vhosts {
-            ensure!(seen.insert(vhost), "--vhost {vhost}: that name is taken");
+            ensure!(seen.insert(vhost), "--vhost {vhost}: that name is in use");
         }
         let mut ports = std::collections::BTreeSet::new();
         for server in &self.servers {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_plans_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut Plan), expected: &str) {
             let mut plan = plan(None);

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn problems_are_listed() {
         let mut found = Found::default();
         let sample = |text: &str| Sample::parse(text).expect("it is one");
         let of = |attached: u32, active: u32, pairs: u32| {

@@ -87,7 +87,7 @@ fn show_token(head: Dict, claims: Dict) -> anyhow::Result<()> {
     }
     say!("head: {}", json(&Value::Dict(head)))?;
     say!("claims: {}", json(&Value::Dict(claims)))?;
-    say!("verified: no, whoever can write can have written it")?;
+    say!("verified: no, the file's writer can have forged it")?;
     Ok(())
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn run(oslo: Oslo) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Where both ends meet.
+/// The place where both ends meet.
 #[derive(clap::Args)]
 struct Place {
     /// Broker, without TLS: rabbit://user:password@host:port/vhost; several hosts, separated by commas, are tried in

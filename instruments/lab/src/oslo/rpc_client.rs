@@ -204,7 +204,7 @@ fn honest(
         false => "calls",
     };
     let Some((connecting, took)) = clock else {
-        return format!("Connected: nobody; {failed} failed");
+        return format!("Connected: none; {failed} failed");
     };
     let seconds = took.saturating_sub(connecting).as_secs_f64();
     let rate = match done {

@@ -92,7 +92,7 @@ struct WorkerArguments {
     /// Leave the workers' cores to the kernel; by default they are pinned in turn.
     #[arg(long)]
     no_affinity: bool,
-    /// This is such a worker, its listening socket is descriptor 0, and this is its parent.
+    /// Marks a worker process: its listening socket is descriptor 0, and this is its parent.
     #[arg(long, hide = true, value_name = "INDEX:PARENT", value_parser = role)]
     role: Option<Role>,
 }
@@ -354,7 +354,7 @@ async fn lead(
 
 /// One more process of this program, with a role.
 fn start(index: usize, socket: OwnedFd) -> anyhow::Result<Child> {
-    let executable = std::env::current_exe().context("cannot tell where this program is")?;
+    let executable = std::env::current_exe().context("cannot find the path of this program")?;
     let parent = std::process::id();
     Command::new(executable)
         .args(std::env::args_os().skip(1))
