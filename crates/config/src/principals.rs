@@ -1,8 +1,6 @@
 //! A file of principals, as the object of the method whose they are: so it passes the same checks.
 
-use std::sync::Arc;
-
-use crosstie_auth::wamp::{Cryptosign, Method, Methods, Scram, Ticket, WampCra};
+use crosstie_auth::wamp::{Method, Methods};
 
 use crate::tree::{Entry, Node, Span, Value};
 
@@ -29,34 +27,11 @@ pub(crate) fn wrapped(methods: &Methods, method: Method, file: Node) -> Node {
     let key = KEYS.iter().find(|(of, ..)| *of == method);
     let key = key.map_or("principals", |(_, here, _)| here);
     let mut entries = vec![entry("type", text("static")), entry(key, file)];
-    if let Some(role) = default_role(methods, method) {
+    if let Some(role) = methods.default_role(method) {
         entries.push(entry("default-role", text(role)));
     }
     Node {
         span,
         value: Value::Object(entries),
     }
-}
-
-fn default_role(methods: &Methods, method: Method) -> Option<&str> {
-    let role: Option<&Arc<str>> = match method {
-        Method::Ticket => match &methods.ticket {
-            Some(Ticket::Static { default_role, .. }) => default_role.as_ref(),
-            _ => None,
-        },
-        Method::WampCra => match &methods.wampcra {
-            Some(WampCra::Static { default_role, .. }) => default_role.as_ref(),
-            _ => None,
-        },
-        Method::Scram | Method::WampScram => match &methods.scram {
-            Some(Scram::Static { default_role, .. }) => default_role.as_ref(),
-            _ => None,
-        },
-        Method::Cryptosign => match &methods.cryptosign {
-            Some(Cryptosign::Static { default_role, .. }) => default_role.as_ref(),
-            _ => None,
-        },
-        _ => None,
-    };
-    role.map(|role| &**role)
 }

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::next::Outcome;
+use super::source::{Configured, Source};
 use super::{
     Anonymous, Authenticator, Channel, Cryptosign, ErrorTexts, Jwt, Method, PrincipalsFile,
     Refusal, Scram, Ticket, Tls, WampCra,
@@ -48,35 +49,51 @@ impl Methods {
     /// The authenticators of all methods.
     pub fn authenticators(&self) -> impl Iterator<Item = &Authenticator> {
         let anonymous = self.anonymous.as_ref().and_then(Anonymous::authenticator);
-        let ticket = self.ticket.as_ref().and_then(Ticket::authenticator);
-        let wampcra = self.wampcra.as_ref().and_then(WampCra::authenticator);
-        let scram = self.scram.as_ref().and_then(Scram::authenticator);
-        let cryptosign = self.cryptosign.as_ref().and_then(Cryptosign::authenticator);
-        let tls = self.tls.as_ref().and_then(Tls::authenticator);
+        let ticket = self.ticket.as_ref().and_then(Source::authenticator);
+        let wampcra = self.wampcra.as_ref().and_then(Source::authenticator);
+        let scram = self.scram.as_ref().and_then(Source::authenticator);
+        let cryptosign = self.cryptosign.as_ref().and_then(Source::authenticator);
+        let tls = self.tls.as_ref().and_then(Source::authenticator);
         let all = [anonymous, ticket, wampcra, scram, cryptosign, tls];
         all.into_iter().flatten()
     }
 
     /// The roles that the configuration assigns to authenticated clients.
     pub fn roles(&self) -> impl Iterator<Item = (Method, &str)> {
-        let ticket = self.ticket.iter().flat_map(Ticket::roles);
-        let wampcra = self.wampcra.iter().flat_map(WampCra::roles);
-        let cryptosign = self.cryptosign.iter().flat_map(Cryptosign::roles);
-        let ticket = ticket.map(|role| (Method::Ticket, role));
-        let scram = self.scram.iter().flat_map(Scram::roles);
-        let wampcra = wampcra.map(|role| (Method::WampCra, role));
-        let scram = scram.map(|role| (Method::Scram, role));
-        let cryptosign = cryptosign.map(|role| (Method::Cryptosign, role));
-        let jwt = self.jwt.iter().flat_map(Jwt::roles);
-        let jwt = jwt.map(|role| (Method::Jwt, role));
-        let tls = self.tls.iter().flat_map(Tls::roles);
-        let tls = tls.map(|role| (Method::Tls, role));
-        ticket
-            .chain(wampcra)
-            .chain(scram)
-            .chain(cryptosign)
-            .chain(jwt)
-            .chain(tls)
+        // Another name of `Scram`, with the same principals.
+        let methods = Method::ALL.into_iter().filter(|m| *m != Method::WampScram);
+        methods.flat_map(|method| {
+            let roles = self.roles_of(method).into_iter();
+            roles.map(move |role| (method, role))
+        })
+    }
+
+    fn roles_of(&self, method: Method) -> Vec<&str> {
+        if method == Method::Jwt {
+            return self.jwt.iter().flat_map(Jwt::roles).collect();
+        }
+        let Some((principals, default_role)) = self.configured(method) else {
+            return Vec::new();
+        };
+        let roles = principals.entries().filter_map(|(_, role)| role);
+        roles.chain(default_role.map(|role| &**role)).collect()
+    }
+
+    /// The role of a method's configured principals without one of their own.
+    pub fn default_role(&self, method: Method) -> Option<&str> {
+        let (_, default_role) = self.configured(method)?;
+        default_role.map(|role| &**role)
+    }
+
+    pub(super) fn configured(&self, method: Method) -> Option<Configured<'_>> {
+        match method {
+            Method::Anonymous | Method::Jwt => None,
+            Method::Ticket => self.ticket.as_ref()?.configured(),
+            Method::WampCra => self.wampcra.as_ref()?.configured(),
+            Method::Scram | Method::WampScram => self.scram.as_ref()?.configured(),
+            Method::Cryptosign => self.cryptosign.as_ref()?.configured(),
+            Method::Tls => self.tls.as_ref()?.configured(),
+        }
     }
 
     /// Handles HELLO by the client's method.

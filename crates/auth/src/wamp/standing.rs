@@ -47,14 +47,10 @@ impl Methods {
     }
 
     fn standing(&self, method: Method, authid: &str) -> Standing {
-        let credential = match self.statics(method) {
-            None => return Standing::Elsewhere,
-            Some(Statics::Ticket(principals)) => principals.credential(authid),
-            Some(Statics::WampCra(users)) => users.credential(authid),
-            Some(Statics::Scram(principals)) => principals.credential(authid),
-            Some(Statics::Cryptosign(holders)) => holders.credential(authid),
-            Some(Statics::Tls(holders)) => holders.credential(authid),
+        let Some((principals, _)) = self.configured(method) else {
+            return Standing::Elsewhere;
         };
+        let credential = principals.credential(authid);
         credential.map_or(Standing::Unknown, |parts| {
             let [first, second, third, ..] = hmac(b"standing", &joined(&parts));
             Standing::Known([first, second, third])
@@ -62,50 +58,10 @@ impl Methods {
     }
 
     fn authids(&self, method: Method) -> Vec<&str> {
-        match self.statics(method) {
-            None => Vec::new(),
-            Some(Statics::Ticket(principals)) => principals.authids().collect(),
-            Some(Statics::WampCra(users)) => users.authids().collect(),
-            Some(Statics::Scram(principals)) => principals.authids().collect(),
-            Some(Statics::Cryptosign(holders)) => holders.authids().collect(),
-            Some(Statics::Tls(holders)) => holders.authids().collect(),
-        }
+        let configured = self.configured(method).into_iter();
+        let entries = configured.flat_map(|(principals, _)| principals.entries());
+        entries.map(|(authid, _)| authid).collect()
     }
-
-    fn statics(&self, method: Method) -> Option<Statics<'_>> {
-        match method {
-            Method::Anonymous | Method::Jwt => None,
-            Method::Ticket => match self.ticket.as_ref()? {
-                Ticket::Static { principals, .. } => Some(Statics::Ticket(principals)),
-                Ticket::Dynamic(_) => None,
-            },
-            Method::WampCra => match self.wampcra.as_ref()? {
-                WampCra::Static { users, .. } => Some(Statics::WampCra(users)),
-                WampCra::Dynamic(_) => None,
-            },
-            Method::Scram | Method::WampScram => match self.scram.as_ref()? {
-                Scram::Static { principals, .. } => Some(Statics::Scram(principals)),
-                Scram::Dynamic(_) => None,
-            },
-            Method::Cryptosign => match self.cryptosign.as_ref()? {
-                Cryptosign::Static { principals, .. } => Some(Statics::Cryptosign(principals)),
-                Cryptosign::Dynamic(_) => None,
-            },
-            Method::Tls => match self.tls.as_ref()? {
-                Tls::Static { principals, .. } => Some(Statics::Tls(principals)),
-                Tls::Dynamic(_) => None,
-            },
-        }
-    }
-}
-
-/// The configured principals of a method.
-enum Statics<'m> {
-    Ticket(&'m super::Tickets),
-    WampCra(&'m super::Users),
-    Scram(&'m super::scram::Principals),
-    Cryptosign(&'m super::KeyHolders),
-    Tls(&'m super::CertificateHolders),
 }
 
 /// Joins parts so that different parts never give the same octets.

@@ -45,7 +45,7 @@ fn users() -> WampCra {
     users.insert("salted", salted, Some("user"));
     users.insert("derived", derived, Some("user"));
     WampCra::Static {
-        users: users.into(),
+        principals: users.into(),
         default_role: None,
     }
 }
@@ -179,7 +179,7 @@ fn unknown_authids_are_challenged() {
     }
     let methods = Methods {
         wampcra: Some(WampCra::Static {
-            users: users.into(),
+            principals: users.into(),
             default_role: None,
         }),
         ..Methods::default()
@@ -203,7 +203,7 @@ fn the_text_that_is_signed() {
     users.insert("a \"b\"\n\\", secret, Some("user"));
     let methods = Methods {
         wampcra: Some(WampCra::Static {
-            users: users.into(),
+            principals: users.into(),
             default_role: None,
         }),
         ..Methods::default()

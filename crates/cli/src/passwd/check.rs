@@ -42,9 +42,9 @@ impl Check {
                 ..
             } => principals.is_right(authid, &password).map(told),
             Methods {
-                wampcra: Some(wamp::WampCra::Static { users, .. }),
+                wampcra: Some(wamp::WampCra::Static { principals, .. }),
                 ..
-            } => users.is_right(authid, &password).map(told),
+            } => principals.is_right(authid, &password).map(told),
             Methods {
                 scram: Some(wamp::Scram::Static { principals, .. }),
                 ..
@@ -72,9 +72,9 @@ impl Check {
                 wamp::Method::Ticket
             }
             Method::Wampcra => {
-                let users = Arc::default();
+                let principals = Arc::default();
                 methods.wampcra = Some(wamp::WampCra::Static {
-                    users,
+                    principals,
                     default_role,
                 });
                 wamp::Method::WampCra

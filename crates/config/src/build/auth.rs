@@ -119,7 +119,7 @@ impl Builder<'_> {
             self.check_has_role(authid, user, default_role.as_ref());
         }
         WampCra::Static {
-            users: Arc::new(users),
+            principals: Arc::new(users),
             default_role,
         }
     }

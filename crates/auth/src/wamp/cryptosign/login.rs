@@ -9,37 +9,12 @@ use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
 use crate::wamp::refusal::NOT_AUTHORIZED;
-use crate::wamp::{Authenticator, Cause, Channel, ErrorTexts, Provider, Refusal};
+use crate::wamp::{Cause, Channel, ErrorTexts, Provider, Refusal, Source};
 
 /// The source of the keys that clients authenticate with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cryptosign {
-    Static {
-        principals: Arc<KeyHolders>,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
+pub type Cryptosign = Source<KeyHolders>;
 
 impl Cryptosign {
-    pub(in crate::wamp) fn authenticator(&self) -> Option<&Authenticator> {
-        match self {
-            Self::Static { .. } => None,
-            Self::Dynamic(authenticator) => Some(authenticator),
-        }
-    }
-
-    /// The roles that the configuration assigns.
-    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
-        match self {
-            Self::Static {
-                principals,
-                default_role,
-            } => principals.roles().chain(default_role.as_deref()).collect(),
-            Self::Dynamic(_) => Vec::new(),
-        }
-    }
-
     /// Handles HELLO. Configured keys are looked up after the signature; an authenticator is called now.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         let opening = Opening::read(client.authextra.as_ref(), channel)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Parsed, PublicKey};
 use crate::wamp::Cause;
 use crate::wamp::mac::optional;
+use crate::wamp::source;
 
 /// Principals identified by their public keys.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,25 +43,6 @@ impl KeyHolders {
         self.by_authid.insert(authid.to_owned(), holder);
     }
 
-    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.keys().map(String::as_str)
-    }
-
-    /// A principal's role, realm and keys.
-    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
-        let KeyHolder { keys, role, realm } = self.by_authid.get(authid)?;
-        let mut keys = keys.clone();
-        keys.sort_unstable();
-        let texts = [role.as_deref(), realm.as_deref()].map(optional);
-        let keys = keys.iter().map(|key| key.0.to_vec());
-        Some(texts.into_iter().chain(keys).collect())
-    }
-
-    /// The roles of all principals.
-    pub fn roles(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.values().filter_map(|p| p.role.as_deref())
-    }
-
     /// The realms that principals are assigned to.
     pub fn realms(&self) -> impl Iterator<Item = &str> {
         self.by_authid.values().filter_map(|p| p.realm.as_deref())
@@ -89,5 +71,21 @@ impl KeyHolders {
             Some((_, holder)) if !holder.keys.contains(key) => Err(Cause::UnknownKey),
             Some((authid, holder)) => Ok((authid, holder)),
         }
+    }
+}
+
+impl source::Principals for KeyHolders {
+    fn entries(&self) -> Box<dyn Iterator<Item = (&str, Option<&str>)> + '_> {
+        let entries = self.by_authid.iter();
+        Box::new(entries.map(|(authid, known)| (authid.as_str(), known.role.as_deref())))
+    }
+
+    fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let KeyHolder { keys, role, realm } = self.by_authid.get(authid)?;
+        let mut keys = keys.clone();
+        keys.sort_unstable();
+        let texts = [role.as_deref(), realm.as_deref()].map(optional);
+        let keys = keys.iter().map(|key| key.0.to_vec());
+        Some(texts.into_iter().chain(keys).collect())
     }
 }

@@ -9,37 +9,12 @@ use super::{Credential, Principals};
 use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
-use crate::wamp::{Authenticator, Cause, Channel, Principal, Provider, Refusal};
+use crate::wamp::{Cause, Channel, Principal, Provider, Refusal, Source};
 
 /// The source of the credentials that clients authenticate with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Scram {
-    Static {
-        principals: Arc<Principals>,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
+pub type Scram = Source<Principals>;
 
 impl Scram {
-    pub(in crate::wamp) fn authenticator(&self) -> Option<&Authenticator> {
-        match self {
-            Self::Static { .. } => None,
-            Self::Dynamic(authenticator) => Some(authenticator),
-        }
-    }
-
-    /// The roles that the configuration assigns.
-    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
-        match self {
-            Self::Static {
-                principals,
-                default_role,
-            } => principals.roles().chain(default_role.as_deref()).collect(),
-            Self::Dynamic(_) => Vec::new(),
-        }
-    }
-
     /// Handles HELLO: looks up the keys or calls the authenticator.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         let opening = Opening::read(client.authextra.as_ref())?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Function, Kdf, KdfError, Keys, Reading};
 use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::{hmac, optional};
+use crate::wamp::source;
 use crate::wamp::{SigningKey, hexadecimal};
 
 /// A router's knowledge of a principal.
@@ -116,28 +117,6 @@ impl Principals {
         Some(known.credential.reading_of(password))
     }
 
-    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.keys().map(String::as_str)
-    }
-
-    /// A principal's credential and role.
-    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
-        let Known { credential, role } = self.by_authid.get(authid)?;
-        let Credential { salt, keys, .. } = credential;
-        let (stored, server) = (keys.stored.to_vec(), keys.server.to_vec());
-        Some(vec![
-            optional(role.as_deref()),
-            salt.clone(),
-            stored,
-            server,
-        ])
-    }
-
-    /// The roles of all principals.
-    pub fn roles(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.values().filter_map(|k| k.role.as_deref())
-    }
-
     pub(super) fn find(&self, authid: &str) -> Option<&Known> {
         self.by_authid.get(authid)
     }
@@ -156,6 +135,25 @@ impl Principals {
             server: hmac(&seed, b"server"),
         };
         Some(decoy)
+    }
+}
+
+impl source::Principals for Principals {
+    fn entries(&self) -> Box<dyn Iterator<Item = (&str, Option<&str>)> + '_> {
+        let entries = self.by_authid.iter();
+        Box::new(entries.map(|(authid, known)| (authid.as_str(), known.role.as_deref())))
+    }
+
+    fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let Known { credential, role } = self.by_authid.get(authid)?;
+        let Credential { salt, keys, .. } = credential;
+        let (stored, server) = (keys.stored.to_vec(), keys.server.to_vec());
+        Some(vec![
+            optional(role.as_deref()),
+            salt.clone(),
+            stored,
+            server,
+        ])
     }
 }
 

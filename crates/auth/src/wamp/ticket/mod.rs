@@ -10,41 +10,16 @@ use crosstie_wamp::Dict;
 use super::answer::Assigned;
 use super::client::Client;
 use super::next::{Next, Outcome};
-use super::{Authenticator, Cause, Derivation, Provider};
+use super::{Cause, Derivation, Provider, Source};
 
 pub use hash::{TicketHash, TicketHashError, TicketWork};
 use tickets::Found;
 pub use tickets::Tickets;
 
 /// The source of the tickets that clients authenticate with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ticket {
-    Static {
-        principals: Arc<Tickets>,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
+pub type Ticket = Source<Tickets>;
 
 impl Ticket {
-    pub(super) fn authenticator(&self) -> Option<&Authenticator> {
-        match self {
-            Self::Static { .. } => None,
-            Self::Dynamic(authenticator) => Some(authenticator),
-        }
-    }
-
-    /// The roles that the configuration assigns.
-    pub(super) fn roles(&self) -> Vec<&str> {
-        match self {
-            Self::Static {
-                principals,
-                default_role,
-            } => principals.roles().chain(default_role.as_deref()).collect(),
-            Self::Dynamic(_) => Vec::new(),
-        }
-    }
-
     /// Handles HELLO: requests a ticket.
     pub(super) fn begin(&self, client: &Client) -> Outcome {
         let (principals, default_role) = match self {

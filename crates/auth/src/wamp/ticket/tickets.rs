@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::TicketHash;
 use crate::wamp::mac::{hmac, optional};
+use crate::wamp::source;
 
 /// Principals identified by a ticket, of which only a hash is stored.
 #[derive(Clone, Default, PartialEq)]
@@ -65,21 +66,18 @@ impl Tickets {
         let known = self.by_authid.get(authid)?;
         Some(known.hash.verify(ticket))
     }
+}
 
-    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.keys().map(String::as_str)
+impl source::Principals for Tickets {
+    fn entries(&self) -> Box<dyn Iterator<Item = (&str, Option<&str>)> + '_> {
+        let entries = self.by_authid.iter();
+        Box::new(entries.map(|(authid, known)| (authid.as_str(), known.role.as_deref())))
     }
 
-    /// A principal's role and ticket hash.
-    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+    fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
         let Known { hash, role } = self.by_authid.get(authid)?;
         let [salt, hash] = hash.parts().map(<[u8]>::to_vec);
         Some(vec![optional(role.as_deref()), salt, hash])
-    }
-
-    /// The roles of all principals.
-    pub fn roles(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.values().filter_map(|k| k.role.as_deref())
     }
 }
 

@@ -7,6 +7,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use crate::wamp::hexadecimal;
 use crate::wamp::mac::optional;
+use crate::wamp::source;
 
 /// The parts of a client's certificate that identify a principal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,28 +80,6 @@ impl CertificateHolders {
         self.by_authid.insert(authid.to_owned(), holder);
     }
 
-    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.keys().map(String::as_str)
-    }
-
-    /// A principal's certificates and role.
-    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
-        let holder = self.by_authid.get(authid)?;
-        let texts = [holder.role.as_deref(), holder.alternative.as_deref()].map(optional);
-        let prints = [
-            holder.sha1.map(Vec::from).unwrap_or_default(),
-            holder.sha256.map(Vec::from).unwrap_or_default(),
-        ];
-        let subject = holder.subject.iter();
-        let subject = subject.map(|(name, value)| format!("{name}={value}").into_bytes());
-        Some(texts.into_iter().chain(prints).chain(subject).collect())
-    }
-
-    /// The roles of all principals.
-    pub fn roles(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.values().filter_map(|p| p.role.as_deref())
-    }
-
     /// The principals whose certificate it is.
     pub(super) fn of<'s>(
         &'s self,
@@ -110,6 +89,25 @@ impl CertificateHolders {
         known
             .filter(|(_, holder)| holder.is_known_by(certificate))
             .map(|(authid, holder)| (authid.as_str(), holder))
+    }
+}
+
+impl source::Principals for CertificateHolders {
+    fn entries(&self) -> Box<dyn Iterator<Item = (&str, Option<&str>)> + '_> {
+        let entries = self.by_authid.iter();
+        Box::new(entries.map(|(authid, known)| (authid.as_str(), known.role.as_deref())))
+    }
+
+    fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let holder = self.by_authid.get(authid)?;
+        let texts = [holder.role.as_deref(), holder.alternative.as_deref()].map(optional);
+        let prints = [
+            holder.sha1.map(Vec::from).unwrap_or_default(),
+            holder.sha256.map(Vec::from).unwrap_or_default(),
+        ];
+        let subject = holder.subject.iter();
+        let subject = subject.map(|(name, value)| format!("{name}={value}").into_bytes());
+        Some(texts.into_iter().chain(prints).chain(subject).collect())
     }
 }
 

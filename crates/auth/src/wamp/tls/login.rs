@@ -7,37 +7,12 @@ use crate::wamp::answer::Assigned;
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
 use crate::wamp::refusal::NOT_AUTHORIZED;
-use crate::wamp::{Authenticator, Cause, Channel, Provider, Refusal};
+use crate::wamp::{Cause, Channel, Provider, Refusal, Source};
 
 /// The source of the certificates that clients authenticate with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Tls {
-    Static {
-        principals: Arc<CertificateHolders>,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
+pub type Tls = Source<CertificateHolders>;
 
 impl Tls {
-    pub(in crate::wamp) fn authenticator(&self) -> Option<&Authenticator> {
-        match self {
-            Self::Static { .. } => None,
-            Self::Dynamic(authenticator) => Some(authenticator),
-        }
-    }
-
-    /// The roles that the configuration assigns.
-    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
-        match self {
-            Self::Static {
-                principals,
-                default_role,
-            } => principals.roles().chain(default_role.as_deref()).collect(),
-            Self::Dynamic(_) => Vec::new(),
-        }
-    }
-
     /// Handles HELLO.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         let Some(certificate) = channel.certificate else {

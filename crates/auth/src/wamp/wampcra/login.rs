@@ -9,19 +9,10 @@ use super::{Salted, Secret, Users};
 use crate::wamp::answer::{self, Answered, Assigned};
 use crate::wamp::client::Client;
 use crate::wamp::next::{Next, Outcome};
-use crate::wamp::{
-    Authenticator, Cause, Channel, Derivation, Principal, Provider, Refusal, SigningKey,
-};
+use crate::wamp::{Cause, Channel, Derivation, Principal, Provider, Refusal, SigningKey, Source};
 
 /// The source of the secrets that clients authenticate with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WampCra {
-    Static {
-        users: Arc<Users>,
-        default_role: Option<Arc<str>>,
-    },
-    Dynamic(Authenticator),
-}
+pub type WampCra = Source<Users>;
 
 /// The challenge, and the principal that its signature proves.
 struct Expected {
@@ -32,29 +23,11 @@ struct Expected {
 }
 
 impl WampCra {
-    pub(in crate::wamp) fn authenticator(&self) -> Option<&Authenticator> {
-        match self {
-            Self::Static { .. } => None,
-            Self::Dynamic(authenticator) => Some(authenticator),
-        }
-    }
-
-    /// The roles that the configuration assigns.
-    pub(in crate::wamp) fn roles(&self) -> Vec<&str> {
-        match self {
-            Self::Static {
-                users,
-                default_role,
-            } => users.roles().chain(default_role.as_deref()).collect(),
-            Self::Dynamic(_) => Vec::new(),
-        }
-    }
-
     /// Handles HELLO: looks up the secret or calls the authenticator.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
         match self {
             Self::Static {
-                users,
+                principals: users,
                 default_role,
             } => {
                 let key = channel.own_key.map(Arc::as_ref);

@@ -11,6 +11,7 @@ use super::{Key, Secret};
 use crate::wamp::SigningKey;
 use crate::wamp::decoys::Decoys;
 use crate::wamp::mac::{hmac, optional};
+use crate::wamp::source;
 
 /// Users with a secret.
 #[derive(Clone, Default, PartialEq)]
@@ -40,23 +41,6 @@ impl Users {
         Some(user.secret.is_of(password))
     }
 
-    pub(in crate::wamp) fn authids(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.keys().map(String::as_str)
-    }
-
-    /// A user's secret and role.
-    pub(in crate::wamp) fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
-        let User { secret, role } = self.by_authid.get(authid)?;
-        let salt = secret.salted.as_ref().map(|salted| salted.salt.as_str());
-        let secret = secret.as_it_is.0.clone();
-        Some(vec![optional(role.as_deref()), optional(salt), secret])
-    }
-
-    /// The roles of all users.
-    pub fn roles(&self) -> impl Iterator<Item = &str> {
-        self.by_authid.values().filter_map(|u| u.role.as_deref())
-    }
-
     pub(super) fn find(&self, authid: &str) -> Option<&User> {
         self.by_authid.get(authid)
     }
@@ -71,6 +55,20 @@ impl Users {
             decoy.secret.derived = Some(Key::new(STANDARD.encode(hmac(&seed, b"derived"))));
         }
         Some(decoy)
+    }
+}
+
+impl source::Principals for Users {
+    fn entries(&self) -> Box<dyn Iterator<Item = (&str, Option<&str>)> + '_> {
+        let entries = self.by_authid.iter();
+        Box::new(entries.map(|(authid, known)| (authid.as_str(), known.role.as_deref())))
+    }
+
+    fn credential(&self, authid: &str) -> Option<Vec<Vec<u8>>> {
+        let User { secret, role } = self.by_authid.get(authid)?;
+        let salt = secret.salted.as_ref().map(|salted| salted.salt.as_str());
+        let secret = secret.as_it_is.0.clone();
+        Some(vec![optional(role.as_deref()), optional(salt), secret])
     }
 }
 
