@@ -11,19 +11,19 @@ pub struct Arguments {
     pub kwargs: Map<String, Value>,
 }
 
-/// Why arguments cannot be passed on.
+/// Why arguments cannot be forwarded.
 #[derive(Debug)]
 pub enum ArgumentsError {
-    /// Not JSON as it is understood here; nested too deeply, for instance.
+    /// Invalid JSON, or JSON nested too deeply.
     Json(serde_json::Error),
-    /// More positional arguments than there are names for.
+    /// More positional arguments than names.
     Unnamed { given: usize, names: usize },
-    /// An argument that is given by its place and by its name.
+    /// An argument given both by position and by name.
     Twice { name: String },
 }
 
 impl Arguments {
-    /// Reads a payload in JSON; either part may be empty.
+    /// Reads a JSON payload; either part may be empty.
     pub fn read(args: &[u8], kwargs: &[u8]) -> Result<Self, ArgumentsError> {
         let mut arguments = Self::default();
         if !args.is_empty() {
@@ -51,16 +51,16 @@ impl Arguments {
         }
     }
 
-    /// The positional part as a payload has it.
+    /// The positional part in a payload's form.
     pub fn args_json(&self) -> Vec<u8> {
         match self.args.is_empty() {
             true => Vec::new(),
-            // Of values that were read or made here; writing them to memory cannot fail.
+            // The values were parsed or made here; writing them to memory cannot fail.
             false => serde_json::to_vec(&self.args).unwrap_or_default(),
         }
     }
 
-    /// The other part likewise.
+    /// The keyword part in a payload's form.
     pub fn kwargs_json(&self) -> Vec<u8> {
         match self.kwargs.is_empty() {
             true => Vec::new(),
@@ -68,8 +68,7 @@ impl Arguments {
         }
     }
 
-    /// The arguments of a method, which has names for all of them: positional ones are named in the order
-    /// of `names`.
+    /// The arguments of a method that names all of them: positional ones get names in the order of `names`.
     pub fn into_named(self, names: &[String]) -> Result<Map<String, Value>, ArgumentsError> {
         let Self { args, mut kwargs } = self;
         if args.len() > names.len() {
@@ -86,8 +85,8 @@ impl Arguments {
         Ok(kwargs)
     }
 
-    /// One value in place of them: nothing is null, a single positional argument is itself, and any others
-    /// are an object of both parts.
+    /// The arguments as one value: none become null, a single positional argument is the value itself, and any others
+    /// become an object of both parts.
     pub fn into_value(mut self) -> Value {
         match (self.args.len(), self.kwargs.is_empty()) {
             (0, true) => Value::Null,
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_stands_for_arguments() {
+    fn arguments_become_one_value() {
         for (args, kwargs, expected) in [
             ("", "", json!(null)),
             ("[[1]]", "", json!([1])),

@@ -9,22 +9,22 @@ use serde_json::{Map, Value};
 use crate::arguments::Arguments;
 use crate::envelope::{self, EnvelopeError};
 
-/// How bodies are written and read.
+/// The format of bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Body {
-    /// An object is keyword arguments, any other JSON is one positional argument. An event that is neither
-    /// is written as [`Body::Wamp`] has it.
+    /// An object holds keyword arguments, any other JSON is one positional argument. Other events are written as
+    /// [`Body::Wamp`].
     #[default]
     Json,
     /// An object of `args` and `kwargs`.
     Wamp,
-    /// A notification of oslo.messaging, with its envelope or without: its fields are keyword arguments.
+    /// A notification of oslo.messaging, with or without its envelope: its fields are keyword arguments.
     Notification,
     /// Any bytes: one positional argument, binary.
     Bytes,
 }
 
-/// A body, and what is said of it.
+/// A body, and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub body: Vec<u8>,
@@ -32,28 +32,28 @@ pub struct Written {
     pub content_encoding: Option<&'static str>,
 }
 
-/// Why a body is no arguments, or arguments no body.
+/// Why a body cannot be converted to arguments, or arguments to a body.
 #[derive(Debug)]
 pub enum BodyError {
     Json(serde_json::Error),
     Envelope(EnvelopeError),
-    /// JSON, but not what it has to be.
+    /// JSON of an unexpected form.
     Expected(&'static str),
-    /// The body is encoded in a way that is not undone here.
+    /// An unsupported content encoding.
     Encoding(String),
 }
 
-/// What WAMP puts in front of binary values in JSON.
+/// WAMP's prefix of binary values in JSON.
 const BINARY: char = '\0';
 
 impl Body {
-    /// Reads a body whose encoding has this name.
+    /// Reads a body with that content encoding.
     pub fn read(self, body: &[u8], encoding: Option<&str>) -> Result<Arguments, BodyError> {
         if self == Self::Bytes {
             let text = format!("{BINARY}{}", BASE64.encode(body));
             return Ok(Arguments::of_value(Value::from(text)));
         }
-        // Compressed text is not opened: what a few bytes become then nobody can bound beforehand.
+        // Compressed text is rejected, as its size after decompression cannot be bounded beforehand.
         if let Some(encoding) = encoding
             && !["utf-8", "utf8", "ascii", "us-ascii", "identity", ""]
                 .contains(&encoding.to_ascii_lowercase().as_str())
@@ -86,7 +86,7 @@ impl Body {
             Self::Wamp => arguments.into_both(),
             Self::Notification => return notification(arguments),
             Self::Json if arguments.args.is_empty() => Value::Object(arguments.kwargs),
-            // An object that comes by its place would come back by its names.
+            // A positional object would come back as keyword arguments.
             Self::Json
                 if arguments.args.len() == 1
                     && arguments.kwargs.is_empty()
@@ -110,7 +110,7 @@ impl Written {
     }
 }
 
-/// What is binary in an event, as it is.
+/// The single binary argument of an event, as bytes.
 fn bytes(arguments: &Arguments) -> Result<Written, BodyError> {
     let expected = BodyError::Expected("one binary argument");
     let [Value::String(text)] = arguments.args.as_slice() else {
@@ -129,7 +129,7 @@ fn bytes(arguments: &Arguments) -> Result<Written, BodyError> {
     }
 }
 
-/// A notification as a listener of oslo.messaging reads it. What it needs and the event does not say is empty.
+/// A notification in the form for listeners of oslo.messaging. Fields that the event lacks are empty.
 fn notification(arguments: Arguments) -> Result<Written, BodyError> {
     if !arguments.args.is_empty() {
         return Err(BodyError::Expected(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_pass_as_they_are() {
+    fn bytes_pass_unchanged() {
         let body = [0, 255, b'a', b'"'];
         let read = Body::Bytes.read(&body, Some("gzip")).expect("any bytes");
         assert_eq!(read.args, ["\0AP9hIg=="]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_both_is_written_as_both() {
+    fn mixed_arguments_are_written_as_both_parts() {
         for (args, kwargs) in [("[1]", r#"{"a":1}"#), (r#"[{"a":1}]"#, ""), ("[1,2]", "")] {
             let written = |form: Body| form.write(arguments(args, kwargs)).expect("a body").body;
             assert_eq!(written(Body::Json), written(Body::Wamp));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_arguments_is_refused() {
+    fn invalid_bodies_are_rejected() {
         let check = |form: Body, body: &str, encoding: Option<&str>, expected: &str| {
             let error = form.read(body.as_bytes(), encoding).expect_err(body);
             let error = error.to_string();

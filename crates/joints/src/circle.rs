@@ -1,28 +1,27 @@
-//! Joints that lead back to themselves: what one puts in the other takes out.
+//! Detects joints that form a circle: messages that one joint sends return through others.
 //!
-//! What is judged is what is written: a joint leads to another one where what it makes may be what that one
-//! takes. That can be too strict by a name that never comes, and cannot see bindings between exchanges; for
-//! those there is a count of hops.
+//! The configuration is checked: a joint leads to another if its output may match the other's input. The check can be
+//! too strict for names that never occur, and does not see bindings between exchanges; the hop count covers those.
 
 use crate::template::Template;
 
-/// URIs that a joint makes or takes.
+/// URIs that a joint produces or accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Uris {
-    /// That are made by it.
+    /// Produced from a template.
     Made(Template),
     Exact(String),
     Prefix(String),
-    /// With empty components for any.
+    /// Empty components match any.
     Wildcard(String),
 }
 
-/// Where a joint's messages go to, or come from, in AMQP.
+/// The AMQP source or destination of a joint's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpPlace {
     pub vhost: String,
     pub exchange: String,
-    /// What is published there, or what queues are bound by; any where there is nothing.
+    /// Routing keys of its publications, or binding keys of its queues; empty for any.
     pub keys: Vec<String>,
 }
 
@@ -31,7 +30,7 @@ pub struct AmqpPlace {
 pub enum End {
     Wamp {
         realm: String,
-        /// Events and calls do not meet.
+        /// Events and calls do not mix.
         is_call: bool,
         uris: Uris,
     },
@@ -41,7 +40,7 @@ pub enum End {
     },
 }
 
-/// Joints, each with the end where messages come in and the one where they go out.
+/// Joints, each with its input end and its output end.
 #[derive(Clone, Debug, Default)]
 pub struct Circle {
     joints: Vec<(End, End)>,
@@ -52,10 +51,10 @@ impl Circle {
         self.joints.push((from, to));
     }
 
-    /// The joints of one circle, in the order in which a message would go; none where there is no circle.
+    /// The joints of a circle, in the order of a message's path; empty if there is none.
     pub fn find(&self) -> Vec<usize> {
         let count = self.joints.len();
-        // 0: not looked at; 1: on the way that is being gone; 2: leads nowhere.
+        // 0: not visited; 1: on the current path; 2: leads nowhere.
         let mut marks = vec![0_u8; count];
         for start in 0..count {
             if marks[start] != 0 {
@@ -95,7 +94,7 @@ impl Circle {
 }
 
 impl End {
-    /// Whether what goes out here may come in there.
+    /// Whether output here may be input there.
     fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -134,7 +133,7 @@ impl AmqpPlace {
     }
 }
 
-/// As a topic exchange compares; a direct one compares no better where there is neither `*` nor `#`.
+/// Matches as a topic exchange does; a direct exchange has no better match for keys without `*` and `#`.
 fn key_matches(key: &str, pattern: &str) -> bool {
     fn matches(key: &[&str], pattern: &[&str]) -> bool {
         match (key, pattern) {
@@ -152,7 +151,7 @@ fn key_matches(key: &str, pattern: &str) -> bool {
     let (key, pattern) = (words(key), words(pattern));
     let key: Vec<_> = key.iter().map(String::as_str).collect();
     let pattern: Vec<_> = pattern.iter().map(String::as_str).collect();
-    // A pattern in which this would take long may match.
+    // A pattern that would take long counts as a match.
     pattern.iter().filter(|word| **word == "#").count() > 3 || matches(&key, &pattern)
 }
 
@@ -165,7 +164,7 @@ impl Uris {
             },
             Self::Exact(uri) => return pattern.takes(uri),
             Self::Prefix(front) => front,
-            // Whatever is behind the first empty component.
+            // Everything behind the first empty component may differ.
             Self::Wildcard(pattern) => wildcard_front(pattern),
         };
         let other = match pattern {
@@ -201,7 +200,7 @@ impl Uris {
     }
 }
 
-/// What is in front of the first empty component of a pattern.
+/// The part in front of the first empty component of a pattern.
 fn wildcard_front(pattern: &str) -> &str {
     let mut end = 0;
     for component in pattern.split('.') {

@@ -1,8 +1,7 @@
-//! What is in a message: JSON with the version of the envelope, and in it, as a string, the JSON of a
-//! call, a cast or a reply.
+//! The contents of a message: JSON with the envelope's version and, as a string, the JSON of a call, a cast or a reply.
 //!
-//! Everything about a call that does not change from one to the next is made into text once
-//! ([`RequestText`]); what is drawn for each is put between.
+//! The constant parts of a call are converted to text once ([`RequestText`]); the identifiers of each message are
+//! inserted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,58 +10,58 @@ use serde_json::{Map, Value};
 
 use crate::failure::RemoteFailure;
 
-/// The envelope's version. There has been no other.
+/// The envelope's version, the only one so far.
 const VERSION: &str = "2.0";
 
-/// Where a call's keys of the caller's context begin.
+/// The prefix of the caller's context among a call's keys.
 const CONTEXT_PREFIX: &str = "_context_";
 
-/// What is to be done on a server.
+/// The request to a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
     pub method: String,
     pub args: Map<String, Value>,
-    /// Passed on to the method, beside its arguments.
+    /// Passed to the method beside its arguments.
     pub context: Map<String, Value>,
     pub namespace: Option<String>,
     pub version: Option<String>,
 }
 
-/// A call as a server reads it.
+/// A call as received by a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     pub call: Call,
-    /// What the reply is to name; none where nobody waits for one.
+    /// The reply's `_msg_id`; `None` if no reply is expected.
     pub msg_id: Option<String>,
     pub reply_queue: Option<String>,
-    /// Seconds within which the caller wants to hear that the call still runs.
+    /// Interval in seconds in which the caller expects heartbeats.
     pub monitor_timeout_s: Option<f64>,
     pub unique_id: Option<String>,
 }
 
-/// A reply as a caller reads it.
+/// A reply as received by a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     pub msg_id: Option<String>,
     pub outcome: Result<Value, Box<RemoteFailure>>,
-    /// Whether it is the last one to its call; one that is not says that the call still runs.
+    /// Whether it is the last reply to its call; others are heartbeats or results.
     pub is_ending: bool,
 }
 
-/// A call made into text, but for what is drawn for each message.
+/// A call as text, without the identifiers of each message.
 #[derive(Clone, Debug)]
 pub struct RequestText {
     front: Vec<u8>,
     back: Vec<u8>,
 }
 
-/// Why a message's body is no call or reply.
+/// Why a message's body is not a call or reply.
 #[derive(Debug)]
 pub enum EnvelopeError {
     Json(serde_json::Error),
-    /// Of a version that is not known here.
+    /// An unknown version of the envelope.
     Version(String),
-    /// JSON, but without `what`.
+    /// JSON without `what`.
     Missing(&'static str),
 }
 
@@ -90,7 +89,7 @@ impl RequestText {
         }
     }
 
-    /// Appends the body of a call that is answered. All three are of hexadecimal digits, or a queue's
+    /// Appends the body of a call with a reply. All three identifiers consist of hexadecimal digits, or are a queue's
     /// name made of them.
     pub fn write_call(&self, msg_id: &str, reply_queue: &str, unique_id: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.front);
@@ -108,7 +107,7 @@ impl RequestText {
         out.extend_from_slice(&self.back);
     }
 
-    /// Appends the body of a call that is not answered.
+    /// Appends the body of a cast.
     pub fn write_cast(&self, unique_id: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.front);
         for part in [r#", \"_unique_id\": \""#, unique_id, r#"\""#] {
@@ -134,7 +133,7 @@ impl Reply {
     }
 }
 
-/// Reads what a server was sent.
+/// Decodes a server's message.
 pub fn read_request(body: &[u8]) -> Result<Request, EnvelopeError> {
     let mut message = open(body)?;
     let mut request = Request {
@@ -162,7 +161,7 @@ pub fn read_request(body: &[u8]) -> Result<Request, EnvelopeError> {
     Ok(request)
 }
 
-/// Reads what a caller was sent.
+/// Decodes a caller's message.
 pub fn read_reply(body: &[u8]) -> Result<Reply, EnvelopeError> {
     let mut message = open(body)?;
     let outcome = match message.remove("failure") {
@@ -189,7 +188,7 @@ pub(crate) fn seal(message: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(ENVELOPE_BACK);
 }
 
-/// What is in the envelope; without one, the message itself.
+/// The contents of the envelope; without one, the message itself.
 pub(crate) fn open(body: &[u8]) -> Result<Map<String, Value>, EnvelopeError> {
     let mut message: Map<String, Value> =
         serde_json::from_slice(body).map_err(EnvelopeError::Json)?;
@@ -213,7 +212,7 @@ fn take_text(message: &mut Map<String, Value>, key: &str) -> Option<String> {
     }
 }
 
-/// As it stands between the quotes of a JSON string.
+/// The text as it appears between the quotes of a JSON string.
 fn inside_quotes(text: &str) -> String {
     let mut quoted = Value::from(text).to_string();
     quoted.pop();
@@ -248,7 +247,7 @@ mod tests {
         }
     }
 
-    /// What a client of the real library sent, byte by byte but for its identifiers.
+    /// A message of the real library, unchanged but for its identifiers.
     const CALL: &str = r#"{"oslo.version": "2.0", "oslo.message": "{\"method\": \"echo\", \"args\": {\"a\": \"1\"}, \"_msg_id\": \"0123\", \"_reply_q\": \"reply_4567\", \"_timeout\": null, \"_unique_id\": \"89ab\", \"_context_application\": \"rpc-client\", \"_context_time\": \"Fri Nov 20 11:26:59 2026\"}"}"#;
 
     #[test]
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_refused() {
+    fn invalid_calls_are_rejected() {
         let check = |body: &str, expected: &str| {
             let error = read_request(body.as_bytes()).expect_err("no call");
             assert_eq!(error.to_string(), expected, "{body}");

@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use crate::failure::RemoteFailure;
 use crate::template::uri_part;
 
-/// An error that has a name on both sides.
+/// An error with names on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
     pub uri: String,
@@ -14,27 +14,27 @@ pub struct Exception {
     pub class: String,
 }
 
-/// The errors that a joint knows by name, before those that all of them do.
+/// The errors that a joint's configuration names; they precede those of all joints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exceptions {
     pub named: Vec<Exception>,
-    /// A failure's traceback is passed on.
+    /// Forwards tracebacks of failures.
     pub passes_tracebacks: bool,
 }
 
-/// Any other class is a URI that begins so.
+/// The URI prefix of all other classes.
 const PREFIX: &str = "oslo.error.";
 
-/// The module of a class whose name is a URI, which no client has.
+/// The module of classes whose name is a URI; no client has it.
 const MODULE: &str = "wamp";
 
-/// The keyword argument of an error that says what the exception was.
+/// The keyword argument with the details of the exception.
 const EXCEPTION: &str = "exception";
 
-/// The longest URI made of a class.
+/// Maximum length of a URI made from a class.
 const URI_BYTES_MAX: usize = 255;
 
-/// What all joints know: URI, module, class.
+/// The errors that all joints know: URI, module, class.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("wamp.error.no_such_procedure", DISPATCHER, "NoSuchMethod"),
     (
@@ -110,7 +110,7 @@ impl Exceptions {
         };
         let mut uri = format!("{PREFIX}{name}");
         uri.truncate(uri.floor_char_boundary(URI_BYTES_MAX));
-        // Not to end in an empty component.
+        // No trailing empty component.
         uri.truncate(uri.trim_end_matches('.').len());
         uri
     }
@@ -136,7 +136,7 @@ fn is_uri(text: &str) -> bool {
     !text.is_empty() && text.len() <= URI_BYTES_MAX && uri_part(text) == text
 }
 
-/// What an error says that a joint has made of an exception: its message.
+/// The message of an exception in an error that a joint has made from it.
 fn take_exception(kwargs: &mut Map<String, Value>) -> Option<String> {
     let exception = kwargs.get(EXCEPTION)?.as_object()?;
     let is_whole = ["class", "module", "message"]
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_it_is() {
+    fn an_error_keeps_its_uri_and_message() {
         let check = |args: &str, message: &str| {
             let arguments = Arguments::read(args.as_bytes(), b"").expect("JSON");
             let failure = exceptions().to_oslo("com.example.broken", arguments);

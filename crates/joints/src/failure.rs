@@ -1,35 +1,34 @@
-//! An exception on its way from a server to its caller.
+//! A server's exception in its reply to the caller.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// An exception of a server's, as its reply tells it. Boxed wherever it is passed: it is seldom there,
-/// and large.
+/// A server's exception. Boxed wherever it is passed, as it is rare and large.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RemoteFailure {
     pub class: String,
     pub module: String,
     pub message: String,
-    /// A line or several each, as Python's `format_exception` gives them.
+    /// Each entry has one or more lines, as in Python's `format_exception`.
     pub traceback: Vec<String>,
     pub args: Vec<Value>,
     pub kwargs: Map<String, Value>,
 }
 
 impl RemoteFailure {
-    /// An exception that Python itself has, so that a caller in Python sees one of that class.
+    /// A built-in exception of Python, which callers in Python get as that class.
     pub fn of_builtin(class: &str, message: &str) -> Box<Self> {
         Self::new(class, "builtins", message)
     }
 
-    /// There is no such method.
+    /// The method does not exist.
     pub fn no_such_method(method: &str) -> Box<Self> {
         let message = format!("Endpoint does not support RPC method {method}");
         Self::new("NoSuchMethod", DISPATCHER, &message)
     }
 
-    /// There is nothing of that version, or in that namespace.
+    /// The version or the namespace is not served.
     pub fn unsupported_version(version: &str, method: &str) -> Box<Self> {
         let message =
             format!("Endpoint does not support RPC version {version}. Attempted method: {method}");
@@ -47,7 +46,7 @@ impl RemoteFailure {
         })
     }
 
-    /// As a reply holds it: JSON, to be put into a string.
+    /// The JSON for a reply, to be put into a string.
     pub(crate) fn to_json(&self) -> String {
         let Self {
             class,
@@ -64,7 +63,7 @@ impl RemoteFailure {
         .to_string()
     }
 
-    /// From what a reply holds. What is not said is empty.
+    /// Decodes the JSON of a reply. Absent parts are empty.
     pub(crate) fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         let mut said: Map<String, Value> = serde_json::from_str(text)?;
         let mut text = |key| match said.remove(key) {
@@ -97,7 +96,7 @@ impl RemoteFailure {
     }
 }
 
-/// Where the classes of a dispatcher's own failures are, to a caller in Python.
+/// The module of a dispatcher's own failures, for callers in Python.
 const DISPATCHER: &str = "oslo_messaging.rpc.dispatcher";
 
 impl fmt::Display for RemoteFailure {

@@ -1,13 +1,13 @@
-//! What WAMP and AMQP say to each other through a joint: functions of text and bytes.
+//! The translation between WAMP and AMQP in a joint: functions of text and bytes.
 //!
-//! A WAMP procedure can be a target of oslo.messaging, and the reverse; a WAMP topic can be an AMQP
-//! exchange, and the reverse. Here is what of the one becomes what of the other:
+//! A WAMP procedure can be a target of oslo.messaging, and the reverse; a WAMP topic can be an AMQP exchange, and the
+//! reverse. This crate converts the messages:
 //!
-//! - [`Arguments`]: a message's arguments, and what they are in a call, a result or a [`Body`];
-//! - [`Call`], [`Request`], [`Reply`], [`RemoteFailure`]: oslo.messaging's envelope and what is in it;
+//! - [`Arguments`]: a message's arguments, and their form in a call, a result or a [`Body`];
+//! - [`Call`], [`Request`], [`Reply`], [`RemoteFailure`]: oslo.messaging's envelope and its contents;
 //! - [`Exceptions`]: errors, by URI on one side and by class on the other;
 //! - [`Template`]: names made from names;
-//! - [`Circle`]: whether joints lead back to themselves.
+//! - [`Circle`]: detects joints that form a circle.
 //!
 //! Never: IO, a clock, a session, a channel.
 
@@ -29,8 +29,8 @@ pub use failure::RemoteFailure;
 pub use template::{Template, TemplateError, uri_part};
 pub use version::is_compatible;
 
-/// The header of an AMQP message that says through how many joints it has come.
+/// The header of an AMQP message with the number of joints that it has passed.
 pub const HOPS_HEADER: &str = "crosstie-hops";
 
-/// The same in the options of a WAMP message, which a realm passes on because of the underscore.
+/// The same as an option of a WAMP message; realms forward it because of the underscore.
 pub const HOPS_OPTION: &str = "_crosstie_hops";

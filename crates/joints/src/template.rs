@@ -1,4 +1,4 @@
-//! Names made from names: a text with places in braces.
+//! Templates of names: a text with placeholders in braces.
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ enum Part {
     Place(String),
 }
 
-/// Why a text is no template.
+/// Why a text is not a valid template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
-    /// A brace without the other one.
+    /// An unmatched brace.
     Brace,
-    /// There is nothing of that name.
+    /// An unknown name.
     Unknown { name: String, known: String },
 }
 
-/// What stands in a URI for what it cannot hold.
+/// Replaces characters that a URI cannot contain.
 const REPLACEMENT: char = '_';
 
 impl Template {
-    /// Reads a text in which `known` names may stand in braces.
+    /// Parses a text with `known` names in braces.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -57,7 +57,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// The text with `value` of each name in its place.
+    /// The text with the `value` of each name inserted.
     pub fn fill<'v>(&self, value: impl Fn(&str) -> std::borrow::Cow<'v, str>) -> String {
         let mut filled = String::new();
         for part in &self.parts {
@@ -69,7 +69,7 @@ impl Template {
         filled
     }
 
-    /// The whole text, if there is no place in it.
+    /// The whole text, if it has no placeholder.
     pub fn literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
@@ -78,7 +78,7 @@ impl Template {
         }
     }
 
-    /// What is in front of the first place.
+    /// The text in front of the first placeholder.
     pub fn front(&self) -> &str {
         match self.parts.first() {
             Some(Part::Text(text)) => text,
@@ -87,8 +87,7 @@ impl Template {
     }
 }
 
-/// A name as a part of a URI: whitespace, `#` and control characters are replaced, and so are components
-/// without any character.
+/// A name as part of a URI: whitespace, `#` and control characters are replaced, and so are empty components.
 pub fn uri_part(name: &str) -> String {
     let mut part = String::with_capacity(name.len());
     for (at, component) in name.split('.').enumerate() {

@@ -1,7 +1,7 @@
 //! Versions of targets.
 
-/// Whether who offers one version can do what asks for the other: the same first number, and a second
-/// one that is not less.
+/// Whether a server with the offered version can serve a request for the other: the same major version, and at least
+/// the minor version.
 pub fn is_compatible(offered: &str, asked: &str) -> bool {
     let numbers = |version: &str| -> Option<(u32, u32)> {
         let (major, minor) = version.split_once('.').unwrap_or((version, "0"));

@@ -1,8 +1,8 @@
-//! What links tell each other through the realms that they share.
+//! Announcements between links through the realms that they share.
 //!
-//! Each tells what it mirrors in a realm, and the realms through which that came, before it is there; and when it is
-//! no more. Who is new asks for it. A session that has told nothing of what it holds is no link, and a link that
-//! tells nothing (Crossbar.io's) is taken for a session.
+//! Each link announces its mirrors in a realm with the realms that they came through, before the mirrors exist; and it
+//! announces their end. A new link requests the announcements of others. A session without announcements is not a link,
+//! and a link that announces nothing (Crossbar.io's) counts as a session.
 
 use crosstie_wamp::{
     Message, Payload, PublishOptions, Receivers, SessionId, SubscribeOptions, Value,
@@ -15,13 +15,13 @@ use crate::mirror::State;
 use crate::requests::{arguments, id, match_policy, payload, text, written};
 use crate::sides::{Ended, Kind, Outbox, Side};
 
-/// `[session, [[kind, match, uri, path or null], …]]`; `[session, null]` asks for all of it.
+/// `[session, [[kind, match, uri, path or null], …]]`; `[session, null]` requests all announcements.
 const TOPIC: &str = "crosstie.rlink.on_mirror";
-/// What one publication tells of.
+/// Maximum number of announcements in one publication.
 const TOLD_MAX: usize = 128;
 
 impl Link {
-    /// Listens to other links in a realm, and asks them what they mirror there.
+    /// Subscribes to other links' announcements in a realm, and requests their mirrors there.
     pub(crate) fn join_announcements(
         &mut self,
         side: Side,
@@ -39,7 +39,7 @@ impl Link {
         Ok(())
     }
 
-    /// Tells of a mirror that is to be, or that comes another way.
+    /// Announces a new mirror, or a mirror with a new path.
     pub(crate) fn announce(&mut self, side: Side, kind: Kind, key: &Key, out: &mut dyn Outbox) {
         let mirror = self.legs[side as usize].mirrors[kind as usize].get(key);
         if let Some(mirror) = mirror {
@@ -49,7 +49,7 @@ impl Link {
         }
     }
 
-    /// Tells of a mirror that is not.
+    /// Announces the end of a mirror.
     pub(crate) fn announce_end(&mut self, side: Side, kind: Kind, key: &Key, out: &mut dyn Outbox) {
         let told = told(kind, key, Value::Null);
         self.tell(side, Value::List(vec![told]), None, out);
@@ -88,7 +88,7 @@ impl Link {
         }
     }
 
-    /// Tells a link that is new.
+    /// Sends all announcements to a new link.
     fn tell_all(&mut self, side: Side, to: SessionId, out: &mut dyn Outbox) {
         let mut all = Vec::new();
         for kind in Kind::BOTH {
@@ -117,7 +117,7 @@ impl Link {
             })
         });
         let request = leg.next_request();
-        // Where it cannot be told, the others take the link for a session.
+        // If the announcement fails, the others take the link for a session.
         let _ = out.say(
             side,
             &Message::Publish {

@@ -1,4 +1,4 @@
-//! Events and calls on their way through a link. Payloads pass as the bytes they came in.
+//! Carries events and calls through a link. Payloads pass as received.
 
 use crosstie_wamp::{
     CallOptions, CancelOptions, Dict, EventDetails, InterruptOptions, InvocationDetails, Message,
@@ -37,7 +37,7 @@ impl Link {
         };
         let topic = details.topic.as_deref().map_or(topic, Into::into);
         let topic = &*topic;
-        // A pattern may reach what a realm says of itself.
+        // A pattern may match a realm's meta events.
         if is_reserved(topic) {
             return Ok(());
         }
@@ -50,7 +50,7 @@ impl Link {
         Ok(())
     }
 
-    /// Publishes an event of `side` on the other one.
+    /// Publishes an event of `side` on the other side.
     fn carry_event(
         &mut self,
         side: Side,
@@ -80,7 +80,7 @@ impl Link {
         };
         let said = match is_acknowledged {
             true if leg.carried >= calls_max => {
-                Err("too many publications are not acknowledged".to_owned())
+                Err("too many publications await their acknowledgements".to_owned())
             }
             true => leg.ask(to, Asked::Publish, out, message).map(drop),
             false => {
@@ -152,7 +152,7 @@ impl Link {
             });
         }
         if leg.carried >= self.settings.calls_max {
-            let why = "too many calls are on their way through the link";
+            let why = "too many calls are open through the link";
             return self.refuse(side, request, UNAVAILABLE, why, out);
         }
         let asked = Asked::Call {
@@ -171,7 +171,7 @@ impl Link {
         }
     }
 
-    /// Nobody waits for an answer any more.
+    /// The caller no longer waits for an answer.
     pub(crate) fn handle_interrupt(
         &self,
         side: Side,
@@ -193,7 +193,7 @@ impl Link {
             .map_err(|why| Ended(format!("{} side: {why}", to.name())))
     }
 
-    /// A RESULT on `side` is a YIELD on the other one.
+    /// Answers the invocation on the other side with a RESULT of `side`.
     pub(crate) fn carry_result(
         &mut self,
         side: Side,
@@ -208,7 +208,7 @@ impl Link {
             self.legs[side as usize].answered(call);
         }
         if !self.legs[to as usize].invoked.contains_key(&invocation) {
-            // It was answered by the link itself.
+            // The link itself has answered it.
             return Ok(());
         }
         let answer = Message::Yield {
@@ -227,7 +227,7 @@ impl Link {
             Ok(()) => Ok(()),
             Err(why) => {
                 if !is_last {
-                    // What else comes is nobody's any more.
+                    // Further results are dropped.
                     self.handle_interrupt(to, invocation, &InterruptOptions::default(), out)?;
                 }
                 self.refuse(to, invocation, INVALID, &why, out)
@@ -235,7 +235,7 @@ impl Link {
         }
     }
 
-    /// An ERROR of a call on `side` is one of the invocation on the other one, whole.
+    /// Answers the invocation on the other side with an ERROR of `side`, unchanged.
     pub(crate) fn carry_error(
         &mut self,
         side: Side,
@@ -262,7 +262,7 @@ impl Link {
         }
     }
 
-    /// Answers an invocation with an error of the link's own.
+    /// Answers an invocation with an error of the link itself.
     fn refuse(
         &mut self,
         side: Side,
@@ -304,5 +304,5 @@ impl Link {
 
 const UNAVAILABLE: &str = "wamp.error.unavailable";
 const NO_SUCH: &str = "wamp.error.no_such_procedure";
-/// It cannot be said to the other side: too long, or without a form in its serializer.
+/// The message cannot be sent to the other side: too long, or without a form in its serializer.
 const INVALID: &str = "wamp.error.invalid_argument";

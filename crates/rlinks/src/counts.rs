@@ -1,6 +1,6 @@
-//! What is counted of a link.
+//! The counters of a link.
 
-/// What happened once.
+/// A counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Count {
     /// An event of the local realm was published in the remote one.
@@ -11,19 +11,19 @@ pub enum Count {
     CallsToRemote,
     /// The reverse.
     CallsToLocal,
-    /// An event was not carried, because too many were not acknowledged, or it cannot be said there.
+    /// An event was dropped, because too many were not acknowledged, or the other side cannot represent it.
     EventsDropped,
-    /// An event was not taken by the other realm.
+    /// The other realm rejected an event.
     EventsRefused,
-    /// A call was answered with an error of the link's own.
+    /// The link itself answered a call with an error.
     CallsRefused,
-    /// An event has come through this link before, or through too many.
+    /// An event has passed this link before, or too many links.
     EventsReturned,
-    /// A call likewise.
+    /// The same for a call.
     CallsReturned,
-    /// A topic or procedure was not mirrored, because the other realm refused.
+    /// The other realm refused a mirror of a topic or procedure.
     MirrorsRefused,
-    /// A subscription or registration was not looked at, because there are too many.
+    /// A subscription or registration was ignored, because there are too many.
     MirrorsBeyond,
 }
 
@@ -42,7 +42,7 @@ impl Count {
         Self::MirrorsBeyond,
     ];
 
-    /// What it is about, and what became of it.
+    /// The subject, and the outcome.
     pub fn labels(self) -> (&'static str, &'static str) {
         match self {
             Self::EventsToRemote => ("event", "to_remote"),

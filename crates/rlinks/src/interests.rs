@@ -1,48 +1,48 @@
-//! What sessions of one realm subscribe to, or register, as its meta API tells.
+//! Subscriptions and registrations of a realm's sessions, according to its meta API.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crosstie_wamp::{InvocationPolicy, MatchPolicy, SessionId};
 
-/// A topic or a procedure, by pattern or not.
+/// A topic or a procedure, with its match policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) match_policy: MatchPolicy,
     pub(crate) uri: Arc<str>,
 }
 
-/// The realms through which a mirror has come, the first one first. Nothing for what a session holds itself.
+/// The realms that a mirror came through, in order. Empty for a session's own.
 pub(crate) type Path = Arc<[String]>;
 
-/// One subscription or registration of the realm.
+/// A subscription or registration of the realm.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
-    /// Until the realm has said so.
+    /// `None` until the realm has described it.
     pub(crate) key: Option<Key>,
-    /// Of registrations.
+    /// For registrations.
     pub(crate) invoke: InvocationPolicy,
     pub(crate) members: BTreeSet<SessionId>,
-    /// There are more members than are kept account of: it is held until it is deleted.
+    /// It has too many members to be tracked: held until it is deleted.
     pub(crate) is_crowded: bool,
 }
 
-/// All of one kind.
+/// All entries of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Interests {
     entries: HashMap<u64, Entry>,
     by_key: HashMap<Key, u64>,
-    /// What links say that they mirror there.
+    /// Mirrors that links have announced.
     announced: HashMap<SessionId, HashMap<Key, Path>>,
     announced_count: usize,
     members_count: usize,
 }
 
-/// Members of all entries of a kind that are kept account of.
+/// Maximum number of members tracked over all entries of a kind.
 const MEMBERS_MAX: usize = 1_000_000;
 
 impl Interests {
-    /// The entry of that id, which is made where there is none and room is left.
+    /// The entry of that id, created if room is left.
     pub(crate) fn entry(&mut self, id: u64, entries_max: usize) -> Option<(&mut Entry, bool)> {
         let is_new = !self.entries.contains_key(&id);
         if is_new && self.entries.len() >= entries_max {
@@ -51,7 +51,7 @@ impl Interests {
         Some((self.entries.entry(id).or_default(), is_new))
     }
 
-    /// Notes what an entry is; whether that was not known.
+    /// Notes an entry's description. Returns whether it was unknown.
     pub(crate) fn describe(&mut self, id: u64, key: Key, invoke: InvocationPolicy) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else {
             return false;
@@ -73,7 +73,7 @@ impl Interests {
         self.by_key.get(key).and_then(|id| self.entries.get(id))
     }
 
-    /// Sets who holds an entry, now that the realm has said so.
+    /// Sets an entry's members from the realm's answer.
     pub(crate) fn set_members(&mut self, id: u64, members: impl Iterator<Item = SessionId>) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
@@ -100,7 +100,7 @@ impl Interests {
         self.members_count += usize::from(entry.members.insert(session));
     }
 
-    /// A session holds an entry no more; the entry's key, where it is known.
+    /// Removes a session from an entry. Returns the entry's key if known.
     pub(crate) fn exit(&mut self, id: u64, session: SessionId) -> Option<Key> {
         let entry = self.entries.get_mut(&id)?;
         self.members_count -= usize::from(entry.members.remove(&session));
@@ -115,7 +115,7 @@ impl Interests {
         }
     }
 
-    /// An entry is gone; its key, where it was known.
+    /// Removes an entry. Returns its key if known.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Key> {
         let entry = self.entries.remove(&id)?;
         self.members_count -= entry.members.len();
@@ -124,7 +124,7 @@ impl Interests {
         Some(key)
     }
 
-    /// Notes that a link mirrors something there, or does no more.
+    /// Notes a link's announcement of a mirror, or of its end.
     pub(crate) fn announce(
         &mut self,
         session: SessionId,
@@ -154,7 +154,7 @@ impl Interests {
         }
     }
 
-    /// Through which realms a session holds something, where that is a link which said so.
+    /// The path of a link's mirror, if announced.
     pub(crate) fn path(&self, session: SessionId, key: &Key) -> Option<&Path> {
         self.announced.get(&session)?.get(key)
     }

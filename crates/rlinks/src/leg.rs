@@ -1,28 +1,28 @@
-//! One session of a link: what it has asked, and what it holds.
+//! One session of a link: its requests, and its mirrors.
 
 use std::collections::{HashMap, VecDeque};
 
 use crosstie_wamp::{Message, RegistrationId, RequestId, SubscriptionId};
 
 use crate::interests::{Interests, Key};
+use crate::meta_questions::{MetaTopic, Question};
 use crate::mirror::{Mirror, State};
 use crate::sides::{End, Ended, Kind, Outbox, Side};
-use crate::watched::{MetaTopic, Question};
 
-/// What a request is about.
+/// The purpose of a request.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    /// A subscription to what the realm says of itself.
+    /// A subscription to meta events.
     Watch(MetaTopic),
-    /// A subscription to what links say to each other.
+    /// A subscription to other links' announcements.
     Announcements,
     Question(Question),
-    /// A mirror is subscribed or registered.
+    /// Subscribes or registers a mirror.
     Hold {
         kind: Kind,
         key: Key,
     },
-    /// It is given up.
+    /// Gives a mirror up.
     Drop {
         kind: Kind,
         key: Key,
@@ -34,7 +34,7 @@ pub(crate) enum Asked {
     Publish,
 }
 
-/// What a subscription of the session is for.
+/// The purpose of a subscription.
 #[derive(Clone, Debug)]
 pub(crate) enum Subscribed {
     Meta(MetaTopic),
@@ -47,20 +47,20 @@ pub(crate) struct Leg {
     pub(crate) end: End,
     request_last: u64,
     pub(crate) asked: HashMap<RequestId, Asked>,
-    /// Of these, calls and publications.
+    /// Number of these that are calls and publications.
     pub(crate) carried: usize,
     pub(crate) subscribed: HashMap<SubscriptionId, Subscribed>,
     pub(crate) registered: HashMap<RegistrationId, Key>,
-    /// Invocations that came here, and the calls that they are on the other side.
+    /// Invocations received here, and their calls on the other side.
     pub(crate) invoked: HashMap<RequestId, RequestId>,
-    /// What sessions of the realm hold, by kind.
+    /// Subscriptions and registrations of the realm's sessions, by kind.
     pub(crate) interests: [Interests; 2],
-    /// What the link holds there for the other side, by kind.
+    /// Mirrors that the link holds here for the other side, by kind.
     pub(crate) mirrors: [HashMap<Key, Mirror>; 2],
-    /// What is still to be asked of the meta API, and how much of it is asked.
+    /// Waiting questions to the meta API, and the number of open ones.
     pub(crate) questions: VecDeque<Question>,
     pub(crate) questions_asked: usize,
-    /// Requests of which the link learns what there is, and holds it.
+    /// Number of open requests of the initial inventory and its mirrors.
     opening: usize,
 }
 
@@ -82,7 +82,7 @@ impl Leg {
         }
     }
 
-    /// Says a request, whose id is then its.
+    /// Sends a request with the next id.
     pub(crate) fn ask<'m>(
         &mut self,
         side: Side,
@@ -107,7 +107,7 @@ impl Leg {
         }
     }
 
-    /// The same for what no realm refuses to hear.
+    /// The same for a request that no realm refuses.
     pub(crate) fn demand<'m>(
         &mut self,
         side: Side,
@@ -119,13 +119,13 @@ impl Leg {
         request.map_err(|why| Ended(format!("{} side: {why}", side.name())))
     }
 
-    /// A number for what is not answered.
+    /// The next id, for a message without an answer.
     pub(crate) fn next_request(&mut self) -> RequestId {
         self.request_last += 1;
         RequestId(self.request_last)
     }
 
-    /// Takes a request out that has its answer.
+    /// Removes an answered request.
     pub(crate) fn answered(&mut self, request: RequestId) -> Option<Asked> {
         let asked = self.asked.remove(&request)?;
         self.carried -= usize::from(asked.is_carried());

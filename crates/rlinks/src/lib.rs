@@ -1,21 +1,21 @@
-//! A link between two realms, as a state machine: what the sessions of one realm subscribe to or register, the link
-//! subscribes to or registers in the other, and carries the events and calls that come of it.
+//! A link between two realms, as a state machine: it mirrors one realm's subscriptions and registrations in the other,
+//! and carries the resulting events and calls.
 //!
 //! ```text
-//!                 ┌── interests: who holds what there (meta.rs reads it from the meta API)
+//!                 ┌── interests: what its sessions hold (meta.rs reads the meta API)
 //!   realm A ◄───► Leg                                        Leg ◄───► realm B
 //!                 └── mirrors: what the link holds there for the other side (mirrors.rs decides)
 //!
 //!   EVENT, INVOCATION of a mirror on one side ──► carry.rs ──► PUBLISH, CALL on the other
 //! ```
 //!
-//! To drive it: make one with both sessions joined, [`Link::start`] it, hand it every message that either
-//! session is sent with [`Link::handle`], and send what it says to its [`Outbox`]. An error of either ends the link:
-//! both sessions are to leave. It keeps no time.
+//! To drive it: create it with both sessions joined, call [`Link::start`], pass every message that either session
+//! receives to [`Link::handle`], and send the messages of its [`Outbox`]. An error of either ends the link: both
+//! sessions must leave. It keeps no time.
 //!
-//! What came through a link says so: `forward_for` has who published or called, and the links' own sessions behind
-//! (`trail.rs`). Links tell each other what they mirror and through which realms it came (`announcements.rs`), so
-//! that rings of links neither keep each other's mirrors alive nor send anything around.
+//! A carried message says so: its `forward_for` has the publisher or caller, followed by the links' own sessions
+//! (`trail.rs`). Links announce their mirrors with the realms that these came through (`announcements.rs`), so that
+//! rings of links neither keep each other's mirrors alive nor circulate messages.
 
 mod announcements;
 mod carry;
@@ -24,12 +24,12 @@ mod interests;
 mod leg;
 mod link;
 mod meta;
+mod meta_questions;
 mod mirror;
 mod mirrors;
 mod requests;
 mod sides;
 mod trail;
-mod watched;
 
 use crosstie_wamp::{Message, MessageType, Payload, RequestId};
 
@@ -40,7 +40,7 @@ pub use sides::{End, Ended, Kind, Outbox, Settings, Side};
 use leg::Asked;
 
 impl Link {
-    /// Asks both realms what there is.
+    /// Queries both realms.
     pub fn start(&mut self, out: &mut dyn Outbox) -> Result<(), Ended> {
         for side in Side::BOTH {
             self.join_announcements(side, out)?;
@@ -53,7 +53,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a message that the session of a side was sent.
+    /// Handles a message for the session of a side.
     pub fn handle(
         &mut self,
         side: Side,
@@ -101,7 +101,7 @@ impl Link {
         }
     }
 
-    /// Takes what is about subscriptions, registrations and the session itself.
+    /// Handles messages about subscriptions, registrations and the session itself.
     fn handle_answered(
         &mut self,
         side: Side,
@@ -164,7 +164,7 @@ impl Link {
                 }
                 Ok(())
             }
-            // Late, or of nothing that was asked.
+            // Late, or without a request.
             _ => Ok(()),
         }
     }
@@ -200,7 +200,7 @@ impl Link {
                 "the {} realm refuses a subscription to {what}: {why}",
                 side.name()
             ))),
-            // Links there tell each other nothing.
+            // Links of that realm exchange no announcements.
             Asked::Announcements => Ok(()),
             Asked::Hold { kind, key } => {
                 self.handle_not_held(side, kind, &key, &why, out)?;

@@ -18,17 +18,17 @@ impl Link {
         }
     }
 
-    /// Mirrors of a kind that the link holds on a side.
+    /// Number of mirrors of a kind that the link holds on a side.
     pub fn held(&self, side: Side, kind: Kind) -> usize {
         self.legs[side as usize].held(kind)
     }
 
-    /// Calls that came from a side and are not answered.
+    /// Number of open calls from a side.
     pub fn calls(&self, from: Side) -> usize {
         self.legs[from as usize].invoked.len()
     }
 
-    /// Whether all that was there at the start is known.
+    /// Whether the initial inventory of both sides is complete.
     pub fn is_ready(&self) -> bool {
         self.legs.iter().all(|leg| leg.is_ready())
     }

@@ -1,7 +1,7 @@
-//! What a realm tells of its subscriptions and registrations: lists at the start, events from then on.
+//! A realm's subscriptions and registrations: lists at the start, events from then on.
 //!
-//! The events come before the lists are asked for, so that nothing falls between; and an answer stands where it
-//! stands among the events, so that what was told before is in it, and what comes after changes it.
+//! The link subscribes to the events before it requests the lists, so that it misses nothing. An answer is ordered
+//! among the events: earlier events are contained in it, and later ones change it.
 
 use crosstie_wamp::{
     CallOptions, InvocationPolicy, Message, Payload, SessionId, SubscribeOptions, Value,
@@ -11,15 +11,15 @@ use crate::counts::Count;
 use crate::interests::Key;
 use crate::leg::{Asked, Subscribed};
 use crate::link::Link;
+use crate::meta_questions::{MetaTopic, Question, What};
 use crate::requests::{arguments, id, match_policy, payload, text, written};
 use crate::sides::{Ended, Kind, Outbox, Side, is_reserved};
-use crate::watched::{MetaTopic, Question, What};
 
-/// Questions that a realm is asked at once.
+/// Maximum number of open questions to a realm.
 const QUESTIONS_MAX: usize = 64;
 
 impl Link {
-    /// Subscribes to what a realm says of a kind, and asks what there is.
+    /// Subscribes to a realm's meta events of a kind, and requests the list.
     pub(crate) fn watch(
         &mut self,
         side: Side,
@@ -45,7 +45,7 @@ impl Link {
         self.legs[side as usize].questions.push_back(question);
     }
 
-    /// Asks what is to be asked, as far as that may be asked at once.
+    /// Sends waiting questions, up to the maximum.
     pub(crate) fn ask_more(&mut self, side: Side, out: &mut dyn Outbox) -> Result<(), Ended> {
         let leg = &mut self.legs[side as usize];
         while leg.questions_asked < QUESTIONS_MAX {
@@ -105,7 +105,7 @@ impl Link {
         }
     }
 
-    /// A question was answered with an error.
+    /// Handles an error as the answer to a question.
     pub(crate) fn handle_no_answer(
         &mut self,
         side: Side,
@@ -114,17 +114,17 @@ impl Link {
         out: &mut dyn Outbox,
     ) -> Result<(), Ended> {
         match question {
-            // Without it a link knows nothing.
+            // Without the list a link knows nothing.
             Question::List(_) => Err(Ended(format!(
                 "the {} realm does not answer {question}: {why}",
                 side.name()
             ))),
-            // It is gone meanwhile, or not for us.
+            // The entry is gone, or this session may not read it.
             Question::Get(kind, id) => self.forget(side, kind, id, out),
             Question::Members(kind, id) if why.starts_with("wamp.error.no_such_") => {
                 self.forget(side, kind, id, out)
             }
-            // More than an answer may have.
+            // Too many members for one answer.
             Question::Members(kind, id) => {
                 self.legs[side as usize].interests[kind as usize].crowd(id);
                 self.decide_id(side, kind, id, out)
@@ -180,12 +180,12 @@ impl Link {
                 Some(id) => self.forget(side, kind, id, out),
                 None => Ok(()),
             },
-            // Nothing that the meta API says.
+            // Not an event of the meta API.
             _ => Ok(()),
         }
     }
 
-    /// Makes an entry and asks what it is, unless it is known; whether it is.
+    /// Creates an entry and requests its description, unless known. Returns whether it is known.
     fn meet(&mut self, side: Side, kind: Kind, id: u64, out: &mut dyn Outbox) -> bool {
         let interests = &mut self.legs[side as usize].interests[kind as usize];
         match interests.entry(id, self.settings.mirrors_max) {
@@ -244,7 +244,7 @@ impl Link {
         key.map_or(Ok(()), |key| self.decide(kind, &key, out))
     }
 
-    /// A subscription of the session's own is there.
+    /// A subscription of the session itself is established.
     pub(crate) fn handle_watched(&mut self, side: Side, id: u64, what: Subscribed) {
         let id = crosstie_wamp::SubscriptionId(id);
         self.legs[side as usize].subscribed.insert(id, what);
@@ -266,7 +266,7 @@ fn ids(value: &Value) -> impl Iterator<Item = u64> {
     list.iter().filter_map(id)
 }
 
-/// A subscription or registration as the meta API describes it.
+/// A subscription or registration in the meta API's form.
 fn described(details: &[(String, Value)]) -> Option<(u64, Key, InvocationPolicy)> {
     let found = |name: &str| {
         let found = details.iter().find(|(key, _)| key == name);

@@ -1,14 +1,14 @@
-//! What a link holds in one realm for the other.
+//! The mirrors that a link holds in one realm for the other.
 
 use crate::interests::Path;
 
-/// What the link holds in a realm for the other one.
+/// A mirror that the link holds in a realm for the other one.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     pub(crate) state: State,
-    /// As other links were told.
+    /// As announced to other links.
     pub(crate) path: Path,
-    /// The realm has said no; it is asked again when something has changed there.
+    /// The realm has refused it; the link retries after a change there.
     pub(crate) is_refused: bool,
 }
 
@@ -16,7 +16,7 @@ pub(crate) struct Mirror {
 pub(crate) enum State {
     Idle,
     Asking,
-    /// By the id of the subscription or registration.
+    /// With the id of the subscription or registration.
     Held(u64),
     Dropping,
 }

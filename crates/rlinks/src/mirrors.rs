@@ -1,8 +1,8 @@
-//! What a link mirrors, and what it does not.
+//! Decides the mirrors of a link.
 //!
-//! A topic or procedure is mirrored from its source onto the other realm, its target, while somebody holds it in the
-//! source: a session, or another link whose mirror has not come from the target. It is not mirrored twice: where
-//! another link from the same realm mirrors it already, and, of procedures, where anybody has it in the target.
+//! A topic or procedure is mirrored from its source realm to the target realm while a holder exists in the source: a
+//! session, or another link whose mirror did not come from the target. It is not mirrored twice: not if another link
+//! from the same source mirrors it already; and no procedure is mirrored that the target has itself.
 
 use crosstie_wamp::{RegistrationId, RequestId, SubscriptionId};
 
@@ -14,11 +14,11 @@ use crate::mirror::{Mirror, State};
 use crate::requests::{give_up, hold};
 use crate::sides::{Ended, Kind, Outbox, Side, is_reserved};
 
-/// Realms that a mirror may have come through.
+/// Maximum number of realms that a mirror may have come through.
 const REALMS_MAX: usize = 16;
 
 impl Link {
-    /// Has the mirrors of a key be as they are to be, on both sides, now that something has changed.
+    /// Adjusts the mirrors of a key on both sides after a change.
     pub(crate) fn decide(
         &mut self,
         kind: Kind,
@@ -66,12 +66,12 @@ impl Link {
                 self.announce(target, kind, key, out);
                 Ok(())
             }
-            // It is asked for already, or as it should be; or its answer is waited for.
+            // Already requested or correct, or its answer is pending.
             _ => Ok(()),
         }
     }
 
-    /// Through which realms a mirror of `key` comes to the other side, if there is to be one.
+    /// The path of a mirror of `key` to the other side, if there should be one.
     fn wanted(&self, source: Side, kind: Kind, key: &Key) -> Option<Path> {
         let target = source.other();
         if !self.settings.mirrors(source, kind) || is_reserved(&key.uri) {
@@ -84,7 +84,7 @@ impl Link {
         let others = entry.members.iter().filter(|member| **member != own);
         let ways = others.filter_map(|member| match interests.path(*member, key) {
             None => Some(&[][..]),
-            // It has come from there, or too far.
+            // It came from the target, or through too many realms.
             Some(path) if path.contains(&to.end.realm) || path.len() >= REALMS_MAX => None,
             Some(path) => Some(&path[..]),
         });
@@ -105,7 +105,7 @@ impl Link {
         Some(through.chain([from.end.realm.clone()]).collect())
     }
 
-    /// Whether the target has it otherwise.
+    /// Whether the target has it by other means.
     fn is_there(&self, source: Side, kind: Kind, key: &Key) -> bool {
         let target = source.other();
         let leg = &self.legs[target as usize];
@@ -123,7 +123,7 @@ impl Link {
             // A session of the realm itself.
             (Kind::Subscription, None) => false,
             (Kind::Registration, None) => true,
-            // Of two links one goes on: the one whose session's id is lower.
+            // Of two links the one with the lower session id continues.
             (Kind::Subscription, Some(path)) => {
                 path.last() == Some(from) && (!is_held || *member < own)
             }
@@ -147,7 +147,7 @@ impl Link {
             is_refused: false,
         };
         self.legs[target as usize].mirrors[kind as usize].insert(key.clone(), mirror);
-        // Before it is there, so that no other link takes it for a session's own.
+        // Announced before it exists, so that no other link takes it for a session's own.
         self.announce(target, kind, key, out);
         let asked = Asked::Hold {
             kind,
@@ -185,7 +185,7 @@ impl Link {
         Ok(())
     }
 
-    /// A SUBSCRIBED or a REGISTERED.
+    /// Handles SUBSCRIBED or REGISTERED.
     pub(crate) fn handle_held(
         &mut self,
         side: Side,
@@ -218,12 +218,12 @@ impl Link {
                 }
                 self.decide_from(side.other(), kind, &key, out)
             }
-            // Nothing that is answered so.
+            // Other requests have no such answer.
             _ => Ok(()),
         }
     }
 
-    /// A mirror was refused.
+    /// Handles the refusal of a mirror.
     pub(crate) fn handle_not_held(
         &mut self,
         side: Side,
@@ -233,7 +233,7 @@ impl Link {
         out: &mut dyn Outbox,
     ) -> Result<(), Ended> {
         out.count(Count::MirrorsRefused);
-        // Somebody there has it, which is seen in its entry.
+        // Another callee there has it, which its entry shows.
         if !why.starts_with("wamp.error.procedure_already_exists") {
             out.warn(&format!(
                 "the {} realm refuses the {} of '{}': {why}",
@@ -251,7 +251,7 @@ impl Link {
         self.decide_from(side.other(), kind, key, out)
     }
 
-    /// An UNSUBSCRIBED or an UNREGISTERED that was asked for.
+    /// Handles UNSUBSCRIBED or UNREGISTERED for a mirror.
     pub(crate) fn handle_dropped(
         &mut self,
         side: Side,
@@ -277,7 +277,7 @@ impl Link {
         self.decide_from(side.other(), kind, key, out)
     }
 
-    /// The realm has taken something from the session.
+    /// Handles a revocation by the realm.
     pub(crate) fn handle_revoked(
         &mut self,
         side: Side,
@@ -299,7 +299,7 @@ impl Link {
 }
 
 impl Leg {
-    /// Forgets what the session holds under an id.
+    /// Forgets the session's mirror of that id.
     fn forget_held(&mut self, kind: Kind, id: u64) -> Option<Subscribed> {
         match kind {
             Kind::Subscription => self.subscribed.remove(&SubscriptionId(id)),

@@ -1,4 +1,4 @@
-//! Requests as they are said, and errors as they are told to an operator.
+//! Encodes requests, and formats errors for operators.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
@@ -9,7 +9,7 @@ use crosstie_wamp::{
 use crate::interests::Key;
 use crate::sides::Kind;
 
-/// A list of values as a payload's arguments.
+/// Encodes a list of values as a payload's arguments.
 pub(crate) fn written(serializer: Serializer, args: Vec<Value>) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Text, ids and lists have a form in every serializer.
@@ -25,7 +25,7 @@ pub(crate) fn payload(serializer: Serializer, args: &[u8]) -> Payload<'_> {
     }
 }
 
-/// The arguments of a payload; none where these are no list.
+/// The arguments of a payload; empty unless they are a list.
 pub(crate) fn arguments(payload: &Payload<'_>) -> Vec<Value> {
     let limits = Limits::default();
     match codec::decode_value(payload.serializer, payload.args, &limits) {
@@ -34,7 +34,7 @@ pub(crate) fn arguments(payload: &Payload<'_>) -> Vec<Value> {
     }
 }
 
-/// A SUBSCRIBE or a REGISTER of a mirror.
+/// SUBSCRIBE or REGISTER for a mirror.
 pub(crate) fn hold<'k>(
     kind: Kind,
     key: &'k Key,
@@ -64,7 +64,7 @@ pub(crate) fn hold<'k>(
     }
 }
 
-/// An UNSUBSCRIBE or an UNREGISTER of a mirror.
+/// UNSUBSCRIBE or UNREGISTER for a mirror.
 pub(crate) fn give_up(kind: Kind, id: u64, request: RequestId) -> Message<'static> {
     match kind {
         Kind::Subscription => Message::Unsubscribe {
@@ -78,7 +78,7 @@ pub(crate) fn give_up(kind: Kind, id: u64, request: RequestId) -> Message<'stati
     }
 }
 
-/// What an ERROR says, in so many words as an operator reads.
+/// The text of an ERROR, shortened for operators.
 pub(crate) fn reason(uri: &str, payload: &Payload<'_>) -> String {
     let args = match payload.args.len() {
         0..=4096 => arguments(payload),

@@ -1,4 +1,4 @@
-//! The two sides of a link, and what it needs to know and to have of them.
+//! The two sides of a link, and its interface to them.
 
 use std::fmt;
 
@@ -9,65 +9,65 @@ use crate::counts::Count;
 /// One of two realms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// The realm of the router that has the link.
+    /// The realm of the link's own router.
     Local,
-    /// The realm that it connects to.
+    /// The realm of the other router.
     Remote,
 }
 
-/// What is mirrored.
+/// The kind of a mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     Subscription,
     Registration,
 }
 
-/// How a link is.
+/// The settings of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether what a side's sessions have is mirrored on the other side, by [`Side`] and [`Kind`].
+    /// Whether a side's subscriptions and registrations are mirrored on the other side, by [`Side`] and [`Kind`].
     pub mirrored: [[bool; 2]; 2],
-    /// Who is told of no event on the remote side.
+    /// The authids that get no events on the remote side.
     pub exclude_authid: Vec<String>,
-    /// Subscriptions of a side, and registrations likewise, that the link keeps account of.
+    /// Maximum number of subscriptions of a side that the link tracks, and of registrations likewise.
     pub mirrors_max: usize,
-    /// Calls, and publications that are not acknowledged, in either direction.
+    /// Maximum number of open calls and unacknowledged publications, in either direction.
     pub calls_max: usize,
-    /// Those who stand in `forward_for` of what is carried.
+    /// Maximum length of `forward_for` in carried messages.
     pub forward_for_max: usize,
 }
 
-/// A session of the link, as its realm knows it.
+/// A session of the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     pub session: SessionId,
     pub authid: String,
     pub authrole: String,
-    /// The realm, by a name that all links use for it and for no other.
+    /// The realm's name, which all links use for it and for no other.
     pub realm: String,
-    /// In which the session is told and says everything.
+    /// The serializer of the session.
     pub serializer: Serializer,
 }
 
-/// Where the link says what it has to say.
+/// Sends the link's messages.
 pub trait Outbox {
-    /// Says something on a side. What cannot be said is an error in words, and leaves everything as it was.
+    /// Sends a message on a side. An error is a text, and changes nothing.
     fn say(&mut self, side: Side, message: &Message<'_>) -> Result<(), String>;
 
     fn count(&mut self, what: Count);
 
-    /// Tells the operator of something that is no end of the link.
+    /// Warns the operator of a fault that does not end the link.
     fn warn(&mut self, text: &str);
 }
 
-/// The link is over: why.
+/// The link is over, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended(pub String);
 
 impl Side {
     pub const BOTH: [Self; 2] = [Self::Local, Self::Remote];
 
-    /// The other one.
+    /// The other side.
     pub fn other(self) -> Self {
         match self {
             Self::Local => Self::Remote,
@@ -99,7 +99,7 @@ impl Settings {
         self.mirrored[source as usize][kind as usize]
     }
 
-    /// Whether the link has to know of what is held, on both sides.
+    /// Whether the link must know a realm's entries of that kind, on both sides.
     pub(crate) fn watches(&self, kind: Kind) -> bool {
         Side::BOTH.into_iter().any(|side| self.mirrors(side, kind))
     }
@@ -111,7 +111,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What no realm has of another: a realm's own.
+/// Whether the URI belongs to a realm itself, and is never mirrored.
 pub(crate) fn is_reserved(uri: &str) -> bool {
     ["wamp.", "crossbar.", "crosstie."]
         .iter()

@@ -1,13 +1,13 @@
-//! Who stands behind a message that a link carries: `forward_for` of its options, as Crossbar.io has it.
+//! The trail of a carried message: `forward_for` in its options, as in Crossbar.io.
 //!
-//! Each link adds who published or called, as far as the realm discloses it, and its own session there. By its own
-//! session a link knows what it has carried before, and by the length of the list what has come too far.
+//! Each link appends the publisher or caller, as far as disclosed, and its own session. A link recognizes its own
+//! session in messages that it carried before; the length of the list limits the number of links.
 
 use crosstie_wamp::{Dict, Disclosed, FORWARD_FOR, PublicationId, TRUSTLEVEL, Value};
 
 use crate::sides::{End, Settings};
 
-/// Those behind a message as it came.
+/// The trail of a received message.
 pub(crate) fn trail(passthru: Option<&Dict>) -> &[Value] {
     let found = passthru
         .into_iter()
@@ -19,7 +19,7 @@ pub(crate) fn trail(passthru: Option<&Dict>) -> &[Value] {
     }
 }
 
-/// Whether a link with these sessions has carried it before, or too many have.
+/// Whether a link with these sessions has carried it before, or too many links have.
 pub(crate) fn is_returned(trail: &[Value], ends: [&End; 2], settings: &Settings) -> bool {
     let is_own = |value: &Value| ends.iter().any(|end| session(value) == Some(end.session.0));
     trail.len() >= settings.forward_for_max || trail.iter().any(is_own)
@@ -35,7 +35,7 @@ fn session(value: &Value) -> Option<u64> {
     })
 }
 
-/// The options that go on: those that came, with one more link behind.
+/// The options for the other side: the received ones, with one more link in the trail.
 pub(crate) fn extended(
     passthru: Option<Box<Dict>>,
     from: Option<&Disclosed<'_>>,
@@ -43,7 +43,7 @@ pub(crate) fn extended(
     publication: Option<PublicationId>,
 ) -> Box<Dict> {
     let mut passthru = passthru.unwrap_or_default();
-    // How far to trust it is for the other router to say, which knows the link.
+    // The other router assigns the trust level, as it knows the link.
     passthru.retain(|(key, _)| key != TRUSTLEVEL);
     let at = passthru.iter().position(|(key, _)| key == FORWARD_FOR);
     let mut trail = match at.map(|at| passthru.swap_remove(at).1) {
@@ -55,7 +55,7 @@ pub(crate) fn extended(
         trail.push(behind(from.session.0, &from.authid, &from.authrole));
     }
     trail.push(behind(own.session.0, &own.authid, &own.authrole));
-    // The first link says which publication it is, so that a realm which several links lead to takes it once.
+    // The first link adds the publication id, so that a realm at the end of several links accepts the event once.
     if first == 0
         && let (Some(publication), Some(Value::Dict(origin))) = (publication, trail.first_mut())
     {

@@ -1,4 +1,4 @@
-//! What is mirrored and what is carried, by scripts of what two realms tell.
+//! Mirroring and carrying, tested by scripts of two realms' messages.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ const JSON: Serializer = Serializer::Json;
 /// The link's own sessions.
 const OWN: [u64; 2] = [100, 200];
 
-/// Two realms that take everything, and note what is said in them.
+/// Two realms that accept everything, and record the messages.
 #[derive(Default)]
 struct Realms {
     said: Vec<String>,
@@ -153,7 +153,7 @@ impl Rig {
         rig
     }
 
-    /// Both realms answer all that was asked.
+    /// Answers all requests in both realms.
     fn settle(&mut self) {
         while let Some((side, bytes)) = self.realms.answers.pop_front() {
             let message = codec::decode(JSON, &bytes, &Limits::default()).unwrap();
@@ -240,27 +240,27 @@ fn check(rig: &mut Rig, script: &[(&str, &[&str])]) {
 const ALL: [[bool; 2]; 2] = [[true; 2]; 2];
 
 #[test]
-fn what_others_hold_is_mirrored_as_long_as_they_do() {
+fn subscriptions_and_registrations_are_mirrored_while_held() {
     let mut rig = Rig::start(ALL, 100);
     check(
         &mut rig,
         &[
             ("remote sub 7 com.t", &["local SUBSCRIBE com.t"]),
-            // The link's own mirror is no reason for another one.
+            // The link's own mirror does not cause another one.
             ("local sub 100 com.t", &[]),
             ("remote sub 8 com.t", &[]),
             ("remote unsub 7 com.t", &[]),
             ("remote unsub 8 com.t", &["local UNSUBSCRIBE"]),
             ("local reg 5 com.p", &["remote REGISTER com.p"]),
             ("local unreg 5 com.p", &["remote UNREGISTER"]),
-            // What is a realm's own is no other's.
+            // A realm's own URIs are never mirrored.
             ("remote sub 7 crosstie.x", &[]),
         ],
     );
 }
 
 #[test]
-fn a_procedure_that_both_sides_have_is_mirrored_on_neither() {
+fn a_procedure_of_both_sides_is_not_mirrored() {
     let mut rig = Rig::start(ALL, 100);
     check(
         &mut rig,
@@ -298,7 +298,7 @@ fn mirrors_of_other_links_are_mirrored_unless_they_came_from_there() {
             ("remote sub 8 com.t", &["local SUBSCRIBE com.t"]),
             ("remote link 8 com.t local,far", &["local UNSUBSCRIBE"]),
             ("remote sub 9 com.t", &["local SUBSCRIBE com.t"]),
-            // A link from the same realm, whose session's id is lower.
+            // A link from the same realm with a lower session id.
             ("local sub 100 com.t", &[]),
             ("local link 3 com.t remote", &[]),
             ("local sub 3 com.t", &["local UNSUBSCRIBE"]),
@@ -309,7 +309,7 @@ fn mirrors_of_other_links_are_mirrored_unless_they_came_from_there() {
 }
 
 #[test]
-fn what_has_come_through_before_or_too_far_is_not_carried() {
+fn returning_and_far_travelled_events_are_not_carried() {
     let mut rig = Rig::start(ALL, 100);
     check(
         &mut rig,
@@ -325,7 +325,7 @@ fn what_has_come_through_before_or_too_far_is_not_carried() {
 }
 
 #[test]
-fn there_is_a_bound() {
+fn the_number_of_mirrors_is_bounded() {
     let mut rig = Rig::start(ALL, 2);
     check(
         &mut rig,
@@ -338,9 +338,9 @@ fn there_is_a_bound() {
     assert_eq!(rig.link.held(Side::Local, Kind::Subscription), 2);
 }
 
-/// Whatever a router sends, the link takes it or ends.
+/// The link accepts any input of a router, or ends.
 #[test]
-fn nonsense_is_taken_or_ends_the_link() {
+fn invalid_input_is_ignored_or_ends_the_link() {
     let rows = [
         "[36,1,1,{},[]]",
         "[36,2,1,{},[null,{\"id\":-1}]]",

@@ -1,7 +1,7 @@
-//! CGI (RFC 3875): what a script is told of a request, and what it answers.
+//! CGI (RFC 3875): a script's variables, and its answer.
 //!
-//! A script's answer is a peer's: whatever breaks the form is refused as a whole, so that nothing a client
-//! had repeated by the script becomes a header of ours.
+//! A script's answer is untrusted: a malformed one is rejected as a whole, so that text which a client made the script
+//! repeat does not become a header of the router's.
 
 use std::fmt;
 
@@ -12,29 +12,29 @@ use http::{Method, StatusCode};
 
 use crate::forward::remove_hop_by_hop;
 
-/// How long the header of an answer may be.
+/// Maximum length of an answer's header.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How many fields it may have.
+/// Maximum number of its fields.
 const FIELDS_MAX: usize = 128;
 
-/// A request, as a script is told it.
+/// A request in the form for a script.
 #[derive(Clone, Debug)]
 pub struct Request<'r> {
     pub method: &'r Method,
     pub headers: &'r HeaderMap,
     pub query: &'r str,
-    /// The path that leads to the script: `/cgi/hello.py`.
+    /// The path of the script: `/cgi/hello.py`.
     pub script_name: &'r str,
-    /// Where the script is.
+    /// The file of the script.
     pub script_file: &'r str,
-    /// What comes after it: `/more`; empty for nothing.
+    /// The rest of the path: `/more`; empty for nothing.
     pub path_info: &'r str,
     pub server_name: &'r str,
     pub server_port: u16,
     /// The client's address.
     pub remote_address: &'r str,
     pub is_secure: bool,
-    /// How long its body is, where there is one.
+    /// Length of its body, if any.
     pub body_bytes: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl Request<'_> {
             ("REMOTE_ADDR", Some(self.remote_address)),
             ("REMOTE_HOST", Some(self.remote_address)),
             ("HTTPS", self.is_secure.then_some("on")),
-            // Without it PHP takes a request for one that came past the server.
+            // Without this, PHP assumes that the request bypassed the server.
             ("REDIRECT_STATUS", Some("200")),
             ("CONTENT_LENGTH", length.as_deref()),
             ("CONTENT_TYPE", kind),
@@ -88,9 +88,8 @@ impl Request<'_> {
     }
 }
 
-/// Whether a script is told a field: none that has a variable of its own, that says who the client is
-/// to somebody else, that a library would take for a setting (`HTTP_PROXY`), or that another could be
-/// mistaken for (`X_Y` for `X-Y`).
+/// Whether a script gets a field: not those with a variable of their own, credentials for another recipient, fields
+/// that libraries would take for settings (`HTTP_PROXY`), and ambiguous names (`X_Y` for `X-Y`).
 fn is_told(name: &HeaderName) -> bool {
     !matches!(
         name.as_str(),
@@ -103,20 +102,20 @@ fn is_told(name: &HeaderName) -> bool {
 pub struct Head {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// Where the body begins.
+    /// The offset of the body.
     pub bytes: usize,
 }
 
-/// Why an answer is refused.
+/// Why an answer is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadHead {
     TooLong,
     TooMany,
-    /// A line that is no field; its number.
+    /// The number of a line that is not a field.
     Line(usize),
-    /// A field that comes once came twice, or one of them has a value that it cannot have.
+    /// A single-valued field is repeated, or a value is invalid.
     Field(String),
-    /// None of `Content-Type`, `Location` and `Status` is there.
+    /// `Content-Type`, `Location` and `Status` are all missing.
     Empty,
 }
 
@@ -125,14 +124,14 @@ impl fmt::Display for BadHead {
         match self {
             Self::TooLong => write!(f, "its header is longer than {HEAD_BYTES_MAX} bytes"),
             Self::TooMany => write!(f, "its header has more than {FIELDS_MAX} fields"),
-            Self::Line(line) => write!(f, "line {line} of its header is no field"),
-            Self::Field(name) => write!(f, "it says '{name}' twice, or not as it is said"),
-            Self::Empty => f.write_str("it says neither Content-Type, Location nor Status"),
+            Self::Line(line) => write!(f, "line {line} of its header is not a field"),
+            Self::Field(name) => write!(f, "its field '{name}' is repeated or invalid"),
+            Self::Empty => f.write_str("it has neither Content-Type, Location nor Status"),
         }
     }
 }
 
-/// Reads the header of an answer; `None` where its end has not come.
+/// Decodes the header of an answer; `None` if it is incomplete.
 pub fn head(input: &[u8]) -> Result<Option<Head>, BadHead> {
     let mut found = Found::default();
     let mut at = 0;
@@ -174,7 +173,7 @@ impl Found {
         let (name, value) = line.split_at(colon.ok_or_else(bad)?);
         let name = HeaderName::from_bytes(name).map_err(|_| bad())?;
         let value = value[1..].trim_ascii();
-        // No control character, of which the end of a line is one.
+        // This rejects control characters, including line ends.
         let value = HeaderValue::from_bytes(value).map_err(|_| bad())?;
         let twice = || BadHead::Field(name.to_string());
         if name == "status" {
@@ -205,7 +204,7 @@ impl Found {
             true => StatusCode::FOUND,
             false => StatusCode::OK,
         };
-        // How this connection goes on is not a script's to say.
+        // A script must not control this connection.
         remove_hop_by_hop(&mut self.headers);
         Ok(Head {
             status: self.status.unwrap_or(otherwise),
@@ -215,7 +214,7 @@ impl Found {
     }
 }
 
-/// `404 Not Found`; an answer that is to be followed by another is none.
+/// Parses `404 Not Found`; an informational status is invalid.
 fn status(value: &HeaderValue) -> Option<StatusCode> {
     let value = value.as_bytes();
     let (code, rest) = value.split_at_checked(3)?;

@@ -1,7 +1,7 @@
-//! Content codings that a client takes (RFC 9110 section 12.5.3).
+//! Content codings that a client accepts (RFC 9110 section 12.5.3).
 
-/// Whether `Accept-Encoding` has gzip: by its name or by `*`, and not with a weight of zero. Who says nothing is sent
-/// what everybody understands.
+/// Whether `Accept-Encoding` includes gzip: by its name or by `*`, with a weight above zero. A client without the
+/// header gets the plain content.
 pub fn takes_gzip(accepted: &str) -> bool {
     let mut any = false;
     for item in accepted.split(',') {
@@ -24,7 +24,7 @@ pub fn takes_gzip(accepted: &str) -> bool {
     any
 }
 
-/// Whether something of that media type becomes shorter.
+/// Whether content of that media type compresses well.
 pub fn is_compressible(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim();
     kind.starts_with("text/")

@@ -1,21 +1,21 @@
-//! Requests for what a client does not have yet (RFC 9110 section 13).
+//! Conditional requests (RFC 9110 section 13).
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What a representation is known by.
+/// The validators of a representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
     tag: String,
-    /// Seconds since 1970, whole as dates in headers are.
+    /// Seconds since 1970, without a fraction, as in headers.
     modified_s: u64,
 }
 
-/// The last second that a date in a header can say (RFC 9110 section 5.6.7): 9999 has its end there.
+/// The last second that a header's date can express (RFC 9110 section 5.6.7): the end of 9999.
 const DATE_MAX_S: u64 = 253_402_300_799;
 
 impl Validators {
-    /// Of a file that was modified so long after 1970, and has so many bytes. A file system may know later
-    /// times than a header can say.
+    /// For a file with that modification time since 1970 and that length. File systems may have later times than
+    /// headers can express.
     pub fn new(modified: Duration, length: u64) -> Self {
         Self {
             tag: format!("\"{:x}-{length:x}\"", modified.as_nanos()),
@@ -23,7 +23,7 @@ impl Validators {
         }
     }
 
-    /// The same in a content coding, which is another representation (RFC 9110 section 8.8.3).
+    /// The same for a content coding, which is another representation (RFC 9110 section 8.8.3).
     pub fn encoded(&self, coding: &str) -> Self {
         let bare = self.tag.trim_matches('"');
         Self {
@@ -42,7 +42,7 @@ impl Validators {
         httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(self.modified_s))
     }
 
-    /// Whether `If-Range` has these: a tag or a date, exactly.
+    /// Whether `If-Range` matches: a tag or a date, exactly.
     pub fn are_those_of(&self, text: &str) -> bool {
         text == self.tag || date_s(text) == Some(self.modified_s)
     }
@@ -59,7 +59,7 @@ impl Validators {
     }
 }
 
-/// The headers of a request that name a condition.
+/// The conditional headers of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Condition<'a> {
     pub matches: Option<&'a str>,
@@ -69,7 +69,7 @@ pub struct Condition<'a> {
 }
 
 impl Condition<'_> {
-    /// The status of who is not to be sent it: 304 or 412 (section 13.2.2).
+    /// The status 304 or 412 if a condition fails (section 13.2.2).
     pub fn judge(&self, validators: &Validators) -> Option<u16> {
         let is_as_known = match (self.matches, self.unmodified_since) {
             (Some(tags), _) => validators.is_listed(tags, false),
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_sent_what() {
+    fn conditions_and_their_statuses() {
         let validators = Validators::new(Duration::from_millis(1_000_500), 10);
         let tag = validators.tag().to_owned();
         let weak = format!("\"x\", W/{tag}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_no_header_can_say() {
+    fn a_time_beyond_the_range_of_headers() {
         for modified in [Duration::from_secs(DATE_MAX_S + 1), Duration::MAX] {
             let validators = Validators::new(modified, 0);
             let text = validators.modified_text();

@@ -1,5 +1,5 @@
-//! A request that is passed on to another server (RFC 9110 section 7.6): what of it is meant for this
-//! one alone, what the other is told of the client, and where there it goes.
+//! Forwards a request to another server (RFC 9110 section 7.6): removes hop-by-hop fields, adds the client's details,
+//! and computes the target.
 
 use std::net::IpAddr;
 
@@ -8,20 +8,20 @@ use http::header::{
     TRANSFER_ENCODING, UPGRADE,
 };
 
-/// Fields of one connection, whether `Connection` names them or not.
+/// Hop-by-hop fields, whether `Connection` names them or not.
 const OF_ONE_CONNECTION: &[&str] = &["keep-alive", "proxy-connection", "proxy-authenticate"];
 
-/// What the other server is told of the client; what the client itself said of these is not passed on.
+/// The client's details for the other server; the client's own values of these fields are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client<'c> {
-    /// None of a client that came by a Unix socket.
+    /// `None` for a client of a Unix socket.
     pub address: Option<IpAddr>,
     pub port: u16,
     pub proto: &'c str,
 }
 
-/// Takes out what is meant for one connection alone. A length beside chunks says nothing that holds (RFC 9112
-/// section 6.3), and somebody might believe it.
+/// Removes hop-by-hop fields. A length beside chunked coding is invalid (RFC 9112 section 6.3), and removed lest
+/// another server believe it.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
@@ -32,7 +32,7 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // Who names these wants them lost on the way, and the two servers to disagree.
+        // Naming these in `Connection` is an attempt to make the two servers disagree.
         .filter(|name| name != HOST && name != CONTENT_LENGTH)
         .collect();
     for name in named {
@@ -46,10 +46,10 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Makes the header of a request that goes on to `host`.
+/// Adjusts the headers of a request that is forwarded to `host`.
 pub fn forward(headers: &mut HeaderMap, host: &HeaderValue, client: Client<'_>) {
     remove_hop_by_hop(headers);
-    // Its body is asked for at once.
+    // The body is sent at once.
     headers.remove(EXPECT);
     let asked = headers.insert(HOST, host.clone());
     set(headers, "x-forwarded-host", asked);
@@ -73,8 +73,8 @@ fn text(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(text).ok()
 }
 
-/// The path and query that a request goes to: what takes the place of the service's own path, and
-/// what comes after that, each component escaped anew.
+/// The path and query of the forwarded request: `prefix` in place of the service's own path, then the rest, each
+/// component escaped again.
 pub fn target(prefix: &str, rest: &[String], query: Option<&str>) -> String {
     let mut target = prefix.trim_end_matches('/').to_owned();
     for component in rest {
@@ -91,7 +91,7 @@ pub fn target(prefix: &str, rest: &[String], query: Option<&str>) -> String {
     target
 }
 
-/// Escapes what a component of a path may not have as it is (RFC 3986 section 3.3).
+/// Escapes characters that a path component cannot contain (RFC 3986 section 3.3).
 fn escape(component: &str, escaped: &mut String) {
     for byte in component.bytes() {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte);

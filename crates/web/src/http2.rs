@@ -1,9 +1,9 @@
-//! How a connection shows that it speaks HTTP/2 from its first byte on (RFC 9113 section 3.4).
+//! The preface of HTTP/2 connections with prior knowledge (RFC 9113 section 3.4).
 
 /// The first bytes of such a client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Whether what has come of a connection may be those, as far as it goes.
+/// Whether the input is a prefix of the preface, or begins with it.
 pub fn may_begin(input: &[u8]) -> bool {
     let length = input.len().min(PREFACE.len());
     input[..length] == PREFACE[..length]

@@ -1,8 +1,7 @@
-//! What a router's web services say over HTTP: functions of text and bytes.
+//! The logic of a router's web services: functions of text and bytes.
 //!
-//! A path of a request goes in, and what may be served below a directory comes out; who asks for a
-//! procedure by a signed request, and what is answered; what another server or a script is told of a
-//! request, and what it may answer. *Never:* IO, a clock, a realm.
+//! Paths and files, signed requests for procedures, the bridge's answers, the requests and answers of other servers and
+//! of scripts. *Never:* IO, a clock, a realm.
 
 pub mod bridge;
 pub mod cgi;
@@ -10,7 +9,7 @@ pub mod coding;
 pub mod condition;
 pub mod forward;
 pub mod http2;
-pub mod leading;
 pub mod longpoll;
 pub mod path;
 pub mod range;
+pub mod rewrite;

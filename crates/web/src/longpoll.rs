@@ -1,4 +1,4 @@
-//! WAMP in HTTP requests (WAMP specification, "HTTP Longpoll Transport"): what they ask for, and what is answered.
+//! WAMP in HTTP requests (WAMP specification, "HTTP Longpoll Transport"): decodes requests, and encodes answers.
 //!
 //! ```text
 //! POST <base>/open          {"protocols": [names]}  ▶  {"transport": id, "protocol": name}
@@ -7,9 +7,9 @@
 //! POST <base>/<id>/close                            ▶
 //! ```
 //!
-//! A batch of binary messages has each behind its length in four octets, big-endian. A batch of JSON has an octet
-//! behind each message: 0x1E by the specification, 0x18 by Autobahn (the decimal 30 of it, written as octal). JSON text
-//! can hold neither, so that both are read; and a client is answered by the one that it uses.
+//! In a batch of binary messages, each follows its length in four bytes, big-endian. In a batch of JSON, a separator
+//! follows each message: 0x1E by the specification, 0x18 by Autobahn (the decimal 30 of it, written as octal). JSON
+//! text contains neither, so that both are accepted; a client gets the one that it uses.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crosstie_wamp::framing::batched::{SEPARATOR, SEPARATOR_AUTOBAHN};
 use crosstie_wamp::framing::websocket::{from_subprotocol, subprotocol};
 use crosstie_wamp::{Serializer, Value};
 
-/// What a request wants.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Open,
@@ -27,38 +27,38 @@ pub enum Operation {
     Close(TransportId),
 }
 
-/// What a transport is known by. Whoever knows it may speak for its session, so that it is drawn from all numbers.
+/// The id of a transport. It is a credential for the session, and therefore drawn from all numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TransportId(pub u128);
 
-/// What is spoken.
+/// The negotiated protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
     pub serializer: Serializer,
-    /// A body has all messages that there are, and not just one.
+    /// A body contains all waiting messages, not just one.
     pub is_batched: bool,
 }
 
-/// A request to open a transport that cannot be.
+/// An invalid request to open a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadOpen {
-    /// The body is no JSON.
+    /// The body is not JSON.
     Json(String),
-    /// It is no object.
+    /// The body is not an object.
     Type,
-    /// It has no list of names.
+    /// A list of names is missing.
     Protocols,
-    /// None of the names is spoken here, but these.
+    /// No common protocol; `spoken` are the supported ones.
     NoneSpoken { spoken: String },
 }
 
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 32;
-/// Octets of a message's length.
+/// Length of a message's length prefix.
 const LENGTH_BYTES: usize = 4;
 
 impl Operation {
-    /// What the components of a path say below the service's own.
+    /// The operation at these path components below the service's own.
     pub fn of(rest: &[String]) -> Option<Self> {
         let rest: Vec<_> = rest.iter().map(String::as_str).collect();
         match rest[..] {
@@ -86,7 +86,7 @@ impl fmt::Display for TransportId {
 }
 
 impl Protocol {
-    /// The first protocol that a request names of those that are spoken.
+    /// The first supported protocol in a request.
     pub fn negotiate(body: &[u8], spoken: &[Serializer]) -> Result<Self, BadOpen> {
         let value = codec::decode_value(Serializer::Json, body, &Limits::default())
             .map_err(|e| BadOpen::Json(e.to_string()))?;
@@ -119,7 +119,7 @@ impl Protocol {
         subprotocol(self.serializer, self.is_batched)
     }
 
-    /// The media type of messages: Autobahn's.
+    /// The media type of messages, as in Autobahn.
     pub fn content_type(self) -> &'static str {
         match self.serializer {
             Serializer::Json => "application/json; charset=utf-8",
@@ -128,7 +128,7 @@ impl Protocol {
         }
     }
 
-    /// The answer to who opens a transport.
+    /// The answer to a request that opens a transport.
     pub fn opened(self, id: TransportId) -> String {
         format!(
             "{{\"transport\": \"{id}\", \"protocol\": \"{}\"}}",
@@ -136,8 +136,8 @@ impl Protocol {
         )
     }
 
-    /// What a client gets of messages that have been queued for it, each behind its length: of one message, where they
-    /// do not come in batches.
+    /// The body for messages that were queued, each behind its length: a single message, unless batches were
+    /// negotiated.
     pub fn delivered(self, mut queued: Vec<u8>, is_autobahn: bool) -> Vec<u8> {
         match (self.is_batched, self.serializer.is_binary()) {
             (false, _) => {
@@ -156,7 +156,7 @@ impl Protocol {
     }
 }
 
-/// The same messages with an octet behind each in place of its length, which makes them shorter.
+/// Replaces each message's length prefix by a separator behind it, in place.
 fn separated(mut queued: Vec<u8>, separator: u8) -> Vec<u8> {
     let (mut from, mut to) = (0, 0);
     while let Some(prefix) = queued.get(from..).and_then(<[u8]>::first_chunk) {

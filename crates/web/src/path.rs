@@ -1,17 +1,17 @@
-//! The path of a request: its components, decoded once, none of which leads anywhere else.
+//! The path of a request: its components, decoded once, none of which leads outside.
 
 use std::fmt;
 
-/// A path that no service takes (RFC 3986 sections 2.1 and 5.2.4).
+/// A path that no service accepts (RFC 3986 sections 2.1 and 5.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPath {
     /// `%` without two hexadecimal digits.
     Escape,
-    /// What is escaped is no UTF-8.
+    /// An escape is not UTF-8.
     Text,
-    /// A component that a file's name cannot be: a slash, a backslash or a control character is in it.
+    /// A component that cannot be a file's name: it contains a slash, a backslash or a control character.
     Component,
-    /// `.` or `..`, which a client resolves before it asks.
+    /// `.` or `..`, which clients resolve themselves.
     Dots,
 }
 
@@ -19,15 +19,15 @@ impl fmt::Display for BadPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Escape => "the path has a '%' without two hexadecimal digits",
-            Self::Text => "what the path escapes is no UTF-8",
+            Self::Text => "invalid percent-encoding in the path: not UTF-8",
             Self::Component => "a component of the path has a slash or a control character in it",
             Self::Dots => "the path has a component '.' or '..'",
         })
     }
 }
 
-/// The components of a request's path, which begins with a slash. An empty one at the end stands for a
-/// slash there; others that are empty are left out, as a file system does.
+/// The components of a request's path, which begins with a slash. A trailing empty one stands for a trailing slash;
+/// other empty ones are dropped, as in file systems.
 pub fn components(path: &str) -> Result<Vec<String>, BadPath> {
     let mut components = Vec::new();
     let mut parts = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
@@ -47,7 +47,7 @@ pub fn components(path: &str) -> Result<Vec<String>, BadPath> {
     Ok(components)
 }
 
-/// A text with its escapes replaced, once: what comes out is not looked at again.
+/// Decodes a text's escapes once: the result is not decoded again.
 pub fn decoded(text: &str) -> Result<String, BadPath> {
     if !text.contains('%') {
         return Ok(text.to_owned());
@@ -64,7 +64,7 @@ pub fn decoded(text: &str) -> Result<String, BadPath> {
             digit.ok_or(BadPath::Escape)
         };
         let value = digit()? * 16 + digit()?;
-        // Two hexadecimal digits are no more than 255.
+        // Two hexadecimal digits are at most 255.
         bytes.push(value as u8);
     }
     String::from_utf8(bytes).map_err(|_| BadPath::Text)

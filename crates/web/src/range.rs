@@ -1,20 +1,20 @@
-//! The part of a file that a request is for (RFC 9110 section 14).
+//! The part of a file that a request asks for (RFC 9110 section 14).
 
-/// What to send.
+/// The part to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
-    /// Everything: what was asked for is not understood, or is several parts at once, which nobody has to send.
+    /// Everything: the range is invalid, or has several parts, which servers need not support.
     All,
     Part {
         first: u64,
         /// At least one.
         length: u64,
     },
-    /// Nothing of the file is in it.
+    /// The range is outside the file.
     Unsatisfiable,
 }
 
-/// Reads `Range` for something of that length.
+/// Parses `Range` for content of that length.
 pub fn parse(text: &str, length: u64) -> Range {
     let Some((unit, range)) = text.split_once('=') else {
         return Range::All;
@@ -50,7 +50,7 @@ pub fn parse(text: &str, length: u64) -> Range {
     }
 }
 
-/// A number, or nothing; `None` for what is neither. One that is too large is as large as can be.
+/// A number, or empty; `None` if neither. A number that is too large becomes the maximum.
 fn number(text: &str) -> Option<Option<u64>> {
     let text = text.trim();
     if text.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crosstie_config::ReverseProxy as Model;
 use crosstie_transport::PeerAddress;
 use crosstie_web::forward::{Client, forward, target};
-use crosstie_web::leading::{Names, rewrite};
+use crosstie_web::rewrite::{Names, rewrite};
 use hyper::Response;
 use hyper::header::{HOST, HeaderValue};
 

@@ -1,11 +1,11 @@
-//! What a request is answered: bodies, as Crossbar.io writes them. Results pass as the bytes they came in.
+//! Bodies of answers, in Crossbar.io's form. Results pass as received.
 
 use crosstie_wamp::{PublicationId, Serializer, Value, codec};
 
 use super::Refusal;
 
-/// The answer to a call: its results, of which there is one at least. None where they are no list, as in a
-/// message that only its receiver can read.
+/// The answer to a call: its results, at least one. `None` if they are not a list, as in a message that only its
+/// receiver can decode.
 pub fn result(args: &[u8], kwargs: &[u8]) -> Option<Vec<u8>> {
     if !(args.is_empty() || args.starts_with(b"[")) {
         return None;
@@ -28,13 +28,13 @@ pub fn result(args: &[u8], kwargs: &[u8]) -> Option<Vec<u8>> {
 /// The answer to a publication.
 pub fn published(id: PublicationId) -> Vec<u8> {
     let mut body = b"{\"id\":".to_vec();
-    // A number is always written.
+    // A number can always be encoded.
     let _ = codec::encode_value(&Value::from(id.0), Serializer::Json, &mut body);
     body.push(b'}');
     body
 }
 
-/// A WAMP error, which is an answer as good as a result.
+/// A WAMP error, which is an answer like a result.
 pub fn error(uri: &str, args: &[u8], kwargs: &[u8]) -> Vec<u8> {
     let mut body = b"{\"error\": ".to_vec();
     write_text(&mut body, uri);
@@ -46,13 +46,13 @@ pub fn error(uri: &str, args: &[u8], kwargs: &[u8]) -> Vec<u8> {
     body
 }
 
-/// What went wrong is ours, and said in the log.
+/// An internal failure; the log has the details.
 pub fn failure() -> Vec<u8> {
     let text = b"[\"Sorry, Crossbar.io has encountered a problem.\"]";
     error("wamp.error.runtime_error", text, b"")
 }
 
-/// Why a request was not taken.
+/// The answer to a rejected request.
 pub fn refusal(refusal: &Refusal) -> Vec<u8> {
     let mut body = b"{\"error\":".to_vec();
     write_text(&mut body, &refusal.to_string());
@@ -66,11 +66,11 @@ fn write(body: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 fn write_text(body: &mut Vec<u8>, text: &str) {
-    // A text is always written.
+    // A text can always be encoded.
     let _ = codec::encode_value(&Value::from(text), Serializer::Json, body);
 }
 
-/// Whether a list or a dictionary has nothing in it, or is not there.
+/// Whether a list or dictionary is empty or absent.
 fn is_empty(value: &[u8]) -> bool {
     let inner = value.get(1..value.len().saturating_sub(1));
     inner.unwrap_or_default().trim_ascii().is_empty()

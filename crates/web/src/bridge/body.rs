@@ -1,4 +1,4 @@
-//! The body of a request: which call or publication it is. Arguments pass as the bytes they came in.
+//! The body of a request: its call or publication. Arguments pass as received.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{CallOptions, Message, Payload, PublishOptions, Serializer, Value};
@@ -13,7 +13,7 @@ pub struct Call<'b> {
     pub payload: Payload<'b>,
 }
 
-/// A publication, which is always acknowledged.
+/// A publication, which always requests an acknowledgement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publication<'b> {
     pub topic: String,
@@ -23,8 +23,7 @@ pub struct Publication<'b> {
 
 const JSON: Serializer = Serializer::Json;
 
-/// Reads `{procedure, args, kwargs, options}`. Keys of other names count for nothing, and the last of one name
-/// does.
+/// Reads `{procedure, args, kwargs, options}`. Other keys are ignored; the last of duplicate keys counts.
 pub fn call<'b>(body: &'b [u8], limits: &Limits) -> Result<Call<'b>, Refusal> {
     let parts = Parts::read("procedure", body, limits)?;
     let options = match parts.options_in("48")? {
@@ -68,7 +67,7 @@ const BAD_OPTIONS: Refusal = Refusal::BadKey {
     expected: "a dict of WAMP options",
 };
 
-/// The values of a body, as bytes; empty where there is none.
+/// The values of a body, as bytes; empty if absent.
 struct Parts<'b> {
     key: &'static str,
     name: &'b [u8],
@@ -128,7 +127,7 @@ impl<'b> Parts<'b> {
         Ok(payload)
     }
 
-    /// The options in a message of that type, in which they are read as those of any session.
+    /// Puts the options into a message of that type, in which they are decoded like those of any session.
     fn options_in(&self, kind: &str) -> Result<Option<Vec<u8>>, Refusal> {
         let options = part("options", self.options, b'{', "a dict")?;
         if options.is_empty() {
@@ -138,14 +137,14 @@ impl<'b> Parts<'b> {
         let mut is_first = true;
         let depth = Limits { depth_max: 512 };
         let read = codec::read_entries(JSON, options, &depth, |name, value| {
-            // As Autobahn does: nothing is no option, and one is a list of one.
+            // As in Autobahn: null stands for no option, and a single value for a list of one.
             if value == b"null" {
                 return;
             }
             if !std::mem::take(&mut is_first) {
                 message.push(b',');
             }
-            // A text is always written.
+            // A text can always be encoded.
             let _ = codec::encode_value(&Value::from(name), JSON, &mut message);
             message.push(b':');
             let is_single = LISTS.contains(&name) && !value.starts_with(b"[");
@@ -168,7 +167,7 @@ const LISTS: [&str; 6] = [
     "eligible_authrole",
 ];
 
-/// A value that begins as it should, or is nothing: what Python takes for nothing is.
+/// A value with the expected first byte, or empty: values that are false in Python count as absent.
 fn part<'b>(
     key: &'static str,
     value: &'b [u8],
@@ -203,7 +202,7 @@ mod tests {
         Limits::default()
     }
 
-    /// What was read of a call, in short.
+    /// A short description of a decoded call.
     fn read(body: &str) -> String {
         match call(body.as_bytes(), &limits()) {
             Err(refusal) => refusal.to_string(),
@@ -340,7 +339,7 @@ mod tests {
         ] {
             assert!(options(bad).is_err(), "{bad}");
         }
-        // A name that is none in JSON's form cannot end what is written around it.
+        // An invalid name cannot escape from the JSON around it.
         assert!(options(r#"{"\"}],1":1,"retain":true}"#).is_ok_and(|given| given.retain));
     }
 }

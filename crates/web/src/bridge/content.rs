@@ -1,4 +1,4 @@
-//! What a request's header says of its body.
+//! The content headers of a request.
 
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -7,7 +7,7 @@ use super::Refusal;
 
 const JSON: &[u8] = b"application/json";
 
-/// Checks the type of the body, if one is given: JSON, where that is wanted, in UTF-8.
+/// Checks the content type, if given: JSON if that is required, in UTF-8.
 pub(super) fn check_type(headers: &HeaderMap, is_json: bool) -> Result<(), Refusal> {
     let Some(given) = headers.get(CONTENT_TYPE) else {
         return Ok(());
@@ -26,7 +26,7 @@ pub(super) fn check_type(headers: &HeaderMap, is_json: bool) -> Result<(), Refus
             field.trim_ascii().to_ascii_lowercase()
         };
         let (key, value) = (field(), field());
-        // A quoted value is the same value (RFC 9110 section 5.6.6).
+        // A quoted value is equal to the plain one (RFC 9110 section 5.6.6).
         let unquoted = value.strip_prefix(b"\"");
         let unquoted = unquoted.and_then(|value| value.strip_suffix(b"\""));
         let value = unquoted.unwrap_or(&value);
@@ -41,17 +41,17 @@ pub(super) fn check_type(headers: &HeaderMap, is_json: bool) -> Result<(), Refus
     Ok(())
 }
 
-/// More are nobody's content type; each is compared with those before.
+/// Maximum number of parameters in a content type; each is compared with the earlier ones.
 const PARAMETERS_MAX: usize = 16;
 
-/// How long the body is said to be.
+/// The announced length of the body.
 pub(super) fn said_length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let length = lengths.next();
     if lengths.next().is_some() {
         return Err(Refusal::SeveralLengths);
     }
-    // What is no number does not come so far: it would be another request's beginning.
+    // hyper rejects other values, as they would blur the request's end.
     Ok(length.and_then(|length| length.to_str().ok()?.parse().ok()))
 }
 

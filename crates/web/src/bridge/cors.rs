@@ -1,4 +1,4 @@
-//! The headers of every answer: any page may read it (CORS), and nobody may keep it.
+//! The headers of every answer: any page may read it (CORS), and it must not be cached.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST,PUT,OPTIONS");
 
-/// Those of an answer to a request with these.
+/// The headers of an answer to a request with these.
 pub fn headers(request: &HeaderMap) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     let origin = request.get(ORIGIN).filter(|origin| *origin != "null");
@@ -27,7 +27,7 @@ pub fn headers(request: &HeaderMap) -> HeaderMap {
     headers
 }
 
-/// Those that an answer to OPTIONS has beside.
+/// Adds the headers of an answer to OPTIONS.
 pub fn add_methods(headers: &mut HeaderMap) {
     headers.insert(ALLOW, METHODS);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);

@@ -1,4 +1,4 @@
-//! What GitHub signs a webhook's requests with.
+//! GitHub's signatures of webhook requests.
 
 use hmac::digest::Update;
 use hmac::{Hmac, KeyInit, Mac};
@@ -6,8 +6,8 @@ use http::HeaderMap;
 use sha1::Sha1;
 use sha2::Sha256;
 
-/// Whether the body is signed with that secret: by SHA-256, by SHA-1, or by both. Crossbar.io reads SHA-1 alone, which
-/// newer senders leave out. Every signature that is there must be right.
+/// Whether the body is signed with that secret: by SHA-256, by SHA-1, or both. Crossbar.io reads only SHA-1, which
+/// newer senders omit. Every present signature must be right.
 pub(super) fn is_signed(headers: &HeaderMap, secret: &[u8], body: &[u8]) -> bool {
     let given = |name: &str| headers.get(name).map(|value| value.as_bytes());
     let (sha1, sha256) = (given("x-hub-signature"), given("x-hub-signature-256"));
@@ -27,11 +27,11 @@ fn verify<M: KeyInit + Mac + Update>(secret: &[u8], body: &[u8], digest: &[u8]) 
         return false;
     };
     Mac::update(&mut mac, body);
-    // In a time that says nothing of the difference.
+    // In constant time.
     mac.verify_slice(digest).is_ok()
 }
 
-/// The bytes of a signature in hexadecimal digits, behind its name; the case counts in neither.
+/// The bytes of a signature in hexadecimal digits, behind its name; both are case-insensitive.
 fn digest(signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let (given, digits) = signature.split_at_checked(name.len())?;
     if !given.eq_ignore_ascii_case(name) || digits.len() % 2 != 0 || digits.len() > 64 {
@@ -39,7 +39,7 @@ fn digest(signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     }
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let pairs = digits.chunks_exact(2);
-    // Two digits are no more than 255.
+    // Two digits are at most 255.
     let bytes = pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8));
     bytes.collect()
 }
@@ -48,7 +48,7 @@ fn digest(signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    // Made with Python's hmac: secret `gh`, body `{}`.
+    // Computed with Python's hmac: secret `gh`, body `{}`.
     const SHA1: &str = "sha1=e8748db5d8271ef0d704f16520af931119cfc5e5";
 
     const SHA256: &str = "sha256=0e8e5b7e2d67528ae48fabb2d591922bb1dc6d5bcf82340547cbc59af1938451";

@@ -1,4 +1,4 @@
-//! HTTP requests as calls and publications, as Crossbar.io's bridge takes and answers them.
+//! HTTP requests as calls and publications, compatible with Crossbar.io's bridge.
 //!
 //! ```text
 //!   head ─► Rules::admit ─► (the body is read) ─► Rules::check ─► body::call, body::publication, webhook
@@ -6,8 +6,8 @@
 //!              └────────────── Refusal ◄────────────┴────────────────────┘      result, error ─► answer
 //! ```
 //!
-//! The order of the checks, their statuses and their texts are Crossbar.io's, because programs look at
-//! them; what is said here in another way than there is in the documentation.
+//! The order of the checks, their statuses and their texts are Crossbar.io's, because programs depend on them; the
+//! documentation lists the differences.
 
 pub mod answer;
 pub mod body;

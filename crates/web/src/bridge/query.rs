@@ -1,8 +1,8 @@
-//! The query of a request: fields by name, the first of each.
+//! The query of a request: the first field of each name.
 
 use std::borrow::Cow;
 
-/// Fields of a signed request, as they were signed.
+/// The fields of a signed request, as they were signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields<'q> {
     pub(super) key: Option<Cow<'q, [u8]>>,
@@ -13,7 +13,7 @@ pub(super) struct Fields<'q> {
 }
 
 impl<'q> Fields<'q> {
-    /// Reads them from what follows the question mark.
+    /// Reads them from the part behind the question mark.
     pub(super) fn read(query: &'q str) -> Self {
         let mut fields = Self::default();
         for field in query.split('&') {
@@ -34,7 +34,7 @@ impl<'q> Fields<'q> {
     }
 }
 
-/// Text of a form (`application/x-www-form-urlencoded`): what is no escape stays as it is.
+/// Form-encoded text (`application/x-www-form-urlencoded`): invalid escapes stay unchanged.
 fn decoded(text: &str) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
     if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
@@ -61,7 +61,7 @@ fn decoded(text: &str) -> Cow<'_, [u8]> {
 
 fn escaped(bytes: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
-    // Two digits are no more than 255.
+    // Two digits are at most 255.
     Some((digit(0)? * 16 + digit(1)?) as u8)
 }
 

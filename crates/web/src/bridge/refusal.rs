@@ -1,14 +1,14 @@
-//! Why a request is not taken, in Crossbar.io's words.
+//! Reasons for rejecting a request, with Crossbar.io's texts.
 
 use std::fmt;
 
 use crosstie_wamp::codec::Unreadable;
 use http::StatusCode;
 
-/// Why.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Only POST, PUT and OPTIONS are.
+    /// Only POST, PUT and OPTIONS are allowed.
     Method(String),
     ContentType(Vec<u8>),
     Charset,
@@ -22,7 +22,7 @@ pub enum Refusal {
         bytes_max: usize,
     },
     GithubSignature,
-    /// A field of a signed request is not there.
+    /// A field of a signed request is missing.
     Missing(&'static str),
     BadTimestamp(String),
     BadSequence(String),
@@ -32,15 +32,15 @@ pub enum Refusal {
     Signature,
     Address,
     NotTls,
-    /// It was taken before.
+    /// The request was accepted before.
     Replay,
-    /// So many are remembered that no more can be.
+    /// Too many requests are remembered to accept another.
     ReplaysFull,
     NotUtf8,
     NotJson,
     NotDict,
     NoKey(&'static str),
-    /// What is under a key is not what belongs there.
+    /// The value of a key has the wrong type.
     BadKey {
         key: &'static str,
         expected: &'static str,
@@ -121,7 +121,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What is wrong with a field of a signed request.
+/// The fault of a field in a signed request.
 struct Field<'r>(&'r Refusal);
 
 impl fmt::Display for Field<'_> {
@@ -148,7 +148,7 @@ impl fmt::Display for Field<'_> {
     }
 }
 
-/// Bytes as Python writes them.
+/// Bytes in Python's notation.
 struct Quoted<'b>(&'b [u8]);
 
 impl fmt::Display for Quoted<'_> {

@@ -1,28 +1,28 @@
-//! Signed requests that were taken, so that none is taken twice.
+//! Remembers signed requests, so that each is accepted only once.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// What was taken, for as long as it would be taken again.
+/// Accepted requests, remembered as long as they would be valid.
 ///
-/// A request is good from `delta` before its time until `delta` after it, so what was taken is remembered
-/// for twice that at least: in the present generation or the one before, each of which lasts as long.
+/// A request is valid from `delta` before its timestamp until `delta` after it, so that it must be remembered for twice
+/// that time: in the present generation or the previous one, each of which lasts as long.
 #[derive(Debug)]
 pub struct Taken {
     delta: Duration,
     entries_max: usize,
-    /// When the present generation began, since 1970.
+    /// The beginning of the present generation, since 1970.
     began: Duration,
     present: HashSet<[u8; 16]>,
     before: HashSet<[u8; 16]>,
 }
 
-/// What becomes of a request.
+/// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     New,
     Again,
-    /// There is no room to remember it: it is not to be taken.
+    /// No room to remember it: it must be rejected.
     Full,
 }
 
@@ -37,7 +37,7 @@ impl Taken {
         }
     }
 
-    /// Takes a request with that signature at `now`, which is since 1970.
+    /// Judges a request with that signature at `now`, which is since 1970.
     pub fn take(&mut self, now: Duration, signature: &[u8; 32]) -> Verdict {
         let lasts = self.delta * 2;
         let age = now.saturating_sub(self.began);
@@ -49,7 +49,7 @@ impl Taken {
             self.present = HashSet::new();
             self.began = now;
         }
-        // Half of it is as much as nobody can find another one for.
+        // Half of the signature is long enough to be unique.
         let Some(entry) = signature.first_chunk::<16>() else {
             return Verdict::Full;
         };
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_is_not_taken_while_it_would_be() {
+    fn a_request_is_accepted_once_while_valid() {
         use Verdict::{Again, Full, New};
         let mut taken = Taken::new(Duration::from_secs(300), 3);
         let rows = [
@@ -82,13 +82,13 @@ mod tests {
             (1_600, 3, New),
             (1_700, 4, Full),
             (2_199, 2, Again),
-            // The one after: what was of the first has long expired.
+            // The one after: requests of the first have long expired.
             (2_200, 1, New),
             (2_200, 3, Again),
             (2_200, 2, New),
-            // After a long silence nothing is left.
+            // After a long silence nothing is remembered.
             (9_000, 3, New),
-            // A clock that was set back forgets nothing.
+            // A clock that is set back forgets nothing.
             (8_000, 3, Again),
         ];
         for (second, number, expected) in rows {

@@ -1,4 +1,4 @@
-//! Which requests a bridge takes: the checks, in their order.
+//! The checks of a bridge's requests, in their order.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,38 +10,38 @@ use super::signature;
 use super::stamp;
 use super::{Refusal, content, github};
 
-/// What a bridge is told to take.
+/// The configured requirements of a bridge.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub purpose: Purpose,
-    /// A key and its secret, where requests are to be signed.
+    /// A key and its secret, if requests must be signed.
     pub key: Option<(String, String)>,
     pub require_tls: bool,
-    /// Networks that requests may come from; any where empty.
+    /// Networks of allowed clients; any if empty.
     pub require_ip: Vec<(IpAddr, u8)>,
     pub body_bytes_max: usize,
-    /// How far a request's time may be from ours.
+    /// Maximum difference of a request's timestamp from the clock.
     pub timestamp_delta_max: Option<Duration>,
     pub github_secret: Option<String>,
 }
 
-/// What a request is to become.
+/// The effect of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Call,
     Publication,
-    /// An event of a topic that is not the request's to say; any type of body will do.
+    /// An event of a fixed topic; the body may have any type.
     Hook,
 }
 
-/// A request's head, and where it comes from.
+/// A request's head, and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'r> {
     pub method: &'r Method,
     pub headers: &'r HeaderMap,
     /// Without the question mark.
     pub query: &'r str,
-    /// None of who comes by no network.
+    /// `None` for clients without a network address.
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
     /// Since 1970.
@@ -49,8 +49,8 @@ pub struct Asked<'r> {
 }
 
 impl Rules {
-    /// Checks what can be before the body comes; whether it is wanted. It is not where a browser only asks
-    /// what it may ask for.
+    /// Checks the head before the body is read. Returns whether the body is needed; a browser's preflight request has
+    /// none.
     pub fn admit(&self, asked: &Asked<'_>) -> Result<bool, Refusal> {
         match *asked.method {
             Method::POST | Method::PUT => {}
@@ -66,7 +66,7 @@ impl Rules {
         Ok(true)
     }
 
-    /// Checks the rest; the signature, where there has to be one.
+    /// Checks the rest. Returns the signature, if one is required.
     pub fn check(&self, asked: &Asked<'_>, body: &[u8]) -> Result<Option<[u8; 32]>, Refusal> {
         if let Some(said_bytes) = content::said_length(asked.headers)?
             && said_bytes != body.len() as u64
@@ -98,7 +98,7 @@ impl Rules {
         }
     }
 
-    /// A body of which more has come than is taken.
+    /// The refusal of a body that exceeds the maximum.
     pub fn too_long(&self, bytes: u64) -> Refusal {
         Refusal::TooLong {
             bytes,
@@ -106,7 +106,7 @@ impl Rules {
         }
     }
 
-    /// What is said in the query has to be right also where nobody asks for it.
+    /// Fields in the query must be valid even if no signature is required.
     fn check_signed(&self, asked: &Asked<'_>, body: &[u8]) -> Result<Option<[u8; 32]>, Refusal> {
         if asked.query.is_empty() && self.key.is_none() {
             return Ok(None);

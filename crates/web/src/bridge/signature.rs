@@ -1,23 +1,23 @@
-//! What a request is signed with.
+//! The signature of a request.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// What is signed, in order.
+/// The signed parts, in order.
 pub(super) type Parts<'p> = [&'p [u8]; 5];
 
-/// Whether `signature` is that of the parts; what identifies it then.
+/// Verifies `signature` over the parts. Returns its bytes.
 pub(super) fn verify(secret: &[u8], parts: Parts<'_>, signature: &[u8]) -> Option<[u8; 32]> {
-    // A key of any length will do.
+    // Any length of key is valid.
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
     for part in parts {
         mac.update(part);
     }
     let given = URL_SAFE.decode(signature).ok()?;
     let given: [u8; 32] = given.try_into().ok()?;
-    // In a time that says nothing of the difference.
+    // In constant time.
     mac.verify_slice(&given).ok()?;
     Some(given)
 }
@@ -30,7 +30,7 @@ mod tests {
     const PARTS: Parts<'static> = [b"myapp", b"2011-10-14T16:59:51.123Z", b"1", b"12345", BODY];
 
     #[test]
-    fn one_vector_and_what_it_is_not() {
+    fn one_vector_verifies_and_its_variants_fail() {
         for (secret, signature, expected) in [
             (
                 "s3cret",
@@ -42,7 +42,7 @@ mod tests {
                 "8eQMPzYFQaBXzah_o3CTLFkCJLu5AtWXTcTXvsr-uwY=",
                 false,
             ),
-            // Not the alphabet of URLs; not whole; bits that no signature has.
+            // The wrong alphabet; truncated; non-canonical bits.
             (
                 "s3cret",
                 "8eQMPzYFQaBXzah/o3CTLFkCJLu5AtWXTcTXvsr+uwY=",

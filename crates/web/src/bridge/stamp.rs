@@ -1,8 +1,8 @@
-//! The time and the numbers of a signed request, as Python reads them for Crossbar.io.
+//! The time and the numbers of a signed request, parsed as by Python for Crossbar.io.
 
 use time::{Date, Month, Time, UtcDateTime};
 
-/// Microseconds since 1970 of a text like `2011-10-14T16:59:51.123Z`.
+/// Microseconds since 1970 for a text like `2011-10-14T16:59:51.123Z`.
 pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
@@ -22,7 +22,7 @@ pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
     }
     let small = |number: u32| u8::try_from(number).ok();
     let month = Month::try_from(small(month)?).ok()?;
-    // Python knows no year 0.
+    // Python has no year 0.
     let year = i32::try_from(year).ok().filter(|year| *year > 0)?;
     let date = Date::from_calendar_date(year, month, small(day)?).ok()?;
     let time = Time::from_hms_micro(small(hour)?, small(minute)?, small(second)?, fraction).ok()?;
@@ -35,7 +35,7 @@ fn digits(text: &str, length: std::ops::RangeInclusive<usize>) -> Option<u32> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Whether that is an integer.
+/// Whether this is an integer.
 pub(super) fn is_integer(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let digits = text.strip_prefix(b"-");
@@ -47,7 +47,7 @@ pub(super) fn is_integer(text: &[u8]) -> bool {
             .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
 }
 
-/// More Python does not read either.
+/// Python's limit as well.
 const DIGITS_MAX: usize = 4_300;
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
-//! Where a call leads that is to become an HTTP request: to a server that the operator has named, and to no
-//! other.
+//! The target of an HTTP request that a call describes: a server named by the operator, and no other.
 
 use std::fmt;
 
 use http::Uri;
 
-/// Why it leads nowhere.
+/// Why the target is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoTarget {
-    /// It is no URL of HTTP.
+    /// Not an HTTP URL.
     Malformed,
-    /// The server is none of those that are named.
+    /// The server is not one of those named.
     OtherServer(String),
 }
 
@@ -28,15 +27,15 @@ impl fmt::Display for NoTarget {
     }
 }
 
-/// What `url` is beside `base` (RFC 3986 section 5.2), with `params` behind its query. It leads to the server
-/// of `base`, or to one of `servers`.
+/// Resolves `url` against `base` (RFC 3986 section 5.2), and appends `params` to its query. The server must be that of
+/// `base`, or one of `servers`.
 pub fn target<'p>(
     base: &str,
     servers: &[String],
     url: &str,
     params: impl Iterator<Item = (&'p str, &'p str)>,
 ) -> Result<Uri, NoTarget> {
-    // What a server or a proxy might read in another way than this does is in no URL.
+    // Rejects characters that servers or proxies may interpret differently.
     if url
         .bytes()
         .any(|byte| !byte.is_ascii_graphic() || byte == b'\\')
@@ -89,7 +88,7 @@ fn parsed(url: &str) -> Result<Uri, NoTarget> {
     url.parse().map_err(|_| NoTarget::Malformed)
 }
 
-/// The server of a URL, in one way of writing it.
+/// The server of a URL in canonical form.
 fn origin(uri: &Uri) -> Result<String, NoTarget> {
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return Err(NoTarget::Malformed);
@@ -101,7 +100,7 @@ fn origin(uri: &Uri) -> Result<String, NoTarget> {
         _ => return Err(NoTarget::Malformed),
     };
     let host = authority.host().to_ascii_lowercase();
-    // A name in front of a host is not said to any server, and hides which one it is.
+    // User information is sent to no server, and hides the actual host.
     if authority.as_str().contains('@') || host.is_empty() {
         return Err(NoTarget::Malformed);
     }
@@ -119,7 +118,7 @@ fn has_scheme(url: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
 }
 
-/// A path whose `.` and `..` are gone (RFC 3986 section 5.2.4).
+/// Removes `.` and `..` from a path (RFC 3986 section 5.2.4).
 fn without_dots(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let mut is_folder = false;

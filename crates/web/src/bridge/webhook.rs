@@ -3,7 +3,7 @@
 use crosstie_wamp::{Dict, Serializer, Value, codec};
 use http::HeaderMap;
 
-/// The event's arguments: one dictionary of the request's headers and its body.
+/// The event's arguments: one dictionary with the request's headers and its body.
 pub fn arguments(headers: &HeaderMap, body: &str) -> Vec<u8> {
     let fields = headers.keys().map(|name| {
         let values = headers.get_all(name).iter();
@@ -16,12 +16,12 @@ pub fn arguments(headers: &HeaderMap, body: &str) -> Vec<u8> {
     ];
     let mut arguments = Vec::with_capacity(body.len() + 512);
     let list = Value::List(vec![Value::Dict(event)]);
-    // Text and lists are always written.
+    // Text and lists can always be encoded.
     let _ = codec::encode_value(&list, Serializer::Json, &mut arguments);
     arguments
 }
 
-/// What is no UTF-8 is what HTTP once was.
+/// Bytes that are not UTF-8 are decoded as Latin-1, HTTP's former encoding.
 fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// A header's name as Crossbar.io gives it to those who look for it: `X-Hub-Signature`.
+/// A header's name in Crossbar.io's form: `X-Hub-Signature`.
 pub fn written(name: &str) -> String {
     const OTHERS: [&str; 7] = [
         "Content-MD5",

@@ -1,4 +1,4 @@
-//! Each check, and which of several comes first.
+//! Each check, and the precedence among them.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
@@ -124,7 +124,7 @@ fn heads() {
         ..asked(&none, "")
     };
     assert_eq!(rules().admit(&preflight), Ok(false));
-    // Any type will do for an event of any text.
+    // An event of plain text accepts any type.
     let hook = Rules {
         purpose: Purpose::Hook,
         ..rules()
@@ -175,10 +175,10 @@ const NO_KEY: Said = invalid!("missing mandatory field - 'key' field missing");
 const FORGED: Said = Some((401, "REST bridge signature secret not valid."));
 const BAD_SEQ: Said = invalid!("invalid sequence number 'x' (must be an integer)");
 
-/// What is changed of a good request, and what is said of it then.
+/// Changes of a valid request, each with its result.
 const CHANGES: &[(&str, &str, Said)] = &[
     ("", "", None),
-    // The first of each counts, and escapes are none of what is signed.
+    // The first of duplicate fields counts, and escapes are not part of the signed text.
     ("uwY=", "uwY=&key=other&x=y", None),
     ("uwY=", "uwY%3d", None),
     ("T16:59", "T16%3A59", None),
@@ -238,7 +238,7 @@ fn signatures() {
     }
     let another = signed().check(&asked(&none, GOOD), b"{}");
     assert_eq!(said(another), owned(FORGED));
-    // At any time, where no time is asked for.
+    // Valid at any time, if the time is not checked.
     let anytime = Rules {
         timestamp_delta_max: None,
         ..signed()
@@ -250,7 +250,7 @@ fn signatures() {
     assert!(anytime.check(&much_later, BODY).is_ok_and(|s| s.is_some()));
 }
 
-/// What is said has to be right also where no signature is asked for, and is no signature then.
+/// Fields must be valid even if no signature is required, and are not verified then.
 #[test]
 fn unasked_signatures() {
     let none = HeaderMap::new();
@@ -306,7 +306,7 @@ fn networks() {
             "{networks:?} {peer}"
         );
     }
-    // Who comes by no network comes by none of these.
+    // A client without a network address is in no network.
     let near = Rules {
         require_ip: vec![([0, 0, 0, 0].into(), 0)],
         ..rules()

@@ -1,20 +1,20 @@
-//! Where an answer of another server leads: addresses and cookies' places are said as that server has them, and its
-//! client may know it by another name and path. What would be said otherwise leads where it did.
+//! Rewrites addresses and cookies in another server's answer, as its clients may know that server by another name and
+//! path. Values that cannot be rewritten stay unchanged.
 
 use http::header::{HeaderMap, HeaderValue, LOCATION, SET_COOKIE};
 
-/// One server, as it has itself and as its clients have it.
+/// The names of one server: its own, and those for its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names<'n> {
-    /// As it is asked: `host`, or `host:port`.
+    /// The requested authority: `host`, or `host:port`.
     pub host: &'n str,
-    /// What its clients' path becomes there; empty for `/`.
+    /// The server's path for its clients' path; empty for `/`.
     pub path: &'n str,
-    /// The path by which its clients know it; empty for `/`.
+    /// The path by which its clients reach it; empty for `/`.
     pub base: &'n str,
 }
 
-/// Has an answer lead to where a client finds what the server means: `Location`, and where its cookies are for.
+/// Rewrites `Location` and the scope of cookies for the server's clients.
 pub fn rewrite(headers: &mut HeaderMap, names: Names<'_>) {
     rewrite_each(headers, &LOCATION, |value| location(value, names));
     rewrite_each(headers, &SET_COOKIE, |value| cookie(value, names));
@@ -36,7 +36,7 @@ fn rewrite_each(
     }
 }
 
-/// An address of that server as a path, by which its host and scheme need not be known.
+/// An address of that server as a path, which needs neither host nor scheme.
 fn location(address: &str, names: Names<'_>) -> Option<String> {
     let path = match address.split_once("//") {
         Some((scheme, rest)) if scheme.is_empty() || scheme.eq_ignore_ascii_case("http:") => {
@@ -54,9 +54,9 @@ fn location(address: &str, names: Names<'_>) -> Option<String> {
     moved(path, names)
 }
 
-/// A cookie whose `Domain` and `Path` are the server's own gets those of its clients.
+/// Replaces a cookie's `Domain` and `Path`, if they are the server's own.
 fn cookie(cookie: &str, names: Names<'_>) -> Option<String> {
-    // Nothing else may stand there (RFC 6265bis section 4.1.3.2).
+    // This prefix allows no other values (RFC 6265bis section 4.1.3.2).
     if cookie.trim_start().starts_with("__Host-") {
         return None;
     }
@@ -73,14 +73,14 @@ fn cookie(cookie: &str, names: Names<'_>) -> Option<String> {
         if name.eq_ignore_ascii_case("domain") {
             let domain = value.strip_prefix('.').unwrap_or(value);
             if domain.eq_ignore_ascii_case(host) {
-                // Without one it is for the host that was asked.
+                // Without a domain, the cookie is for the requested host.
                 continue;
             }
         } else if name.eq_ignore_ascii_case("path")
             && let Some(path) = moved(value, names)
         {
             rewritten.push_str("; Path=");
-            // `/app/` would not be for `/app`.
+            // `/app/` would not match `/app`.
             let is_all = path.len() > 1 && path.trim_end_matches('/') == names.base;
             rewritten.push_str(if is_all { names.base } else { &path });
             continue;
@@ -91,7 +91,7 @@ fn cookie(cookie: &str, names: Names<'_>) -> Option<String> {
     Some(rewritten)
 }
 
-/// A path of the server's as its clients have it; none of what they cannot reach.
+/// The clients' path for a server's path; `None` if they cannot reach it.
 fn moved(path: &str, names: Names<'_>) -> Option<String> {
     let rest = path.strip_prefix(names.path.trim_end_matches('/'))?;
     if !(rest.is_empty() || rest.starts_with(['/', '?', '#'])) {
@@ -102,7 +102,7 @@ fn moved(path: &str, names: Names<'_>) -> Option<String> {
         moved.push('/');
     }
     moved.push_str(rest);
-    // To browsers, two of these are the beginning of a host.
+    // Browsers take two of these for the beginning of a host.
     let leads_elsewhere = |second: &u8| matches!(second, b'/' | b'\\' | 0..=b' ');
     (!moved.as_bytes().get(1).is_some_and(leads_elsewhere)).then_some(moved)
 }
@@ -145,7 +145,7 @@ mod tests {
                 (INNER, "HTTP://BACK:81/inner", "/app"),
                 (INNER, "//back:81/inner/", "/app/"),
                 (INNER, "/inner?q", "/app?q"),
-                // Elsewhere, or beside what clients can reach.
+                // Elsewhere, or beyond the clients' reach.
                 (INNER, "http://back:82/inner/x", "http://back:82/inner/x"),
                 (INNER, "http://back/inner/x", "http://back/inner/x"),
                 (INNER, "https://back:81/inner/x", "https://back:81/inner/x"),
@@ -165,7 +165,7 @@ mod tests {
                 (OUTSIDE, "http://[::1]:81/inner", "/"),
                 (OUTSIDE, "/inner/x", "/x"),
                 (OUTSIDE, "/inner?q", "/?q"),
-                // What would lead to another host.
+                // Paths that would lead to another host.
                 (OUTSIDE, "/inner//evil/x", "/inner//evil/x"),
                 (OUTSIDE, "/inner/\\evil/x", "/inner/\\evil/x"),
                 (OUTSIDE, "/inner/\t/evil/x", "/inner/\t/evil/x"),

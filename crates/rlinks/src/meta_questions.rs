@@ -1,4 +1,4 @@
-//! What a link asks of a realm's meta API, and what it listens to.
+//! A link's questions to a realm's meta API, and its subscriptions there.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(crate) enum What {
     Deleted,
 }
 
-/// A procedure of the meta API that is called.
+/// A call of the meta API.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
     List(Kind),
