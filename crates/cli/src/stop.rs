@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use crosstie_client::args;
+use crosstie_client::{CallError, args};
 use crosstie_node::directory::{is_held_by, occupant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -91,12 +91,17 @@ fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
             say!("No node runs here")?;
             return Ok(ExitCode::from(1));
         };
-        let told = management::call(&client, "crossbar.shutdown", args![]).await?;
-        client.leave().await;
+        let told = management::call(&client, "crossbar.get_status", args![]).await?;
         let pid = told["pid"]
             .as_u64()
             .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
             .context("the node does not say which process it is")?;
+        match management::call(&client, "crossbar.shutdown", args![]).await {
+            Ok(_) => client.leave().await,
+            // A node without clients ends so soon that its answer may be lost with the connection.
+            Err(CallError::Disconnected(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         if !has_ended_within(pid, timeout)? {
             bail!(
                 "the node here, process {pid}, was asked to end and still runs after {timeout} s"
