@@ -25,6 +25,7 @@ mod joint_circle;
 mod model;
 mod near;
 mod part;
+mod plain;
 mod principals;
 mod problem;
 mod proxied;

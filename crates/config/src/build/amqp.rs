@@ -2,8 +2,8 @@
 
 use crosstie_auth::{PasswordHash, Permissions};
 
+use super::Builder;
 use super::names::Names;
-use super::{Builder, bound, milliseconds, time};
 use crate::amqp as defaults;
 use crate::catalogue::AMQP;
 use crate::files::Files;
@@ -11,6 +11,7 @@ use crate::model::{
     Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
     AmqpVhost, Endpoint, Transport, TransportKind,
 };
+use crate::plain::{Section, Word};
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
@@ -47,8 +48,8 @@ impl Builder<'_> {
             vhosts,
             definitions: object.text("definitions").map(str::to_owned),
             store,
-            limits: limits(object.section("limits")),
-            identity: identity(object.section("identity")),
+            limits: AmqpLimits::read(object.section("limits")),
+            identity: AmqpIdentity::read(object.section("identity")),
         };
         self.check_logins(object, worker, &amqp, transports);
         match &amqp.definitions {
@@ -77,7 +78,7 @@ impl Builder<'_> {
         let asks_for_certificates = endpoint.asks_for_certificates();
         let mut mechanisms: Vec<_> = transport
             .texts("mechanisms")
-            .filter_map(mechanism)
+            .filter_map(AmqpMechanism::of)
             .collect();
         if mechanisms.is_empty() {
             mechanisms = vec![AmqpMechanism::Plain, AmqpMechanism::AmqPlain];
@@ -92,7 +93,7 @@ impl Builder<'_> {
         }
         AmqpTransport {
             mechanisms,
-            ..speaking(options)
+            ..AmqpTransport::read(options)
         }
     }
 
@@ -176,7 +177,7 @@ impl Builder<'_> {
             for permission in vhost.objects("permissions") {
                 let user = permission.text("user").unwrap_or_default();
                 users.take(user, permission.span_of("user"), self.problems);
-                permissions.push(self.amqp_permission(permission, user));
+                permissions.push(self.amqp_permission(permission));
             }
             let replicated = vhost.object("replicated");
             let replicated = replicated.map(|replicated| self.replicated(replicated));
@@ -189,19 +190,19 @@ impl Builder<'_> {
         vhosts
     }
 
-    fn amqp_permission(&mut self, permission: View<'_>, user: &str) -> AmqpPermission {
-        let [configure, write, read] =
-            ["configure", "write", "read"].map(|name| permission.text(name).unwrap_or_default());
+    fn amqp_permission(&mut self, permission: View<'_>) -> AmqpPermission {
+        let read_permission = AmqpPermission::read(permission);
+        let AmqpPermission {
+            configure,
+            write,
+            read,
+            ..
+        } = &read_permission;
         if let Err(error) = Permissions::parse(configure, write, read) {
             let at = permission.span_of(&error.access.to_string());
             self.problems.push(Problem::error(at, error.to_string()));
         }
-        AmqpPermission {
-            user: user.to_owned(),
-            configure: configure.to_owned(),
-            write: write.to_owned(),
-            read: read.to_owned(),
-        }
+        read_permission
     }
 
     /// Permissions of users that are not there. With definitions to come nothing is known yet.
@@ -263,68 +264,9 @@ pub(crate) fn standard() -> Amqp {
         vhosts: Vec::new(),
         definitions: None,
         store: object.text("store").unwrap_or_default().to_owned(),
-        limits: limits(object.section("limits")),
-        identity: identity(object.section("identity")),
+        limits: AmqpLimits::read(object.section("limits")),
+        identity: AmqpIdentity::read(object.section("identity")),
     };
     defaults::complete(&mut amqp);
     amqp
-}
-
-fn speaking(options: View<'_>) -> AmqpTransport {
-    let seconds = bound(options, "heartbeat_seconds");
-    let heartbeat = std::time::Duration::from_secs(seconds.try_into().unwrap_or(u64::MAX));
-    AmqpTransport {
-        frame_bytes_max: bound(options, "frame_bytes_max")
-            .try_into()
-            .unwrap_or(u32::MAX),
-        channels_max: bound(options, "channels_max")
-            .try_into()
-            .unwrap_or(u16::MAX),
-        heartbeat: (!heartbeat.is_zero()).then_some(heartbeat),
-        mechanisms: Vec::new(),
-        handshake_timeout: milliseconds(options, "handshake_timeout_ms"),
-        closing_timeout: milliseconds(options, "closing_timeout_ms"),
-    }
-}
-
-fn mechanism(word: &str) -> Option<AmqpMechanism> {
-    Some(match word {
-        "PLAIN" => AmqpMechanism::Plain,
-        "AMQPLAIN" => AmqpMechanism::AmqPlain,
-        "EXTERNAL" => AmqpMechanism::External,
-        _ => return None,
-    })
-}
-
-fn limits(limits: View<'_>) -> AmqpLimits {
-    AmqpLimits {
-        memory_bytes_max: bound(limits, "memory_bytes_max"),
-        message_bytes_max: bound(limits, "message_bytes_max"),
-        commit_bytes_max: bound(limits, "commit_bytes_max"),
-        queues_max: bound(limits, "queues_max"),
-        connection_queues_max: bound(limits, "connection_queues_max"),
-        exchanges_max: bound(limits, "exchanges_max"),
-        bindings_max: bound(limits, "bindings_max"),
-        definition_bytes_max: bound(limits, "definition_bytes_max"),
-        exchange_steps_max: bound(limits, "exchange_steps_max"),
-        pattern_nodes_max: bound(limits, "pattern_nodes_max"),
-        consumers_max: bound(limits, "consumers_max"),
-        connection_consumers_max: bound(limits, "connection_consumers_max"),
-        copy_keys_max: bound(limits, "copy_keys_max"),
-        transaction_messages_max: bound(limits, "transaction_messages_max"),
-        transaction_bytes_max: bound(limits, "transaction_bytes_max"),
-        disk_free_bytes_min: bound(limits, "disk_free_bytes_min") as u64,
-        consumer_timeout: time(limits, "consumer_timeout_ms"),
-        incomplete_timeout: time(limits, "incomplete_timeout_ms"),
-        login_delay_max: milliseconds(limits, "login_delay_max_ms"),
-    }
-}
-
-fn identity(identity: View<'_>) -> AmqpIdentity {
-    let text = |name| identity.text(name).unwrap_or_default().to_owned();
-    AmqpIdentity {
-        product: text("product"),
-        version: text("version"),
-        cluster_name: identity.text("cluster_name").map(str::to_owned),
-    }
 }

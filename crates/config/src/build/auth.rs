@@ -1,6 +1,7 @@
 //! How sessions say who they are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crosstie_auth::wamp::scram::{Credential, Principals};
 use crosstie_auth::wamp::{
@@ -8,10 +9,11 @@ use crosstie_auth::wamp::{
     TicketHash, Tickets, Users, WampCra,
 };
 
+use super::Builder;
 use super::functions::REALM as FUNCTIONS_REALM;
-use super::{Builder, milliseconds};
 use crate::files::Files;
 use crate::model::{Realm, Role};
+use crate::plain::Plain;
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
@@ -36,10 +38,7 @@ impl Builder<'_> {
             tls: auth.object("tls").map(|tls| self.certificates(tls)),
             cookie: auth.given("cookie").is_some(),
             ends_revoked: auth.boolean("end_revoked_sessions"),
-            error_texts: match auth.text("error_texts") {
-                Some("crossbar") => ErrorTexts::Crossbar,
-                _ => ErrorTexts::Neutral,
-            },
+            error_texts: ErrorTexts::read(auth, "error_texts"),
             files: self.principals_files(auth),
         };
         if !methods.files.is_empty() {
@@ -259,7 +258,7 @@ impl Builder<'_> {
                 realm: method.text("authenticator-realm").map(str::to_owned),
                 role: method.text("authenticator-role").unwrap_or_default().into(),
                 default_role: shared(method, "default-role"),
-                timeout: milliseconds(method, "authenticator_timeout_ms"),
+                timeout: Duration::read(method, "authenticator_timeout_ms"),
             }),
             Some("function") => Some(Authenticator {
                 procedure: self.host_function(method),
@@ -267,7 +266,7 @@ impl Builder<'_> {
                 realm: Some(FUNCTIONS_REALM.to_owned()),
                 role: Role::TRUSTED.into(),
                 default_role: shared(method, "default-role"),
-                timeout: milliseconds(method, "authenticator_timeout_ms"),
+                timeout: Duration::read(method, "authenticator_timeout_ms"),
             }),
             _ => None,
         }

@@ -1,7 +1,8 @@
 //! Cookies of WebSocket transports.
 
-use super::{Builder, bound};
+use super::Builder;
 use crate::model::{Cookie, CookieStore};
+use crate::plain::Section;
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -25,26 +26,19 @@ impl Builder<'_> {
             self.problems
                 .push(Problem::warning(cookie.span, message.into()));
         }
-        let characters = bound(cookie, "length");
+        let given = cookie;
+        let cookie = Cookie::read(given);
+        let characters = cookie.characters;
         if characters < CHARACTERS_ENOUGH {
             let message = format!(
                 "a cookie of {characters} characters can be guessed: expected {CHARACTERS_ENOUGH} or more"
             );
-            let at = cookie.span_of("length");
+            let at = given.span_of("length");
             self.problems.push(Problem::warning(at, message));
         }
-        let store = cookie.object("store");
+        let store = given.object("store");
         let store = store.map_or(CookieStore::Memory, |store| self.cookie_store(store));
-        Some(Box::new(Cookie {
-            name: cookie.text("name").unwrap_or_default().to_owned(),
-            characters,
-            max_age_s: bound(cookie, "max_age") as u64,
-            secure: cookie.boolean("secure"),
-            http_only: cookie.boolean("http_strict"),
-            same_site: cookie.text("same_site").map(str::to_owned),
-            store,
-            cookies_max: bound(cookie, "cookies_max"),
-        }))
+        Some(Box::new(Cookie { store, ..cookie }))
     }
 
     fn cookie_store(&mut self, store: View<'_>) -> CookieStore {

@@ -1,11 +1,11 @@
 //! Where listeners listen, and whether two of them would collide.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
-use super::{Builder, bound};
+use super::Builder;
 use crate::files::Files;
 use crate::model::{Endpoint, TcpEndpoint, Tls};
+use crate::plain::{Plain, Section, milliseconds_if_given};
 use crate::problem::Problem;
 use crate::tree::Span;
 use crate::view::View;
@@ -26,8 +26,7 @@ impl Builder<'_> {
                 backlog: 0,
             };
         };
-        let backlog = view.integer("backlog").unwrap_or(0);
-        let backlog = backlog.try_into().unwrap_or(u32::MAX);
+        let backlog = u32::read(view, "backlog");
         let endpoint = if view.text("type") == Some("unix") {
             Endpoint::Unix {
                 path: view.text("path").unwrap_or_default().into(),
@@ -41,12 +40,10 @@ impl Builder<'_> {
                 port_last,
                 backlog,
                 shared: view.boolean("shared"),
-                user_timeout: view
-                    .integer("user_timeout")
-                    .map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0))),
+                user_timeout: milliseconds_if_given(view, "user_timeout"),
                 tls: view.object("tls").map(|tls| Tls {
                     is_certificate_optional: tls.text("client_certificate") == Some("optional"),
-                    ..tls_files(tls)
+                    ..Tls::read(tls)
                 }),
             })
         };
@@ -98,7 +95,7 @@ impl Builder<'_> {
             self.problems.push(Problem::error(at, problem.into()));
         }
         let Some(range) = range else {
-            return (bound(endpoint, "port").try_into().unwrap_or(0), None);
+            return (u16::read(endpoint, "port"), None);
         };
         let ports: Vec<u16> = endpoint
             .integers("portrange")
@@ -153,17 +150,5 @@ fn collide(one: &Endpoint, other: &Endpoint) -> bool {
                 && !(one.shared && other.shared)
         }
         _ => false,
-    }
-}
-
-/// The files of TLS, where certificates are asked for at all.
-pub(super) fn tls_files(tls: View<'_>) -> Tls {
-    let texts = |name| tls.texts(name).map(str::to_owned).collect();
-    Tls {
-        key: tls.text("key").unwrap_or_default().into(),
-        certificate: tls.text("certificate").unwrap_or_default().into(),
-        chain_certificates: texts("chain_certificates"),
-        client_authorities: texts("ca_certificates"),
-        is_certificate_optional: false,
     }
 }

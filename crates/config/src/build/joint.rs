@@ -1,15 +1,16 @@
 //! Joints of WAMP and AMQP: what they need of their worker, and that none leads back to itself.
 
-use crosstie_joints::{Body, Exception, Exceptions, Template};
+use crosstie_joints::{Exception, Exceptions, Template};
 use crosstie_wamp::MatchPolicy;
 
 use super::names::Names;
-use super::{Builder, bound, milliseconds};
+use super::{Builder, bound, text};
 use crate::joint_circle::circle;
 use crate::model::{
     Amqp, ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget, Realm,
     TargetToProcedure, TopicToExchange,
 };
+use crate::plain::{Plain, Section};
 use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
@@ -55,13 +56,13 @@ impl Builder<'_> {
             vhost: text(object, "vhost"),
             user: text(object, "user"),
             body_bytes_max: bound(object, "body_bytes_max"),
-            hops_max: number(object, "hops_max"),
+            hops_max: u32::read(object, "hops_max"),
             kind,
         }
     }
 
     fn procedure_to_target(&mut self, object: View<'_>) -> ProcedureToTarget {
-        let match_policy = match_policy(object);
+        let match_policy = MatchPolicy::read(object, "match");
         let method = match (object.text("method"), match_policy) {
             (Some(_), _) => self.template(object, "method", &["procedure", "rest", "last"]),
             (None, MatchPolicy::Prefix) => standard("{rest}"),
@@ -80,60 +81,36 @@ impl Builder<'_> {
             self.problems.push(Problem::warning(at, message.into()));
         }
         ProcedureToTarget {
-            procedure: text(object, "procedure"),
-            match_policy,
-            target: target(object),
             method,
             is_cast,
-            is_fanout,
-            arguments: object.texts("arguments").map(str::to_owned).collect(),
             context: context(object),
-            timeout: milliseconds(object, "timeout_ms"),
-            pending_max: bound(object, "pending_max"),
             exceptions: self.exceptions(object, object.boolean("tracebacks")),
-            is_impersonator: object.boolean("impersonate"),
+            ..ProcedureToTarget::read(object)
         }
     }
 
     fn target_to_procedure(&mut self, object: View<'_>) -> TargetToProcedure {
         TargetToProcedure {
-            target: target(object),
             procedure: self.template(object, "procedure", &["method", "namespace"]),
-            timeout: milliseconds(object, "timeout_ms"),
-            pending_max: bound(object, "pending_max"),
-            prefetch: number(object, "prefetch"),
-            context_argument: object.text("context_argument").map(str::to_owned),
-            properties_argument: object.text("properties_argument").map(str::to_owned),
             exceptions: self.exceptions(object, false),
+            ..TargetToProcedure::read(object)
         }
     }
 
     fn topic_to_exchange(&mut self, object: View<'_>) -> TopicToExchange {
         TopicToExchange {
-            topic: text(object, "topic"),
-            match_policy: match_policy(object),
-            exchange: exchange(object),
             routing_key: self.template(object, "routing_key", &["topic", "rest"]),
-            body: body(object),
-            is_persistent: object.boolean("persistent"),
-            is_impersonator: object.boolean("impersonate"),
+            ..TopicToExchange::read(object)
         }
     }
 
     fn exchange_to_topic(&mut self, object: View<'_>) -> ExchangeToTopic {
-        let mut binding_keys: Vec<_> = object.texts("binding_keys").map(str::to_owned).collect();
-        if binding_keys.is_empty() {
-            binding_keys.push("#".to_owned());
+        let mut joint = ExchangeToTopic::read(object);
+        joint.topic = self.template(object, "topic", &["routing_key", "exchange"]);
+        if joint.binding_keys.is_empty() {
+            joint.binding_keys.push("#".to_owned());
         }
-        ExchangeToTopic {
-            exchange: exchange(object),
-            queue: object.text("queue").map(str::to_owned),
-            binding_keys,
-            topic: self.template(object, "topic", &["routing_key", "exchange"]),
-            body: body(object),
-            prefetch: number(object, "prefetch"),
-            properties_argument: object.text("properties_argument").map(str::to_owned),
-        }
+        joint
     }
 
     fn template(&mut self, object: View<'_>, name: &str, known: &[&str]) -> Template {
@@ -231,55 +208,33 @@ impl Builder<'_> {
     }
 }
 
-fn target(object: View<'_>) -> JointTarget {
-    JointTarget {
-        exchange: text(object, "exchange"),
-        topic: text(object, "topic"),
-        server: object.text("server").map(str::to_owned),
-        namespace: object.text("namespace").map(str::to_owned),
-        version: object.text("version").map(str::to_owned),
-        is_durable: object.boolean("durable"),
+impl Section for JointTarget {
+    fn read(object: View<'_>) -> Self {
+        Self {
+            exchange: text(object, "exchange"),
+            topic: text(object, "topic"),
+            server: Option::read(object, "server"),
+            namespace: Option::read(object, "namespace"),
+            version: Option::read(object, "version"),
+            is_durable: object.boolean("durable"),
+        }
     }
 }
 
-fn exchange(object: View<'_>) -> JointExchange {
-    JointExchange {
-        name: text(object, "exchange"),
-        kind: text(object, "exchange_type"),
-        is_durable: object.boolean("durable"),
-        is_declared: object.boolean("declare"),
+impl Section for JointExchange {
+    fn read(object: View<'_>) -> Self {
+        Self {
+            name: text(object, "exchange"),
+            kind: text(object, "exchange_type"),
+            is_durable: object.boolean("durable"),
+            is_declared: object.boolean("declare"),
+        }
     }
 }
 
 fn context(object: View<'_>) -> Vec<(String, crate::model::Json)> {
     let fields = object.json("context").as_object().cloned();
     fields.into_iter().flatten().collect()
-}
-
-fn body(object: View<'_>) -> Body {
-    match object.text("body") {
-        Some("wamp") => Body::Wamp,
-        Some("oslo-notification") => Body::Notification,
-        Some("bytes") => Body::Bytes,
-        _ => Body::Json,
-    }
-}
-
-fn match_policy(object: View<'_>) -> MatchPolicy {
-    match object.text("match") {
-        Some("prefix") => MatchPolicy::Prefix,
-        Some("wildcard") => MatchPolicy::Wildcard,
-        _ => MatchPolicy::Exact,
-    }
-}
-
-fn text(object: View<'_>, name: &str) -> String {
-    object.text(name).unwrap_or_default().to_owned()
-}
-
-/// A bound that the tables keep in range.
-fn number<N: TryFrom<usize> + Default>(object: View<'_>, name: &str) -> N {
-    bound(object, name).try_into().unwrap_or_default()
 }
 
 /// A template of ours.

@@ -7,7 +7,8 @@ use crosstie_auth::wamp::Jwt;
 use crosstie_auth::wamp::jwt::{Algorithm, KeysUrl, Rules};
 
 use super::auth::shared;
-use super::{Builder, bound, milliseconds};
+use super::{Builder, bound};
+use crate::plain::{Plain, seconds};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -42,10 +43,7 @@ impl Builder<'_> {
                 authid_claim: text("authid_claim").unwrap_or_default(),
                 role_claim: text("role_claim").unwrap_or_default(),
                 default_role: shared(jwt, "default-role"),
-                clock_skew_s: jwt
-                    .integer("clock_skew")
-                    .and_then(|s| u64::try_from(s).ok())
-                    .unwrap_or_default(),
+                clock_skew_s: u64::read(jwt, "clock_skew"),
             }),
         }
     }
@@ -75,8 +73,10 @@ impl Builder<'_> {
             let at = jwt.span_of("jwks_url");
             self.problems.push(Problem::warning(at, message.to_owned()));
         }
-        let seconds = |key| Duration::from_secs(bound(jwt, key) as u64);
-        let (min, max) = (seconds("jwks_refresh_s_min"), seconds("jwks_refresh_s_max"));
+        let (min, max) = (
+            seconds(jwt, "jwks_refresh_s_min"),
+            seconds(jwt, "jwks_refresh_s_max"),
+        );
         if min > max {
             let message = "\"jwks_refresh_s_min\" must not be more than \"jwks_refresh_s_max\"";
             let at = jwt.span_of("jwks_refresh_s_min");
@@ -87,7 +87,7 @@ impl Builder<'_> {
             url: url.to_owned(),
             ca_certificates: certificates.collect(),
             refresh: min..=max,
-            timeout: milliseconds(jwt, "jwks_timeout_ms"),
+            timeout: Duration::read(jwt, "jwks_timeout_ms"),
             bytes_max: bound(jwt, "jwks_bytes_max"),
         })
     }

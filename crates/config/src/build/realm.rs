@@ -3,12 +3,9 @@
 use crosstie_routing::{Authorizer, CacheOptions, CacheScope, Resumption, WILDCARD_COMPONENTS_MAX};
 
 use super::session_limits::{realm_limits, session_limits};
-use super::{Builder, Names, size};
-use crate::model::{
-    Allow, CallTimeoutUnit, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, LoneSurrogates,
-    MatchPolicy, OnLeave, Permission, Realm, RequestIdCheck, Role, RoleMatch, UnreadableValues,
-    UriCheck,
-};
+use super::{Builder, Names};
+use crate::model::{Allow, Disclose, MatchPolicy, Permission, Realm, Role, RoleMatch};
+use crate::plain::{Plain, Section, Word};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -42,46 +39,6 @@ impl Builder<'_> {
         let roles = self.roles(realm);
         Realm {
             name: realm.text("name").unwrap_or_default().to_owned(),
-            uri_check: match options.text("uri_check") {
-                Some("strict") => UriCheck::Strict,
-                _ => UriCheck::Loose,
-            },
-            request_id_check: match options.text("request_id_check") {
-                Some("strict") => RequestIdCheck::Strict,
-                _ => RequestIdCheck::Loose,
-            },
-            disclose_me: match options.text("disclose_me") {
-                Some("refuse") => DiscloseMe::Refuse,
-                _ => DiscloseMe::Allow,
-            },
-            call_timeout_unit: match options.text("call_timeout_unit") {
-                Some("seconds") => CallTimeoutUnit::Seconds,
-                _ => CallTimeoutUnit::Milliseconds,
-            },
-            lone_surrogates: match options.text("lone_surrogates") {
-                Some("refuse") => LoneSurrogates::Refuse,
-                _ => LoneSurrogates::Replace,
-            },
-            unreadable_values: match options.text("unreadable_values") {
-                Some("convert") => UnreadableValues::Convert,
-                Some("pass") => UnreadableValues::Pass,
-                _ => UnreadableValues::Refuse,
-            },
-            empty_eligible: match options.text("empty_eligible") {
-                Some("everybody") => EmptyEligible::Everybody,
-                _ => EmptyEligible::Nobody,
-            },
-            cancel_answers: match options.text("cancel_answers") {
-                Some("always") => CancelAnswers::Always,
-                Some("kill_only") => CancelAnswers::KillOnly,
-                _ => CancelAnswers::ByClient,
-            },
-            on_leave: match options.text("on_leave") {
-                Some("specified") => OnLeave::Specified,
-                _ => OnLeave::Crossbar,
-            },
-            discloses_router: options.boolean("disclose_router"),
-            meta_api,
             is_meta_api_bridged: meta_api && options.boolean("bridge_meta_api"),
             is_call_timeout_unit_given: options.given("call_timeout_unit").is_some(),
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
@@ -93,6 +50,7 @@ impl Builder<'_> {
             limits: realm_limits(realm.section("limits")),
             rlinks: self.rlinks(realm, &roles),
             roles,
+            ..Realm::read(options)
         }
     }
 
@@ -104,11 +62,7 @@ impl Builder<'_> {
             let at = realm.span_of("resumption");
             self.problems.push(Problem::error(at, text.to_owned()));
         }
-        let window_ms = object.integer("window_ms").unwrap_or(0);
-        Some(Resumption {
-            window_ms: u64::try_from(window_ms).unwrap_or(0),
-            sessions_max: size(object.integer("sessions_max").unwrap_or(0)),
-        })
+        Some(Resumption::read(object))
     }
 
     fn roles(&mut self, realm: View<'_>) -> Vec<Role> {
@@ -153,10 +107,7 @@ impl Builder<'_> {
             }
         }
         Role {
-            role_match: match role.text("role_match") {
-                Some("crossbar") => RoleMatch::Crossbar,
-                _ => RoleMatch::Specific,
-            },
+            role_match: RoleMatch::read(role, "role_match"),
             authorizer,
             limits: session_limits(role.section("limits")),
             trustlevel: trustlevel(role),
@@ -198,12 +149,7 @@ impl Builder<'_> {
 
     fn permission(&mut self, object: View<'_>) -> Permission {
         let written = object.text("uri").unwrap_or_default();
-        let given = match object.text("match") {
-            Some("prefix") => Some(MatchPolicy::Prefix),
-            Some("wildcard") => Some(MatchPolicy::Wildcard),
-            Some(_) => Some(MatchPolicy::Exact),
-            None => None,
-        };
+        let given = object.text("match").and_then(MatchPolicy::of);
         let (uri, match_policy) = match given {
             Some(policy) => (written.to_owned(), policy),
             None => unstarred(written),
@@ -227,32 +173,20 @@ impl Builder<'_> {
                 format!("a wildcard pattern may have {WILDCARD_COMPONENTS_MAX} components");
             self.problems.push(Problem::error(at, message));
         }
-        let allow = object.section("allow");
-        let disclose = object.section("disclose");
         Permission {
             uri,
             match_policy,
-            allow: Allow {
-                call: allow.boolean("call"),
-                register: allow.boolean("register"),
-                publish: allow.boolean("publish"),
-                subscribe: allow.boolean("subscribe"),
-            },
-            disclose: Disclose {
-                caller: disclose.boolean("caller"),
-                publisher: disclose.boolean("publisher"),
-                callee: disclose.boolean("callee"),
-            },
+            allow: Allow::read(object.section("allow")),
+            disclose: Disclose::read(object.section("disclose")),
             cache: object.boolean("cache"),
             trustlevel: trustlevel(object),
         }
     }
 }
 
-/// That of a role or a permission. The catalogue bounds it.
+/// The trust level of a role or a permission.
 fn trustlevel(object: View<'_>) -> Option<u16> {
-    let given = object.integer("trustlevel");
-    given.and_then(|level| u16::try_from(level).ok())
+    Option::read(object, "trustlevel")
 }
 
 const AUTHORIZER_KEYS: [&str; 5] = [
@@ -264,24 +198,14 @@ const AUTHORIZER_KEYS: [&str; 5] = [
 ];
 
 fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
-    let number = |key| {
-        let number = role.integer(key);
-        number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
-    };
-    let bound = |key| role.integer(key).map_or(0, size);
     Authorizer {
         procedure: procedure.to_owned(),
-        timeout_ms: number("authorizer_timeout_ms"),
+        timeout_ms: u64::read(role, "authorizer_timeout_ms"),
         cache: CacheOptions {
-            scope: match role.text("authorizer_cache") {
-                Some("authid") => CacheScope::Authid,
-                Some("session") => CacheScope::Session,
-                Some("uri") => CacheScope::Uri,
-                _ => CacheScope::Role,
-            },
-            expiry_ms: number("authorizer_cache_ms"),
-            entries_max: bound("authorizer_cache_entries_max"),
-            bytes_max: bound("authorizer_cache_bytes_max"),
+            scope: CacheScope::read(role, "authorizer_cache"),
+            expiry_ms: u64::read(role, "authorizer_cache_ms"),
+            entries_max: usize::read(role, "authorizer_cache_entries_max"),
+            bytes_max: usize::read(role, "authorizer_cache_bytes_max"),
         },
     }
 }

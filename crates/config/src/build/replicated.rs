@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use super::Builder;
-use super::endpoint::tls_files;
-use crate::model::{Elsewhere, Replicated};
+use crate::model::{Elsewhere, Replicated, Tls};
+use crate::plain::Section;
 use crate::problem::Problem;
 use crate::tree::Value;
 use crate::view::View;
@@ -52,7 +52,7 @@ impl Builder<'_> {
             },
             is_standby_warm: replicated.text("standby") != Some("cold"),
             address: address.map(str::to_owned),
-            tls: replicated.object("tls").map(tls_files),
+            tls: replicated.object("tls").map(Tls::read),
             elsewhere: self.elsewhere(replicated),
             is_kept_locally: replicated.boolean("keep_local"),
             monitor: replicated.texts("monitor").map(str::to_owned).collect(),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Builder, bound, milliseconds, time, transport};
+use super::{Builder, bound, transport};
 use crate::model::{
     RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport, Role, Serializer,
 };
+use crate::plain::{Plain, Section};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -29,24 +30,12 @@ impl Builder<'_> {
     }
 
     pub(crate) fn rlink(&mut self, object: View<'_>, id: String) -> RLink {
-        let authid = object.text("authid").map(str::to_owned);
+        let link = RLink::read(object);
         RLink {
             id,
-            realm: object.text("realm").unwrap_or_default().to_owned(),
             transport: self.rlink_transport(object),
-            auth: self.rlink_auth(object, authid.as_deref()),
-            authid,
-            role: object.text("role").unwrap_or_default().to_owned(),
-            exclude_authid: object.texts("exclude_authid").map(str::to_owned).collect(),
-            forward_local_events: object.boolean("forward_local_events"),
-            forward_remote_events: object.boolean("forward_remote_events"),
-            forward_local_invocations: object.boolean("forward_local_invocations"),
-            forward_remote_invocations: object.boolean("forward_remote_invocations"),
-            mirrors_max: bound(object, "mirrors_max"),
-            calls_max: bound(object, "calls_max"),
-            queue_bytes_max: bound(object, "queue_bytes_max"),
-            forward_for_max: bound(object, "forward_for_max"),
-            reconnect_delay_max: milliseconds(object, "reconnect_delay_ms_max"),
+            auth: self.rlink_auth(object, link.authid.as_deref()),
+            ..link
         }
     }
 
@@ -104,7 +93,7 @@ impl Builder<'_> {
 
     fn rlink_transport(&mut self, object: View<'_>) -> RLinkTransport {
         let Some(view) = object.object("transport") else {
-            return nowhere();
+            return RLinkTransport::nowhere();
         };
         let options = view.section("options");
         let (request, secure) = match view.text("type") {
@@ -133,7 +122,7 @@ impl Builder<'_> {
                     let message = "expected a host and a port from 1 to 65535 in the URL";
                     let at = view.span_of("url");
                     self.problems.push(Problem::error(at, message.to_owned()));
-                    return nowhere();
+                    return RLinkTransport::nowhere();
                 };
                 (endpoint, Duration::from_secs(10))
             }
@@ -151,7 +140,7 @@ impl Builder<'_> {
             request,
             serializers,
             connect_timeout,
-            ping_interval: time(options, "auto_ping_interval"),
+            ping_interval: Option::read(options, "auto_ping_interval"),
             message_bytes_max: bound(options, "max_message_size"),
         }
     }
@@ -228,18 +217,4 @@ fn of_url(host: &str, secure: bool) -> Option<RLinkEndpoint> {
         version: None,
         tls,
     })
-}
-
-/// Where a problem was found.
-fn nowhere() -> RLinkTransport {
-    RLinkTransport {
-        endpoint: RLinkEndpoint::Unix {
-            path: String::new(),
-        },
-        request: None,
-        serializers: Vec::new(),
-        connect_timeout: Duration::ZERO,
-        ping_interval: None,
-        message_bytes_max: 0,
-    }
 }

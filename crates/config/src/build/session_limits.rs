@@ -3,6 +3,7 @@
 use crosstie_routing::{RoleLimits, SlowConsumer};
 
 use crate::model::{ListenerLimits, RealmLimits};
+use crate::plain::{Plain, Word, size};
 use crate::view::View;
 
 /// The bounds of a role, or those of a realm's sessions.
@@ -20,17 +21,11 @@ fn of_each(view: View<'_>) -> RoleLimits {
     limits.subscriptions_max = number("subscriptions_max");
     limits.registrations_max = number("registrations_max");
     limits.calls_max = number("calls_pending_max");
-    limits.messages_per_second_max = rate(view, "messages_per_second_max");
-    limits.bytes_per_second_max = rate(view, "bytes_per_second_max");
+    limits.messages_per_second_max = Option::<u32>::read(view, "messages_per_second_max");
+    limits.bytes_per_second_max = Option::<u32>::read(view, "bytes_per_second_max");
     limits.message_bytes_max = number("message_bytes_max");
     limits.queue_bytes_max = number("queue_bytes_max");
-    limits.slow_consumer = match view.text("slow_consumer") {
-        Some("drop-oldest") => Some(SlowConsumer::DropOldest),
-        Some("disconnect") => Some(SlowConsumer::Disconnect),
-        Some("back-pressure") => Some(SlowConsumer::BackPressure),
-        Some(_) => Some(SlowConsumer::DropNew),
-        None => None,
-    };
+    limits.slow_consumer = view.text("slow_consumer").and_then(SlowConsumer::of);
     limits
 }
 
@@ -49,16 +44,8 @@ pub(super) fn realm_limits(view: View<'_>) -> RealmLimits {
 
 pub(super) fn listener_limits(view: View<'_>) -> ListenerLimits {
     ListenerLimits {
-        connections_per_second_max: rate(view, "connections_per_second_max"),
+        connections_per_second_max: Option::<u32>::read(view, "connections_per_second_max"),
         authid_sessions_max: view.integer("authid_sessions_max").map(size),
         each: of_each(view),
     }
-}
-
-fn size(number: i64) -> usize {
-    number.try_into().unwrap_or(usize::MAX)
-}
-
-fn rate(view: View<'_>, key: &str) -> Option<u32> {
-    view.integer(key).and_then(|n| u32::try_from(n).ok())
 }

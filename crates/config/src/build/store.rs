@@ -4,6 +4,7 @@ use crosstie_routing::{CallQueue, Recording, Retention, WILDCARD_COMPONENTS_MAX}
 
 use super::{Builder, bound};
 use crate::model::{EventStore, MatchPolicy};
+use crate::plain::{Plain, Section};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -44,15 +45,9 @@ impl Builder<'_> {
         if store.text("type") != Some("sqlite") {
             return None;
         }
-        let path = store.text("path").unwrap_or_default().to_owned();
-        self.take_store(&path, store.span_of("path"));
-        Some(EventStore {
-            path,
-            bytes_max: bound(store, "bytes_max") as u64,
-            buffer_bytes_max: bound(store, "buffer_bytes_max"),
-            is_synced: store.boolean("sync"),
-            keeps_retained: store.boolean("keep_retained"),
-        })
+        let event_store = EventStore::read(store);
+        self.take_store(&event_store.path, store.span_of("path"));
+        Some(event_store)
     }
 
     pub(super) fn retention(&mut self, realm: View<'_>) -> Vec<Retention> {
@@ -61,19 +56,17 @@ impl Builder<'_> {
         };
         let mut all: Vec<Retention> = Vec::new();
         for entry in store.objects("retained") {
-            let (uri, match_policy) = pattern(entry);
-            let same = |known: &Retention| known.uri == uri && known.match_policy == match_policy;
+            let retention = Retention::read(entry);
+            let same = |known: &Retention| {
+                known.uri == retention.uri && known.match_policy == retention.match_policy
+            };
             if all.iter().any(same) {
-                let message = format!("there is an age of {} already", quoted(&uri));
+                let message = format!("there is an age of {} already", quoted(&retention.uri));
                 let at = entry.span_of("uri");
                 self.problems.push(Problem::error(at, message));
                 continue;
             }
-            all.push(Retention {
-                uri,
-                match_policy,
-                age_ms_max: bound(entry, "age_ms_max") as u64,
-            });
+            all.push(retention);
         }
         all
     }
@@ -108,7 +101,7 @@ impl Builder<'_> {
             queues.push(CallQueue {
                 uri,
                 match_policy,
-                calls_max: own.map_or_else(|| bound(store, "limit"), super::size),
+                calls_max: own.map_or_else(|| bound(store, "limit"), crate::plain::size),
             });
         }
         queues
@@ -137,7 +130,7 @@ impl Builder<'_> {
         Recording {
             uri,
             match_policy,
-            events_max: own.map_or(events_max, super::size),
+            events_max: own.map_or(events_max, crate::plain::size),
             age_ms_max: bound(history, "age_ms_max") as u64,
         }
     }
@@ -146,10 +139,5 @@ impl Builder<'_> {
 /// What an entry is about.
 fn pattern(entry: View<'_>) -> (String, MatchPolicy) {
     let uri = entry.text("uri").unwrap_or_default().to_owned();
-    let match_policy = match entry.text("match") {
-        Some("prefix") => MatchPolicy::Prefix,
-        Some("wildcard") => MatchPolicy::Wildcard,
-        _ => MatchPolicy::Exact,
-    };
-    (uri, match_policy)
+    (uri, MatchPolicy::read(entry, "match"))
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crosstie_auth::wamp::Methods;
 
 use super::session_limits::listener_limits;
-use super::{Builder, Names, bound, milliseconds, size, time};
-use crate::catalogue::{PAGES, SERIALIZERS};
+use super::{Builder, Names, bound};
+use crate::catalogue::SERIALIZERS;
 use crate::model::{
     Admits, Allowed, Deflate, Endpoint, Json, ListenerLimits, Page, Ping, RawSocket, Realm,
     Serializer, Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket,
     WebSocketOptions, WebSocketTestee,
 };
+use crate::plain::{Plain, Section, Word, size};
 use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
@@ -182,10 +183,9 @@ impl Builder<'_> {
             auth: self.auth_at(object, place),
             message_bytes_max: self.message_bytes_max(options),
             ping: Ping {
-                interval: time(options, "auto_ping_interval"),
-                timeout: time(options, "auto_ping_timeout"),
-                payload_bytes: 12,
-                restart_on_any_traffic: true,
+                interval: Option::read(options, "auto_ping_interval"),
+                timeout: Option::read(options, "auto_ping_timeout"),
+                ..Ping::NONE
             },
         }
     }
@@ -238,22 +238,14 @@ impl Builder<'_> {
             },
             allowed_origins,
             message_bytes_max: self.message_bytes_max(options),
-            frame_bytes_max: frame_bytes_max(options),
-            open_handshake_timeout: time(options, "open_handshake_timeout"),
-            close_handshake_timeout: milliseconds(options, "close_handshake_timeout"),
             ping: Ping {
-                interval: time(options, "auto_ping_interval"),
-                timeout: time(options, "auto_ping_timeout"),
+                interval: Option::read(options, "auto_ping_interval"),
+                timeout: Option::read(options, "auto_ping_timeout"),
                 payload_bytes: self.ping_bytes(options),
                 restart_on_any_traffic: options.boolean("auto_ping_restart_on_any_traffic"),
             },
-            compression: compression.object("deflate").map(deflate),
-            tcp_nodelay: options.boolean("tcp_nodelay"),
-            require_websocket_subprotocol: options.boolean("require_websocket_subprotocol"),
-            show_server_version: options.boolean("show_server_version"),
-            echo_close_codereason: options.boolean("echo_close_codereason"),
-            fail_by_drop: options.boolean("fail_by_drop"),
-            shows_status: options.boolean("enable_webstatus"),
+            compression: compression.object("deflate").map(Deflate::read),
+            ..WebSocketOptions::read(options)
         }
     }
 
@@ -322,16 +314,10 @@ fn says_origins(kind: &TransportKind) -> bool {
 
 /// The pages that are listed, or, where none are, all of them or none.
 pub(super) fn pages(object: View<'_>, otherwise_all: bool) -> Vec<Page> {
-    let page = |word: &str| match word {
-        "health" => Some(Page::Health),
-        "metrics" => Some(Page::Metrics),
-        "status" => Some(Page::Status),
-        _ => None,
-    };
     if otherwise_all && object.given("pages").is_none() {
-        return PAGES.words.iter().filter_map(|word| page(word)).collect();
+        return Page::WORDS.iter().map(|(_, page)| *page).collect();
     }
-    object.texts("pages").filter_map(page).collect()
+    object.texts("pages").filter_map(Page::of).collect()
 }
 
 pub(super) fn serializers(object: View<'_>) -> Vec<Serializer> {
@@ -358,31 +344,7 @@ fn websocket_testee(transport: View<'_>) -> WebSocketTestee {
     let compression = options.section("compression");
     WebSocketTestee {
         url: transport.text("url").map(str::to_owned),
-        message_bytes_max: bound(options, "max_message_size"),
-        frame_bytes_max: frame_bytes_max(options),
-        compression: compression.object("deflate").map(deflate),
-        tcp_nodelay: options.boolean("tcp_nodelay"),
-        show_server_version: options.boolean("show_server_version"),
-        echo_close_codereason: options.boolean("echo_close_codereason"),
-        fail_by_drop: options.boolean("fail_by_drop"),
-    }
-}
-
-/// 0 stands for no bound of its own.
-fn frame_bytes_max(options: View<'_>) -> Option<usize> {
-    Some(bound(options, "max_frame_size")).filter(|max| *max > 0)
-}
-
-fn deflate(object: View<'_>) -> Deflate {
-    let bits = |name| {
-        let bits = bound(object, name);
-        (bits > 0).then_some(bits.try_into().unwrap_or(u8::MAX))
-    };
-    Deflate {
-        request_no_context_takeover: object.boolean("request_no_context_takeover"),
-        request_max_window_bits: bits("request_max_window_bits"),
-        no_context_takeover: object.boolean("no_context_takeover"),
-        max_window_bits: bits("max_window_bits"),
-        memory_level: bits("memory_level"),
+        compression: compression.object("deflate").map(Deflate::read),
+        ..WebSocketTestee::read(options)
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::transport::{Place, serializers};
-use super::{Builder, bound};
+use super::{Builder, bound, text};
 use crate::catalogue::network;
 use crate::files::Files;
 use crate::model::{
@@ -12,8 +12,9 @@ use crate::model::{
     ReverseProxy, Role, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram,
     WebPython, WebService, WebSocketReverseProxy, Webhook,
 };
+use crate::plain::{Plain, Section, positive, positive_seconds, seconds};
 use crate::problem::Problem;
-use crate::tree::{Value, quoted};
+use crate::tree::quoted;
 use crate::view::View;
 
 /// A request's body is as long as a message may be.
@@ -30,13 +31,12 @@ impl Builder<'_> {
             let at = options.span_of("hsts");
             self.problems.push(Problem::warning(at, message.into()));
         }
+        let web_options = WebOptions::read(options);
         Web {
             paths: self.web_paths(object, place),
             options: WebOptions {
-                access_log: options.boolean("access_log"),
-                hsts_max_age: seconds(options, "hsts_max_age").filter(|_| hsts),
-                client_timeout: seconds(options, "client_timeout").filter(|time| !time.is_zero()),
-                unsent_bytes_max: bound(options, "unsent_bytes_max"),
+                hsts_max_age: web_options.hsts_max_age.filter(|_| hsts),
+                ..web_options
             },
         }
     }
@@ -62,7 +62,7 @@ impl Builder<'_> {
             "caller" => WebService::Caller(Box::new(self.http_bridge(service, place))),
             "publisher" => WebService::Publisher(Box::new(self.http_bridge(service, place))),
             "webhook" => WebService::Webhook(Box::new(self.webhook(service, place))),
-            "reverseproxy" => WebService::ReverseProxy(reverse_proxy(service)),
+            "reverseproxy" => WebService::ReverseProxy(ReverseProxy::read(service)),
             "websocket-reverseproxy" => {
                 WebService::WebSocketReverseProxy(Box::new(self.websocket_proxy(service, place)))
             }
@@ -70,7 +70,7 @@ impl Builder<'_> {
             "cgi" => {
                 let directory = Files::Directory(text(service, "directory"));
                 self.names(service.span_of("directory"), directory);
-                WebService::Cgi(cgi(service))
+                WebService::Cgi(Cgi::read(service))
             }
             "wsgi" => WebService::Python(Box::new(self.wsgi(service))),
             "resource" => {
@@ -106,11 +106,7 @@ impl Builder<'_> {
         let options = service.section("options");
         WebFiles {
             source,
-            lists_directories: options.boolean("enable_directory_listing"),
-            mime_types: mime_types(options),
-            cache_timeout: seconds(options, "cache_timeout"),
-            default_file: options.text("default_file").map(str::to_owned),
-            compresses: options.boolean("compress"),
+            ..WebFiles::read(options)
         }
     }
 
@@ -126,47 +122,28 @@ impl Builder<'_> {
             self.names(service.span_of("archive"), file);
         }
         let options = service.section("options");
-        let maybe = |key| service.text(key).map(str::to_owned);
+        let archive = WebArchive::read(service);
         WebArchive {
-            archive: text(service, "archive"),
-            origin: maybe("origin"),
-            download,
-            cache: service.boolean("cache"),
-            default_object: maybe("default_object"),
-            object_prefix: maybe("object_prefix"),
-            mime_types: mime_types(service),
-            hashes: service
-                .texts("hashes")
-                .map(str::to_ascii_lowercase)
+            hashes: archive
+                .hashes
+                .iter()
+                .map(|hash| hash.to_ascii_lowercase())
                 .collect(),
-            default_file: options.text("default_file").map(str::to_owned),
-            archive_bytes_max: bound(service, "archive_bytes_max"),
-            member_bytes_max: bound(service, "member_bytes_max") as u64,
-            cache_bytes_max: bound(service, "cache_bytes_max"),
+            default_file: Option::read(options, "default_file"),
+            ..archive
         }
     }
 
     fn long_poll(&mut self, service: View<'_>, place: Place<'_>) -> LongPoll {
         let options = service.section("options");
-        let patience = |key| match seconds(options, key) {
-            Some(time) if !time.is_zero() => time,
-            _ => DAY,
-        };
-        let most = |key| match bound(options, key) {
-            0 => usize::MAX,
-            most => most,
-        };
+        let patience = |key| positive_seconds(options, key).unwrap_or(DAY);
+        let most = |key| positive(options, key).unwrap_or(usize::MAX);
         LongPoll {
             session: RawSocket {
                 serializers: serializers(service),
                 auth: self.auth_at(service, place),
                 message_bytes_max: self.message_bytes_max(options),
-                ping: Ping {
-                    interval: None,
-                    timeout: None,
-                    payload_bytes: 12,
-                    restart_on_any_traffic: true,
-                },
+                ping: Ping::NONE,
             },
             session_timeout: patience("session_timeout"),
             request_timeout: patience("request_timeout"),
@@ -179,16 +156,15 @@ impl Builder<'_> {
         self.check_bridge(service, place);
         let options = service.section("options");
         let signature = self.request_key(options);
-        let timestamp_delta_max =
-            seconds(options, "timestamp_delta_limit").filter(|time| !time.is_zero());
-        let refuse_replay = options.boolean("refuse_replay");
-        if refuse_replay && (signature.is_none() || timestamp_delta_max.is_none()) {
+        let read = HttpBridgeOptions::read(options);
+        let refuse_replay = read.refuse_replay;
+        if refuse_replay && (signature.is_none() || read.timestamp_delta_max.is_none()) {
             let message = "\"refuse_replay\" needs \"key\" and \"secret\", and a \"timestamp_delta_limit\" that is not 0: \
                            what was signed is remembered as long as it would be taken";
             let at = options.span_of("refuse_replay");
             self.problems.push(Problem::error(at, message.into()));
         }
-        if options.boolean("require_tls") && !place.is_tls {
+        if read.require_tls && !place.is_tls {
             let message = "\"require_tls\" refuses every request: the endpoint has no \"tls\"";
             let at = options.span_of("require_tls");
             self.problems.push(Problem::warning(at, message.into()));
@@ -198,12 +174,9 @@ impl Builder<'_> {
             role: text(service, "role"),
             options: HttpBridgeOptions {
                 signature,
-                require_tls: options.boolean("require_tls"),
                 require_ip: self.networks(options),
                 body_bytes_max: self.body_bytes_max(options),
-                timestamp_delta_max,
-                refuse_replay,
-                replays_max: bound(options, "replays_max"),
+                ..read
             },
         }
     }
@@ -262,10 +235,7 @@ impl Builder<'_> {
                     ..HttpBridgeOptions::default()
                 },
             },
-            topic: text(options, "topic"),
-            success_response: text(options, "success_response"),
-            error_response: text(options, "error_response"),
-            github_secret: options.text("github_secret").map(str::to_owned),
+            ..Webhook::read(options)
         }
     }
 
@@ -336,7 +306,7 @@ impl Builder<'_> {
                 tls.texts("ca_certificates").map(str::to_owned).collect()
             }),
             connections_max: bound(service, "connections_max"),
-            timeout: seconds(service, "timeout").unwrap_or_default(),
+            timeout: seconds(service, "timeout"),
         }
     }
 
@@ -359,36 +329,9 @@ impl Builder<'_> {
 }
 
 fn web_json(service: View<'_>) -> WebJson {
-    let options = service.section("options");
     WebJson {
         value: service.json("value"),
-        is_pretty: options.boolean("prettify"),
-        allow_cross_origin: options.boolean("allow_cross_origin"),
-        discourage_caching: options.boolean("discourage_caching"),
-    }
-}
-
-fn reverse_proxy(service: View<'_>) -> ReverseProxy {
-    let port = |key| bound(service, key).try_into().unwrap_or(0);
-    ReverseProxy {
-        host: text(service, "host"),
-        port: port("port"),
-        path: text(service, "path"),
-        forwarded_port: port("forwarded_port"),
-        forwarded_proto: text(service, "forwarded_proto"),
-        rewrites_answers: service.boolean("rewrite_answers"),
-        requests_max: bound(service, "requests_max"),
-        timeout: seconds(service, "timeout").unwrap_or_default(),
-    }
-}
-
-fn cgi(service: View<'_>) -> Cgi {
-    Cgi {
-        directory: text(service, "directory"),
-        processor: text(service, "processor"),
-        processes_max: bound(service, "processes_max"),
-        timeout: seconds(service, "timeout").unwrap_or_default(),
-        run_timeout: seconds(service, "run_timeout").unwrap_or_default(),
+        ..WebJson::read(service.section("options"))
     }
 }
 
@@ -398,23 +341,13 @@ fn python(service: View<'_>, program: WebProgram, threads: (usize, usize)) -> We
         threads_min: threads.0,
         threads_max: threads.1,
         requests_max: bound(service, "requests_max"),
-        timeout: seconds(service, "timeout").unwrap_or_default(),
-        body_bytes_max: bound(service, "body_bytes_max") as u64,
+        timeout: seconds(service, "timeout"),
+        body_bytes_max: u64::read(service, "body_bytes_max"),
     }
 }
 
 /// Of options of WebSocket, what holds for connections that are passed on as they are.
 const OF_PROXIED: &[&str] = &["allowed_origins", "allow_null_origin", "enable_webstatus"];
-
-/// By endings as they are looked up: with their dot, in lower case.
-fn mime_types(object: View<'_>) -> Vec<(String, String)> {
-    let types = object.variables("mime_types").into_iter();
-    let dotted = |ending: String| match ending.starts_with('.') {
-        true => ending.to_lowercase(),
-        false => format!(".{}", ending.to_lowercase()),
-    };
-    types.map(|(ending, kind)| (dotted(ending), kind)).collect()
-}
 
 /// Whether an endpoint is the host and port of a URL.
 fn leads_to(url: &str, endpoint: View<'_>) -> bool {
@@ -443,17 +376,4 @@ fn leads_to(url: &str, endpoint: View<'_>) -> bool {
             .is_some_and(|there| bare(there) == bare(host))
         && endpoint.integer("port") == Some(port)
         && endpoint.given("tls").is_some() == url.starts_with("wss://")
-}
-
-fn text(object: View<'_>, key: &str) -> String {
-    object.text(key).unwrap_or_default().to_owned()
-}
-
-/// A time in seconds; none where there is neither a number nor a default, or null is given.
-fn seconds(object: View<'_>, key: &str) -> Option<Duration> {
-    if let Some(Value::Null) = object.given(key).map(|node| &node.value) {
-        return None;
-    }
-    let seconds = object.integer(key)?;
-    Some(Duration::from_secs(seconds.try_into().unwrap_or(0)))
 }

@@ -1,12 +1,13 @@
 //! Workers of every kind.
 
-use super::{Builder, milliseconds, size};
+use super::Builder;
 use crate::files::Files;
 use crate::model::{
     ChildEnvironment, ContainerShutdown, ContainerWorker, GuestInput, GuestOutput, GuestWatch,
     GuestWorker, HostMonitorWorker, Inherit, NativeOptions, Restart, RouterWorker, TesteeWorker,
     Worker,
 };
+use crate::plain::{Plain, Section, size};
 use crate::problem::Problem;
 use crate::tree::{Value, quoted};
 use crate::view::View;
@@ -21,18 +22,18 @@ impl Builder<'_> {
             Some("guest") => Worker::Guest(guest(worker, id)),
             Some("websocket-testee") => Worker::WebSocketTestee(Box::new(TesteeWorker {
                 id,
-                cpu_affinity: cpu_affinity(worker.section("options")),
+                cpu_affinity: Vec::read(worker.section("options"), "cpu_affinity"),
                 transport: self.testee_transport(worker),
             })),
             Some("hostmonitor") => Worker::HostMonitor(HostMonitorWorker {
                 id,
-                interval: milliseconds(worker.section("options"), "interval"),
+                ..HostMonitorWorker::read(worker.section("options"))
             }),
             _ => Worker::Router(Box::new(self.router(worker, id))),
         };
         let options = worker.section("options");
         if options.has("cpu_affinity") {
-            let cores = cpu_affinity(options);
+            let cores = Vec::<usize>::read(options, "cpu_affinity");
             if !cores.is_empty() {
                 self.names(options.span_of("cpu_affinity"), Files::Cores(cores));
             }
@@ -62,7 +63,7 @@ impl Builder<'_> {
             id,
             threads: options.integer("threads").map(size),
             busy_poll: options.boolean("busy_poll"),
-            cpu_affinity: cpu_affinity(options),
+            cpu_affinity: Vec::read(options, "cpu_affinity"),
             amqp,
             joints,
             transports,
@@ -82,15 +83,8 @@ impl Builder<'_> {
             components: self.components(worker, None),
             process: native_options(options),
             needs_components: options.boolean("needs_components"),
-            shutdown: match options.text("shutdown") {
-                Some("shutdown-on-last-component-stopped") => {
-                    ContainerShutdown::LastComponentStopped
-                }
-                Some("shutdown-on-any-component-stopped") => ContainerShutdown::AnyComponentStopped,
-                Some("shutdown-on-any-component-failed") => ContainerShutdown::AnyComponentFailed,
-                _ => ContainerShutdown::Manual,
-            },
-            restart: restart(options),
+            shutdown: ContainerShutdown::read(options, "shutdown"),
+            restart: Restart::read(options, "restart"),
         }
     }
 
@@ -148,35 +142,17 @@ fn guest(worker: View<'_>, id: String) -> GuestWorker {
         arguments: worker.texts("arguments").map(str::to_owned).collect(),
         workdir: options.text("workdir").map(str::to_owned),
         environment: environment(options.section("env")),
-        cpu_affinity: cpu_affinity(options),
+        cpu_affinity: Vec::read(options, "cpu_affinity"),
         stdin: options
             .object("stdin")
             .map_or(GuestInput::Close, |stdin| GuestInput::Json {
                 value: stdin.json("value"),
                 close: stdin.boolean("close"),
             }),
-        stdout: output(options, "stdout"),
-        stderr: output(options, "stderr"),
-        watch: options.object("watch").map(|watch| GuestWatch {
-            directories: watch.texts("directories").map(str::to_owned).collect(),
-        }),
-        restart: restart(options),
-    }
-}
-
-fn output(options: View<'_>, name: &str) -> GuestOutput {
-    match options.text(name) {
-        Some("close") => GuestOutput::Close,
-        Some("drop") => GuestOutput::Drop,
-        _ => GuestOutput::Log,
-    }
-}
-
-fn restart(options: View<'_>) -> Restart {
-    match options.text("restart") {
-        Some("restart-on-failed") => Restart::OnFailed,
-        Some("restart-always") => Restart::Always,
-        _ => Restart::Never,
+        stdout: GuestOutput::read(options, "stdout"),
+        stderr: GuestOutput::read(options, "stderr"),
+        watch: options.object("watch").map(GuestWatch::read),
+        restart: Restart::read(options, "restart"),
     }
 }
 
@@ -185,21 +161,11 @@ fn native_options(options: View<'_>) -> NativeOptions {
         title: options.text("title").map(str::to_owned),
         python: options.text("python").map(str::to_owned),
         pythonpath: options.texts("pythonpath").map(str::to_owned).collect(),
-        cpu_affinity: cpu_affinity(options),
+        cpu_affinity: Vec::read(options, "cpu_affinity"),
         environment: environment(options.section("env")),
         exposes_shared: options.boolean("expose_shared"),
         extra: options.json("extra"),
     }
-}
-
-fn cpu_affinity(options: View<'_>) -> Vec<usize> {
-    let mut cores: Vec<usize> = Vec::new();
-    for item in options.items("cpu_affinity") {
-        if let Value::Integer(core) = item.value {
-            cores.push(size(core));
-        }
-    }
-    cores
 }
 
 fn environment(env: View<'_>) -> ChildEnvironment {

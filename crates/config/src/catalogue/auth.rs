@@ -1,163 +1,96 @@
 //! Authentication: every key that is taken. Long and flat.
 
+use crosstie_auth::wamp::ErrorTexts;
+
 use super::certificates::TLS_AUTH;
 use super::cookie::COOKIE_AUTH;
 use super::cryptosign::CRYPTOSIGN;
 use super::form::{
-    Fallback, Key, Kind, NO, Rule, SECRET, TYPE, Table, Tagged, Words, integer, key,
+    Kind, OFF, Rule, SECRET, TYPE, Tagged, integer, map, object, one_of, tagged, text,
 };
 use super::jwt::JWT;
 use super::scram::SCRAM;
+use super::table::{keys, table, words};
 
-pub(crate) static AUTH: Table = Table {
-    path: "auth",
-    name: "a transport's auth",
-    keys: &[
-        key(
-            "anonymous",
-            Kind::Tagged(&ANONYMOUS),
-            "Accepts sessions without credentials.",
-        )
-        .otherwise("enabled if no other method is given, else disabled"),
-        key(
-            "ticket",
-            Kind::Tagged(&TICKET),
-            "Accepts sessions that send the ticket of a principal.",
-        )
-        .otherwise("disabled"),
-        key(
-            "wampcra",
-            Kind::Tagged(&WAMPCRA),
-            "Accepts sessions that sign a challenge with a shared secret (WAMP-CRA).",
-        )
-        .otherwise("disabled"),
-        key(
-            "scram",
-            Kind::Tagged(&SCRAM),
+table! {
+    pub(crate) static AUTH("auth", "a transport's auth") {
+        "anonymous" = tagged(&ANONYMOUS).otherwise("enabled if no other method is given, else disabled"),
+            "Accepts sessions without credentials.";
+        "ticket" = tagged(&TICKET).otherwise("disabled"), "Accepts sessions that send the ticket of a principal.";
+        "wampcra" = tagged(&WAMPCRA).otherwise("disabled"),
+            "Accepts sessions that sign a challenge with a shared secret (WAMP-CRA).";
+        "scram" = tagged(&SCRAM).otherwise("disabled"),
             "Accepts sessions that prove knowledge of a password (SCRAM). The router stores only the keys that \
-             verify the proof. A client's method may be named `scram` or `wamp-scram`.",
-        )
-        .otherwise("disabled"),
-        key(
-            "cryptosign",
-            Kind::Tagged(&CRYPTOSIGN),
-            "Accepts sessions that sign a challenge with an Ed25519 key (WAMP-cryptosign).",
-        )
-        .otherwise("disabled"),
-        key(
-            "jwt",
-            Kind::Tagged(&JWT),
-            "Accepts sessions that send a JSON Web Token of an issuer.",
-        )
-        .otherwise("disabled")
-        .own(),
-        key(
-            "tls",
-            Kind::Tagged(&TLS_AUTH),
+             verify the proof. A client's method may be named `scram` or `wamp-scram`.";
+        "cryptosign" = tagged(&CRYPTOSIGN).otherwise("disabled"),
+            "Accepts sessions that sign a challenge with an Ed25519 key (WAMP-cryptosign).";
+        "jwt" = tagged(&JWT).otherwise("disabled").own(), "Accepts sessions that send a JSON Web Token of an issuer.";
+        "tls" = tagged(&TLS_AUTH).otherwise("disabled"),
             "Accepts sessions whose connection has presented a TLS client certificate. The endpoint's \
-             `ca_certificates` request it.",
-        )
-        .otherwise("disabled"),
-        key(
-            "cookie",
-            Kind::Object(&COOKIE_AUTH),
-            "Accepts sessions whose browser has logged in before by another method and sends the same `cookie`.",
-        )
-        .otherwise("disabled"),
-        key(
-            "end_revoked_sessions",
-            Kind::Boolean,
+             `ca_certificates` request it.";
+        "cookie" = object(&COOKIE_AUTH).otherwise("disabled"),
+            "Accepts sessions whose browser has logged in before by another method and sends the same `cookie`.";
+        "end_revoked_sessions" = OFF.own(),
             "Ends the sessions of a principal at once when its file no longer has it, or changes its secret, key or \
              role. With `false` the sessions continue until their clients leave. Its cookies, cached decisions and \
-             sessions awaiting resumption end in either case.",
-        )
-        .fallback(NO)
-        .own(),
-        key(
-            "error_texts",
-            Kind::OneOf(&ERROR_TEXTS),
+             sessions awaiting resumption end in either case.";
+        "error_texts" = one_of(&ERROR_TEXTS).or_text("neutral").own(),
             "Error texts for clients that fail to log in. `neutral` does not reveal whether the principal exists. \
              `crossbar` uses Crossbar.io's texts, which reveal it, and rejects unknown principals before a \
-             challenge.",
-        )
-        .fallback(Fallback::Text("neutral"))
-        .own(),
-    ],
-};
+             challenge.";
+    }
+}
 
-static ERROR_TEXTS: Words = Words {
-    path: "auth.error_texts",
-    words: &["neutral", "crossbar"],
-};
+words! {
+    ERROR_TEXTS("auth.error_texts") => ErrorTexts { "neutral" => Neutral, "crossbar" => Crossbar }
+}
 
-pub(super) const DEFAULT_ROLE: Key = key(
-    "default-role",
-    Kind::Text(Rule::NotEmpty),
-    "Role of principals that have no role of their own.",
-)
-.otherwise("none: they are rejected");
+keys! {
+    pub(super) DEFAULT_ROLE = "default-role": text(Rule::NotEmpty).otherwise("none: they are rejected"),
+        "Role of principals that have no role of their own.";
+}
 
-/// What is said of a procedure that says who somebody is.
-pub(super) const DYNAMIC: &[Key] = &[
-    TYPE,
-    key(
-        "authenticator",
-        Kind::Text(Rule::ExactUri),
-        "Authenticator: the procedure that the router calls with the realm, the authid and a dictionary of details. \
-         It returns a role, or a dictionary with `role`, `realm`, `authid` and `extra`. For WAMP-CRA the dictionary \
-         also has `secret`, which is required, `salt`, `iterations` and `keylen`. For SCRAM it has the keys of a \
-         SCRAM principal. For WAMP-cryptosign it has `pubkey`, which is required.",
-    )
-    .required(),
-    key(
-        "authenticator-realm",
-        Kind::Text(Rule::RealmName),
-        "Realm that the authenticator is registered in.",
-    )
-    .otherwise("the realm that the client asks for"),
-    key(
-        "authenticator-role",
-        Kind::Text(Rule::NotEmpty),
-        "Role of the router's own session that calls the authenticator.",
-    )
-    .fallback(Fallback::Text("trusted")),
-    DEFAULT_ROLE,
-    TIMEOUT,
-];
+table! {
+    /// What is said of a procedure that says who somebody is.
+    pub(super) const DYNAMIC {
+        ..TYPE;
+        "authenticator" = text(Rule::ExactUri).required(),
+            "Authenticator: the procedure that the router calls with the realm, the authid and a dictionary of \
+             details. It returns a role, or a dictionary with `role`, `realm`, `authid` and `extra`. For WAMP-CRA \
+             the dictionary also has `secret`, which is required, `salt`, `iterations` and `keylen`. For SCRAM it \
+             has the keys of a SCRAM principal. For WAMP-cryptosign it has `pubkey`, which is required.";
+        "authenticator-realm" = text(Rule::RealmName).otherwise("the realm that the client asks for"),
+            "Realm that the authenticator is registered in.";
+        "authenticator-role" = text(Rule::NotEmpty).or_text("trusted"),
+            "Role of the router's own session that calls the authenticator.";
+        ..DEFAULT_ROLE, TIMEOUT;
+    }
+}
 
-const TIMEOUT: Key = key(
-    "authenticator_timeout_ms",
-    integer(1, 3_600_000),
-    "Maximum time for the authenticator to answer, in milliseconds. After it the router rejects the client. \
-     `handshake_timeout_ms` bounds the whole handshake.",
-)
-.fallback(Fallback::Integer(5_000))
-.own();
+keys! {
+    TIMEOUT = "authenticator_timeout_ms": integer(1, 3_600_000).or(5_000).own(),
+        "Maximum time for the authenticator to answer, in milliseconds. After it the router rejects the client. \
+         `handshake_timeout_ms` bounds the whole handshake.";
+}
 
-/// What is said of a function that makes one.
-pub(super) const FUNCTION: &[Key] = &[
-    TYPE,
-    key(
-        "create",
-        Kind::Text(Rule::PythonName),
-        "Python function that makes the authenticator, as `package.module.function`. It is called with `config` and \
-         None, and returns a function of realm, authid and details. That function answers as a procedure does. Both \
-         run in the process of the worker's components.",
-    )
-    .required(),
-    key("config", Kind::Json, "Value of any type, passed to `create`.").otherwise("an empty dictionary"),
-    key(
-        "expose_controller",
-        Kind::Only(
+table! {
+    /// What is said of a function that makes one.
+    pub(super) const FUNCTION {
+        ..TYPE;
+        "create" = text(Rule::PythonName).required(),
+            "Python function that makes the authenticator, as `package.module.function`. It is called with `config` \
+             and None, and returns a function of realm, authid and details. That function answers as a procedure \
+             does. Both run in the process of the worker's components.";
+        "config" = Kind::Json.otherwise("an empty dictionary"), "Value of any type, passed to `create`.";
+        "expose_controller" = Kind::Only(
             false,
-            "`create` is called with None; an authenticator that is to manage the node connects to its management realm like any client",
-        ),
-        "Passes the node's controller to `create`.",
-    )
-    .fallback(Fallback::Boolean(false)),
-    DEFAULT_ROLE,
-    TIMEOUT,
-];
+            "`create` is called with None; an authenticator that is to manage the node connects to its management \
+             realm like any client",
+        ).or_no(),
+            "Passes the node's controller to `create`.";
+        ..DEFAULT_ROLE, TIMEOUT;
+    }
+}
 
 pub(super) static ANONYMOUS: Tagged = Tagged {
     path: "auth.anonymous.type",
@@ -169,31 +102,15 @@ pub(super) static ANONYMOUS: Tagged = Tagged {
     ],
 };
 
-pub(super) static ANONYMOUS_STATIC: Table = Table {
-    path: "auth.anonymous[static]",
-    name: "anonymous authentication",
-    keys: &[
-        TYPE,
-        key(
-            "role",
-            Kind::Text(Rule::NotEmpty),
-            "Role of anonymous sessions.",
-        )
-        .fallback(Fallback::Text("anonymous")),
-        key(
-            "realm",
-            Kind::Text(Rule::RealmName),
-            "Realm that anonymous sessions must join.",
-        )
-        .otherwise("the realm that they ask for"),
-        key(
-            "authid",
-            Kind::Text(Rule::NotEmpty),
-            "Authid of all anonymous sessions.",
-        )
-        .otherwise("a new one for each session"),
-    ],
-};
+table! {
+    pub(super) static ANONYMOUS_STATIC("auth.anonymous[static]", "anonymous authentication") {
+        ..TYPE;
+        "role" = text(Rule::NotEmpty).or_text("anonymous"), "Role of anonymous sessions.";
+        "realm" = text(Rule::RealmName).otherwise("the realm that they ask for"),
+            "Realm that anonymous sessions must join.";
+        "authid" = text(Rule::NotEmpty).otherwise("a new one for each session"), "Authid of all anonymous sessions.";
+    }
+}
 
 static TICKET: Tagged = Tagged {
     path: "auth.ticket.type",
@@ -205,65 +122,34 @@ static TICKET: Tagged = Tagged {
     ],
 };
 
-static TICKET_STATIC: Table = Table {
-    path: "auth.ticket[static]",
-    name: "authentication by ticket",
-    keys: &[
-        TYPE,
-        key(
-            "principals",
-            Kind::Map {
-                keys: Rule::NotEmpty,
-                of: &Kind::Object(&TICKET_PRINCIPAL),
-                environment: false,
-            },
-            "Principals by authid.",
-        )
-        .otherwise("read from `principals_file`"),
-        key(
-            "principals_file",
-            Kind::Text(Rule::Path),
+table! {
+    static TICKET_STATIC("auth.ticket[static]", "authentication by ticket") {
+        ..TYPE;
+        "principals" = map(Rule::NotEmpty, &object(&TICKET_PRINCIPAL)).otherwise("read from `principals_file`"),
+            "Principals by authid.";
+        "principals_file" = text(Rule::Path).optional().environment().own(),
             "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
              seconds. While the file has an error, the previous content stays in force. A relative path starts at \
-             the node's directory.",
-        )
-        .environment()
-        .own(),
-        DEFAULT_ROLE.own(),
-    ],
-};
+             the node's directory.";
+        ..DEFAULT_ROLE.own();
+    }
+}
 
-static TICKET_PRINCIPAL: Table = Table {
-    path: "auth.ticket[static].principals{}",
-    name: "a principal with a ticket",
-    keys: &[
-        key(
-            "ticket",
-            SECRET,
-            "Ticket that the principal sends.",
-        )
-        .otherwise("none, with `ticket_hash`")
-        .environment(),
-        key(
-            "ticket_hash",
-            SECRET,
+table! {
+    static TICKET_PRINCIPAL("auth.ticket[static].principals{}", "a principal with a ticket") {
+        "ticket" = SECRET.otherwise("none, with `ticket_hash`").environment(), "Ticket that the principal sends.";
+        "ticket_hash" = SECRET.otherwise("made from the ticket").environment().own(),
             "Hash in place of the ticket, made by `crosstie passwd`. For a random ticket: `sha256:` and 64 \
              hexadecimal digits. For a password: `$argon2id$v=19$m=…,t=…,p=…$SALT$HASH` or \
-             `$pbkdf2-sha256$i=…$SALT$HASH`.",
-        )
-        .otherwise("made from the ticket")
-        .environment()
-        .own(),
-        ROLE_OF_PRINCIPAL,
-    ],
-};
+             `$pbkdf2-sha256$i=…$SALT$HASH`.";
+        ..ROLE_OF_PRINCIPAL;
+    }
+}
 
-pub(super) const ROLE_OF_PRINCIPAL: Key = key(
-    "role",
-    Kind::Text(Rule::NotEmpty),
-    "Role of the principal's sessions.",
-)
-.otherwise("`default-role`");
+keys! {
+    pub(super) ROLE_OF_PRINCIPAL = "role": text(Rule::NotEmpty).otherwise("`default-role`"),
+        "Role of the principal's sessions.";
+}
 
 static WAMPCRA: Tagged = Tagged {
     path: "auth.wampcra.type",
@@ -275,96 +161,40 @@ static WAMPCRA: Tagged = Tagged {
     ],
 };
 
-static WAMPCRA_STATIC: Table = Table {
-    path: "auth.wampcra[static]",
-    name: "WAMP-CRA",
-    keys: &[
-        TYPE,
-        key(
-            "users",
-            Kind::Map {
-                keys: Rule::NotEmpty,
-                of: &Kind::Object(&WAMPCRA_USER),
-                environment: false,
-            },
-            "Principals by authid.",
-        )
-        .otherwise("read from `users_file`"),
-        key(
-            "users_file",
-            Kind::Text(Rule::Path),
+table! {
+    static WAMPCRA_STATIC("auth.wampcra[static]", "WAMP-CRA") {
+        ..TYPE;
+        "users" = map(Rule::NotEmpty, &object(&WAMPCRA_USER)).otherwise("read from `users_file`"),
+            "Principals by authid.";
+        "users_file" = text(Rule::Path).optional().environment().own(),
             "JSON or YAML file that holds the value of `users`. The router reloads a changed file within three \
              seconds. While the file has an error, the previous content stays in force. A relative path starts at \
-             the node's directory.",
-        )
-        .environment()
-        .own(),
-        DEFAULT_ROLE.own(),
-    ],
-};
+             the node's directory.";
+        ..DEFAULT_ROLE.own();
+    }
+}
 
-static WAMPCRA_USER: Table = Table {
-    path: "auth.wampcra[static].users{}",
-    name: "a user with a secret",
-    keys: &[
-        key(
-            "secret",
-            SECRET,
+table! {
+    static WAMPCRA_USER("auth.wampcra[static].users{}", "a user with a secret") {
+        "secret" = SECRET.required().environment(),
             "Secret that signs the challenge. With a `salt` it is either the password or the key derived from it \
-             (PBKDF2 with SHA-256, in Base64), so that the file need not hold the password. The router accepts both.",
-        )
-        .required()
-        .environment(),
-        ROLE_OF_PRINCIPAL,
-        key(
-            "salt",
-            Kind::Text(Rule::NotEmpty),
-            "Salt of the key derivation in the client (PBKDF2).",
-        )
-        .otherwise("the secret itself is the key"),
-        key(
-            "iterations",
-            integer(1, 1_000_000),
+             (PBKDF2 with SHA-256, in Base64), so that the file need not hold the password. The router accepts \
+             both.";
+        ..ROLE_OF_PRINCIPAL;
+        "salt" = text(Rule::NotEmpty).otherwise("the secret itself is the key"),
+            "Salt of the key derivation in the client (PBKDF2).";
+        "iterations" = integer(1, 1_000_000).or(1_000),
             "Number of iterations of the key derivation. An attacker with the configuration needs as many for each \
-             guess.",
-        )
-        .fallback(Fallback::Integer(1_000)),
-        key("keylen", integer(1, 64), "Length of the derived key, in bytes.").fallback(Fallback::Integer(32)),
-    ],
-};
+             guess.";
+        "keylen" = integer(1, 64).or(32), "Length of the derived key, in bytes.";
+    }
+}
 
-static ANONYMOUS_DYNAMIC: Table = Table {
-    path: "auth.anonymous[dynamic]",
-    name: "anonymous authentication by a procedure",
-    keys: DYNAMIC,
-};
-
-static TICKET_DYNAMIC: Table = Table {
-    path: "auth.ticket[dynamic]",
-    name: "authentication by ticket and a procedure",
-    keys: DYNAMIC,
-};
-
-static WAMPCRA_DYNAMIC: Table = Table {
-    path: "auth.wampcra[dynamic]",
-    name: "WAMP-CRA by a procedure",
-    keys: DYNAMIC,
-};
-
-static ANONYMOUS_FUNCTION: Table = Table {
-    path: "auth.anonymous[function]",
-    name: "anonymous authentication by a function",
-    keys: FUNCTION,
-};
-
-static TICKET_FUNCTION: Table = Table {
-    path: "auth.ticket[function]",
-    name: "authentication by ticket and a function",
-    keys: FUNCTION,
-};
-
-static WAMPCRA_FUNCTION: Table = Table {
-    path: "auth.wampcra[function]",
-    name: "WAMP-CRA by a function",
-    keys: FUNCTION,
-};
+table! {
+    static ANONYMOUS_DYNAMIC("auth.anonymous[dynamic]", "anonymous authentication by a procedure") = DYNAMIC;
+    static TICKET_DYNAMIC("auth.ticket[dynamic]", "authentication by ticket and a procedure") = DYNAMIC;
+    static WAMPCRA_DYNAMIC("auth.wampcra[dynamic]", "WAMP-CRA by a procedure") = DYNAMIC;
+    static ANONYMOUS_FUNCTION("auth.anonymous[function]", "anonymous authentication by a function") = FUNCTION;
+    static TICKET_FUNCTION("auth.ticket[function]", "authentication by ticket and a function") = FUNCTION;
+    static WAMPCRA_FUNCTION("auth.wampcra[function]", "WAMP-CRA by a function") = FUNCTION;
+}

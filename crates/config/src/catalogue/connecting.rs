@@ -1,9 +1,10 @@
 //! How components connect to routers: every key that is taken. Long and flat.
 
 use super::form::{
-    Fallback, Key, Kind, Rule, TYPE, Table, Tagged, integer, key, list, list_not_empty,
+    Kind, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, tagged, text,
 };
 use super::other_options::WEBSOCKET_CLIENT_OPTIONS;
+use super::table::{keys, table};
 use super::transport::{SERIALIZER, SERIALIZERS};
 
 pub(super) static CONNECTING_TRANSPORT: Tagged = Tagged {
@@ -15,78 +16,39 @@ pub(super) static CONNECTING_TRANSPORT: Tagged = Tagged {
     ],
 };
 
-const ID: Key = key("id", Kind::Text(Rule::Id), "").inert("a component has one transport");
-const ENDPOINT_KEY: Key = key(
-    "endpoint",
-    Kind::Tagged(&CONNECTING_ENDPOINT),
-    "Address to connect to.",
-);
-const DEBUG: Key = key("debug", Kind::Boolean, "").inert("the log level says what is logged");
+keys! {
+    ID = "id": text(Rule::Id).inert("a component has one transport");
+    ENDPOINT_KEY = "endpoint": tagged(&CONNECTING_ENDPOINT).optional(), "Address to connect to.";
+    DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
+}
 
-static CONNECTING_RAWSOCKET: Table = Table {
-    path: "components[].transport[rawsocket]",
-    name: "a component's RawSocket transport",
-    keys: &[
-        TYPE,
-        ID,
-        ENDPOINT_KEY.required(),
-        key(
-            "serializer",
-            Kind::OneOf(&SERIALIZERS),
-            "Serializer of the connection.",
-        )
-        .required(),
-        key(
-            "options",
-            Kind::Object(&CONNECTING_RAWSOCKET_OPTIONS),
-            "Options of the RawSocket protocol.",
-        )
-        .otherwise("the defaults"),
-        key("url", Kind::Text(Rule::Any), "").inert("the endpoint says where it connects to"),
-        DEBUG,
-    ],
-};
+table! {
+    static CONNECTING_RAWSOCKET("components[].transport[rawsocket]", "a component's RawSocket transport") {
+        ..TYPE, ID, ENDPOINT_KEY.required();
+        "serializer" = one_of(&SERIALIZERS).required(), "Serializer of the connection.";
+        "options" = object(&CONNECTING_RAWSOCKET_OPTIONS).otherwise("the defaults"),
+            "Options of the RawSocket protocol.";
+        "url" = text(Rule::Any).inert("the endpoint says where it connects to");
+        ..DEBUG;
+    }
+}
 
-static CONNECTING_RAWSOCKET_OPTIONS: Table = Table {
-    path: "components[].transport[rawsocket].options",
-    name: "RawSocket options of a component",
-    keys: &[key(
-        "max_message_size",
-        integer(512, 16 << 20),
-        "Maximum size of a received message, in bytes.",
-    )
-    .fallback(Fallback::Integer(16 << 20))],
-};
+table! {
+    static CONNECTING_RAWSOCKET_OPTIONS("components[].transport[rawsocket].options", "RawSocket options of a component") {
+        "max_message_size" = integer(512, 16 << 20).or(16 << 20), "Maximum size of a received message, in bytes.";
+    }
+}
 
-static CONNECTING_WEBSOCKET: Table = Table {
-    path: "components[].transport[websocket]",
-    name: "a component's WebSocket transport",
-    keys: &[
-        TYPE,
-        ID,
-        ENDPOINT_KEY.otherwise("made from the URL"),
-        key(
-            "url",
-            Kind::Text(Rule::WebSocketUrl),
-            "URL of the WebSocket.",
-        )
-        .required()
-        .environment(),
-        key(
-            "serializers",
-            list_not_empty(&SERIALIZER),
-            "Preferred serializers, in order. The other serializers are offered after them.",
-        )
-        .otherwise("all of them"),
-        key(
-            "options",
-            Kind::Object(&WEBSOCKET_CLIENT_OPTIONS),
-            "Options of the WebSocket protocol.",
-        )
-        .otherwise("the defaults"),
-        DEBUG,
-    ],
-};
+table! {
+    static CONNECTING_WEBSOCKET("components[].transport[websocket]", "a component's WebSocket transport") {
+        ..TYPE, ID, ENDPOINT_KEY.otherwise("made from the URL");
+        "url" = text(Rule::WebSocketUrl).required().environment(), "URL of the WebSocket.";
+        "serializers" = list_not_empty(&SERIALIZER).otherwise("all of them"),
+            "Preferred serializers, in order. The other serializers are offered after them.";
+        "options" = object(&WEBSOCKET_CLIENT_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
+        ..DEBUG;
+    }
+}
 
 pub(super) static CONNECTING_ENDPOINT: Tagged = Tagged {
     path: "components[].transport.endpoint.type",
@@ -94,92 +56,39 @@ pub(super) static CONNECTING_ENDPOINT: Tagged = Tagged {
     variants: &[("tcp", &CONNECTING_TCP), ("unix", &CONNECTING_UNIX)],
 };
 
-const TIMEOUT: Key = key(
-    "timeout",
-    integer(1, 600),
-    "Maximum time for one connection attempt, in seconds.",
-)
-.fallback(Fallback::Integer(10));
+keys! {
+    TIMEOUT = "timeout": integer(1, 600).or(10), "Maximum time for one connection attempt, in seconds.";
+}
 
-static CONNECTING_TCP: Table = Table {
-    path: "components[].transport.endpoint[tcp]",
-    name: "a component's TCP endpoint",
-    keys: &[
-        TYPE,
-        key(
-            "host",
-            Kind::Text(Rule::Host),
-            "Host of the router: a name or an IP address.",
-        )
-        .required()
-        .environment(),
-        key("port", integer(1, 65_535), "Port of the router.")
-            .required()
-            .environment(),
-        key(
-            "version",
-            Kind::Numbers {
-                path: "",
-                numbers: &[4, 6],
-            },
-            "IP version: 4 or 6.",
-        )
-        .otherwise("what the host's name resolves to"),
-        TIMEOUT,
-        key(
-            "tls",
-            Kind::Object(&CONNECTING_TLS),
-            "TLS for the connection to the router.",
-        )
-        .otherwise("none"),
-    ],
-};
+table! {
+    static CONNECTING_TCP("components[].transport.endpoint[tcp]", "a component's TCP endpoint") {
+        ..TYPE;
+        "host" = text(Rule::Host).required().environment(), "Host of the router: a name or an IP address.";
+        "port" = integer(1, 65_535).required().environment(), "Port of the router.";
+        "version" = Kind::Numbers {path: "", numbers: &[4, 6], }.otherwise("what the host's name resolves to"),
+            "IP version: 4 or 6.";
+        ..TIMEOUT;
+        "tls" = object(&CONNECTING_TLS).optional(), "TLS for the connection to the router.";
+    }
+}
 
-static CONNECTING_UNIX: Table = Table {
-    path: "components[].transport.endpoint[unix]",
-    name: "a component's Unix endpoint",
-    keys: &[
-        TYPE,
-        key(
-            "path",
-            Kind::Text(Rule::SocketPath),
+table! {
+    static CONNECTING_UNIX("components[].transport.endpoint[unix]", "a component's Unix endpoint") {
+        ..TYPE;
+        "path" = text(Rule::SocketPath).required().environment(),
             "Path of the router's socket. A relative path starts at the node's directory. `$NAME` and `${NAME}` are \
-             replaced anywhere in it.",
-        )
-        .required()
-        .environment(),
-        TIMEOUT,
-    ],
-};
+             replaced anywhere in it.";
+        ..TIMEOUT;
+    }
+}
 
-static CONNECTING_TLS: Table = Table {
-    path: "components[].transport.endpoint[tcp].tls",
-    name: "a component's TLS",
-    keys: &[
-        key(
-            "hostname",
-            Kind::Text(Rule::Host),
-            "Host name that the router's certificate must contain.",
-        )
-        .required(),
-        key(
-            "ca_certificates",
-            list(&Kind::Text(Rule::Path)),
+table! {
+    static CONNECTING_TLS("components[].transport.endpoint[tcp].tls", "a component's TLS") {
+        "hostname" = text(Rule::Host).required(), "Host name that the router's certificate must contain.";
+        "ca_certificates" = list(&text(Rule::Path)).otherwise("those that the system trusts"),
             "PEM files of trusted certificate authorities. Relative paths of these keys start at the node's \
-             directory.",
-        )
-        .otherwise("those that the system trusts"),
-        key(
-            "certificate",
-            Kind::Text(Rule::Path),
-            "PEM file of the component's client certificate.",
-        )
-        .otherwise("none"),
-        key(
-            "key",
-            Kind::Text(Rule::Path),
-            "PEM file of the component's private key.",
-        )
-        .otherwise("none"),
-    ],
-};
+             directory.";
+        "certificate" = text(Rule::Path).optional(), "PEM file of the component's client certificate.";
+        "key" = text(Rule::Path).optional(), "PEM file of the component's private key.";
+    }
+}

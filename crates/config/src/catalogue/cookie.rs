@@ -1,59 +1,34 @@
 //! Cookies of a WebSocket transport: every key that is taken. Flat.
 
-use super::form::{Fallback, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key};
+use super::form::{Kind, OFF, Rule, TYPE, Tagged, Words, integer, one_of, tagged, text};
+use super::table::{table, words};
+use crate::model::CookieStore;
 
-pub(super) static COOKIE: Table = Table {
-    path: "websocket.cookie",
-    name: "a cookie",
-    keys: &[
-        key("name", Kind::Text(Rule::CookieName), "Name of the cookie.").fallback(Fallback::Text("cbtid")),
-        key(
-            "length",
-            integer(6, 64),
+table! {
+    /// Cookie that a listener gives to browsers.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Cookie = pub(super) static COOKIE("websocket.cookie", "a cookie") {
+        name: String = text(Rule::CookieName).or_text("cbtid"), "Name of the cookie.";
+        length => characters: usize = integer(6, 64).or(24),
             "Length of the cookie's value, in characters of 6 bits each. The value is a credential: use at least 22 \
-             characters (128 bits).",
-        )
-        .fallback(Fallback::Integer(24)),
-        key(
-            "max_age",
-            integer(1, 311_040_000),
-            "Lifetime of the cookie from its creation, in seconds.",
-        )
-        .fallback(Fallback::Integer(604_800)),
-        key(
-            "secure",
-            Kind::Boolean,
-            "Restricts the cookie to TLS connections (`Secure`).",
-        )
-        .fallback(NO),
-        key(
-            "http_strict",
-            Kind::Boolean,
-            "Hides the cookie from scripts (`HttpOnly`).",
-        )
-        .fallback(NO),
-        key(
-            "same_site",
-            Kind::OneOf(&SAME_SITE),
-            "Policy for sending the cookie from pages of other sites (`SameSite`).",
-        )
-        .otherwise("the browser decides"),
-        key("store", Kind::Tagged(&STORE), "Storage of cookie logins.").otherwise("in memory"),
-        key(
-            "cookies_max",
-            integer(1, 10_000_000),
-            "Maximum number of stored cookies. Another one evicts the oldest. Only cookies of logged-in sessions are \
-             stored, at most 64 per principal.",
-        )
-        .fallback(Fallback::Integer(65_536))
-        .own(),
-    ],
-};
+             characters (128 bits).";
+        max_age => max_age_s: u64 = integer(1, 311_040_000).or(604_800),
+            "Lifetime of the cookie from its creation, in seconds.";
+        secure: bool = OFF, "Restricts the cookie to TLS connections (`Secure`).";
+        http_strict => http_only: bool = OFF, "Hides the cookie from scripts (`HttpOnly`).";
+        same_site: Option<String> = one_of(&SAME_SITE).otherwise("the browser decides"),
+            "Policy for sending the cookie from pages of other sites (`SameSite`).";
+        "store" = tagged(&STORE).otherwise("in memory"), "Storage of cookie logins.";
+        cookies_max: usize = integer(1, 10_000_000).or(65_536).own(),
+            "Maximum number of stored cookies. Another one evicts the oldest. Only cookies of logged-in sessions \
+             are stored, at most 64 per principal.";
+        let store: CookieStore = CookieStore::Memory;
+    }
+}
 
-static SAME_SITE: Words = Words {
-    path: "websocket.cookie.same_site",
-    words: &["Strict", "Lax", "None"],
-};
+words! {
+    SAME_SITE("websocket.cookie.same_site") { "Strict", "Lax", "None" }
+}
 
 static STORE: Tagged = Tagged {
     path: "websocket.cookie.store.type",
@@ -65,64 +40,38 @@ static STORE: Tagged = Tagged {
     ],
 };
 
-static MEMORY: Table = Table {
-    path: "websocket.cookie.store[memory]",
-    name: "a store of cookies in memory",
-    keys: &[TYPE],
-};
+table! {
+    static MEMORY("websocket.cookie.store[memory]", "a store of cookies in memory") {
+        ..TYPE;
+    }
+}
 
-static FILE: Table = Table {
-    path: "websocket.cookie.store[file]",
-    name: "a store of cookies in a file",
-    keys: &[
-        TYPE,
-        key(
-            "filename",
-            Kind::Text(Rule::Path),
+table! {
+    static FILE("websocket.cookie.store[file]", "a store of cookies in a file") {
+        ..TYPE;
+        "filename" = text(Rule::Path).required(),
             "File of cookie logins, in Crossbar.io's line format; no two transports share a file. A relative path \
-             starts at the node's directory.",
-        )
-        .required(),
-        key("purge_on_startup", Kind::Boolean, "")
-            .inert("what is deleted or expired is purged at every start"),
-    ],
-};
+             starts at the node's directory.";
+        "purge_on_startup" = Kind::Boolean.inert("what is deleted or expired is purged at every start");
+    }
+}
 
-static DATABASE: Table = Table {
-    path: "websocket.cookie.store[database]",
-    name: "a store of cookies in a database",
-    keys: &[
-        TYPE,
-        key(
-            "path",
-            Kind::Text(Rule::Path),
+table! {
+    static DATABASE("websocket.cookie.store[database]", "a store of cookies in a database") {
+        ..TYPE;
+        "path" = text(Rule::Path).required(),
             "Directory of the database. Cookies are stored in a file beside it, named after the directory with \
-             `.cookies` appended. A relative path starts at the node's directory.",
-        )
-        .required(),
-        key("purge_on_startup", Kind::Boolean, "")
-            .inert("what is deleted or expired is purged at every start"),
-        key("maxsize", integer(0, i64::MAX), "").inert("`cookies_max` bounds the file"),
-        key("sync", Kind::Boolean, "").inert("the file is synced by a thread of its own"),
-        key(
-            "readonly",
-            Kind::Always(false, "who logs in is written down"),
-            "Opens the store for reading only.",
-        )
-        .fallback(NO),
-    ],
-};
+             `.cookies` appended. A relative path starts at the node's directory.";
+        "purge_on_startup" = Kind::Boolean.inert("what is deleted or expired is purged at every start");
+        "maxsize" = integer(0, i64::MAX).inert("`cookies_max` bounds the file");
+        "sync" = Kind::Boolean.inert("the file is synced by a thread of its own");
+        "readonly" = Kind::Always(false, "who logs in is written down").or_no(), "Opens the store for reading only.";
+    }
+}
 
-pub(super) static COOKIE_AUTH: Table = Table {
-    path: "auth.cookie",
-    name: "authentication by cookie",
-    keys: &[key(
-        "type",
-        Kind::OneOf(&Words {
-            path: "",
-            words: &["static"],
-        }),
-        "Type of the object; may be left out.",
-    )
-    .fallback(Fallback::Text("static"))],
-};
+table! {
+    pub(super) static COOKIE_AUTH("auth.cookie", "authentication by cookie") {
+        "type" = one_of(&Words { path: "", words: &["static"] }).or_text("static"),
+            "Type of the object; may be left out.";
+    }
+}

@@ -1,8 +1,9 @@
 //! Where listeners listen: every key that is taken. Long and flat.
 
 use super::form::{
-    Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, integer, key, list, list_not_empty,
+    Kind, OFF, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, text,
 };
+use super::table::{keys, table, words};
 
 pub(super) static ENDPOINT: Tagged = Tagged {
     path: "endpoint.type",
@@ -10,156 +11,73 @@ pub(super) static ENDPOINT: Tagged = Tagged {
     variants: &[("tcp", &TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
 };
 
-const BACKLOG: Key = key(
-    "backlog",
-    integer(1, 65_535),
-    "Maximum number of connections that wait to be accepted.",
-)
-.fallback(Fallback::Integer(1_024));
+keys! {
+    BACKLOG = "backlog": integer(1, 65_535).or(1_024), "Maximum number of connections that wait to be accepted.";
+    PORT = "port": integer(0, 65_535).otherwise("a port of `portrange`").environment(),
+        "Port to listen on. 0 takes any free port.";
+    PORTRANGE = "portrange": Kind::List {of: &integer(1, 65_535), least: 1, }.otherwise("the port in `port`"),
+        "First and last port of a range, in place of `port`. The listener takes the first free one.";
+    INTERFACE = "interface": text(Rule::Interface).otherwise("all interfaces").environment(),
+        "Address to listen on.";
+    VERSION = "version": Kind::Numbers {path: "", numbers: &[4, 6], }.otherwise("the interface's, else 4"),
+        "IP version: 4 or 6.";
+    SHARED = "shared": OFF, "Lets other processes listen on the same port (`SO_REUSEPORT`).";
+    USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),
+        "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer \
+         reads nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.";
+}
 
-const PORT: Key = key(
-    "port",
-    integer(0, 65_535),
-    "Port to listen on. 0 takes any free port.",
-)
-.otherwise("a port of `portrange`")
-.environment();
+table! {
+    static TCP_ENDPOINT("endpoint[tcp]", "a TCP endpoint") {
+        ..TYPE, PORT, PORTRANGE, INTERFACE, VERSION, BACKLOG, SHARED, USER_TIMEOUT;
+        "tls" = object(&TLS).optional(), "TLS of the listener.";
+    }
+}
 
-const PORTRANGE: Key = key(
-    "portrange",
-    Kind::List {
-        of: &integer(1, 65_535),
-        least: 1,
-    },
-    "First and last port of a range, in place of `port`. The listener takes the first free one.",
-)
-.otherwise("the port in `port`");
-
-const INTERFACE: Key = key(
-    "interface",
-    Kind::Text(Rule::Interface),
-    "Address to listen on.",
-)
-.otherwise("all interfaces")
-.environment();
-
-const VERSION: Key = key(
-    "version",
-    Kind::Numbers {
-        path: "",
-        numbers: &[4, 6],
-    },
-    "IP version: 4 or 6.",
-)
-.otherwise("the interface's, else 4");
-
-const SHARED: Key = key(
-    "shared",
-    Kind::Boolean,
-    "Lets other processes listen on the same port (`SO_REUSEPORT`).",
-)
-.fallback(NO);
-
-const USER_TIMEOUT: Key = key(
-    "user_timeout",
-    integer(0, 65_535),
-    "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer reads \
-     nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.",
-)
-.otherwise("`limits.queue_stall_timeout_ms`");
-
-static TCP_ENDPOINT: Table = Table {
-    path: "endpoint[tcp]",
-    name: "a TCP endpoint",
-    keys: &[
-        TYPE,
-        PORT,
-        PORTRANGE,
-        INTERFACE,
-        VERSION,
-        BACKLOG,
-        SHARED,
-        USER_TIMEOUT,
-        key("tls", Kind::Object(&TLS), "TLS of the listener.").otherwise("none"),
-    ],
-};
-
-static UNIX_ENDPOINT: Table = Table {
-    path: "endpoint[unix]",
-    name: "a Unix endpoint",
-    keys: &[
-        TYPE,
-        key(
-            "path",
-            Kind::Text(Rule::SocketPath),
+table! {
+    static UNIX_ENDPOINT("endpoint[unix]", "a Unix endpoint") {
+        ..TYPE;
+        "path" = text(Rule::SocketPath).required().environment(),
             "Path of the socket. A relative path starts at the node's directory. `$NAME` and `${NAME}` are replaced \
-             anywhere in it. Maximum 107 bytes, the directory's included.",
-        )
-        .required()
-        .environment(),
-        BACKLOG,
-    ],
-};
+             anywhere in it. Maximum 107 bytes, the directory's included.";
+        ..BACKLOG;
+    }
+}
 
-pub(super) const TLS_KEY: Key = key(
-    "key",
-    Kind::Text(Rule::NotEmpty),
-    "PEM file of the private key. Relative paths of these keys start at the node's directory.",
-)
-.required()
-.environment();
+keys! {
+    pub(super) TLS_KEY = "key": text(Rule::NotEmpty).required().environment(),
+        "PEM file of the private key. Relative paths of these keys start at the node's directory.";
+    pub(super) CERTIFICATE = "certificate": text(Rule::NotEmpty).required().environment(),
+        "PEM file of the certificate.";
+    pub(super) CHAIN_CERTIFICATES = "chain_certificates": list(&text(Rule::NotEmpty)).optional(),
+        "PEM files of the intermediate certificates, in order.";
+    DHPARAM = "dhparam": text(Rule::Any).inert("keys are agreed over elliptic curves only");
+    CIPHERS = "ciphers": text(Rule::Any)
+        .inert(
+            "only forward-secret, authenticated cipher suites are offered (TLS 1.3, and of TLS 1.2 ECDHE with \
+             AES-GCM or ChaCha20)"
+        );
+}
 
-pub(super) const CERTIFICATE: Key = key(
-    "certificate",
-    Kind::Text(Rule::NotEmpty),
-    "PEM file of the certificate.",
-)
-.required()
-.environment();
-
-pub(super) const CHAIN_CERTIFICATES: Key = key(
-    "chain_certificates",
-    list(&Kind::Text(Rule::NotEmpty)),
-    "PEM files of the intermediate certificates, in order.",
-)
-.otherwise("none");
-
-const DHPARAM: Key =
-    key("dhparam", Kind::Text(Rule::Any), "").inert("keys are agreed over elliptic curves only");
-
-const CIPHERS: Key = key("ciphers", Kind::Text(Rule::Any), "").inert(
-    "only forward-secret, authenticated cipher suites are offered (TLS 1.3, and \
-     of TLS 1.2 ECDHE with AES-GCM or ChaCha20)",
-);
-
-static TLS: Table = Table {
-    path: "endpoint[tcp].tls",
-    name: "a TLS endpoint",
-    keys: &[
-        TLS_KEY,
-        CERTIFICATE,
-        CHAIN_CERTIFICATES,
-        key(
-            "ca_certificates",
-            list_not_empty(&Kind::Text(Rule::NotEmpty)),
+table! {
+    /// PEM files of a TLS listener.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Tls = static TLS("endpoint[tcp].tls", "a TLS endpoint") {
+        ..TLS_KEY => key: String;
+        ..CERTIFICATE => certificate: String;
+        ..CHAIN_CERTIFICATES => chain_certificates: Vec<String>;
+        ca_certificates => client_authorities: Vec<String> = list_not_empty(&text(Rule::NotEmpty))
+            .otherwise("none: clients are not asked for certificates"),
             "PEM files of the authorities that sign client certificates. Every client must then present a \
-             certificate. Certificates are X.509 version 3.",
-        )
-        .otherwise("none: clients are not asked for certificates"),
-        key(
-            "client_certificate",
-            Kind::OneOf(&CLIENT_CERTIFICATE),
+             certificate. Certificates are X.509 version 3.";
+        "client_certificate" = one_of(&CLIENT_CERTIFICATE).or_text("required").own(),
             "Whether clients need a certificate with `ca_certificates`: `required`, or `optional`, which leaves the \
-             choice to the client and the authentication methods.",
-        )
-        .fallback(Fallback::Text("required"))
-        .own(),
-        DHPARAM,
-        CIPHERS,
-    ],
-};
+             choice to the client and the authentication methods.";
+        ..DHPARAM, CIPHERS;
+        let is_certificate_optional: bool = false;
+    }
+}
 
-static CLIENT_CERTIFICATE: Words = Words {
-    path: "endpoint[tcp].tls.client_certificate",
-    words: &["required", "optional"],
-};
+words! {
+    CLIENT_CERTIFICATE("endpoint[tcp].tls.client_certificate") { "required", "optional" }
+}

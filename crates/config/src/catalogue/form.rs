@@ -1,6 +1,7 @@
 //! What tables, keys and values are made of.
 
 pub(super) use super::rule::Rule;
+use super::table::table;
 
 /// The keys of one kind of object.
 #[derive(Debug)]
@@ -109,33 +110,27 @@ impl Table {
     }
 }
 
-/// A secret: as it is, or the first line of a file.
-pub(super) const SECRET: Kind =
-    Kind::Either(&Kind::Text(Rule::NotEmpty), &Kind::Object(&SECRET_FILE));
+/// A secret in the configuration, or the first line of a file.
+pub(super) const SECRET: Kind = Kind::Either(&text(Rule::NotEmpty), &object(&SECRET_FILE));
 
-static SECRET_FILE: Table = Table {
-    path: "{secret}",
-    name: "a secret in a file",
-    keys: &[
-        key(
-            "file",
-            Kind::Text(Rule::Path),
-            "File whose first line is the secret. A relative path starts at the configuration's directory.",
-        )
-        .required()
-        .own(),
-    ],
+table! {
+    static SECRET_FILE("{secret}", "a secret in a file") {
+        "file" = text(Rule::Path).required().own(),
+            "File whose first line is the secret. A relative path starts at the configuration's directory.";
+    }
+}
+
+pub(super) const TYPE: Key = Key {
+    name: "type",
+    about: "Type of the object; decides which other keys it has.",
+    ..text(Rule::Any).required()
 };
 
-pub(super) const YES: Fallback = Fallback::Boolean(true);
-pub(super) const TYPE: Key = key(
-    "type",
-    Kind::Text(Rule::Any),
-    "Type of the object; decides which other keys it \
-                                                                 has.",
-)
-.required();
-pub(super) const NO: Fallback = Fallback::Boolean(false);
+/// A boolean that is true by default.
+pub(super) const ON: Key = Kind::Boolean.or_yes();
+
+/// A boolean that is false by default.
+pub(super) const OFF: Key = Kind::Boolean.or_no();
 
 pub(super) const fn integer(min: i64, max: i64) -> Kind {
     Kind::Integer {
@@ -161,30 +156,92 @@ pub(super) const fn list_not_empty(of: &'static Kind) -> Kind {
     Kind::List { of, least: 1 }
 }
 
-pub(super) const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key {
-        name,
-        kind,
-        fallback: Fallback::Words("none"),
-        about,
-        own: false,
-        inert: None,
+pub(super) const fn text(rule: Rule) -> Kind {
+    Kind::Text(rule)
+}
+
+pub(super) const fn object(table: &'static Table) -> Kind {
+    Kind::Object(table)
+}
+
+pub(super) const fn tagged(tagged: &'static Tagged) -> Kind {
+    Kind::Tagged(tagged)
+}
+
+pub(super) const fn one_of(words: &'static Words) -> Kind {
+    Kind::OneOf(words)
+}
+
+pub(super) const fn map(keys: Rule, of: &'static Kind) -> Kind {
+    Kind::Map {
+        keys,
+        of,
         environment: false,
     }
 }
 
-impl Key {
-    pub(super) const fn required(self) -> Self {
+/// A kind becomes a key by its default; `table!` adds name and description.
+impl Kind {
+    const fn fallback(self, fallback: Fallback) -> Key {
+        Key {
+            name: "",
+            kind: self,
+            fallback,
+            about: "",
+            own: false,
+            inert: None,
+            environment: false,
+        }
+    }
+
+    pub(super) const fn required(self) -> Key {
         self.fallback(Fallback::Required)
     }
 
-    pub(super) const fn fallback(mut self, fallback: Fallback) -> Self {
-        self.fallback = fallback;
+    pub(super) const fn optional(self) -> Key {
+        self.otherwise("none")
+    }
+
+    /// A default in words, which the builder supplies.
+    pub(super) const fn otherwise(self, words: &'static str) -> Key {
+        self.fallback(Fallback::Words(words))
+    }
+
+    pub(super) const fn or(self, number: i64) -> Key {
+        self.fallback(Fallback::Integer(number))
+    }
+
+    pub(super) const fn or_text(self, text: &'static str) -> Key {
+        self.fallback(Fallback::Text(text))
+    }
+
+    pub(super) const fn or_yes(self) -> Key {
+        self.fallback(Fallback::Boolean(true))
+    }
+
+    pub(super) const fn or_no(self) -> Key {
+        self.fallback(Fallback::Boolean(false))
+    }
+
+    pub(super) const fn inert(self, reason: &'static str) -> Key {
+        self.optional().inert(reason)
+    }
+}
+
+impl Key {
+    pub(super) const fn required(mut self) -> Self {
+        self.fallback = Fallback::Required;
         self
     }
 
-    pub(super) const fn otherwise(self, words: &'static str) -> Self {
-        self.fallback(Fallback::Words(words))
+    pub(super) const fn otherwise(mut self, words: &'static str) -> Self {
+        self.fallback = Fallback::Words(words);
+        self
+    }
+
+    pub(super) const fn or(mut self, number: i64) -> Self {
+        self.fallback = Fallback::Integer(number);
+        self
     }
 
     pub(super) const fn about(mut self, about: &'static str) -> Self {

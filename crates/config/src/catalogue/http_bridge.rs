@@ -1,155 +1,82 @@
 //! Web services by which HTTP requests are calls and publications. Long and flat.
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use super::form::{
-    Fallback, Key, Kind, NO, Rule, SECRET, TYPE, Table, integer, integer_or_zero, key,
-    list_not_empty,
+    Kind, OFF, Rule, SECRET, TYPE, integer, integer_or_zero, list_not_empty, object, text,
 };
+use super::table::{keys, table};
 use super::web_files::SERVICE_ID;
+use crate::model::{HttpBridge, RequestKey};
+use crate::plain;
 
-const REALM: Key = key(
-    "realm",
-    Kind::Text(Rule::RealmName),
-    "Realm of the requests.",
-)
-.required();
-const ROLE: Key = key(
-    "role",
-    Kind::Text(Rule::NotEmpty),
-    "Role whose permissions apply to requests.",
-)
-.required();
-const OPTIONS: Key = key(
-    "options",
-    Kind::Object(&BRIDGE_OPTIONS),
-    "Conditions for requests.",
-)
-.otherwise("the defaults");
+keys! {
+    REALM = "realm": text(Rule::RealmName).required(), "Realm of the requests.";
+    ROLE = "role": text(Rule::NotEmpty).required(), "Role whose permissions apply to requests.";
+    OPTIONS = "options": object(&BRIDGE_OPTIONS).otherwise("the defaults"), "Conditions for requests.";
+}
 
-pub(super) static CALLER: Table = Table {
-    path: "web[caller]",
-    name: "a service of calls",
-    keys: &[TYPE, SERVICE_ID, REALM, ROLE, OPTIONS],
-};
+table! {
+    pub(super) static CALLER("web[caller]", "a service of calls") {
+        ..TYPE, SERVICE_ID, REALM, ROLE, OPTIONS;
+    }
+}
 
-pub(super) static PUBLISHER: Table = Table {
-    path: "web[publisher]",
-    name: "a service of publications",
-    keys: &[TYPE, SERVICE_ID, REALM, ROLE, OPTIONS],
-};
+table! {
+    pub(super) static PUBLISHER("web[publisher]", "a service of publications") {
+        ..TYPE, SERVICE_ID, REALM, ROLE, OPTIONS;
+    }
+}
 
-pub(super) static WEBHOOK: Table = Table {
-    path: "web[webhook]",
-    name: "a webhook",
-    keys: &[
-        TYPE,
-        SERVICE_ID,
-        REALM,
-        ROLE,
-        key(
-            "options",
-            Kind::Object(&WEBHOOK_OPTIONS),
-            "Options of the webhook.",
-        )
-        .required(),
-    ],
-};
+table! {
+    pub(super) static WEBHOOK("web[webhook]", "a webhook") {
+        ..TYPE, SERVICE_ID, REALM, ROLE;
+        "options" = object(&WEBHOOK_OPTIONS).required(), "Options of the webhook.";
+    }
+}
 
-const DEBUG: Key = key("debug", Kind::Boolean, "").inert("the log level says what is logged");
+keys! {
+    DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
+    POST_BODY_LIMIT = "post_body_limit": integer(0, 1 << 20).or(0),
+        "Maximum size of a request body, in bytes. A longer one gets status 413. 0 applies the maximum of a \
+         message: 16,777,216, or `limits.queue_bytes_max` if that is less.";
+}
 
-const POST_BODY_LIMIT: Key = key(
-    "post_body_limit",
-    integer(0, 1 << 20),
-    "Maximum size of a request body, in bytes. A longer one gets status 413. 0 applies the maximum of a message: \
-     16,777,216, or `limits.queue_bytes_max` if that is less.",
-)
-.fallback(Fallback::Integer(0));
-
-static BRIDGE_OPTIONS: Table = Table {
-    path: "web[caller].options",
-    name: "options of an HTTP bridge",
-    keys: &[
-        key(
-            "key",
-            Kind::Text(Rule::NotEmpty),
-            "Name of `secret`, which signed requests contain.",
-        )
-        .otherwise("none: requests need no signature")
-        .environment(),
-        key(
-            "secret",
-            SECRET,
-            "Secret that signs requests.",
-        )
-        .otherwise("none: requests need no signature")
-        .environment(),
-        key(
-            "require_tls",
-            Kind::Boolean,
-            "Requires requests over TLS.",
-        )
-        .fallback(NO),
-        key(
-            "require_ip",
-            list_not_empty(&Kind::Text(Rule::Network)),
-            "Addresses and networks that requests may come from: `192.168.0.0/16`, or with the mask written out.",
-        )
-        .otherwise("any"),
-        POST_BODY_LIMIT,
-        key(
-            "timestamp_delta_limit",
-            integer_or_zero(1, 86_400),
-            "Tolerated difference between a signed request's time and the router's, in seconds. 0 accepts any time.",
-        )
-        .fallback(Fallback::Integer(300)),
-        key(
-            "refuse_replay",
-            Kind::Boolean,
-            "Accepts a signed request only once. It needs `timestamp_delta_limit`.",
-        )
-        .fallback(NO)
-        .own(),
-        key(
-            "replays_max",
-            integer(1, 1 << 30),
+table! {
+    /// Conditions for the requests of a bridge.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct HttpBridgeOptions = static BRIDGE_OPTIONS("web[caller].options", "options of an HTTP bridge") {
+        "key" = text(Rule::NotEmpty).otherwise("none: requests need no signature").environment(),
+            "Name of `secret`, which signed requests contain.";
+        "secret" = SECRET.otherwise("none: requests need no signature").environment(), "Secret that signs requests.";
+        require_tls: bool = OFF, "Requires requests over TLS.";
+        "require_ip" = list_not_empty(&text(Rule::Network)).otherwise("any"),
+            "Addresses and networks that requests may come from: `192.168.0.0/16`, or with the mask written out.";
+        ..POST_BODY_LIMIT => body_bytes_max: usize;
+        timestamp_delta_limit => timestamp_delta_max: Option<Duration> as plain::positive_seconds = integer_or_zero(1, 86_400).or(300),
+            "Tolerated difference between a signed request's time and the router's, in seconds. 0 accepts any time.";
+        refuse_replay: bool = OFF.own(), "Accepts a signed request only once. It needs `timestamp_delta_limit`.";
+        replays_max: usize = integer(1, 1 << 30).or(1_000_000).own(),
             "Maximum number of signed requests that `refuse_replay` remembers, each for two to four times \
-             `timestamp_delta_limit`, in about 24 bytes. At the limit a request gets status 503.",
-        )
-        .fallback(Fallback::Integer(1_000_000))
-        .own(),
-        DEBUG,
-    ],
-};
+             `timestamp_delta_limit`, in about 24 bytes. At the limit a request gets status 503.";
+        ..DEBUG;
+        let signature: Option<RequestKey> = None;
+        let require_ip: Vec<(IpAddr, u8)> = Vec::new();
+    }
+}
 
-static WEBHOOK_OPTIONS: Table = Table {
-    path: "web[webhook].options",
-    name: "options of a webhook",
-    keys: &[
-        key(
-            "topic",
-            Kind::Text(Rule::ExactUri),
-            "Topic that requests are published to.",
-        )
-        .required(),
-        key(
-            "success_response",
-            Kind::Text(Rule::Any),
-            "Body of the answer to a published request (202).",
-        )
-        .fallback(Fallback::Text("OK")),
-        key(
-            "error_response",
-            Kind::Text(Rule::Any),
-            "Body of the answer to a request that could not be published (500).",
-        )
-        .fallback(Fallback::Text("NOT OK")),
-        key(
-            "github_secret",
-            SECRET,
-            "Secret that signs GitHub's requests.",
-        )
-        .otherwise("none: requests need no signature")
-        .environment(),
-        POST_BODY_LIMIT,
-        DEBUG,
-    ],
-};
+table! {
+    /// HTTP requests as events of one topic.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Webhook = static WEBHOOK_OPTIONS("web[webhook].options", "options of a webhook") {
+        topic: String = text(Rule::ExactUri).required(), "Topic that requests are published to.";
+        success_response: String = text(Rule::Any).or_text("OK"), "Body of the answer to a published request (202).";
+        error_response: String = text(Rule::Any).or_text("NOT OK"),
+            "Body of the answer to a request that could not be published (500).";
+        github_secret: Option<String> = SECRET.otherwise("none: requests need no signature").environment(),
+            "Secret that signs GitHub's requests.";
+        ..POST_BODY_LIMIT, DEBUG;
+        let bridge: HttpBridge = HttpBridge::default();
+    }
+}

@@ -1,9 +1,14 @@
 //! Joints of WAMP and AMQP: every key that is taken. Long and flat.
 
+use std::time::Duration;
+
+use crosstie_joints::{Body, Exceptions, Template};
+
 use super::form::{
-    Fallback, Key, Kind, NO, Rule, TYPE, Table, Tagged, Words, YES, integer, key, list,
-    list_not_empty,
+    Kind, OFF, ON, Rule, TYPE, Tagged, integer, list, list_not_empty, map, one_of, text,
 };
+use super::table::{keys, table, words};
+use crate::model::{JointExchange, JointTarget, Json, MatchPolicy};
 
 pub(crate) static JOINT: Tagged = Tagged {
     path: "joints[].type",
@@ -16,376 +21,173 @@ pub(crate) static JOINT: Tagged = Tagged {
     ],
 };
 
-const JOINT_ID: Key = key(
-    "id",
-    Kind::Text(Rule::Id),
-    "Id of the joint, unique within the worker.",
-)
-.otherwise("`joint1`, `joint2`, … by position");
-const REALM: Key = key("realm", Kind::Text(Rule::RealmName), "Realm of the joint.").required();
-const ROLE: Key = key(
-    "role",
-    Kind::Text(Rule::NotEmpty),
-    "Role of the joint in the realm; its permissions apply to the joint.",
-)
-.required();
-const VHOST: Key =
-    key("vhost", Kind::Text(Rule::ShortText), "Vhost of the joint.").fallback(Fallback::Text("/"));
-const USER: Key = key(
-    "user",
-    Kind::Text(Rule::ShortText),
-    "AMQP user whose permissions apply to the joint.",
-)
-.required();
-const BODY_BYTES_MAX: Key = key(
-    "body_bytes_max",
-    integer(1_024, 64 << 20),
-    "Maximum size of a message body, in bytes. A longer call fails; a longer AMQP message is rejected without \
-     requeueing.",
-)
-.fallback(Fallback::Integer(1 << 20));
-const HOPS_MAX: Key = key(
-    "hops_max",
-    integer(1, 64),
-    "Maximum number of joints that a message may pass, this one included. A message beyond it is not forwarded, \
-     which stops loops.",
-)
-.fallback(Fallback::Integer(8));
-const TARGET_EXCHANGE: Key = key(
-    "exchange",
-    Kind::Text(Rule::ShortText),
-    "Exchange of the target (oslo.messaging's `control_exchange`).",
-)
-.fallback(Fallback::Text("openstack"));
-const TARGET_TOPIC: Key =
-    key("topic", Kind::Text(Rule::ShortText), "Topic of the target.").required();
-const NAMESPACE: Key = key(
-    "namespace",
-    Kind::Text(Rule::NotEmpty),
-    "Namespace of the target.",
-)
-.otherwise("none");
-const VERSION: Key = key(
-    "version",
-    Kind::Text(Rule::NotEmpty),
-    "Version of the target.",
-)
-.otherwise("none, which means 1.0");
-const TARGET_DURABLE: Key = key(
-    "durable",
-    Kind::Boolean,
-    "Declares the exchange and queues as durable, as oslo.messaging's `amqp_durable_queues` does.",
-)
-.fallback(NO);
-const TIMEOUT: Key = key(
-    "timeout_ms",
-    integer(1, 86_400_000),
-    "Maximum time to wait for an answer, in milliseconds.",
-)
-.fallback(Fallback::Integer(60_000));
-const PENDING_MAX: Key = key(
-    "pending_max",
-    integer(1, 1_000_000),
-    "Maximum number of pending calls.",
-)
-.fallback(Fallback::Integer(1_000));
-const PREFETCH: Key = key(
-    "prefetch",
-    integer(1, 65_535),
-    "Maximum number of unacknowledged deliveries.",
-)
-.fallback(Fallback::Integer(100));
-const ERRORS: Key = key(
-    "errors",
-    list(&ONE_ERROR),
-    "Pairs of WAMP error URIs and Python exceptions.",
-)
-.otherwise("the built-in pairs");
-const IMPERSONATE: Key = key(
-    "impersonate",
-    Kind::Boolean,
-    "Sends the authid of a disclosed sender as the message's `user-id`. The AMQP user needs the tag `impersonator`.",
-)
-.fallback(NO);
-const PROPERTIES_ARGUMENT: Key = key(
-    "properties_argument",
-    Kind::Text(Rule::NotEmpty),
-    "Name of a keyword argument that carries the message's properties, with the `user_id` that the broker has \
-     checked.",
-)
-.otherwise("none");
-const MATCH: Key = key(
-    "match",
-    Kind::OneOf(&MATCHES),
-    "Matching policy of the URI.",
-)
-.fallback(Fallback::Text("exact"));
-const EXCHANGE: Key = key(
-    "exchange",
-    Kind::Text(Rule::ShortText),
-    "Name of the exchange.",
-)
-.required();
-const EXCHANGE_TYPE: Key = key(
-    "exchange_type",
-    Kind::OneOf(&EXCHANGE_TYPES),
-    "Type of the exchange.",
-)
-.fallback(Fallback::Text("topic"));
-const DURABLE: Key = key(
-    "durable",
-    Kind::Boolean,
-    "Declares the exchange as durable.",
-)
-.fallback(YES);
-const DECLARE: Key = key(
-    "declare",
-    Kind::Boolean,
-    "Declares the exchange. With `false` it must exist.",
-)
-.fallback(YES);
-const BODY: Key = key(
-    "body",
-    Kind::OneOf(&BODIES),
-    "Encoding of an event's arguments in a message body.",
-)
-.fallback(Fallback::Text("json"));
+keys! {
+    JOINT_ID = "id": text(Rule::Id).otherwise("`joint1`, `joint2`, … by position"),
+        "Id of the joint, unique within the worker.";
+    REALM = "realm": text(Rule::RealmName).required(), "Realm of the joint.";
+    ROLE = "role": text(Rule::NotEmpty).required(),
+        "Role of the joint in the realm; its permissions apply to the joint.";
+    VHOST = "vhost": text(Rule::ShortText).or_text("/"), "Vhost of the joint.";
+    USER = "user": text(Rule::ShortText).required(), "AMQP user whose permissions apply to the joint.";
+    BODY_BYTES_MAX = "body_bytes_max": integer(1_024, 64 << 20).or(1 << 20),
+        "Maximum size of a message body, in bytes. A longer call fails; a longer AMQP message is rejected \
+         without requeueing.";
+    HOPS_MAX = "hops_max": integer(1, 64).or(8),
+        "Maximum number of joints that a message may pass, this one included. A message beyond it is not \
+         forwarded, which stops loops.";
+    TARGET_EXCHANGE = "exchange": text(Rule::ShortText).or_text("openstack"),
+        "Exchange of the target (oslo.messaging's `control_exchange`).";
+    TARGET_TOPIC = "topic": text(Rule::ShortText).required(), "Topic of the target.";
+    NAMESPACE = "namespace": text(Rule::NotEmpty).optional(), "Namespace of the target.";
+    VERSION = "version": text(Rule::NotEmpty).otherwise("none, which means 1.0"), "Version of the target.";
+    TARGET_DURABLE = "durable": OFF,
+        "Declares the exchange and queues as durable, as oslo.messaging's `amqp_durable_queues` does.";
+    TIMEOUT = "timeout_ms": integer(1, 86_400_000).or(60_000),
+        "Maximum time to wait for an answer, in milliseconds.";
+    PENDING_MAX = "pending_max": integer(1, 1_000_000).or(1_000), "Maximum number of pending calls.";
+    PREFETCH = "prefetch": integer(1, 65_535).or(100), "Maximum number of unacknowledged deliveries.";
+    ERRORS = "errors": list(&ONE_ERROR).otherwise("the built-in pairs"),
+        "Pairs of WAMP error URIs and Python exceptions.";
+    IMPERSONATE = "impersonate": OFF,
+        "Sends the authid of a disclosed sender as the message's `user-id`. The AMQP user needs the tag \
+         `impersonator`.";
+    PROPERTIES_ARGUMENT = "properties_argument": text(Rule::NotEmpty).optional(),
+        "Name of a keyword argument that carries the message's properties, with the `user_id` that the broker \
+         has checked.";
+    MATCH = "match": one_of(&MATCHES).or_text("exact"), "Matching policy of the URI.";
+    EXCHANGE = "exchange": text(Rule::ShortText).required(), "Name of the exchange.";
+    EXCHANGE_TYPE = "exchange_type": one_of(&EXCHANGE_TYPES).or_text("topic"), "Type of the exchange.";
+    DURABLE = "durable": ON, "Declares the exchange as durable.";
+    DECLARE = "declare": ON, "Declares the exchange. With `false` it must exist.";
+    BODY = "body": one_of(&BODIES).or_text("json"), "Encoding of an event's arguments in a message body.";
+}
 
 static ONE_ERROR: Kind = Kind::Object(&ERROR);
 
-static MATCHES: Words = Words {
-    path: "joints[].match",
-    words: &["exact", "prefix", "wildcard"],
-};
+words! {
+    MATCHES("joints[].match") { "exact", "prefix", "wildcard" }
+    EXCHANGE_TYPES("joints[].exchange_type") { "direct", "fanout", "headers", "topic" }
+    BODIES("joints[].body") => Body {
+        "json" => Json,
+        "wamp" => Wamp,
+        "oslo-notification" => Notification,
+        "bytes" => Bytes,
+    }
+    MODES("joints[].mode") { "call", "cast" }
+}
 
-static EXCHANGE_TYPES: Words = Words {
-    path: "joints[].exchange_type",
-    words: &["direct", "fanout", "headers", "topic"],
-};
+table! {
+    /// A procedure that oslo.messaging servers serve.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ProcedureToTarget = static PROCEDURE_TO_TARGET(
+        "workers[router].joints[procedure-to-target]", "a joint of a procedure to a target"
+    ) {
+        ..TYPE, JOINT_ID, REALM, ROLE;
+        procedure: String = text(Rule::Uri).required(), "Procedure that the joint registers.";
+        ..MATCH => match_policy: MatchPolicy;
+        ..VHOST, USER, TARGET_EXCHANGE, TARGET_TOPIC;
+        "server" = text(Rule::NotEmpty).otherwise("any of them"), "Name of one server of the topic.";
+        ..NAMESPACE, VERSION, TARGET_DURABLE;
+        "method" = text(Rule::NotEmpty).otherwise("`{rest}` if `match` is `prefix`, else `{last}`"),
+            "Method to call. `{procedure}` stands for the URI, `{rest}` for the part behind the prefix, `{last}` \
+             for the last component.";
+        "mode" = one_of(&MODES).or_text("call"),
+            "Kind of request: a call awaits the method's result, a cast only the broker's confirm.";
+        fanout => is_fanout: bool = OFF, "Sends a cast to every server of the topic.";
+        arguments: Vec<String> = list_not_empty(&text(Rule::NotEmpty))
+            .otherwise("none: a call with positional arguments fails"),
+            "Names for positional arguments, which oslo.messaging's methods do not have.";
+        "context" = map(Rule::NotEmpty, &Kind::Json).otherwise("only the caller's, if disclosed"),
+            "Fields added to the context of each call.";
+        ..TIMEOUT => timeout: Duration;
+        ..PENDING_MAX.about("Maximum number of pending calls. Another one fails.") => pending_max: usize;
+        ..BODY_BYTES_MAX, HOPS_MAX, ERRORS;
+        "tracebacks" = OFF, "Includes the server's traceback in errors.";
+        ..IMPERSONATE => is_impersonator: bool;
+        flat target: JointTarget;
+        let method: Template = Template::default();
+        let is_cast: bool = false;
+        let context: Vec<(String, Json)> = Vec::new();
+        let exceptions: Exceptions = Exceptions::default();
+    }
+}
 
-static BODIES: Words = Words {
-    path: "joints[].body",
-    words: &["json", "wamp", "oslo-notification", "bytes"],
-};
+table! {
+    /// An oslo.messaging server whose methods are procedures.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TargetToProcedure = static TARGET_TO_PROCEDURE(
+        "workers[router].joints[target-to-procedure]", "a joint of a target to a procedure"
+    ) {
+        ..TYPE, JOINT_ID, REALM, ROLE;
+        "procedure" = text(Rule::ExactUri).required(),
+            "Procedure to call. `{method}` and `{namespace}` stand for those of the request.";
+        ..VHOST, USER, TARGET_EXCHANGE, TARGET_TOPIC;
+        "server" = text(Rule::NotEmpty).required(), "Name of the joint among the topic's servers.";
+        ..NAMESPACE, VERSION, TARGET_DURABLE;
+        ..TIMEOUT => timeout: Duration;
+        ..PENDING_MAX.about(
+            "Maximum number of pending calls. Further requests wait in their queues."
+        ) => pending_max: usize;
+        ..PREFETCH => prefetch: u16;
+        ..BODY_BYTES_MAX, HOPS_MAX;
+        context_argument: Option<String> = text(Rule::NotEmpty).optional(),
+            "Name of a keyword argument that carries the caller's context.";
+        ..PROPERTIES_ARGUMENT => properties_argument: Option<String>;
+        ..ERRORS;
+        flat target: JointTarget;
+        let procedure: Template = Template::default();
+        let exceptions: Exceptions = Exceptions::default();
+    }
+}
 
-static MODES: Words = Words {
-    path: "joints[].mode",
-    words: &["call", "cast"],
-};
-
-static PROCEDURE_TO_TARGET: Table = Table {
-    path: "workers[router].joints[procedure-to-target]",
-    name: "a joint of a procedure to a target",
-    keys: &[
-        TYPE,
-        JOINT_ID,
-        REALM,
-        ROLE,
-        key(
-            "procedure",
-            Kind::Text(Rule::Uri),
-            "Procedure that the joint registers.",
-        )
-        .required(),
-        MATCH,
-        VHOST,
-        USER,
-        TARGET_EXCHANGE,
-        TARGET_TOPIC,
-        key(
-            "server",
-            Kind::Text(Rule::NotEmpty),
-            "Name of one server of the topic.",
-        )
-        .otherwise("any of them"),
-        NAMESPACE,
-        VERSION,
-        TARGET_DURABLE,
-        key(
-            "method",
-            Kind::Text(Rule::NotEmpty),
-            "Method to call. `{procedure}` stands for the URI, `{rest}` for the part behind the prefix, `{last}` for \
-             the last component.",
-        )
-        .otherwise("`{rest}` if `match` is `prefix`, else `{last}`"),
-        key(
-            "mode",
-            Kind::OneOf(&MODES),
-            "Kind of request: a call awaits the method's result, a cast only the broker's confirm.",
-        )
-        .fallback(Fallback::Text("call")),
-        key(
-            "fanout",
-            Kind::Boolean,
-            "Sends a cast to every server of the topic.",
-        )
-        .fallback(NO),
-        key(
-            "arguments",
-            list_not_empty(&Kind::Text(Rule::NotEmpty)),
-            "Names for positional arguments, which oslo.messaging's methods do not have.",
-        )
-        .otherwise("none: a call with positional arguments fails"),
-        key(
-            "context",
-            Kind::Map {
-                keys: Rule::NotEmpty,
-                of: &Kind::Json,
-                environment: false,
-            },
-            "Fields added to the context of each call.",
-        )
-        .otherwise("only the caller's, if disclosed"),
-        TIMEOUT,
-        PENDING_MAX.about("Maximum number of pending calls. Another one fails."),
-        BODY_BYTES_MAX,
-        HOPS_MAX,
-        ERRORS,
-        key(
-            "tracebacks",
-            Kind::Boolean,
-            "Includes the server's traceback in errors.",
-        )
-        .fallback(NO),
-        IMPERSONATE,
-    ],
-};
-
-static TARGET_TO_PROCEDURE: Table = Table {
-    path: "workers[router].joints[target-to-procedure]",
-    name: "a joint of a target to a procedure",
-    keys: &[
-        TYPE,
-        JOINT_ID,
-        REALM,
-        ROLE,
-        key(
-            "procedure",
-            Kind::Text(Rule::ExactUri),
-            "Procedure to call. `{method}` and `{namespace}` stand for those of the request.",
-        )
-        .required(),
-        VHOST,
-        USER,
-        TARGET_EXCHANGE,
-        TARGET_TOPIC,
-        key(
-            "server",
-            Kind::Text(Rule::NotEmpty),
-            "Name of the joint among the topic's servers.",
-        )
-        .required(),
-        NAMESPACE,
-        VERSION,
-        TARGET_DURABLE,
-        TIMEOUT,
-        PENDING_MAX
-            .about("Maximum number of pending calls. Further requests wait in their queues."),
-        PREFETCH,
-        BODY_BYTES_MAX,
-        HOPS_MAX,
-        key(
-            "context_argument",
-            Kind::Text(Rule::NotEmpty),
-            "Name of a keyword argument that carries the caller's context.",
-        )
-        .otherwise("none"),
-        PROPERTIES_ARGUMENT,
-        ERRORS,
-    ],
-};
-
-static TOPIC_TO_EXCHANGE: Table = Table {
-    path: "workers[router].joints[topic-to-exchange]",
-    name: "a joint of a topic to an exchange",
-    keys: &[
-        TYPE,
-        JOINT_ID,
-        REALM,
-        ROLE,
-        key(
-            "topic",
-            Kind::Text(Rule::Uri),
-            "Topic that the joint subscribes to.",
-        )
-        .required(),
-        MATCH,
-        VHOST,
-        USER,
-        EXCHANGE,
-        EXCHANGE_TYPE,
-        DURABLE,
-        DECLARE,
-        key(
-            "routing_key",
-            Kind::Text(Rule::Any),
+table! {
+    /// A topic whose events are published to an exchange.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TopicToExchange = static TOPIC_TO_EXCHANGE(
+        "workers[router].joints[topic-to-exchange]", "a joint of a topic to an exchange"
+    ) {
+        ..TYPE, JOINT_ID, REALM, ROLE;
+        topic: String = text(Rule::Uri).required(), "Topic that the joint subscribes to.";
+        ..MATCH => match_policy: MatchPolicy;
+        ..VHOST, USER, EXCHANGE, EXCHANGE_TYPE, DURABLE, DECLARE;
+        "routing_key" = text(Rule::Any).or_text("{topic}"),
             "Routing key of the messages. `{topic}` stands for the event's topic, `{rest}` for the part behind the \
-             prefix.",
-        )
-        .fallback(Fallback::Text("{topic}")),
-        BODY,
-        key(
-            "persistent",
-            Kind::Boolean,
-            "Publishes persistent messages, which survive a restart in durable queues.",
-        )
-        .fallback(YES),
-        BODY_BYTES_MAX,
-        HOPS_MAX,
-        IMPERSONATE,
-    ],
-};
+             prefix.";
+        ..BODY => body: Body;
+        persistent => is_persistent: bool = ON,
+            "Publishes persistent messages, which survive a restart in durable queues.";
+        ..BODY_BYTES_MAX, HOPS_MAX;
+        ..IMPERSONATE => is_impersonator: bool;
+        flat exchange: JointExchange;
+        let routing_key: Template = Template::default();
+    }
+}
 
-static EXCHANGE_TO_TOPIC: Table = Table {
-    path: "workers[router].joints[exchange-to-topic]",
-    name: "a joint of an exchange to a topic",
-    keys: &[
-        TYPE,
-        JOINT_ID,
-        REALM,
-        ROLE,
-        key(
-            "topic",
-            Kind::Text(Rule::ExactUri),
-            "Topic of the events. `{routing_key}` and `{exchange}` stand for those of the message.",
-        )
-        .required(),
-        VHOST,
-        USER,
-        EXCHANGE,
-        EXCHANGE_TYPE,
-        DURABLE,
-        DECLARE,
-        key(
-            "queue",
-            Kind::Text(Rule::ShortText),
-            "Name of a durable queue that keeps messages while the joint is not connected.",
-        )
-        .otherwise("a queue that is deleted with the joint"),
-        key(
-            "binding_keys",
-            list_not_empty(&Kind::Text(Rule::Any)),
-            "Binding keys of the queue.",
-        )
-        .otherwise("`#`"),
-        BODY,
-        PREFETCH,
-        BODY_BYTES_MAX,
-        HOPS_MAX,
-        PROPERTIES_ARGUMENT,
-    ],
-};
+table! {
+    /// An exchange whose messages become events of a topic.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ExchangeToTopic = static EXCHANGE_TO_TOPIC(
+        "workers[router].joints[exchange-to-topic]", "a joint of an exchange to a topic"
+    ) {
+        ..TYPE, JOINT_ID, REALM, ROLE;
+        "topic" = text(Rule::ExactUri).required(),
+            "Topic of the events. `{routing_key}` and `{exchange}` stand for those of the message.";
+        ..VHOST, USER, EXCHANGE, EXCHANGE_TYPE, DURABLE, DECLARE;
+        queue: Option<String> = text(Rule::ShortText).otherwise("a queue that is deleted with the joint"),
+            "Name of a durable queue that keeps messages while the joint is not connected.";
+        binding_keys: Vec<String> = list_not_empty(&text(Rule::Any)).otherwise("`#`"), "Binding keys of the queue.";
+        ..BODY => body: Body;
+        ..PREFETCH => prefetch: u16;
+        ..BODY_BYTES_MAX, HOPS_MAX;
+        ..PROPERTIES_ARGUMENT => properties_argument: Option<String>;
+        flat exchange: JointExchange;
+        let topic: Template = Template::default();
+    }
+}
 
-static ERROR: Table = Table {
-    path: "joints[].errors[]",
-    name: "an error of a joint",
-    keys: &[
-        key("uri", Kind::Text(Rule::ExactUri), "WAMP URI of the error.").required(),
-        key(
-            "exception",
-            Kind::Text(Rule::PythonName),
-            "Python exception, as `package.module.Class`.",
-        )
-        .required(),
-    ],
-};
+table! {
+    static ERROR("joints[].errors[]", "an error of a joint") {
+        "uri" = text(Rule::ExactUri).required(), "WAMP URI of the error.";
+        "exception" = text(Rule::PythonName).required(), "Python exception, as `package.module.Class`.";
+    }
+}

@@ -5,34 +5,35 @@
 //! [`Table`] is unknown, unless [`refused`] knows it from Crossbar.io and says why it is not
 //! taken.
 
-mod amqp;
+pub(crate) mod amqp;
 mod auth;
 mod certificates;
 mod connecting;
-mod cookie;
+pub(crate) mod cookie;
 mod cryptosign;
-mod endpoint;
+pub(crate) mod endpoint;
 mod fabric;
 mod form;
-mod http_bridge;
-mod joint;
+pub(crate) mod http_bridge;
+pub(crate) mod joint;
 mod jwt;
-mod node;
-mod options;
-mod other_options;
-mod realm;
+pub(crate) mod node;
+pub(crate) mod options;
+pub(crate) mod other_options;
+pub(crate) mod realm;
 pub mod refused;
 mod replicated;
-mod rlink;
+pub(crate) mod rlink;
 mod rule;
 mod scram;
 mod session_limits;
-mod store;
+pub(crate) mod store;
+mod table;
 mod transport;
-mod web;
-mod web_files;
-mod web_other;
-mod worker;
+pub(crate) mod web;
+pub(crate) mod web_files;
+pub(crate) mod web_other;
+pub(crate) mod worker;
 
 pub(crate) use amqp::AMQP;
 pub(crate) use auth::AUTH;
@@ -43,5 +44,5 @@ pub(crate) use realm::{REALM, ROLE};
 pub(crate) use rlink::RLINK;
 pub use rule::Rule;
 pub(crate) use rule::network;
-pub(crate) use transport::{PAGES, SERIALIZERS, TRANSPORT};
+pub(crate) use transport::{SERIALIZERS, TRANSPORT};
 pub(crate) use worker::{CONTAINER_COMPONENT, ROUTER_COMPONENT, WORKER};

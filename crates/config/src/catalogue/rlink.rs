@@ -1,126 +1,60 @@
 //! Links between realms of two routers: every key that is taken. Long and flat.
 
+use std::time::Duration;
+
 use super::connecting::CONNECTING_ENDPOINT;
 use super::form::{
-    Fallback, Key, Kind, Rule, TYPE, Table, Tagged, YES, integer, key, list, list_not_empty,
+    ON, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, tagged, text,
 };
 use super::options::{MILLISECONDS, ping_interval};
+use super::table::{keys, table};
 use super::transport::{SERIALIZER, SERIALIZERS};
+use crate::model::{RLinkAuth, RLinkTransport};
 
-pub(crate) static RLINK: Table = Table {
-    path: "realms[].rlinks[]",
-    name: "a link",
-    keys: &[
-        key(
-            "id",
-            Kind::Text(Rule::Name),
-            "Id of the link, unique within the worker.",
-        )
-        .otherwise("`rlink1`, `rlink2`, … by position"),
-        key(
-            "realm",
-            Kind::Text(Rule::RealmName),
-            "Realm of the remote router that the link joins.",
-        )
-        .required(),
-        key(
-            "transport",
-            Kind::Tagged(&RLINK_TRANSPORT),
-            "Transport to the remote router. The link retries until it connects, and again after a lost connection.",
-        )
-        .required(),
-        key(
-            "authid",
-            Kind::Text(Rule::NotEmpty),
-            "Authid of the link, sent to the remote router and used in its own realm.",
-        )
-        .otherwise("given by the remote router for the link's key; in its own realm, the link's id"),
-        key(
-            "auth",
-            Kind::Object(&RLINK_AUTH),
-            "Authentication method of the link at the remote router. Give exactly one.",
-        )
-        .otherwise("cryptosign, with the node's key")
-        .own(),
-        key(
-            "role",
-            Kind::Text(Rule::NotEmpty),
-            "Role of the link in its own realm.",
-        )
-        .fallback(Fallback::Text("trusted"))
-        .own(),
-        key(
-            "exclude_authid",
-            list(&Kind::Text(Rule::NotEmpty)),
-            "Authids in the remote realm that do not receive events from the link.",
-        )
-        .otherwise("none"),
-        key(
-            "forward_local_events",
-            Kind::Boolean,
-            "Subscribes at the remote router to topics subscribed to here, so that remote events reach this realm.",
-        )
-        .fallback(YES),
-        key(
-            "forward_remote_events",
-            Kind::Boolean,
+table! {
+    /// A link to a realm of another router.
+    #[derive(Clone, PartialEq, Eq)]
+    pub struct RLink = pub(crate) static RLINK("realms[].rlinks[]", "a link") {
+        "id" = text(Rule::Name).otherwise("`rlink1`, `rlink2`, … by position"),
+            "Id of the link, unique within the worker.";
+        realm: String = text(Rule::RealmName).required(), "Realm of the remote router that the link joins.";
+        "transport" = tagged(&RLINK_TRANSPORT).required(),
+            "Transport to the remote router. The link retries until it connects, and again after a lost connection.";
+        authid: Option<String> = text(Rule::NotEmpty)
+            .otherwise("given by the remote router for the link's key; in its own realm, the link's id"),
+            "Authid of the link, sent to the remote router and used in its own realm.";
+        "auth" = object(&RLINK_AUTH).otherwise("cryptosign, with the node's key").own(),
+            "Authentication method of the link at the remote router. Give exactly one.";
+        role: String = text(Rule::NotEmpty).or_text("trusted").own(), "Role of the link in its own realm.";
+        exclude_authid: Vec<String> = list(&text(Rule::NotEmpty)).optional(),
+            "Authids in the remote realm that do not receive events from the link.";
+        forward_local_events: bool = ON,
+            "Subscribes at the remote router to topics subscribed to here, so that remote events reach this realm.";
+        forward_remote_events: bool = ON,
             "Subscribes here to topics subscribed to at the remote router, so that local events reach the remote \
-             realm.",
-        )
-        .fallback(YES),
-        key(
-            "forward_local_invocations",
-            Kind::Boolean,
-            "Registers local procedures at the remote router, so that remote callers reach them.",
-        )
-        .fallback(YES),
-        key(
-            "forward_remote_invocations",
-            Kind::Boolean,
-            "Registers remote procedures here, so that local callers reach them.",
-        )
-        .fallback(YES),
-        key(
-            "mirrors_max",
-            integer(1, 10_000_000),
+             realm.";
+        forward_local_invocations: bool = ON,
+            "Registers local procedures at the remote router, so that remote callers reach them.";
+        forward_remote_invocations: bool = ON, "Registers remote procedures here, so that local callers reach them.";
+        mirrors_max: usize = integer(1, 10_000_000).or(100_000).own(),
             "Maximum number of mirrored subscriptions per side, and likewise of registrations. Further ones are not \
-             forwarded.",
-        )
-        .fallback(Fallback::Integer(100_000))
-        .own(),
-        key(
-            "calls_max",
-            integer(1, 1_000_000),
+             forwarded.";
+        calls_max: usize = integer(1, 1_000_000).or(4_096).own(),
             "Maximum number of pending calls and unacknowledged publications per direction. A further call fails; a \
-             further event is dropped.",
-        )
-        .fallback(Fallback::Integer(4_096))
-        .own(),
-        key(
-            "queue_bytes_max",
-            integer(65_536, 1 << 40),
+             further event is dropped.";
+        queue_bytes_max: usize = integer(65_536, 1 << 40).or(16 << 20).own(),
             "Maximum data queued for the remote router, in bytes. At the limit the link stops reading from its own \
-             realm. The realm then treats it as any slow client: see `limits.queue_bytes_max`.",
-        )
-        .fallback(Fallback::Integer(16 << 20))
-        .own(),
-        key(
-            "forward_for_max",
-            integer(2, 1_024),
+             realm. The realm then treats it as any slow client: see `limits.queue_bytes_max`.";
+        forward_for_max: usize = integer(2, 1_024).or(16).own(),
             "Maximum number of entries in `forward_for` of a forwarded event or call. Each link adds two. A message \
-             with more is not forwarded, which stops loops.",
-        )
-        .fallback(Fallback::Integer(16))
-        .own(),
-        key(
-            "reconnect_delay_ms_max",
-            integer(100, 3_600_000),
-            "Maximum delay between connection attempts, in milliseconds. The delay starts at 250 ms and grows.",
-        )
-        .fallback(Fallback::Integer(30_000))
-        .own(),
-    ],
-};
+             with more is not forwarded, which stops loops.";
+        reconnect_delay_ms_max => reconnect_delay_max: Duration = integer(100, 3_600_000).or(30_000).own(),
+            "Maximum delay between connection attempts, in milliseconds. The delay starts at 250 ms and grows.";
+        let id: String = String::new();
+        let transport: RLinkTransport = RLinkTransport::nowhere();
+        let auth: RLinkAuth = RLinkAuth::NodeKey;
+    }
+}
 
 static RLINK_TRANSPORT: Tagged = Tagged {
     path: "realms[].rlinks[].transport.type",
@@ -131,161 +65,88 @@ static RLINK_TRANSPORT: Tagged = Tagged {
     ],
 };
 
-const ID: Key = key("id", Kind::Text(Rule::Id), "").inert("a link has one transport");
-const ENDPOINT: Key = key(
-    "endpoint",
-    Kind::Tagged(&CONNECTING_ENDPOINT),
-    "Address to connect to.",
-);
-
-static RLINK_RAWSOCKET: Table = Table {
-    path: "realms[].rlinks[].transport[rawsocket]",
-    name: "a link's RawSocket transport",
-    keys: &[
-        TYPE,
-        ID,
-        ENDPOINT.required(),
-        key("url", Kind::Text(Rule::Any), "").inert("the endpoint says where it connects to"),
-        key(
-            "serializer",
-            Kind::OneOf(&SERIALIZERS),
-            "Serializer of the connection.",
-        )
-        .fallback(Fallback::Text("cbor")),
-        key(
-            "options",
-            Kind::Object(&RLINK_RAWSOCKET_OPTIONS),
-            "Options of the RawSocket protocol.",
-        )
-        .otherwise("the defaults"),
-    ],
-};
-
-static RLINK_RAWSOCKET_OPTIONS: Table = Table {
-    path: "realms[].rlinks[].transport[rawsocket].options",
-    name: "RawSocket options of a link",
-    keys: &[MESSAGE_BYTES, ping_interval(20_000).own()],
-};
-
-const MESSAGE_BYTES: Key = key(
-    "max_message_size",
-    integer(512, 16 << 20),
-    "Maximum size of a received message, in bytes.",
-)
-.fallback(Fallback::Integer(16 << 20));
-
-static RLINK_WEBSOCKET: Table = Table {
-    path: "realms[].rlinks[].transport[websocket]",
-    name: "a link's WebSocket transport",
-    keys: &[
-        TYPE,
-        ID,
-        ENDPOINT.otherwise("made from the URL"),
-        key(
-            "url",
-            Kind::Text(Rule::WebSocketUrl),
-            "URL of the WebSocket.",
-        )
-        .required()
-        .environment(),
-        key(
-            "serializers",
-            list_not_empty(&SERIALIZER),
-            "Offered serializers, in order.",
-        )
-        .otherwise("CBOR, MessagePack, JSON"),
-        key(
-            "options",
-            Kind::Object(&RLINK_WEBSOCKET_OPTIONS),
-            "Options of the WebSocket protocol.",
-        )
-        .otherwise("the defaults"),
-    ],
-};
-
-static RLINK_WEBSOCKET_OPTIONS: Table = Table {
-    path: "realms[].rlinks[].transport[websocket].options",
-    name: "WebSocket options of a link",
-    keys: &[
-        MESSAGE_BYTES,
-        ping_interval(20_000),
-        key("auto_ping_timeout", MILLISECONDS, "")
-            .inert("a router that is silent for a whole `auto_ping_interval` is given up"),
-        key("auto_ping_size", integer(1, 125), "").inert("pings of a link are empty"),
-        key("open_handshake_timeout", MILLISECONDS, "")
-            .inert("the endpoint's `timeout` holds until the session is there"),
-        key("close_handshake_timeout", MILLISECONDS, "")
-            .inert("a link closes its connection within a second"),
-    ],
-};
-
-static RLINK_AUTH: Table = Table {
-    path: "realms[].rlinks[].auth",
-    name: "a link's auth",
-    keys: &[
-        method("anonymous", &RLINK_ANONYMOUS, "Joins without credentials."),
-        method("ticket", &RLINK_TICKET, "Authenticates by ticket."),
-        method(
-            "wampcra",
-            &RLINK_WAMPCRA,
-            "Authenticates by a shared secret (WAMP-CRA).",
-        ),
-        method("scram", &RLINK_SCRAM, "Authenticates by password (SCRAM)."),
-        method(
-            "cryptosign",
-            &RLINK_CRYPTOSIGN,
-            "Authenticates by private key (WAMP-cryptosign).",
-        ),
-    ],
-};
-
-const fn method(name: &'static str, of: &'static Table, about: &'static str) -> Key {
-    key(name, Kind::Object(of), about)
-        .otherwise("another method")
-        .own()
+keys! {
+    ID = "id": text(Rule::Id).inert("a link has one transport");
+    ENDPOINT = "endpoint": tagged(&CONNECTING_ENDPOINT).optional(), "Address to connect to.";
 }
 
-const fn secret(name: &'static str, rule: Rule, about: &'static str) -> Key {
-    key(name, Kind::Text(rule), about)
-        .required()
-        .environment()
-        .own()
+table! {
+    static RLINK_RAWSOCKET("realms[].rlinks[].transport[rawsocket]", "a link's RawSocket transport") {
+        ..TYPE, ID, ENDPOINT.required();
+        "url" = text(Rule::Any).inert("the endpoint says where it connects to");
+        "serializer" = one_of(&SERIALIZERS).or_text("cbor"), "Serializer of the connection.";
+        "options" = object(&RLINK_RAWSOCKET_OPTIONS).otherwise("the defaults"), "Options of the RawSocket protocol.";
+    }
 }
 
-static RLINK_ANONYMOUS: Table = Table {
-    path: "realms[].rlinks[].auth.anonymous",
-    name: "a link's anonymous auth",
-    keys: &[],
-};
+table! {
+    static RLINK_RAWSOCKET_OPTIONS("realms[].rlinks[].transport[rawsocket].options", "RawSocket options of a link") {
+        ..MESSAGE_BYTES, ping_interval(20_000).own();
+    }
+}
 
-static RLINK_TICKET: Table = Table {
-    path: "realms[].rlinks[].auth.ticket",
-    name: "a link's ticket",
-    keys: &[secret("ticket", Rule::NotEmpty, "Ticket to send.")],
-};
+keys! {
+    MESSAGE_BYTES = "max_message_size": integer(512, 16 << 20).or(16 << 20),
+        "Maximum size of a received message, in bytes.";
+}
 
-static RLINK_WAMPCRA: Table = Table {
-    path: "realms[].rlinks[].auth.wampcra",
-    name: "a link's WAMP-CRA",
-    keys: &[secret(
-        "secret",
-        Rule::NotEmpty,
-        "Secret that signs the challenge.",
-    )],
-};
+table! {
+    static RLINK_WEBSOCKET("realms[].rlinks[].transport[websocket]", "a link's WebSocket transport") {
+        ..TYPE, ID, ENDPOINT.otherwise("made from the URL");
+        "url" = text(Rule::WebSocketUrl).required().environment(), "URL of the WebSocket.";
+        "serializers" = list_not_empty(&SERIALIZER).otherwise("CBOR, MessagePack, JSON"),
+            "Offered serializers, in order.";
+        "options" = object(&RLINK_WEBSOCKET_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
+    }
+}
 
-static RLINK_SCRAM: Table = Table {
-    path: "realms[].rlinks[].auth.scram",
-    name: "a link's SCRAM",
-    keys: &[secret("password", Rule::NotEmpty, "SCRAM password.")],
-};
+table! {
+    static RLINK_WEBSOCKET_OPTIONS("realms[].rlinks[].transport[websocket].options", "WebSocket options of a link") {
+        ..MESSAGE_BYTES, ping_interval(20_000);
+        "auto_ping_timeout" = MILLISECONDS
+            .inert("a router that is silent for a whole `auto_ping_interval` is given up");
+        "auto_ping_size" = integer(1, 125).inert("pings of a link are empty");
+        "open_handshake_timeout" = MILLISECONDS.inert("the endpoint's `timeout` holds until the session is there");
+        "close_handshake_timeout" = MILLISECONDS.inert("a link closes its connection within a second");
+    }
+}
 
-static RLINK_CRYPTOSIGN: Table = Table {
-    path: "realms[].rlinks[].auth.cryptosign",
-    name: "a link's cryptosign",
-    keys: &[secret(
-        "privkey",
-        Rule::Hexadecimal64,
-        "Private key: 64 hexadecimal digits.",
-    )],
-};
+table! {
+    static RLINK_AUTH("realms[].rlinks[].auth", "a link's auth") {
+        "anonymous" = object(&RLINK_ANONYMOUS).otherwise("another method").own(), "Joins without credentials.";
+        "ticket" = object(&RLINK_TICKET).otherwise("another method").own(), "Authenticates by ticket.";
+        "wampcra" = object(&RLINK_WAMPCRA).otherwise("another method").own(),
+            "Authenticates by a shared secret (WAMP-CRA).";
+        "scram" = object(&RLINK_SCRAM).otherwise("another method").own(), "Authenticates by password (SCRAM).";
+        "cryptosign" = object(&RLINK_CRYPTOSIGN).otherwise("another method").own(),
+            "Authenticates by private key (WAMP-cryptosign).";
+    }
+}
+
+table! {
+    static RLINK_ANONYMOUS("realms[].rlinks[].auth.anonymous", "a link's anonymous auth") {}
+}
+
+table! {
+    static RLINK_TICKET("realms[].rlinks[].auth.ticket", "a link's ticket") {
+        "ticket" = text(Rule::NotEmpty).required().environment().own(), "Ticket to send.";
+    }
+}
+
+table! {
+    static RLINK_WAMPCRA("realms[].rlinks[].auth.wampcra", "a link's WAMP-CRA") {
+        "secret" = text(Rule::NotEmpty).required().environment().own(), "Secret that signs the challenge.";
+    }
+}
+
+table! {
+    static RLINK_SCRAM("realms[].rlinks[].auth.scram", "a link's SCRAM") {
+        "password" = text(Rule::NotEmpty).required().environment().own(), "SCRAM password.";
+    }
+}
+
+table! {
+    static RLINK_CRYPTOSIGN("realms[].rlinks[].auth.cryptosign", "a link's cryptosign") {
+        "privkey" = text(Rule::Hexadecimal64).required().environment().own(), "Private key: 64 hexadecimal digits.";
+    }
+}

@@ -15,14 +15,30 @@ mod web;
 mod worker;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 pub use serde_json::Value as Json;
 
+pub use crate::catalogue::amqp::{AmqpIdentity, AmqpLimits, AmqpPermission, AmqpTransport};
+pub use crate::catalogue::cookie::Cookie;
+pub use crate::catalogue::endpoint::Tls;
+pub use crate::catalogue::http_bridge::{HttpBridgeOptions, Webhook};
+pub use crate::catalogue::joint::{
+    ExchangeToTopic, ProcedureToTarget, TargetToProcedure, TopicToExchange,
+};
+pub use crate::catalogue::node::{AuditLog, Limits};
+pub use crate::catalogue::options::{Deflate, WebSocketOptions};
+pub use crate::catalogue::other_options::WebSocketTestee;
+pub use crate::catalogue::realm::Realm;
+pub use crate::catalogue::rlink::RLink;
+pub use crate::catalogue::store::EventStore;
+pub use crate::catalogue::web::WebOptions;
+pub use crate::catalogue::web_files::{Cgi, WebArchive, WebFiles, WebJson};
+pub use crate::catalogue::web_other::ReverseProxy;
+pub use crate::catalogue::worker::guest::GuestWatch;
+pub use crate::catalogue::worker::small::HostMonitorWorker;
 pub use amqp::{
-    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
-    AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions,
-    Skipped,
+    Amqp, AmqpMechanism, AmqpUser, AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange,
+    DefinedQueue, Definitions, Skipped,
 };
 pub use crosstie_routing::{
     Allow, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck,
@@ -31,27 +47,21 @@ pub use crosstie_routing::{
 pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use fabric::{Fabric, NatsUrl};
-pub use joint::{
-    ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
-    TargetToProcedure, TopicToExchange,
-};
+pub use joint::{Joint, JointExchange, JointKind, JointTarget};
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use replicated::{Elsewhere, Replicated};
-pub use rlink::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
+pub use rlink::{RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
-    Admits, Allowed, Cookie, CookieStore, Deflate, Endpoint, ListenerLimits, Page, Ping, RawSocket,
-    TcpEndpoint, Testee, TesteeKind, Tls, Transport, TransportKind, WebSocket, WebSocketOptions,
-    WebSocketTestee,
+    Admits, Allowed, CookieStore, Endpoint, ListenerLimits, Page, Ping, RawSocket, TcpEndpoint,
+    Testee, TesteeKind, Transport, TransportKind, WebSocket,
 };
 pub use web::{
-    Cgi, FileSource, HttpBridge, HttpBridgeOptions, LongPoll, RequestKey, ReverseProxy, Web,
-    WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService,
-    WebSocketReverseProxy, Webhook,
+    FileSource, HttpBridge, LongPoll, RequestKey, Web, WebPaths, WebProgram, WebPython, WebService,
+    WebSocketReverseProxy,
 };
 pub use worker::{
     ChildEnvironment, Component, ComponentKind, ContainerShutdown, ContainerWorker, GuestInput,
-    GuestOutput, GuestWatch, GuestWorker, HostMonitorWorker, Inherit, NativeOptions, Restart,
-    RouterWorker, TesteeWorker, Worker,
+    GuestOutput, GuestWorker, Inherit, NativeOptions, Restart, RouterWorker, TesteeWorker, Worker,
 };
 
 /// A node: its controller, its workers, and the bounds they share.
@@ -65,14 +75,6 @@ pub struct Config {
     pub admin: Option<Admin>,
     /// The environment variables that secrets of it come from.
     pub secret_variables: BTreeSet<String>,
-}
-
-/// A file of who was not let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditLog {
-    /// Relative to the node's directory.
-    pub file: String,
-    pub file_bytes_max: usize,
 }
 
 /// The node's own name and when it ends by itself.
@@ -92,59 +94,6 @@ pub enum ShutdownTrigger {
     WorkerExit,
     WorkerExitWithError,
     LastWorkerExit,
-}
-
-/// One realm and who may do what in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Realm {
-    pub name: String,
-    pub uri_check: UriCheck,
-    pub request_id_check: RequestIdCheck,
-    pub disclose_me: DiscloseMe,
-    pub call_timeout_unit: CallTimeoutUnit,
-    pub lone_surrogates: LoneSurrogates,
-    pub unreadable_values: UnreadableValues,
-    pub empty_eligible: EmptyEligible,
-    pub cancel_answers: CancelAnswers,
-    pub on_leave: OnLeave,
-    /// WELCOME says which node, worker and process serve the session.
-    pub discloses_router: bool,
-    /// The realm has the meta procedures and events.
-    pub meta_api: bool,
-    /// The management realm has them too.
-    pub is_meta_api_bridged: bool,
-    /// Whether the file says so, or it is the default.
-    pub is_call_timeout_unit_given: bool,
-    pub roles: Vec<Role>,
-    pub limits: RealmLimits,
-    /// None where the realm is this node's alone.
-    pub fabric: Option<Fabric>,
-    /// What is recorded of what is published.
-    pub history: Vec<crosstie_routing::Recording>,
-    /// Where that is recorded; in memory without.
-    pub event_store: Option<EventStore>,
-    /// For how long retained events are kept.
-    pub retention: Vec<crosstie_routing::Retention>,
-    /// Which calls wait for a callee.
-    pub call_queues: Vec<crosstie_routing::CallQueue>,
-    /// For how long its sessions outlive their connections.
-    pub resumption: Option<crosstie_routing::Resumption>,
-    /// To realms of other routers.
-    pub rlinks: Vec<RLink>,
-}
-
-/// A file of a realm's events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventStore {
-    pub path: String,
-    /// Of all events in it; the oldest go beyond.
-    pub bytes_max: u64,
-    /// Of events that wait to be written; one more is not recorded.
-    pub buffer_bytes_max: usize,
-    /// Whether a commit waits for the disk.
-    pub is_synced: bool,
-    /// Whether it has retained events, too.
-    pub keeps_retained: bool,
 }
 
 /// What a realm may have, where that is less than what the node lets any have.
@@ -197,53 +146,4 @@ pub struct Admin {
     pub endpoint: Endpoint,
     pub pages: Vec<Page>,
     pub allowed_hosts: Allowed,
-}
-
-/// The node's bounds. What happens at each of them is said in the configuration reference.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
-    pub queue_bytes_max: usize,
-    pub queue_bytes_total_max: usize,
-    pub queue_stall_timeout: Duration,
-    pub message_timeout: Duration,
-    pub bytes_per_second_min: usize,
-    pub depth_max: usize,
-    pub handshake_timeout: Duration,
-    pub request_head_bytes_max: usize,
-    pub challenge_timeout: Duration,
-    pub handshakes_pending_max: usize,
-    /// Of the answer to wrong credentials; zero where none waits.
-    pub login_delay_max: Duration,
-    pub sessions_max: usize,
-    /// Of one address; made from `sessions_max` and the process's descriptors where not said.
-    pub address_connections_max: Option<usize>,
-    /// Of each listener.
-    pub page_connections_max: usize,
-    pub calls_pending_max: usize,
-    pub realm_subscriptions_max: usize,
-    pub realm_registrations_max: usize,
-    pub realm_calls_pending_max: usize,
-    pub call_options_bytes_max: usize,
-    pub kept_call_bytes_max: usize,
-    pub kept_calls_bytes_max: usize,
-    pub subscriptions_max: usize,
-    pub registrations_max: usize,
-    pub wildcard_shapes_max: usize,
-    pub uri_bytes_max: usize,
-    /// No such bound where not said.
-    pub call_timeout_max: Option<Duration>,
-    pub retained_events_max: usize,
-    pub retained_bytes_max: usize,
-    pub retained_event_bytes_max: usize,
-    pub retained_sent_max: usize,
-    pub history_bytes_max: usize,
-    pub history_answer_bytes_max: usize,
-    pub testaments_max: usize,
-    pub testaments_bytes_max: usize,
-    pub definitions_max: usize,
-    pub definitions_bytes_max: usize,
-    pub realm_definitions_max: usize,
-    pub unacknowledged_events_max: usize,
-    pub unacknowledged_bytes_max: usize,
-    pub shutdown_timeout: Duration,
 }

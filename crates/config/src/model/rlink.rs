@@ -2,30 +2,7 @@
 
 use std::time::Duration;
 
-use super::Serializer;
-
-/// A link.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RLink {
-    pub id: String,
-    /// The other router's.
-    pub realm: String,
-    pub transport: RLinkTransport,
-    pub authid: Option<String>,
-    pub auth: RLinkAuth,
-    /// In its own realm.
-    pub role: String,
-    pub exclude_authid: Vec<String>,
-    pub forward_local_events: bool,
-    pub forward_remote_events: bool,
-    pub forward_local_invocations: bool,
-    pub forward_remote_invocations: bool,
-    pub mirrors_max: usize,
-    pub calls_max: usize,
-    pub queue_bytes_max: usize,
-    pub forward_for_max: usize,
-    pub reconnect_delay_max: Duration,
-}
+use super::{RLink, Serializer};
 
 /// How it connects to the other router.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +17,23 @@ pub struct RLinkTransport {
     pub message_bytes_max: usize,
 }
 
-/// Where it connects to.
+impl RLinkTransport {
+    /// The transport of a link with an error in its own.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            endpoint: RLinkEndpoint::Unix {
+                path: String::new(),
+            },
+            request: None,
+            serializers: Vec::new(),
+            connect_timeout: Duration::ZERO,
+            ping_interval: None,
+            message_bytes_max: 0,
+        }
+    }
+}
+
+/// Address of the remote router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RLinkEndpoint {
     Tcp {

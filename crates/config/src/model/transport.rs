@@ -8,7 +8,10 @@ use std::time::Duration;
 use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
-use super::{AmqpTransport, Serializer, Web, WebPaths, WebService};
+use super::{
+    AmqpTransport, Cookie, Serializer, Tls, Web, WebPaths, WebService, WebSocketOptions,
+    WebSocketTestee,
+};
 
 /// One listener and what it speaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,21 +140,6 @@ pub enum TesteeKind {
     WebSocket(WebSocketTestee),
 }
 
-/// How a testee speaks WebSocket.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WebSocketTestee {
-    /// The address that people are told; the listener's own where not said.
-    pub url: Option<String>,
-    pub message_bytes_max: usize,
-    /// Only `message_bytes_max` bounds a frame where not said.
-    pub frame_bytes_max: Option<usize>,
-    pub compression: Option<Deflate>,
-    pub tcp_nodelay: bool,
-    pub show_server_version: bool,
-    pub echo_close_codereason: bool,
-    pub fail_by_drop: bool,
-}
-
 /// An HTTP page that the router answers with itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -207,19 +195,6 @@ pub struct TcpEndpoint {
     pub tls: Option<Tls>,
 }
 
-/// PEM files of a TLS listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
-    pub key: String,
-    pub certificate: String,
-    pub chain_certificates: Vec<String>,
-    /// Authorities whose clients' certificates are asked for and checked; none are asked for
-    /// where empty.
-    pub client_authorities: Vec<String>,
-    /// A client may do without a certificate.
-    pub is_certificate_optional: bool,
-}
-
 /// WAMP over RawSocket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawSocket {
@@ -242,48 +217,12 @@ pub struct WebSocket {
     pub options: WebSocketOptions,
 }
 
-/// The cookie that browsers are given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cookie {
-    pub name: String,
-    pub characters: usize,
-    pub max_age_s: u64,
-    pub secure: bool,
-    pub http_only: bool,
-    /// As a cookie says it.
-    pub same_site: Option<String>,
-    pub store: CookieStore,
-    pub cookies_max: usize,
-}
-
 /// Where cookies are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CookieStore {
     Memory,
     /// A path.
     File(String),
-}
-
-/// How the router speaks WebSocket.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WebSocketOptions {
-    pub allowed_origins: Allowed,
-    pub allow_null_origin: bool,
-    pub message_bytes_max: usize,
-    /// Only `message_bytes_max` bounds a frame where not said.
-    pub frame_bytes_max: Option<usize>,
-    /// `limits.handshake_timeout_ms` counts where not said.
-    pub open_handshake_timeout: Option<Duration>,
-    pub close_handshake_timeout: Duration,
-    pub ping: Ping,
-    pub compression: Option<Deflate>,
-    pub tcp_nodelay: bool,
-    pub require_websocket_subprotocol: bool,
-    pub show_server_version: bool,
-    pub echo_close_codereason: bool,
-    pub fail_by_drop: bool,
-    /// A GET of its path without an upgrade is answered with 200.
-    pub shows_status: bool,
 }
 
 /// How a silent peer is found to be dead.
@@ -298,16 +237,11 @@ pub struct Ping {
     pub restart_on_any_traffic: bool,
 }
 
-/// permessage-deflate (RFC 7692), offered to clients that ask for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deflate {
-    /// The client is asked to compress each message for itself.
-    pub request_no_context_takeover: bool,
-    /// The client is asked for a window of at most 2^n bytes.
-    pub request_max_window_bits: Option<u8>,
-    /// The router compresses each message for itself.
-    pub no_context_takeover: bool,
-    /// The router's window is at most 2^n bytes.
-    pub max_window_bits: Option<u8>,
-    pub memory_level: Option<u8>,
+impl Ping {
+    pub const NONE: Self = Self {
+        interval: None,
+        timeout: None,
+        payload_bytes: 12,
+        restart_on_any_traffic: true,
+    };
 }

@@ -1,8 +1,6 @@
 //! Workers of every kind, and how their processes run.
 
-use std::time::Duration;
-
-use super::{Amqp, Joint, Json, Realm, Transport};
+use super::{Amqp, GuestWatch, HostMonitorWorker, Joint, Json, Realm, Transport};
 
 /// One worker of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,25 +170,12 @@ pub enum GuestOutput {
     Drop,
 }
 
-/// Directories whose changes restart a guest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GuestWatch {
-    pub directories: Vec<String>,
-}
-
 /// A WebSocket echo as a worker of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TesteeWorker {
     pub id: String,
     pub cpu_affinity: Vec<usize>,
     pub transport: Transport,
-}
-
-/// Reads what the machine is doing, and publishes it in the management realm.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostMonitorWorker {
-    pub id: String,
-    pub interval: Duration,
 }
 
 impl Worker {

@@ -2,7 +2,8 @@
 //! and flat.
 
 use super::super::connecting::CONNECTING_TRANSPORT;
-use super::super::form::{Fallback, Key, Kind, Rule, TYPE, Table, Tagged, key, list};
+use super::super::form::{Kind, Rule, TYPE, Tagged, list, object, tagged, text};
+use super::super::table::{keys, table};
 
 pub(crate) static CONTAINER_COMPONENT: Tagged = Tagged {
     path: "components[].type",
@@ -19,257 +20,113 @@ pub(crate) static ROUTER_COMPONENT: Tagged = Tagged {
     variants: &[("class", &ROUTER_CLASS), ("function", &ROUTER_FUNCTION)],
 };
 
-const COMPONENT_ID: Key = key(
-    "id",
-    Kind::Text(Rule::Name),
-    "Id of the component, unique within the worker.",
-)
-.otherwise("`component1`, `component2`, … by position");
-const COMPONENT_REALM: Key = key(
-    "realm",
-    Kind::Text(Rule::RealmName),
-    "Realm that the component joins.",
-)
-.required();
-const CLASSNAME: Key = key(
-    "classname",
-    Kind::Text(Rule::PythonName),
-    "Session class, as `package.module.Class`: a subclass of Autobahn's `ApplicationSession`.",
-)
-.required();
-const CALLBACKS: Key = key(
-    "callbacks",
-    Kind::Object(&CALLBACKS_OF_FUNCTION),
-    "Functions that the component calls on events, each as `package.module.function`.",
-)
-.otherwise("none");
-const COMPONENT_EXTRA: Key = key(
-    "extra",
-    Kind::Json,
-    "Value of any type, passed to the component as `config.extra`.",
-)
-.otherwise("null");
-const REFERENCES: Key = key(
-    "references",
-    list(&Kind::Text(Rule::NotEmpty)),
-    "Components of the worker, each as `component:ID`, whose `onJoin` must have returned before this component \
-     starts. They must precede it in the file. Crossbar.io's `connection:ID` is ignored with a warning.",
-)
-.otherwise("none");
-const TRANSPORT: Key = key(
-    "transport",
-    Kind::Tagged(&CONNECTING_TRANSPORT),
-    "Transport to the router. The component retries until it connects, and again after a lost connection.",
-)
-.required();
-const ROLE: Key = key(
-    "role",
-    Kind::Text(Rule::NotEmpty),
-    "Role of the component in the realm.",
-)
-.fallback(Fallback::Text("anonymous"));
-
-static CONTAINER_CLASS: Table = Table {
-    path: "workers[container].components[class]",
-    name: "a class component",
-    keys: &[
-        TYPE,
-        COMPONENT_ID,
-        CLASSNAME,
-        COMPONENT_REALM,
-        TRANSPORT,
-        REFERENCES.own(),
-        COMPONENT_EXTRA,
-    ],
-};
-
-static CONTAINER_FUNCTION: Table = Table {
-    path: "workers[container].components[function]",
-    name: "a function component",
-    keys: &[
-        TYPE,
-        COMPONENT_ID,
-        CALLBACKS,
-        COMPONENT_REALM,
-        TRANSPORT,
-        key(
-            "auth",
-            Kind::Object(&COMPONENT_AUTH),
-            "Authentication methods of the component.",
-        )
-        .otherwise("`anonymous`"),
-        REFERENCES.own(),
-        COMPONENT_EXTRA,
-    ],
-};
-
-static ROUTER_CLASS: Table = Table {
-    path: "workers[router].components[class]",
-    name: "a class component of a router",
-    keys: &[
-        TYPE,
-        COMPONENT_ID,
-        CLASSNAME,
-        COMPONENT_REALM,
-        ROLE,
-        REFERENCES,
-        COMPONENT_EXTRA,
-    ],
-};
-
-static ROUTER_FUNCTION: Table = Table {
-    path: "workers[router].components[function]",
-    name: "a function component of a router",
-    keys: &[
-        TYPE,
-        COMPONENT_ID,
-        CALLBACKS,
-        COMPONENT_REALM,
-        ROLE,
-        REFERENCES.own(),
-        COMPONENT_EXTRA,
-    ],
-};
-
-const fn callback(name: &'static str, about: &'static str) -> Key {
-    key(name, Kind::Text(Rule::PythonName), about).otherwise("none")
+keys! {
+    COMPONENT_ID = "id": text(Rule::Name).otherwise("`component1`, `component2`, … by position"),
+        "Id of the component, unique within the worker.";
+    COMPONENT_REALM = "realm": text(Rule::RealmName).required(), "Realm that the component joins.";
+    CLASSNAME = "classname": text(Rule::PythonName).required(),
+        "Session class, as `package.module.Class`: a subclass of Autobahn's `ApplicationSession`.";
+    CALLBACKS = "callbacks": object(&CALLBACKS_OF_FUNCTION).optional(),
+        "Functions that the component calls on events, each as `package.module.function`.";
+    COMPONENT_EXTRA = "extra": Kind::Json.otherwise("null"),
+        "Value of any type, passed to the component as `config.extra`.";
+    REFERENCES = "references": list(&text(Rule::NotEmpty)).optional(),
+        "Components of the worker, each as `component:ID`, whose `onJoin` must have returned before this \
+         component starts. They must precede it in the file. Crossbar.io's `connection:ID` is ignored with a \
+         warning.";
+    TRANSPORT = "transport": tagged(&CONNECTING_TRANSPORT).required(),
+        "Transport to the router. The component retries until it connects, and again after a lost connection.";
+    ROLE = "role": text(Rule::NotEmpty).or_text("anonymous"), "Role of the component in the realm.";
 }
 
-static CALLBACKS_OF_FUNCTION: Table = Table {
-    path: "components[function].callbacks",
-    name: "a component's callbacks",
-    keys: &[
-        callback(
-            "connect",
-            "Function called when the component has connected.",
-        ),
-        callback(
-            "join",
-            "Function called when the session has joined the realm.",
-        ),
-        callback(
-            "ready",
-            "Function called when all `join` handlers have finished.",
-        )
-        .own(),
-        callback(
-            "leave",
-            "Function called when the session has left the realm.",
-        ),
-        callback(
-            "disconnect",
-            "Function called when the connection is closed.",
-        ),
-    ],
-};
-
-static COMPONENT_AUTH: Table = Table {
-    path: "components[function].auth",
-    name: "a component's auth",
-    keys: &[
-        method(
-            "anonymous",
-            &COMPONENT_ANONYMOUS,
-            "Joins without credentials.",
-        ),
-        method("ticket", &COMPONENT_TICKET, "Authenticates by ticket."),
-        method(
-            "wampcra",
-            &COMPONENT_WAMPCRA,
-            "Authenticates by a shared secret (WAMP-CRA).",
-        ),
-        method(
-            "scram",
-            &COMPONENT_SCRAM,
-            "Authenticates by password (SCRAM).",
-        ),
-        method(
-            "cryptosign",
-            &COMPONENT_CRYPTOSIGN,
-            "Authenticates by private key (WAMP-cryptosign).",
-        ),
-    ],
-};
-
-const fn method(name: &'static str, of: &'static Table, about: &'static str) -> Key {
-    key(name, Kind::Object(of), about)
-        .otherwise("not offered; all that are given are offered together")
+table! {
+    static CONTAINER_CLASS("workers[container].components[class]", "a class component") {
+        ..TYPE, COMPONENT_ID, CLASSNAME, COMPONENT_REALM, TRANSPORT, REFERENCES.own(), COMPONENT_EXTRA;
+    }
 }
 
-const AUTHID: Key = key(
-    "authid",
-    Kind::Text(Rule::NotEmpty),
-    "Authid sent in HELLO.",
-);
-const AUTHROLE: Key = key(
-    "authrole",
-    Kind::Text(Rule::NotEmpty),
-    "Role requested in HELLO.",
-)
-.otherwise("assigned by the router");
-const AUTHEXTRA: Key = key(
-    "authextra",
-    Kind::Json,
-    "Dictionary sent in HELLO as `authextra`.",
-)
-.otherwise("none");
-
-const fn secret(name: &'static str, about: &'static str) -> Key {
-    key(name, Kind::Text(Rule::NotEmpty), about)
-        .required()
-        .environment()
+table! {
+    static CONTAINER_FUNCTION("workers[container].components[function]", "a function component") {
+        ..TYPE, COMPONENT_ID, CALLBACKS, COMPONENT_REALM, TRANSPORT;
+        "auth" = object(&COMPONENT_AUTH).otherwise("`anonymous`"), "Authentication methods of the component.";
+        ..REFERENCES.own(), COMPONENT_EXTRA;
+    }
 }
 
-static COMPONENT_ANONYMOUS: Table = Table {
-    path: "components[function].auth.anonymous",
-    name: "a component's anonymous auth",
-    keys: &[
-        AUTHID.otherwise("generated by the router"),
-        AUTHROLE,
-        AUTHEXTRA,
-    ],
-};
+table! {
+    static ROUTER_CLASS("workers[router].components[class]", "a class component of a router") {
+        ..TYPE, COMPONENT_ID, CLASSNAME, COMPONENT_REALM, ROLE, REFERENCES, COMPONENT_EXTRA;
+    }
+}
 
-static COMPONENT_TICKET: Table = Table {
-    path: "components[function].auth.ticket",
-    name: "a component's ticket",
-    keys: &[
-        AUTHID.required(),
-        AUTHROLE,
-        AUTHEXTRA,
-        secret("ticket", "Ticket to send."),
-    ],
-};
+table! {
+    static ROUTER_FUNCTION("workers[router].components[function]", "a function component of a router") {
+        ..TYPE, COMPONENT_ID, CALLBACKS, COMPONENT_REALM, ROLE, REFERENCES.own(), COMPONENT_EXTRA;
+    }
+}
 
-static COMPONENT_WAMPCRA: Table = Table {
-    path: "components[function].auth.wampcra",
-    name: "a component's WAMP-CRA",
-    keys: &[
-        AUTHID.required(),
-        AUTHROLE,
-        AUTHEXTRA,
-        secret("secret", "Secret that signs the challenge."),
-    ],
-};
+table! {
+    static CALLBACKS_OF_FUNCTION("components[function].callbacks", "a component's callbacks") {
+        "connect" = text(Rule::PythonName).optional(), "Function called when the component has connected.";
+        "join" = text(Rule::PythonName).optional(), "Function called when the session has joined the realm.";
+        "ready" = text(Rule::PythonName).optional().own(), "Function called when all `join` handlers have finished.";
+        "leave" = text(Rule::PythonName).optional(), "Function called when the session has left the realm.";
+        "disconnect" = text(Rule::PythonName).optional(), "Function called when the connection is closed.";
+    }
+}
 
-static COMPONENT_SCRAM: Table = Table {
-    path: "components[function].auth.scram",
-    name: "a component's SCRAM",
-    keys: &[
-        AUTHID.required(),
-        AUTHROLE,
-        AUTHEXTRA,
-        secret("password", "SCRAM password."),
-    ],
-};
+table! {
+    static COMPONENT_AUTH("components[function].auth", "a component's auth") {
+        "anonymous" = object(&COMPONENT_ANONYMOUS).otherwise("not offered; all that are given are offered together"),
+            "Joins without credentials.";
+        "ticket" = object(&COMPONENT_TICKET).otherwise("not offered; all that are given are offered together"),
+            "Authenticates by ticket.";
+        "wampcra" = object(&COMPONENT_WAMPCRA).otherwise("not offered; all that are given are offered together"),
+            "Authenticates by a shared secret (WAMP-CRA).";
+        "scram" = object(&COMPONENT_SCRAM).otherwise("not offered; all that are given are offered together"),
+            "Authenticates by password (SCRAM).";
+        "cryptosign" = object(&COMPONENT_CRYPTOSIGN)
+            .otherwise("not offered; all that are given are offered together"),
+            "Authenticates by private key (WAMP-cryptosign).";
+    }
+}
 
-static COMPONENT_CRYPTOSIGN: Table = Table {
-    path: "components[function].auth.cryptosign",
-    name: "a component's cryptosign",
-    keys: &[
-        AUTHID.otherwise("given by the router for the key"),
-        AUTHROLE,
-        AUTHEXTRA,
-        secret("privkey", "Private key: 64 hexadecimal digits."),
-    ],
-};
+keys! {
+    AUTHID = "authid": text(Rule::NotEmpty).optional(), "Authid sent in HELLO.";
+    AUTHROLE = "authrole": text(Rule::NotEmpty).otherwise("assigned by the router"), "Role requested in HELLO.";
+    AUTHEXTRA = "authextra": Kind::Json.optional(), "Dictionary sent in HELLO as `authextra`.";
+}
+
+table! {
+    static COMPONENT_ANONYMOUS("components[function].auth.anonymous", "a component's anonymous auth") {
+        ..AUTHID.otherwise("generated by the router"), AUTHROLE, AUTHEXTRA;
+    }
+}
+
+table! {
+    static COMPONENT_TICKET("components[function].auth.ticket", "a component's ticket") {
+        ..AUTHID.required(), AUTHROLE, AUTHEXTRA;
+        "ticket" = text(Rule::NotEmpty).required().environment(), "Ticket to send.";
+    }
+}
+
+table! {
+    static COMPONENT_WAMPCRA("components[function].auth.wampcra", "a component's WAMP-CRA") {
+        ..AUTHID.required(), AUTHROLE, AUTHEXTRA;
+        "secret" = text(Rule::NotEmpty).required().environment(), "Secret that signs the challenge.";
+    }
+}
+
+table! {
+    static COMPONENT_SCRAM("components[function].auth.scram", "a component's SCRAM") {
+        ..AUTHID.required(), AUTHROLE, AUTHEXTRA;
+        "password" = text(Rule::NotEmpty).required().environment(), "SCRAM password.";
+    }
+}
+
+table! {
+    static COMPONENT_CRYPTOSIGN("components[function].auth.cryptosign", "a component's cryptosign") {
+        ..AUTHID.otherwise("given by the router for the key"), AUTHROLE, AUTHEXTRA;
+        "privkey" = text(Rule::NotEmpty).required().environment(), "Private key: 64 hexadecimal digits.";
+    }
+}

@@ -1,85 +1,40 @@
 //! Guest workers: every key that is taken. Long and flat.
 
 use super::super::form::{
-    Fallback, Kind, Rule, TYPE, Table, Tagged, Words, YES, integer, key, list, list_not_empty,
+    Kind, ON, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, tagged, text,
 };
+use super::super::table::{table, words};
 use super::{CPU_AFFINITY, DISABLED, ENV, PATH, RESTART, worker_id};
+use crate::model::GuestOutput;
 
-pub(super) static GUEST: Table = Table {
-    path: "workers[guest]",
-    name: "a guest worker",
-    keys: &[
-        TYPE,
-        worker_id(Rule::Name),
-        key(
-            "executable",
-            Kind::Text(Rule::Path),
-            "Program: a name to look up on `PATH`, or a path. A relative path starts at `workdir`.",
-        )
-        .required(),
-        key(
-            "arguments",
-            list(&Kind::Text(Rule::NoNul)),
-            "Arguments of the program.",
-        )
-        .otherwise("none"),
-        key(
-            "options",
-            Kind::Object(&GUEST_OPTIONS),
-            "Options of the worker.",
-        )
-        .otherwise("the defaults"),
-    ],
-};
+table! {
+    pub(super) static GUEST("workers[guest]", "a guest worker") {
+        ..TYPE, worker_id(Rule::Name);
+        "executable" = text(Rule::Path).required(),
+            "Program: a name to look up on `PATH`, or a path. A relative path starts at `workdir`.";
+        "arguments" = list(&text(Rule::NoNul)).optional(), "Arguments of the program.";
+        "options" = object(&GUEST_OPTIONS).otherwise("the defaults"), "Options of the worker.";
+    }
+}
 
-static GUEST_OPTIONS: Table = Table {
-    path: "workers[guest].options",
-    name: "a guest worker's options",
-    keys: &[
-        ENV,
-        key(
-            "workdir",
-            Kind::Text(Rule::Path),
-            "Working directory; a relative path starts at the node's directory.",
-        )
-        .otherwise("the node's directory"),
-        key(
-            "stdin",
-            Kind::Either(
-                &Kind::OneOf(&GUEST_STDIN_WORDS),
-                &Kind::Tagged(&GUEST_STDIN),
-            ),
-            "Standard input: closed, or a value.",
-        )
-        .fallback(Fallback::Text("close")),
-        key(
-            "stdout",
-            Kind::OneOf(&GUEST_OUTPUT),
-            "Destination of standard output: closed, the node's log, or discarded.",
-        )
-        .fallback(Fallback::Text("log")),
-        key(
-            "stderr",
-            Kind::OneOf(&GUEST_OUTPUT),
-            "Destination of standard error, likewise.",
-        )
-        .fallback(Fallback::Text("log")),
-        key(
-            "watch",
-            Kind::Object(&WATCH),
-            "Directories whose changes restart the guest.",
-        )
-        .otherwise("none"),
-        RESTART.own(),
-        CPU_AFFINITY.own(),
-        DISABLED.own(),
-    ],
-};
+table! {
+    static GUEST_OPTIONS("workers[guest].options", "a guest worker's options") {
+        ..ENV;
+        "workdir" = text(Rule::Path).otherwise("the node's directory"),
+            "Working directory; a relative path starts at the node's directory.";
+        "stdin" = Kind::Either(&one_of(&GUEST_STDIN_WORDS), &tagged(&GUEST_STDIN)).or_text("close"),
+            "Standard input: closed, or a value.";
+        "stdout" = one_of(&GUEST_OUTPUT).or_text("log"),
+            "Destination of standard output: closed, the node's log, or discarded.";
+        "stderr" = one_of(&GUEST_OUTPUT).or_text("log"), "Destination of standard error, likewise.";
+        "watch" = object(&WATCH).optional(), "Directories whose changes restart the guest.";
+        ..RESTART.own(), CPU_AFFINITY.own(), DISABLED.own();
+    }
+}
 
-static GUEST_STDIN_WORDS: Words = Words {
-    path: "workers[guest].options.stdin",
-    words: &["close"],
-};
+words! {
+    GUEST_STDIN_WORDS("workers[guest].options.stdin") { "close" }
+}
 
 static GUEST_STDIN: Tagged = Tagged {
     path: "workers[guest].options.stdin.type",
@@ -87,48 +42,29 @@ static GUEST_STDIN: Tagged = Tagged {
     variants: &[("json", &GUEST_STDIN_JSON)],
 };
 
-static GUEST_STDIN_JSON: Table = Table {
-    path: "workers[guest].options.stdin",
-    name: "a guest's standard input",
-    keys: &[
-        TYPE,
-        key(
-            "value",
-            Kind::Json,
-            "Value of any type, written to standard input as JSON.",
-        )
-        .required(),
-        key("close", Kind::Boolean, "Closes the input after the value.").fallback(YES),
-    ],
-};
+table! {
+    static GUEST_STDIN_JSON("workers[guest].options.stdin", "a guest's standard input") {
+        ..TYPE;
+        "value" = Kind::Json.required(), "Value of any type, written to standard input as JSON.";
+        "close" = ON, "Closes the input after the value.";
+    }
+}
 
-static GUEST_OUTPUT: Words = Words {
-    path: "workers[guest].options.stdout",
-    words: &["close", "log", "drop"],
-};
+words! {
+    GUEST_OUTPUT("workers[guest].options.stdout") => GuestOutput { "close" => Close, "log" => Log, "drop" => Drop }
+}
 
-static WATCH: Table = Table {
-    path: "workers[guest].options.watch",
-    name: "a guest's watch",
-    keys: &[
-        key(
-            "directories",
-            list_not_empty(&PATH),
-            "Directories to watch; relative ones start at the node's directory.",
-        )
-        .required(),
-        key(
-            "action",
-            Kind::OneOf(&WATCH_ACTION),
-            "Action when a file in the directories changes.",
-        )
-        .fallback(Fallback::Text("restart")),
-        key("timeout", integer(0, 3_600), "")
-            .inert("the guest is started again as soon as it has ended"),
-    ],
-};
+table! {
+    /// Directories whose changes restart a guest.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct GuestWatch = static WATCH("workers[guest].options.watch", "a guest's watch") {
+        directories: Vec<String> = list_not_empty(&PATH).required(),
+            "Directories to watch; relative ones start at the node's directory.";
+        "action" = one_of(&WATCH_ACTION).or_text("restart"), "Action when a file in the directories changes.";
+        "timeout" = integer(0, 3_600).inert("the guest is started again as soon as it has ended");
+    }
+}
 
-static WATCH_ACTION: Words = Words {
-    path: "workers[guest].options.watch.action",
-    words: &["restart"],
-};
+words! {
+    WATCH_ACTION("workers[guest].options.watch.action") { "restart" }
+}

@@ -2,18 +2,19 @@
 
 mod component;
 mod container;
-mod guest;
+pub(crate) mod guest;
 mod router;
-mod small;
+pub(crate) mod small;
 
 pub(crate) use component::{CONTAINER_COMPONENT, ROUTER_COMPONENT};
 
+use super::form::{Key, Kind, OFF, ON, Rule, Tagged, integer, list, object, one_of, text};
+use super::table::{keys, table, words};
+use crate::model::Restart;
 use container::CONTAINER;
 use guest::GUEST;
 use router::ROUTER;
 use small::{HOST_MONITOR, WEBSOCKET_TESTEE};
-
-use super::form::{Fallback, Key, Kind, NO, Rule, Table, Tagged, Words, YES, integer, key, list};
 
 pub(crate) static WORKER: Tagged = Tagged {
     path: "workers[].type",
@@ -30,131 +31,76 @@ pub(crate) static WORKER: Tagged = Tagged {
 const WORKER_ID: Key = worker_id(Rule::UriComponent);
 
 const fn worker_id(rule: Rule) -> Key {
-    key(
-        "id",
-        Kind::Text(rule),
-        "Id of the worker, unique within the node.",
-    )
-    .otherwise("`worker1`, `worker2`, … by position")
+    Key {
+        name: "id",
+        about: "Id of the worker, unique within the node.",
+        ..text(rule).otherwise("`worker1`, `worker2`, … by position")
+    }
 }
 
-const DISABLED: Key = key(
-    "disabled",
-    Kind::Boolean,
-    "Checks the worker but does not start it. From the environment, any value that is not empty counts as true.",
-)
-.fallback(NO)
-.environment();
-
-const CPU_AFFINITY: Key = key(
-    "cpu_affinity",
-    list(&CPU),
-    "Cores that the worker may run on, counted from 0.",
-)
-.otherwise("all of them");
+keys! {
+    DISABLED = "disabled": OFF.environment(),
+        "Checks the worker but does not start it. From the environment, any value that is not empty counts as \
+         true.";
+    CPU_AFFINITY = "cpu_affinity": list(&CPU).otherwise("all of them"),
+        "Cores that the worker may run on, counted from 0.";
+}
 
 /// As many as the system's own set of cores holds.
 static CPU: Kind = integer(0, 1_023);
 
-const TITLE: Key = key(
-    "title",
-    Kind::Text(Rule::NotEmpty),
-    "Name of the process in process lists.",
-)
-.otherwise("made from the worker's id");
-
-const PYTHON: Key = key(
-    "python",
-    Kind::Text(Rule::Path),
-    "Python interpreter: a name to look up on `PATH`, or a path.",
-)
-.otherwise("`python3` beside the node's own program, else on `PATH`");
-
-const PYTHONPATH: Key = key(
-    "pythonpath",
-    list(&PATH),
-    "Directories prepended to Python's module path. Relative ones start at the node's directory.",
-)
-.otherwise("none");
+keys! {
+    TITLE = "title": text(Rule::NotEmpty).otherwise("made from the worker's id"),
+        "Name of the process in process lists.";
+    PYTHON = "python": text(Rule::Path).otherwise("`python3` beside the node's own program, else on `PATH`"),
+        "Python interpreter: a name to look up on `PATH`, or a path.";
+    PYTHONPATH = "pythonpath": list(&PATH).optional(),
+        "Directories prepended to Python's module path. Relative ones start at the node's directory.";
+}
 
 static PATH: Kind = Kind::Text(Rule::Path);
 
-const ENV: Key = key(
-    "env",
-    Kind::Object(&ENVIRONMENT),
-    "Environment of the process.",
-)
-.otherwise("the node's, without variables that supply secrets of this file");
+keys! {
+    ENV = "env": object(&ENVIRONMENT).otherwise("the node's, without variables that supply secrets of this file"),
+        "Environment of the process.";
+}
 
-static ENVIRONMENT: Table = Table {
-    path: "workers[].options.env",
-    name: "a process's environment",
-    keys: &[
-        key(
-            "inherit",
-            Kind::Either(&Kind::Boolean, &list(&Kind::Text(Rule::VariableName))),
-            "Variables inherited from the node: all (`true`), none (`false`), or those listed.",
-        )
-        .otherwise(
-            "all but those that supply secrets of this file, as in `\"ticket\": \"$TICKET\"`; a CGI program inherits \
-             what programs need to run, such as `PATH`, `HOME`, `LANG` and `TZ`",
-        ),
-        key(
-            "vars",
-            Kind::Map {
-                keys: Rule::VariableName,
-                of: &Kind::Text(Rule::NoNul),
-                environment: true,
-            },
-            "Variables to set or replace.",
-        )
-        .otherwise("none"),
-    ],
-};
+table! {
+    static ENVIRONMENT("workers[].options.env", "a process's environment") {
+        "inherit" = Kind::Either(&Kind::Boolean, &list(&text(Rule::VariableName)))
+            .otherwise(
+                "all but those that supply secrets of this file, as in `\"ticket\": \"$TICKET\"`; a CGI program \
+                 inherits what programs need to run, such as `PATH`, `HOME`, `LANG` and `TZ`"
+            ),
+            "Variables inherited from the node: all (`true`), none (`false`), or those listed.";
+        "vars" = Kind::Map {keys: Rule::VariableName, of: &text(Rule::NoNul), environment: true, }.optional(),
+            "Variables to set or replace.";
+    }
+}
 
-const NEEDS_COMPONENTS: Key = key(
-    "needs_components",
-    Kind::Boolean,
-    "Ends the node with exit code 1 if a component of this file cannot be loaded at start, or its first attempt to \
-     join fails. With `false` the failure is logged, and a loaded component retries.",
-)
-.fallback(YES)
-.own();
-
-const EXTRA: Key = key(
-    "extra",
-    Kind::Json,
-    "Value of any type, which the worker returns on request.",
-)
-.otherwise("null");
-
-const EXPOSE_CONTROLLER: Key = key(
-    "expose_controller",
-    Kind::Only(
+keys! {
+    NEEDS_COMPONENTS = "needs_components": ON.own(),
+        "Ends the node with exit code 1 if a component of this file cannot be loaded at start, or its first \
+         attempt to join fails. With `false` the failure is logged, and a loaded component retries.";
+    EXTRA = "extra": Kind::Json.otherwise("null"), "Value of any type, which the worker returns on request.";
+    EXPOSE_CONTROLLER = "expose_controller": Kind::Only(
         false,
-        "`config.controller` is None; a component that is to manage the node connects to its management realm like any client",
-    ),
-    "Gives components a session with the node's controller.",
-)
-.fallback(NO);
+        "`config.controller` is None; a component that is to manage the node connects to its management realm \
+         like any client",
+    ).or_no(),
+        "Gives components a session with the node's controller.";
+    EXPOSE_SHARED = "expose_shared": OFF,
+        "Gives the components of a worker one shared dictionary as `config.shared`, in which `reactor` is \
+         Twisted's. With `false` it is None.";
+    RESTART = "restart": one_of(&RESTARTS).or_text("restart-never"),
+        "Policy for restarting an ended process. The first restart follows after 200 ms, each further one after \
+         twice as long, up to 30 s.";
+}
 
-const EXPOSE_SHARED: Key = key(
-    "expose_shared",
-    Kind::Boolean,
-    "Gives the components of a worker one shared dictionary as `config.shared`, in which `reactor` is Twisted's. \
-     With `false` it is None.",
-)
-.fallback(NO);
-
-const RESTART: Key = key(
-    "restart",
-    Kind::OneOf(&RESTARTS),
-    "Policy for restarting an ended process. The first restart follows after 200 ms, each further one after twice as \
-             long, up to 30 s.",
-)
-.fallback(Fallback::Text("restart-never"));
-
-static RESTARTS: Words = Words {
-    path: "workers[].options.restart",
-    words: &["restart-never", "restart-on-failed", "restart-always"],
-};
+words! {
+    RESTARTS("workers[].options.restart") => Restart {
+        "restart-never" => Never,
+        "restart-on-failed" => OnFailed,
+        "restart-always" => Always,
+    }
+}
