@@ -12,3 +12,4 @@ pub mod ledger;
 pub mod mutation;
 pub mod scenario;
 pub mod web;
+pub mod x509;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, fabric, framing, joints, ledger, scenario, web};
+use crosstie_fuzz::{amqp, codec, fabric, framing, joints, ledger, scenario, web, x509};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -266,4 +266,13 @@ fn ledger_batch() {
 #[test]
 fn jetstream_answer() {
     check("jetstream_answer", &fabric::answer_seeds(), fabric::answer);
+}
+
+#[test]
+fn x509_certificate() {
+    check(
+        "x509_certificate",
+        &x509::certificate_seeds(),
+        x509::certificate,
+    );
 }

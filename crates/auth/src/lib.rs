@@ -5,6 +5,7 @@
 //! a mechanism and a response ─▶ Credentials ─▶ Users::authenticate ─▶ User
 //! User, vhost ─▶ Permissions ─▶ may(Access::Write, "a queue's or an exchange's name")
 //! a private key in PEM ─▶ private_key::why_unusable ─▶ the reason why TLS cannot use it
+//! a certificate in DER ─▶ x509::read ─▶ its subject, alternative names, validity and extensions
 //! HELLO, AUTHENTICATE, … ─▶ wamp::Handshake ─▶ wamp::Principal, or a refusal
 //! ```
 //!
@@ -19,6 +20,7 @@ mod recent;
 pub mod sasl;
 mod users;
 pub mod wamp;
+pub mod x509;
 
 pub use guesses::{Guess, Guesses};
 pub use origin::Origin;

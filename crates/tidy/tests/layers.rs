@@ -91,6 +91,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "fuzz",
         &[
             "amqp",
+            "auth",
             "fabric",
             "jetstream",
             "joints",
