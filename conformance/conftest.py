@@ -55,7 +55,7 @@ def router(tmp_path_factory, certificate_directory: Path) -> Iterator[Router]:
 
 
 def everything(certificate_directory: Path) -> dict:
-    """Every transport, and roles for what depends on who somebody is."""
+    """Every transport, and roles for behaviour that depends on the identity."""
     anonymous = config.role(
         "anonymous",
         config.permission("*"),

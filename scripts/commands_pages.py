@@ -51,7 +51,7 @@ TITLES = {
 
 @dataclass
 class Help:
-    """What `--help` of one command says."""
+    """The parts of one command's `--help`."""
 
     path: tuple[str, ...]
     about: list[str]

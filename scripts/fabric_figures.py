@@ -1,4 +1,4 @@
-"""What topics and procedures of a realm on two nodes take, on the nodes and on servers of NATS.
+"""Memory of topics and procedures of a realm on two nodes, on the nodes and on NATS servers.
 
     target/venv/bin/python scripts/fabric_figures.py topics [--count 96000] [--servers 3]
     target/venv/bin/python scripts/fabric_figures.py procedures

@@ -1,4 +1,4 @@
-"""What the tests need beside the Rust toolchain, installed where it is missing.
+"""Packages that the tests need beside the Rust toolchain, installed if missing.
 
 Each function returns None, or the reason why its need cannot be met; a suite whose needs cannot
 be met is skipped by that name and reason.
@@ -205,7 +205,7 @@ def strace() -> str | None:
 
 @functools.cache
 def curl() -> str | None:
-    """Somebody else's client of HTTP/2."""
+    """A published HTTP/2 client."""
     return None if shutil.which("curl") else packages("curl")
 
 
@@ -371,7 +371,7 @@ def environment(place: Path, requirements: Path) -> str | None:
 
 @functools.cache
 def namespaces() -> None:
-    """What makes network namespaces; where it cannot be had, the tests of them say so by name."""
+    """The tool for network namespaces; if unavailable, their tests report that by name."""
     if not shutil.which("ip"):
         packages("iproute2")
 

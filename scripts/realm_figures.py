@@ -1,4 +1,4 @@
-"""What a realm with the advanced profile costs, as one command for each figure.
+"""Costs of a realm with the advanced profile, one command for each figure.
 
     target/venv/bin/python scripts/realm_figures.py history [--events 1000000]
     target/venv/bin/python scripts/realm_figures.py deaf [--clients 999] [--seconds 60]
@@ -76,7 +76,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def router(directory: Path, **realm: object):
-    """Run a node whose realm lets everybody do everything."""
+    """Run a node whose realm allows everything to all clients."""
     shared = {"name": "realm1", "roles": [config.role("anonymous")], **realm}
     node = config.node([shared], [config.universal("tcp", config.tcp())])
     started = Router(directory, config=node)
@@ -219,7 +219,7 @@ def of_mixed(asked: argparse.Namespace, directory: Path) -> bool:
 
 
 def kept(node: Router) -> str:
-    """Say what the realm holds that nobody takes away before its bound."""
+    """Print the realm's state that stays until its bound."""
     events = node.metric("realm_retained_events", realm="realm1")
     octets = node.metric("realm_retained_bytes", realm="realm1")
     definitions = node.metric("realm_definitions", realm="realm1")

@@ -64,7 +64,7 @@ def keys(value: object, path: str = "") -> set[str]:
 
 
 def shape(file: Path) -> dict[str, set[str]]:
-    """What a program that reads the file relies on."""
+    """The parts of the file that programs rely on."""
     frame = json.loads(file.read_text())
     found = {"frame": set(frame), "settings": keys(frame["settings"])}
     for row in frame["results"]:

@@ -38,7 +38,7 @@ BUDGET_MIN = 25
 
 @dataclass
 class Outcome:
-    """What became of a suite."""
+    """The result of a suite."""
 
     name: str
     passed: int = 0

@@ -142,7 +142,7 @@ def test_a_backup_under_load_has_all_that_was_confirmed_before(start_node, tmp_p
     assert names(address(node)) == list(range(publisher.confirmed))
 
 
-def test_what_is_there_stays(start_node, tmp_path):
+def test_existing_files_stay(start_node, tmp_path):
     node = start_node("node")
     # Of a node that has kept nothing, an empty store.
     done = crosstie("backup", "empty", "--cbdir", node.directory, cwd=tmp_path)

@@ -1,7 +1,7 @@
-"""Peers that break AMQP's rules: they are told what RabbitMQ tells them, and nobody else notices.
+"""Peers that break AMQP's rules: they get RabbitMQ's errors, and other clients are not affected.
 
-Most are rows: how far the connection has come, and the bytes that follow. What comes back is
-compared between the two brokers.
+Most are rows: how far the connection has come, and the bytes that follow. The answers of the two
+brokers are compared.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ def ask(peer: Peer, stage: str) -> None:
 
 @pytest.fixture
 def witness(crosstie_broker: Crosstie) -> Iterator[Peer]:
-    """Somebody who is served as ever, whatever others do."""
+    """A client that is served whatever others do."""
     since = len(crosstie_broker.router.log)
     with Peer.tcp(crosstie_broker.address) as peer:
         peer.open()
@@ -499,7 +499,7 @@ def test_heartbeats_are_sent(broker: Broker) -> None:
 
 
 def test_heartbeats_that_do_not_come(broker: Broker) -> None:
-    """Whoever is silent for longer than agreed is gone."""
+    """A peer that is silent for longer than negotiated is closed."""
     with Peer.tcp(broker.address) as peer:
         peer.open(heartbeat=1)
         rest = peer.receive_all()
@@ -516,7 +516,7 @@ def test_any_frame_is_a_heartbeat(broker: Broker) -> None:
             peer.call("basic.qos", 1)
 
 
-def test_what_the_broker_says_of_itself(broker: Broker) -> None:
+def test_the_brokers_server_properties(broker: Broker) -> None:
     with Peer.tcp(broker.address) as peer:
         start = peer.start()
         tune = peer.expect("connection.tune")
@@ -592,7 +592,7 @@ def test_a_queue_that_only_grows(start_broker) -> None:
 
 
 def test_a_peer_that_never_reads(crosstie_broker: Crosstie, witness: Peer) -> None:
-    """It holds nobody up: not who publishes, nor who consumes from the same queue."""
+    """It delays no other client: not who publishes, nor who consumes from the same queue."""
     with (
         Peer.tcp(crosstie_broker.address, receive_buffer=4096) as deaf,
         Peer.tcp(crosstie_broker.address) as other,
@@ -611,7 +611,7 @@ def test_a_peer_that_never_reads(crosstie_broker: Crosstie, witness: Peer) -> No
 
 
 def test_silence_before_the_header(start_broker) -> None:
-    """Who connects and says nothing does not stay."""
+    """A connection that sends nothing is closed."""
     broker = start_broker(transport={"options": {"handshake_timeout_ms": 300}})
     with Peer.tcp(broker.address) as silent:
         assert silent.receive_all() == b""

@@ -1,4 +1,4 @@
-"""Who of several consumers is given a message, where a transcript would be too strict: RabbitMQ
+"""The choice of one of several consumers, for which a transcript would be too strict: RabbitMQ
 draws lots."""
 
 from __future__ import annotations

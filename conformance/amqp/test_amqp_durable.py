@@ -1,4 +1,4 @@
-"""What survives: confirmed messages after kills and losses of power, full disks, torn stores."""
+"""Durability: confirmed messages after kills and losses of power, full disks, torn stores."""
 
 from __future__ import annotations
 
@@ -459,7 +459,7 @@ def test_a_full_disk_is_left_by_consuming(small_disk, start_with, way, rounds):
 
 
 @pytest.mark.timeout(120)
-def test_a_low_disk_blocks_publishers_and_nobody_else(small_disk, start_with):
+def test_a_low_disk_blocks_publishers_only(small_disk, start_with):
     broker = start_with(small_disk)
     declare(broker)
     told = []

@@ -1,4 +1,4 @@
-"""What a client and the broker have agreed on: frame sizes, channels, capabilities."""
+"""Values negotiated by a client and the broker: frame sizes, channels, capabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def queue_of(peer: Peer) -> str:
 
 
 def test_small_frames(broker: Broker) -> None:
-    """Whoever takes 4096 bytes at once gets no more; the other side of a queue does not matter."""
+    """A client with frames of 4096 bytes gets no longer ones, whatever the other client has."""
     body = bytes(range(256)) * 300
     with Peer.tcp(broker.address) as large, Peer.tcp(broker.address) as small:
         large.open()

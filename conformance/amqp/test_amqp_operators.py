@@ -1,4 +1,4 @@
-"""What an operator of AMQP does: see what there is, empty and delete queues, end connections,
+"""The work of an AMQP operator: list objects, empty and delete queues, end connections,
 import what another broker has exported; by command line and in the management realm."""
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def test_a_second_embedded_node_is_told_about_the_first(tmp_path):
     first.stop()
 
 
-def test_what_a_killed_node_leaves_is_in_nobodys_way(tmp_path):
+def test_files_of_a_killed_node_do_not_block_the_next(tmp_path):
     killed = Router(tmp_path, "--listen", "127.0.0.1:0")
     killed.kill()
     assert (tmp_path / "crosstie-management.sock").exists()
@@ -254,7 +254,7 @@ def test_a_store_that_cannot_be_made_is_found_out_at_the_start(tmp_path):
     assert "/proc/self/x.store: making it: " in done.stderr
 
 
-def test_what_clients_say_stays_in_its_line(embedded):
+def test_texts_of_clients_stay_in_one_log_line(embedded):
     forged = "evil\n2026-01-01T00:00:00 [Controller 1] forged \x1b[31m"
     place = embedded.address("amqp")
     parameters = pika.ConnectionParameters(*place, client_properties={"connection_name": forged})
@@ -404,7 +404,7 @@ def test_a_list_of_many_parts_is_whole(embedded, tmp_path):
     peer.leave()
 
 
-def test_what_is_not_there_is_said(embedded, tmp_path):
+def test_missing_objects_are_named(embedded, tmp_path):
     rows = [
         (("queues", "purge", "nothing"), 1, "there is no queue 'nothing' in vhost '/'"),
         (("queues", "delete", "nothing"), 1, "there is no queue 'nothing' in vhost '/'"),
@@ -487,7 +487,7 @@ def defined(tmp_path: Path, **amqp: object) -> dict:
     return {"version": 2, "workers": [worker(definitions="definitions.json", **amqp)]}
 
 
-def test_what_rabbitmq_exported_is_imported(start_node, tmp_path):
+def test_exported_definitions_are_imported(start_node, tmp_path):
     node = start_node(defined(tmp_path))
     assert node.says("definitions imported from 'definitions.json'")
     assert node.says("queue 'log' in vhost 'nova': not imported: there are no streams")
@@ -537,7 +537,7 @@ def test_check_tells_what_is_imported(tmp_path):
     assert '/users/0: "name" is missing' in done.stderr
 
 
-def test_what_rabbitmq_exports_today_is_imported(rabbitmq, start_broker, tmp_path):
+def test_freshly_exported_definitions_are_imported(rabbitmq, start_broker, tmp_path):
     """The judge's own export, of the people that both brokers have in these tests."""
     with connect(rabbitmq.address, "test") as theirs:
         channel = theirs.channel()

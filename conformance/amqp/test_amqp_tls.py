@@ -93,7 +93,7 @@ def test_a_certificate_instead_of_a_password(secure) -> None:
         connection.channel().queue_declare("", exclusive=True)
 
 
-def test_a_certificate_of_nobody(secure) -> None:
+def test_a_certificate_of_no_user(secure) -> None:
     """The name in the certificate is no user's."""
     secured = secure(asks=True)
     with secured.connect(secured.context("stranger")) as peer:

@@ -109,7 +109,7 @@ def test_a_kill_leaves_all_of_a_transaction_or_nothing(tmp_path):
         broker.stop()
 
 
-def test_who_never_commits_holds_no_more_than_may_be(start_broker):
+def test_an_uncommitted_transaction_is_bounded(start_broker):
     limits = {"transaction_bytes_max": 100_000, "transaction_messages_max": 50}
     broker = start_broker(amqp={"limits": limits})
     with Peer.tcp(broker.address) as peer, Peer.tcp(broker.address) as other:
@@ -148,7 +148,7 @@ def test_who_never_commits_holds_no_more_than_may_be(start_broker):
         other.leave()
 
 
-def test_many_who_never_commit_block_nobody(start_broker):
+def test_many_uncommitted_transactions_block_no_other_client(start_broker):
     limits = {"memory_bytes_max": 2_500_000, "transaction_bytes_max": 1_500_000}
     broker = start_broker(amqp={"limits": limits})
     peers = []

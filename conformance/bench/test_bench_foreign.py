@@ -74,7 +74,7 @@ def test_a_process_that_used_no_processor_has_no_figure(tmp_path, instrument):
     assert not [name for name in metrics if name.startswith(unknown)]
 
 
-def test_busy_polling_is_not_for_somebody_elses_router(tmp_path):
+def test_busy_polling_is_refused_for_an_external_router(tmp_path):
     done = subprocess.run(
         [binary(), "bench", "rpc", "--spin", "--url", f"rs+unix://{tmp_path}/r.sock"],
         text=True,

@@ -272,7 +272,7 @@ def saying(octets: bytes) -> Callable[[socket.socket], None]:
         (never_closing, "no answer to a close frame came within 0.3 s"),
     ],
 )
-def test_what_is_no_websocket_server_is_said_at_once(handler, expected):
+def test_a_server_of_another_protocol_is_named_at_once(handler, expected):
     with serving(handler) as url:
         done = crosstie("bench", "handshake", url, 1, 1000, 10, 20, "--timeout", 0.3)
     assert done.returncode == 2
@@ -280,7 +280,7 @@ def test_what_is_no_websocket_server_is_said_at_once(handler, expected):
     assert done.stdout == ""
 
 
-def test_nobody_listens():
+def test_no_listener():
     url = f"ws://127.0.0.1:{free_port()}"
     for command in (
         ("handshake", url, 1, 10, 1, 2),
@@ -294,7 +294,7 @@ def test_nobody_listens():
 
 
 def test_a_server_that_stops_leaves_partial_results(tmp_path):
-    """It answers the probe and a few, then nobody for ever."""
+    """It answers the probe and a few, then no client any more."""
     file = tmp_path / "partial.json"
     with serving(*[close_properly] * 6, mute) as url:
         done = crosstie("bench", "handshake", url, 1, 10_000, 2, 4, "--timeout", 0.2, "-o", file)

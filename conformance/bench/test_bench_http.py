@@ -1,4 +1,4 @@
-"""`bench http`: what it asks for, whom it asks, and what it says of who is not there."""
+"""`bench http`: its requests, its servers, and its report of absent ones."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_a_web_server_is_asked_for_the_file_alone(tmp_path: Path):
     assert "÷ nginx ≥ 0.50" in done.stdout
 
 
-def test_who_is_not_there_is_named(tmp_path: Path):
+def test_absent_peers_are_named(tmp_path: Path):
     done = bench("--case", "file", "--peer", "crossbar", *SHORT, path=str(tmp_path))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "crossbar: absent from PATH; to get it: pip install crossbar" in done.stdout
 
 
-def test_what_makes_no_sense_is_refused():
+def test_senseless_options_are_refused():
     done = bench("--connections", 0)
     assert done.returncode == 2
     assert "--connections is 1 to 1,000" in done.stderr

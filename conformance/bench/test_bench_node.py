@@ -193,7 +193,7 @@ def test_a_node_that_does_not_start_tells_its_last_words(tmp_path):
 # --- what is refused
 
 
-def test_what_is_no_node_directory(tmp_path):
+def test_a_directory_without_a_node(tmp_path):
     done = bench("--directory", tmp_path)
     assert done.returncode == 2
     assert "expected .crossbar/config.json or config.json in it" in done.stderr
@@ -235,7 +235,7 @@ def test_an_interpreter_without_autobahn(tmp_path):
         (("--peer", "rabbit"), "the peer that can be started is crossbar"),
     ],
 )
-def test_what_cannot_be_had(arguments, expected):
+def test_unavailable_peers_and_interpreters(arguments, expected):
     done = bench("--native", *arguments)
     assert done.returncode == 2
     assert expected in done.stderr, done.stderr

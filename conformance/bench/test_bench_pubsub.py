@@ -206,7 +206,7 @@ def test_ctrl_c_ends_with_a_summary():
     assert "interrupted" in rest
 
 
-def test_somebody_elses_router(node):
+def test_an_external_router(node):
     """By either name of the option, over either socket; processor time where it is told."""
     for url in (node.url, f"rs+unix://{node.socket}"):
         done = pubsub(
@@ -217,7 +217,7 @@ def test_somebody_elses_router(node):
     assert "without --router-pid" not in done.stdout
 
 
-def test_nobody_listens():
+def test_no_listener():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         done = pubsub("--wsuri", f"ws://127.0.0.1:{taken.getsockname()[1]}/ws")

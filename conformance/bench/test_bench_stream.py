@@ -151,7 +151,7 @@ def test_every_test_against_the_testee(kind, tmp_path):
     assert "what the server read counts" in done.stdout
 
 
-def test_somebody_elses_server(server, tmp_path):
+def test_an_external_server(server, tmp_path):
     results = tmp_path / "results.json"
     address = server(echo)
     done = bench("stream", "--connect", address, "-r", 64, *SHORT, "--json", results)
@@ -177,14 +177,14 @@ def test_somebody_elses_server(server, tmp_path):
         (discard, ("-t", "TCP_STREAM"), "before the server closed"),
     ],
 )
-def test_what_is_not_the_server_that_was_said(server, serve, arguments, expected):
+def test_a_server_of_another_mode(server, serve, arguments, expected):
     done = bench("stream", "--connect", server(serve), *arguments, *SHORT)
     assert done.returncode == 2, done.stdout
     assert expected in done.stderr, done.stderr
     assert "per s" not in done.stdout
 
 
-def test_nobody_listens():
+def test_no_listener():
     """Neither a connection that finds itself, nor a figure."""
     for test in ("TCP_RR", "TCP_STREAM", "TCP_CRR", "TCP_MAERTS"):
         arguments = ("--mode", "chargen") if test == "TCP_MAERTS" else ()
@@ -227,7 +227,7 @@ def test_a_server_that_stops_keeps_what_was_measured(server, tmp_path):
         (("--runs", "0"), "--runs"),
     ],
 )
-def test_what_cannot_be_had(arguments, expected):
+def test_unavailable_combinations(arguments, expected):
     done = bench("stream", *arguments)
     assert done.returncode == 2
     assert expected in done.stderr, done.stderr
@@ -311,7 +311,7 @@ def test_a_server_that_does_not_echo(server):
         assert expected in done.stdout, done.stdout
 
 
-def test_nobody_to_hold_connections():
+def test_no_server_to_hold_connections():
     done = bench("accept", "--connect", nobody(), "--connections", 20, "--delay", 0)
     assert done.returncode == 2
     assert "nothing listens there" in done.stderr
@@ -319,7 +319,7 @@ def test_nobody_to_hold_connections():
 
 
 def test_too_few_descriptors():
-    """What to raise is said before anything is opened."""
+    """The limit to raise is named before anything is opened."""
     arguments = ("accept", "--connections", 1000, "--workers", 1)
     done = bench(*arguments, descriptors=500)
     assert done.returncode == 2

@@ -30,7 +30,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where it listens, as the command takes it."""
+        """Return its address in the command's form."""
         name = self.socket.getsockname()
         return f"unix://{name}" if isinstance(name, str) else f"tcp://{name[0]}:{name[1]}"
 
@@ -91,7 +91,7 @@ class Link:
 
     @property
     def resident_bytes(self) -> int:
-        """What it holds in memory."""
+        """Return the bytes that it holds in memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
@@ -273,7 +273,7 @@ def test_a_server_that_is_not_there_resets(link, serve):
     assert "1 refused" in running.stop()
 
 
-def test_who_does_not_read_stops_the_sender(link, serve):
+def test_a_receiver_that_does_not_read_stops_the_sender(link, serve):
     """The link holds a bounded amount, however much a client has to say."""
     running = link("--delay", "1ms", server=serve(hold))
     before = running.resident_bytes
@@ -328,7 +328,7 @@ def test_a_rate_is_shared(link):
 # --- cuts
 
 
-def test_a_cut_in_time_resets_everybody(link):
+def test_a_cut_in_time_resets_every_connection(link):
     running = link("--cut", "after=300ms")
     with running.connect() as one, running.connect() as other:
         round_trip_s(one)
@@ -367,7 +367,7 @@ def test_a_silence_holds_everything_back(link):
 @pytest.mark.parametrize(
     "cut", ["bytes=10,for=300ms", "bytes=25,for=300ms"], ids=["the way up", "the way down"]
 )
-def test_what_a_cut_by_bytes_held_back_comes_after_it(link, cut):
+def test_bytes_held_back_by_a_cut_arrive_after_it(link, cut):
     """Also where the sender has nothing more to say that would set the rest in motion."""
     running = link("--cut", cut)
     with running.connect() as client:
@@ -375,7 +375,7 @@ def test_what_a_cut_by_bytes_held_back_comes_after_it(link, cut):
     assert "1 cuts" in running.stop()
 
 
-def test_who_reads_during_a_silence_gets_the_rest_after_it(link, serve):
+def test_a_reader_during_a_silence_gets_the_rest_after_it(link, serve):
     """Room that a receiver makes while nothing passes is told of only once."""
     octets = pattern(16_000_000)
     server = serve(lambda connection: connection.sendall(octets))

@@ -109,7 +109,7 @@ def check_linked(file: Path) -> None:
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_what_a_killed_bench_leaves_is_swept():
+def test_namespaces_of_a_killed_bench_are_removed():
     killed = bench("rpc", *CASE, "--netns", "--seconds", "60")
     await_true("it has made its namespaces", lambda: len(names(killed.pid)) == 2)
     killed.send_signal(signal.SIGKILL)
@@ -118,7 +118,7 @@ def test_what_a_killed_bench_leaves_is_swept():
     assert names(killed.pid) == []
 
 
-def test_what_cannot_be_had_together_is_refused():
+def test_contradicting_options_are_refused():
     done = subprocess.run(
         [str(binary()), "bench", "rpc", "--netns", "--url", "rs://127.0.0.1:1"],
         text=True,

@@ -284,7 +284,7 @@ def test_a_close_is_answered(peer, said, answer):
     peer.expect_end()
 
 
-def test_what_follows_a_close_is_not_echoed(peer):
+def test_bytes_after_a_close_are_not_echoed(peer):
     frames = [0x80 | CLOSE, 0x80, 0, 0, 0, 0, 0x80 | TEXT, 0x81, 0, 0, 0, 0, 0x78]
     peer.send(bytes(frames))
     assert peer.receive_frame() == (CLOSE, b"")
@@ -499,7 +499,7 @@ def test_octets_come_back_then_the_end(stream):
 
 
 def test_a_request_a_connection(stream):
-    """What netperf does without a control connection: its end is answered with ours."""
+    """The exchange of netperf without a control connection: its end is answered with ours."""
     _, connect = stream
     for _ in range(50):
         with connect() as peer:
@@ -638,8 +638,8 @@ def test_workers_share_connections_and_cores(start, pinned):
         peer.close()
 
 
-def test_too_few_descriptors_disturb_nobody(start, tmp_path):
-    """Who is there is served; who comes waits until somebody leaves."""
+def test_too_few_descriptors_disturb_no_open_connection(start, tmp_path):
+    """Open connections are served; a new one waits until another leaves."""
     script = tmp_path / "limited.sh"
     script.write_text(f'#!/bin/sh\nulimit -n 40\nexec {binary()} "$@"\n')
     script.chmod(0o755)

@@ -60,7 +60,7 @@ def impatient(tmp_path_factory):
 
 @pytest.fixture
 def session(router: Router, new_session):
-    """Somebody in the realm."""
+    """A session of the realm."""
     return new_session("asyncio").open(cases.place(router.address("web")))
 
 
@@ -136,7 +136,7 @@ def test_many_at_once(site: Http, session, uri: str):
     assert said == [{"args": [number]} for number in range(300)]
 
 
-def test_who_has_gone_waits_no_more(site: Http, session, uri: str):
+def test_a_client_that_disconnects_cancels_its_call(site: Http, session, uri: str):
     session.register(uri, {"do": "hold"})
     with site.connect() as connection:
         body = json.dumps({"procedure": uri}).encode()
@@ -190,7 +190,7 @@ def test_a_signed_request_is_taken_once(site: Http, session):
     assert site.post(f"/once{late}", SUM, JSON).status == 200
 
 
-def test_what_is_remembered_has_a_bound(site: Http, session):
+def test_remembered_requests_are_bounded(site: Http, session):
     session.register("com.add", {"do": "constant", "value": 3})
     statuses = [site.post(f"/few{signed(SUM, seq=n)}", SUM, JSON).status for n in "123"]
     assert statuses == [200, 503, 503]
@@ -214,8 +214,8 @@ def test_a_body_without_a_length(site: Http, size: int):
     assert answer.header("access-control-allow-origin") == "*"
 
 
-def test_what_is_said_to_be_too_long_is_not_read(site: Http):
-    """Nobody has to send it, and nobody keeps it."""
+def test_a_body_announced_as_too_long_is_not_read(site: Http):
+    """No client has to send it, and none stores it."""
     head = b"POST /call HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
     answer = site.raw(head, "POST")
     assert answer.status == 413
@@ -242,7 +242,7 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("lines", SMUGGLED.values(), ids=SMUGGLED.keys())
 def test_no_second_request_is_smuggled(site: Http, session, lines: list[str], uri: str):
-    """Whatever the two ends of a proxy might take for the end of a body."""
+    """Everything that the two ends of a proxy might take for the end of a body."""
     session.subscribe(uri)
     inner = json.dumps({"topic": uri}).encode()
     smuggled = b"POST /pub HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(inner)
@@ -293,7 +293,7 @@ def test_a_compressed_body_is_not_opened(site: Http, session):
     session.round_trip()
 
 
-def test_who_a_browser_is_elsewhere_is_no_matter(site: Http, session, uri: str):
+def test_cookies_of_a_browser_do_not_matter(site: Http, session, uri: str):
     """A page of any origin may ask, with its user's cookies: nothing here knows or gives any."""
     session.register(uri, {"do": "describe"})
     body = json.dumps({"procedure": uri}).encode()

@@ -46,7 +46,7 @@ DIFFERENT = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory, puppets):
-    """The same node as Crossbar.io's, with somebody to call."""
+    """The same node as Crossbar.io's, with callees."""
     router = Router(tmp_path_factory.mktemp("bridge"), config=cases.node())
     address = router.address("web")
     session = puppets("asyncio").session().open(cases.place(address))
@@ -64,7 +64,7 @@ def test_as_crossbar(site: Http, name: str):
     assert case.ask(site) == expected, DIFFERENT.get(name, "as Crossbar.io")
 
 
-def test_what_differs_differs():
+def test_known_differences_are_real():
     assert set(OURS) == set(DIFFERENT)
     assert set(ANSWERS) == {case.name for case in cases.cases()}
     assert [name for name in DIFFERENT if OURS[name] == ANSWERS[name]] == []

@@ -68,7 +68,7 @@ class Site:
         return self.requests.get(timeout=DEADLINE_S)
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         self.held.set()
         self.server.shutdown()
         self.server.server_close()
@@ -208,7 +208,7 @@ def test_events_by_pattern_and_many(session, site: Site):
     assert sorted(bodies) == [[number] for number in range(200)]
 
 
-def test_what_is_not_taken_is_said_once(session, router: Router, site: Site):
+def test_refused_events_are_logged_once(session, router: Router, site: Site):
     since = len(router.log)
     for _ in range(5):
         session.publish("com.lost")
@@ -303,7 +303,7 @@ def test_a_server_of_https_is_trusted_by_its_authority(session):
 
 
 @pytest.mark.parametrize("router", ["router"], indirect=True)
-def test_what_becomes_of_requests_is_counted(session, router: Router):
+def test_outcomes_of_requests_are_counted(session, router: Router):
     def counted(kind: str, name: str, outcome: str) -> float:
         return router.metric("http_requests_total", kind=kind, service=name, outcome=outcome)
 

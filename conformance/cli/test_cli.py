@@ -81,7 +81,7 @@ def running() -> Iterator:
 
 @pytest.fixture
 def url(router) -> str:
-    """Where the shared router listens for WebSocket."""
+    """Return the shared router's URL for WebSocket."""
     return router.urls("tcp")[0]
 
 
@@ -352,7 +352,7 @@ def test_no_such_realm(url):
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_understood(arguments):
+def test_malformed_arguments(arguments):
     done = crosstie(*arguments)
     assert done.returncode == 2
     assert done.stderr.strip()
@@ -431,7 +431,7 @@ def test_events_of_a_pattern_say_their_topic(running, url):
     assert subscriber.interrupt() == 0
 
 
-def test_what_was_retained_comes_first(running, url):
+def test_retained_events_come_first(running, url):
     done = crosstie("publish", "com.cli.kept", "1", "--retain", "--acknowledge", "--url", url)
     assert done.returncode == 0
     subscriber = running(
@@ -510,7 +510,7 @@ def test_bench_rpc_prints_the_documents_line_and_a_table(tmp_path):
         assert {"avg", "p50", "p99", "p99_9", "max"} <= result["metrics"]["rtt_us"].keys()
 
 
-def test_bench_rpc_of_somebody_elses_router(router, tmp_path):
+def test_bench_rpc_of_an_external_router(router, tmp_path):
     done = crosstie(
         *("bench", "rpc", "--seconds", "0.1", "--runs", "1", "--placement", "free"),
         *("--url", router.urls("tcp")[-1], "--router-pid", router.process.pid),

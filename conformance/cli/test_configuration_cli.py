@@ -66,7 +66,7 @@ def test_check_shows_warnings_and_is_content(tmp_path):
 
 
 def test_check_explains_what_stops_a_tree_of_configurations(tmp_path):
-    """What loads, what does not, and the reasons by how many files each stops."""
+    """Count files that load, files that do not, and the files that each reason stops."""
     tcp = {"type": "tcp", "port": 8080, "interface": "localhost"}
     speaks = {**ROUTER, "transports": [{"type": "websocket", "endpoint": tcp}]}
     linked = {**speaks, "realms": [{**REALM, "inventory": {}}]}

@@ -109,7 +109,7 @@ def test_crosstie(node, certificate_directory: Path, tmp_path: Path, transport, 
     assert judgement["router"].startswith("Crosstie-")
 
 
-def test_as_somebody(node, tmp_path: Path):
+def test_with_a_login(node, tmp_path: Path):
     """Every session logs in, and the method's own scenarios are played."""
     secret = tmp_path / "secret"
     secret.write_text("s1\n")
@@ -144,7 +144,7 @@ def test_a_scenario_of_ones_own(node, tmp_path: Path):
 
 
 def test_bad_input(tmp_path: Path):
-    """What is wrong with a file or an option is said, with exit code 2."""
+    """A fault in a file or an option is reported, with exit code 2."""
     (tmp_path / "bad.txt").write_text("feature F\nsection x\n== one\nA: joins\n")
     for arguments, said in [
         (("--scenarios", tmp_path), f"{tmp_path}/bad.txt:4: expected join"),
@@ -158,7 +158,7 @@ def test_bad_input(tmp_path: Path):
         assert said in ran.stderr
 
 
-def test_nobody_there():
+def test_no_router():
     """A router that is not there, or says nothing, is told of in one line."""
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
@@ -173,7 +173,7 @@ def test_nobody_there():
 
 
 def test_list():
-    """What would be played is listed without a router."""
+    """The scenarios are listed without a router."""
     ran = conformance("--list")
     assert ran.returncode == 0
     assert "call_canceling.txt: Call canceling (advanced/rpc_call_canceling)" in ran.stdout

@@ -1,4 +1,4 @@
-"""What `crosstie passwd` and `crosstie keys` make lets people in."""
+"""Clients log in by the output of `crosstie passwd` and `crosstie keys`."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_password_is_asked_for_and_not_shown():
     ],
     ids=str,
 )
-def test_what_cannot_be_made(arguments, password, text):
+def test_entries_that_cannot_be_made(arguments, password, text):
     command = [str(binary()), "passwd", *map(str, arguments)]
     done = subprocess.run(
         command, input=f"{password}\n", text=True, capture_output=True, timeout=60
@@ -201,7 +201,7 @@ def test_a_key_pair(tmp_path):
 
 
 def check(method: str, authid: str, file, password: str) -> subprocess.CompletedProcess:
-    """Ask whether that is somebody's password."""
+    """Check a principal's password."""
     command = [str(binary()), "passwd", "check", method, authid, str(file)]
     return subprocess.run(
         command, input=f"{password}\n", text=True, capture_output=True, timeout=60
@@ -234,7 +234,7 @@ def test_a_password_is_checked(tmp_path, arguments, whose):
     assert 'there is no "ann"' in nobody.stderr
 
 
-def test_what_is_no_file_of_principals_is_refused_with_its_place(tmp_path):
+def test_a_malformed_file_of_principals_is_refused_with_its_place(tmp_path):
     file = tmp_path / "principals.yaml"
     file.write_text("joe: {stored-key: 00}\n")
     done = check("scram", "joe", file, PASSWORD)

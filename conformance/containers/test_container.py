@@ -58,7 +58,7 @@ def joined(started: Node, realm: str = "realm1"):
     return started.join(realm=realm)
 
 
-def test_a_workers_own_extra_is_seen_by_its_components_and_by_nobody_else(start_node):
+def test_a_workers_own_extra_is_seen_by_its_components_only(start_node):
     # Longer than an argument of a program may be.
     extra = {"secret": "x" * 200_000}
     asking = {**component("any"), "classname": "asking.make"}
@@ -181,7 +181,7 @@ def test_killed(start_node):
     assert wait_for(session, "com.hosted.echo", 2)["args"] == [2]
 
 
-def test_the_node_killed_leaves_nobody(start_node):
+def test_a_killed_node_leaves_no_process(start_node):
     started = start_node(node(container(component("Echo"))))
     wait_for(joined(started), "com.hosted.echo", 1)
     started.kill()

@@ -256,7 +256,7 @@ def test_restart_reads_changed_modules_when_asked_to(container, unix):
     assert container.node.call("com.hosted.version") == 22
 
 
-def test_an_endless_on_join_blocks_nobody(container, unix):
+def test_an_endless_on_join_blocks_no_other_component(container, unix):
     container.node.listen("com.hosted.tick")
     container.start(of_class("Endless", unix), "endless")
     container.start(of_class("Looping", unix), "looping")
@@ -370,7 +370,7 @@ def test_an_endless_on_join_blocks_nobody(container, unix):
         ),
     ],
 )
-def test_what_cannot_start_says_why(container, unix, changes, error, says):
+def test_a_component_that_cannot_start_says_why(container, unix, changes, error, says):
     definition = {**of_class("Echo", unix), **changes}
     if definition["type"] == "function":
         del definition["classname"]
@@ -453,7 +453,7 @@ def test_the_log(container, unix):
     assert not any("never seen" in text for _, text in said)
 
 
-def test_a_flood_stops_nobody(container, unix):
+def test_a_flood_stops_no_other_component(container, unix):
     container.start(of_class("Flooding", unix))
     container.says("flood")
     container.run(of_class("Echo", unix), "echo")
@@ -572,7 +572,7 @@ def test_policies_that_do_not_fire(start_container, unix):
 
 
 def with_a_node_of_its_own(start_router, tmp_path: Path) -> tuple[Router, Container]:
-    """Start a host whose management realm is nobody else's."""
+    """Start a host with a management realm of its own."""
     realms = [
         {"name": name, "roles": [config.role("anonymous")]} for name in ("crossbar", "realm1")
     ]
@@ -656,7 +656,7 @@ def test_a_realm_that_is_not_there(container, unix):
     assert container.call("get_component", "component1")["state"] in ("waiting", "connecting")
 
 
-def test_what_components_import_from_crossbar(container, unix):
+def test_modules_that_components_import_from_crossbar(container, unix):
     container.run(of_class("Shimmed", unix))
     process = container.node.call("com.hosted.process")
     assert process["hl"] == "text"
@@ -668,7 +668,7 @@ def test_what_components_import_from_crossbar(container, unix):
     assert process["info"]["threads"] >= 1
 
 
-def test_what_the_worker_was_given(start_container, unix):
+def test_options_of_the_worker(start_container, unix):
     container = start_container("--extra", json.dumps({"a": 1}))
     container.run(of_class("asking:make", unix))
     assert container.node.call("com.hosted.shared") == {"a": 1}

@@ -1,4 +1,4 @@
-"""What a hosted component says and takes on the wire, with a router by hand at the other end."""
+"""Messages of a hosted component on the wire, with a router by hand at the other end."""
 
 from __future__ import annotations
 

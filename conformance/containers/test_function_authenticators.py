@@ -1,4 +1,4 @@
-"""Authenticators that are functions: Python beside the router says who somebody is."""
+"""Authenticators that are functions: Python beside the router decides about identities."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_client_does_not_wait_for_ever(start_node):
     assert (code, reason) == (ABORT, "wamp.error.no_such_procedure")
 
 
-def test_nobody_else_can_ask_it(started):
+def test_other_sessions_cannot_call_it(started):
     code, _, reason = by_ticket(started, "joe", "hunter2", "crosstie.authenticators")
     assert (code, reason) == (ABORT, "wamp.error.no_such_role")
 

@@ -21,7 +21,7 @@ PERIODS = 3
 
 @pytest.fixture
 def router(start_router) -> Router:
-    """Pings everybody who is silent."""
+    """Pings silent clients."""
     return start_router(
         config.plain(
             config.universal("tcp", config.tcp(), rawsocket=PINGING, websocket={"ws": PINGING})

@@ -58,7 +58,7 @@ def test_one_that_waits_can_be_stopped_and_goes_on_waiting_for_the_next_start(co
         ("component:first", "'references' is a list of strings"),
     ],
 )
-def test_what_cannot_be_waited_for_is_refused(container, unix, references, says):
+def test_invalid_references_are_refused(container, unix, references, says):
     with pytest.raises(RefusedError) as refused:
         container.start(of_class("order.Second", unix, references=references), "second")
     assert refused.value.uri == "crossbar.error.invalid_configuration"

@@ -1,4 +1,4 @@
-"""Scenarios of the meta API. What a router chooses freely is read as what it stands for."""
+"""Scenarios of the meta API. Values that a router chooses freely are read by their meaning."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def subscriptions(stage: Stage) -> None:
 
 
 def events_of_registrations(stage: Stage) -> None:
-    """Who registers and unregisters is told, in this order."""
+    """Registering and unregistering sessions are announced, in this order."""
     watcher, topics = watch(stage, "registration", OF_REGISTRATIONS)
     a = stage.join("A")
     registration = a.ask(REGISTER, {}, "com.meta.told")[2]
@@ -88,7 +88,7 @@ def events_of_subscriptions(stage: Stage) -> None:
 
 
 def events_of_sessions(stage: Stage) -> None:
-    """Who joins is told."""
+    """Joining sessions are announced."""
     watcher, topics = watch(stage, "session", ("on_join",))
     stage.join("A")
     hear(watcher, topics, 1)

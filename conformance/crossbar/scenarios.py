@@ -1,7 +1,7 @@
-"""What is played on Crossbar.io and on Crosstie. None says what is right: Crossbar.io does.
+"""Scenarios for Crossbar.io and Crosstie. None says what is right: Crossbar.io does.
 
-Where Crosstie is meant to answer otherwise, `DIFFERENT` says why, and its own answers are kept
-beside the others.
+If Crosstie differs by intention, `DIFFERENT` has the reason, and its own answers are kept beside
+the others.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def concurrency_first(stage: Stage) -> None:
 
 
 def reregistration(stage: Stage) -> None:
-    """Whoever insists gets the procedure; only who understands it is told."""
+    """force_reregister takes the procedure; only clients with revocation are notified."""
     a, b, c = stage.join("A", REVOCATION), stage.join("B"), stage.join("C")
     a.ask(REGISTER, {}, "com.forced")
     b.ask(REGISTER, {}, "com.forced")
@@ -184,7 +184,7 @@ def empty_lists(stage: Stage) -> None:
 
 
 def callee_disclosed(stage: Stage) -> None:
-    """Who answered, in RESULT, also in a progressive one."""
+    """RESULT names the callee, also a progressive one."""
     a = stage.join("A", {"callee": ["progressive_call_results"]})
     b = stage.join("B", {"caller": ["progressive_call_results"]})
     a.ask(REGISTER, {}, "com.who")
@@ -211,7 +211,7 @@ def taken_and_missing(stage: Stage) -> None:
 
 
 def forbidden(stage: Stage) -> None:
-    """What the role may not do."""
+    """Actions that the role forbids."""
     a = stage.join("A")
     a.ask(CALL, {}, f"{FORBIDDEN}x")
     a.ask(REGISTER, {}, f"{FORBIDDEN}x")

@@ -1,6 +1,6 @@
 """Sessions that act out a scenario on any router, and a transcript of all that they hear.
 
-What a router chooses freely is named instead of said: `A` for a session's id, `A.authid` for what
+Values that a router chooses freely get names: `A` for a session's id, `A.authid` for what
 it was called, `r1` and `s1` for registrations and subscriptions in the order of their appearance,
 and `*` for publications.
 """

@@ -45,7 +45,7 @@ def test_as_crossbar(address, scenario):
     assert stage.transcript == expected, DIFFERENT.get(name, "as Crossbar.io")
 
 
-def test_what_differs_differs():
+def test_known_differences_are_real():
     assert set(OURS) == set(DIFFERENT)
     assert set(ANSWERS) == {scenario.__name__ for scenario in SCENARIOS}
     assert [name for name in DIFFERENT if OURS[name] == ANSWERS[name]] == []

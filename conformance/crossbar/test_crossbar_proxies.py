@@ -1,4 +1,4 @@
-"""Crossbar.io's proxy workers: their transports are the router's, which takes nobody by proxy."""
+"""Crossbar.io's proxy workers: their transports become the router's, without a proxy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUTER_SOCKET = {"type": "unix", "path": "router.sock"}
 
 
 def proxy(*transports: dict, endpoint: dict = ROUTER_SOCKET) -> dict:
-    """Return a proxy worker that leads everybody to where the router is."""
+    """Return a proxy worker that forwards all clients to the router."""
     transport = {"type": "rawsocket", "endpoint": endpoint, "serializer": "cbor"}
     return {
         "type": "proxy",
@@ -39,7 +39,7 @@ def node(*proxies: dict) -> dict:
     return configured
 
 
-def test_who_comes_by_a_proxys_transport_is_the_routers(tmp_path: Path):
+def test_clients_of_a_proxys_transport_reach_the_router(tmp_path: Path):
     principals = {"joe": {"ticket": "hunter2", "role": "user"}}
     tickets = {
         "type": "rawsocket",

@@ -1,4 +1,4 @@
-"""Who may be a node: accounts, nkeys, TLS; and configurations that are refused."""
+"""Admission of nodes: accounts, nkeys, TLS; and configurations that are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_tls_is_verified(nats, start, session, tmp_path: Path) -> None:
         ({}, "nats"),
     ],
 )
-def test_what_is_wrong_is_said(fabric, complaint, tmp_path: Path) -> None:
+def test_invalid_configurations_are_refused(fabric, complaint, tmp_path: Path) -> None:
     realm = {"name": "realm1", "roles": [config.role("anonymous")], "fabric": fabric}
     node = config.node([realm], [config.universal("tcp", config.tcp())])
     (tmp_path / "config.json").write_text(json.dumps(node, indent=1))

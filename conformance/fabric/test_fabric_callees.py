@@ -1,4 +1,4 @@
-"""Which callees of all nodes a call goes to: the next in order, who is free, a resource's shard."""
+"""Which callees of all nodes a call goes to: the next in order, a free one, a resource's shard."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_calls_wait_at_a_node_of_their_callees(nats, start, session) -> None:
         assert node.metric("realm_kept_call_bytes") == 0
 
 
-def test_what_waits_on_a_node_that_dies_ends(nats, start, session) -> None:
+def test_calls_that_wait_on_a_node_that_dies_end(nats, start, session) -> None:
     (server,) = nats()
     here, doomed = (start(node_config([server.url], {"store": QUEUES})) for _ in range(2))
     await_neighbours([here, doomed])

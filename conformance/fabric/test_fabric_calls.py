@@ -55,7 +55,7 @@ def test_autobahns_clients_on_two_nodes(nats, nodes, new_session, place_of) -> N
     assert (error.uri, error.arguments, error.kwargs) == ("com.error.x", [1], {"b": 2})
 
 
-def test_what_goes_with_a_call_goes_with_it(nats, nodes, session) -> None:
+def test_attributes_cross_with_a_call(nats, nodes, session) -> None:
     here, there = nodes(2, nats(3))
     caller, callee = session(here), session(there)
     callee.register("com.", match="prefix")
@@ -125,7 +125,7 @@ def test_the_least_busy_callee_of_two_nodes(nats, nodes, session) -> None:
     assert refused == "wamp.error.option_not_allowed"
 
 
-def test_what_a_realm_of_several_nodes_defines(nats, nodes, session) -> None:
+def test_definitions_in_a_realm_of_several_nodes(nats, nodes, session) -> None:
     (node,) = nodes(1, nats())
     refused = session(node).refused("wamp.reflect.define", "com.add", "adds")
     assert refused == "wamp.error.no_such_procedure"
@@ -262,7 +262,7 @@ def test_calls_end_with_their_server_of_nats(nats, nodes, session) -> None:
     assert caller.result()[3] == ["back"]
 
 
-def test_what_is_too_long_is_refused(nats, nodes, session) -> None:
+def test_calls_that_are_too_long_are_refused(nats, nodes, session) -> None:
     here, there = nodes(2, nats(1, "max_payload: 64KB\n"))
     caller, callee = session(here), session(there)
     callee.register("com.a")

@@ -1,4 +1,4 @@
-"""What `crosstie cluster` writes and says: servers and nodes are started from nothing else."""
+"""Files and output of `crosstie cluster`: servers and nodes are started from nothing else."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def made(tmp_path: Path) -> tuple[Path, list[int]]:
     return tmp_path / "cluster", ports[:3]
 
 
-def test_what_is_made_works(made, session, request) -> None:
+def test_created_files_work(made, session, request) -> None:
     directory, ports = made
     servers = []
     for place, port in enumerate(ports, 1):
@@ -140,7 +140,7 @@ def test_keys_are_their_owners_and_nothing_is_overwritten(made) -> None:
         (["--config", "other.json"], "there is no realm 'realm1' in it"),
     ],
 )
-def test_what_cannot_be_made_is_said(arguments, complaint, tmp_path: Path) -> None:
+def test_clusters_that_cannot_be_made_are_refused(arguments, complaint, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"version": 2, "workers": []}')
     certificates.write_self_signed(tmp_path, ["localhost"]).rename(tmp_path / "other.pem")
     (tmp_path / "server.key").rename(tmp_path / "other.key")

@@ -1,4 +1,4 @@
-"""What NATS does not let a node do: seen by operators, and never promised to clients."""
+"""Denials by NATS: seen by operators, and never promised to clients."""
 
 from __future__ import annotations
 

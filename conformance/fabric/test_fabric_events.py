@@ -93,7 +93,7 @@ def test_lists_of_receivers_and_disclosure_hold_across(nats, nodes, session) -> 
     assert publisher.event()[4] == [4]
 
 
-def test_what_stays_on_its_node(nats, nodes, session) -> None:
+def test_topics_that_stay_on_their_node(nats, nodes, session) -> None:
     here, there = nodes(2, nats(), local_prefixes=["com.here."])
     publisher, near, far = session(here), session(here), session(there)
     for each in (near, far):
@@ -107,7 +107,7 @@ def test_what_stays_on_its_node(nats, nodes, session) -> None:
     assert publisher.peer.hear(ERROR)[4] == "wamp.error.no_such_procedure"
 
 
-def test_what_is_too_long_for_nats_reaches_nobody(nats, nodes, session) -> None:
+def test_events_too_long_for_nats_reach_no_subscriber(nats, nodes, session) -> None:
     here, there = nodes(2, nats())
     publisher, near, far = session(here), session(here), session(there)
     for each in (near, far):
@@ -122,7 +122,7 @@ def test_what_is_too_long_for_nats_reaches_nobody(nats, nodes, session) -> None:
     assert (near.event()[4], far.event()[4]) == ([2], [2])
 
 
-def test_what_is_retained_anywhere_is_got_everywhere(nats, start, session) -> None:
+def test_retained_events_are_sent_on_all_nodes(nats, start, session) -> None:
     (server,) = nats()
     here, there = (start(node_config([server.url])) for _ in range(2))
     await_neighbours([here, there])

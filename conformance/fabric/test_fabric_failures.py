@@ -27,7 +27,7 @@ def await_event(publisher: Session, subscriber: Session, topic: str) -> None:
     assert subscriber.event()[4] == [1]
 
 
-def test_a_node_that_is_killed_is_missed_by_nobody(nats, nodes, session) -> None:
+def test_a_killed_node_does_not_disturb_the_others(nats, nodes, session) -> None:
     here, there, doomed = nodes(3, nats(3))
     publisher, subscriber = session(here), session(there)
     subscriber.subscribe("com.a")
@@ -200,7 +200,7 @@ def test_frames_that_are_none_are_refused_and_counted(frame, nats, nodes, sessio
     assert subscriber.event()[4] == [1]
 
 
-def test_a_payload_that_is_none_reaches_nobody(nats, nodes, session) -> None:
+def test_a_malformed_payload_reaches_no_subscriber(nats, nodes, session) -> None:
     (server,) = servers = nats()
     here, there = nodes(2, servers)
     publisher, subscriber = session(here), session(there)

@@ -78,7 +78,7 @@ class Stage:
         return max(int(file.read_text().split()[1]) for file in files) * 4096
 
 
-def test_what_is_malformed_is_refused_and_counted(stage) -> None:
+def test_malformed_messages_are_refused_and_counted(stage) -> None:
     with stage.server.client() as client:
         member = Member(client, 7)
         node, side = member.pair()
@@ -160,7 +160,7 @@ def test_a_flood_of_members_is_bounded(stage, session) -> None:
     assert stage.resident_bytes() - before < GROWTH_BYTES_MAX
 
 
-def test_who_lives_and_answers_nothing_is_waited_for_no_longer(stage, session) -> None:
+def test_a_live_node_that_does_not_answer_is_given_up(stage, session) -> None:
     waiting = session(stage.here), session(stage.there)
     with stage.server.client() as client:
         member = Member(client, 7)

@@ -161,7 +161,7 @@ def test_meta_events_come_from_all_nodes_once(nats, nodes, session) -> None:
     assert events(2) == [("on_unregister", here.id), ("on_delete", here.id)]
 
 
-def test_what_ends_with_a_node_is_told_when_it_dies(nats, nodes, session) -> None:
+def test_ends_are_announced_when_a_node_dies(nats, nodes, session) -> None:
     here, there, doomed = nodes(3, nats())
     watcher, other, early = session(here), session(there), session(doomed)
     shared = early.register("com.shared", invoke="random")

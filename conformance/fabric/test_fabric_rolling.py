@@ -111,7 +111,7 @@ def test_three_nodes_race_for_procedures(nats, nodes, session) -> None:
             assert caller.result()[3] == [number]
 
 
-def test_what_nobody_wants_elsewhere_is_not_sent_there(nats, nodes, session) -> None:
+def test_events_without_subscribers_elsewhere_are_not_sent(nats, nodes, session) -> None:
     here, there, _ = nodes(3, nats(3))
     publisher, near, far = session(here), session(here), session(there)
     near.subscribe("com.", match="prefix")

@@ -76,7 +76,7 @@ def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, ses
     assert set(refused[:-1]) == {"wamp.error.network_failure"}
 
 
-def test_what_is_claimed_without_a_server_waits_for_one(nats, nodes, session) -> None:
+def test_a_claim_without_a_server_waits_for_one(nats, nodes, session) -> None:
     (server,) = nats(1, each=jetstream)
     (node,) = nodes(1, [server], single="strict", single_replicas=1)
     holder = session(node)
@@ -111,7 +111,7 @@ def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, ses
 
 @pytest.mark.parametrize("way", ["DELETE", "PURGE"])
 def test_a_bucket_that_is_wiped_is_written_anew(way, nats, nodes, session) -> None:
-    """Who had something by what was written there loses it, and says so, before anybody has it."""
+    """A node loses the grants of a wiped bucket before another node gets one."""
     servers = nats(1, each=jetstream)
     here, there = nodes(2, servers, single="strict", single_replicas=1)
     holder, other = session(here), session(there)

@@ -21,7 +21,7 @@ def connection(broker: Broker) -> Iterator[kombu.Connection]:
 
 @pytest.fixture
 def new_name(connection: kombu.Connection) -> Iterator[Callable[[str], str]]:
-    """Make names of queues; the queues are deleted after the test, whoever declared them."""
+    """Make names of queues; all of them are deleted after the test."""
     made: list[str] = []
 
     def name(what: str) -> str:
@@ -42,5 +42,5 @@ def queue(new_name) -> str:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    """What workers did, in order."""
+    """Return the workers' records, in order."""
     return Record(tmp_path / "record")

@@ -19,7 +19,7 @@ def note(path: str, words: str) -> None:
 
 @dataclass
 class Record:
-    """What was written so far."""
+    """Return the records so far."""
 
     path: Path
 

@@ -20,7 +20,7 @@ ALONE = ("--concurrency", "1")
 
 @pytest.fixture
 def settings(request, broker: Broker, queue: str) -> dict:
-    """What the application and its workers are told alike."""
+    """Return the common settings of the application and its workers."""
     more = getattr(request, "param", {})
     return {"broker_url": broker.url(), "task_default_queue": queue, **more}
 

@@ -46,7 +46,7 @@ def worker(dramatiq_broker: RabbitmqBroker, monkeypatch) -> Iterator[dramatiq.Wo
 
 @pytest.fixture
 def done() -> list:
-    """What actors did, in order."""
+    """Return the actors' records, in order."""
     return []
 
 
@@ -129,7 +129,7 @@ def test_retries(dramatiq_broker, worker, queue: str, done: list) -> None:
     assert done == ["try"] * 3
 
 
-def test_what_fails_for_good_becomes_a_dead_letter(
+def test_a_message_that_fails_for_good_becomes_a_dead_letter(
     dramatiq_broker, worker, queue: str, done: list
 ) -> None:
     @dramatiq.actor(queue_name=queue, max_retries=1, min_backoff=1, max_backoff=2)

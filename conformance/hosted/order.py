@@ -5,7 +5,7 @@ from twisted.internet.defer import Deferred
 
 
 class First(ApplicationSession):
-    """Not ready before somebody publishes."""
+    """Not ready before a client publishes."""
 
     async def onJoin(self, details):
         """Wait, then offer what others rely on."""

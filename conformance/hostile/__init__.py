@@ -1,1 +1,1 @@
-"""What one peer does to stop everybody else, and the witness beside it."""
+"""Attacks of one peer on all others, and the witness beside it."""

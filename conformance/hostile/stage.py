@@ -30,7 +30,7 @@ class Stage:
         self._before = self._octets("VmRSS")
 
     def session(self, serializer: str = "msgpack", **details: object) -> RawSocket:
-        """Join as somebody who is up to no good."""
+        """Join as an attacker."""
         return self.rawsocket(serializer).join(**details)
 
     def rawsocket(self, serializer: str = "msgpack") -> RawSocket:
@@ -59,7 +59,7 @@ class Stage:
         return opened
 
     def everybody_else_is_served(self) -> None:
-        """The witness lost nobody and goes on; the node lives."""
+        """The witness lost no session and continues; the node lives."""
         assert self.router.process.poll() is None, "the node has ended"
         self.witness.everybody_is_served()
 
@@ -85,7 +85,7 @@ class Stage:
 
 @pytest.fixture
 def attacked(start_router) -> Iterator[Callable[..., Stage]]:
-    """Start a node with a witness; that serves everybody else until the test's end."""
+    """Start a node with a witness; the node serves others until the test's end."""
     stages: list[Stage] = []
 
     def start(

@@ -129,7 +129,7 @@ def test_keys_and_levels_of_wrong_types(stage):
 
 
 def test_call_queues_at_their_bound(stage):
-    """So many wait, one more is an error, and whoever leaves takes its calls out."""
+    """A bounded number waits, one more is an error, and a leaving session removes its calls."""
     with stage.session() as callee, stage.session() as greedy, stage.session() as modest:
         callee.ask(REGISTER, {"concurrency": 1}, "com.slow")
         callee.hear(REGISTERED)
@@ -159,7 +159,7 @@ def test_call_queues_at_their_bound(stage):
     stage.nothing_is_held()
 
 
-def test_a_call_that_nobody_will_have(stage):
+def test_a_call_that_every_callee_declines(stage):
     """It goes to eight callees, and back; those who say so for ever are asked no more of it."""
     with contextlib.ExitStack() as stack:
         callees = [stack.enter_context(stage.session(**REROUTES)) for _ in range(12)]
@@ -184,7 +184,7 @@ def test_a_call_that_nobody_will_have(stage):
     stage.nothing_is_held()
 
 
-def test_somebody_elses_session(stage):
+def test_another_clients_session(stage):
     """Tokens that are guessed, cut or turned lead to other sessions, and harm none."""
     wish = {"roles": {**ROLES, "subscriber": {"features": {"x_acknowledged_event_delivery": True}}}}
     owner = stage.rawsocket()
@@ -207,7 +207,7 @@ def test_somebody_elses_session(stage):
 
 
 def test_more_sessions_than_may_wait(stage):
-    """Whoever comes and is cut, again and again, holds ten sessions and no more."""
+    """A client that joins and is cut, again and again, holds at most ten sessions."""
     for _ in range(100):
         with stage.rawsocket() as peer:
             peer.say(HELLO, "realm1", {"roles": ROLES, "resumable": True})

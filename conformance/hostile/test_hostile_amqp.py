@@ -1,4 +1,4 @@
-"""AMQP clients that would stop everybody else: one operation that costs much, or much that is held.
+"""AMQP clients that try to stop all others: one operation that costs much, or much that is held.
 
 Sizes are small enough for a debug build; those of `crosstie bench hostile` are not.
 """
@@ -201,7 +201,7 @@ def test_many_bindings_of_a_headers_exchange(attacked):
 
 
 def test_bodies_that_never_come_whole(attacked):
-    """Whoever holds most is at fault, and not who comes next."""
+    """The client that holds most is closed, and not the next one."""
     stage = attacked(amqp={"memory_bytes_max": 64 << 20})
     peer = stage.peer(channels=13)
     part = wire.frame(wire.BODY, 1, b"x" * 131_064)

@@ -34,7 +34,7 @@ def counted(stage: Stage, outcome: str) -> float:
     return stage.metric("joint_messages_total", outcome=outcome)
 
 
-def test_calls_that_nobody_answers(attacked):
+def test_calls_without_an_answer(attacked):
     stage = joined(attacked, CALLS)
     with stage.peer() as peer:
         peer.call("queue.declare", queue="unserved")

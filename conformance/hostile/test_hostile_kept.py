@@ -1,4 +1,4 @@
-"""What an attack leaves behind, or has go round: rings of links, files, calls that are sent on."""
+"""State that an attack leaves or sends in circles: rings of links, files, re-routed calls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ring(attacked, start_router) -> tuple[Stage, list[tuple[Router, str]]]:
 
 
 def test_links_that_form_a_ring(ring):
-    """What is flooded into a ring comes once to each node, and forged origins go no further."""
+    """Flooded events come once to each node of a ring, and forged origins are not forwarded."""
     stage, links = ring
     (second, _), _, (third, _) = links
     with (
@@ -137,7 +137,7 @@ def flood(publisher: RawSocket, reader: RawSocket, count: int) -> list[str]:
 
 @pytest.mark.parametrize("kept", [3], indirect=True)
 def test_a_history_that_fills_its_disk(kept: Stage, tmp_path: Path):
-    """Who asked is told that it is not recorded; everybody hears events, and memory is bounded."""
+    """A publisher with acknowledge gets the error; subscribers get events; memory is bounded."""
     with kept.session() as publisher, kept.session() as reader:
         reader.subscribe("com.kept")
         refusals = flood(publisher, reader, 1_500)

@@ -1,4 +1,4 @@
-"""Clients of long-poll that would stop everybody else: who never asks, who asks too much."""
+"""Long-poll clients that try to stop all others: idle ones and greedy ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def join(requests: Requests) -> str:
 
 
 def test_subscribers_that_never_ask(attacked):
-    """What is owed to them is on the account, and at its bound they pay, who owe the most."""
+    """Their queued bytes are on the account, and at its bound those with most are closed."""
     limits = {"queue_bytes_total_max": 8 * MIB, "queue_bytes_max": MIB}
     stage = attacked(longpoll={"session_timeout": 3600}, limits=limits)
     requests = Requests(stage.router.address("tcp"))
@@ -65,7 +65,7 @@ def test_many_who_never_ask(attacked):
 
 
 def test_a_flood_of_transports(start_router):
-    """Who opens and says nothing has as long as any connection; there are no more than of these."""
+    """A silent transport has the time of a connection, and counts as one."""
     limits = {"sessions_max": 200, "handshake_timeout_ms": 10_000}
     web = {"paths": {"lp": {"type": "longpoll"}}}
     transport = config.universal("tcp", config.tcp(), web=web)
@@ -124,7 +124,7 @@ def test_a_body_that_never_ends(attacked):
 
 
 def test_a_body_that_never_comes(attacked):
-    """Its sender is as one who asks for nothing."""
+    """Its sender counts as a client without requests."""
     stage = attacked(longpoll={"session_timeout": 4})
     with slow_sender(stage.router) as (session, _):
         gone = Requests(session.address)

@@ -1,4 +1,4 @@
-"""What needs no login to be asked of a node: pages, and places to connect to."""
+"""Requests to a node without a login: pages, and places to connect to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def test_pages_that_are_long_to_make(attacked):
-    """Somebody who asks for them without end keeps nobody's calls from ending in their time."""
+    """Endless requests for them do not delay others' calls."""
     stage = attacked()
     with stage.peer() as peer:
         for number in range(1000):
@@ -48,7 +48,7 @@ def test_pages_that_are_long_to_make(attacked):
 
 
 def test_more_connections_than_descriptors(attacked, tmp_path, monkeypatch):
-    """Those who have a session keep it, and a place that becomes free is somebody's."""
+    """Open sessions stay, and a free place goes to a new one."""
     few = tmp_path / "few"
     few.write_text(f'#!/bin/sh\nulimit -n 256 && exec {binary().resolve()} "$@"\n')
     few.chmod(0o755)

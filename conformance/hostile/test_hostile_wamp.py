@@ -1,4 +1,4 @@
-"""WAMP sessions that would stop everybody else: patterns, batches, parts, and who does not read.
+"""WAMP sessions that try to stop all others: patterns, batches, parts, and who does not read.
 
 Sizes are small enough for a debug build; those of `crosstie bench hostile` are not.
 """
@@ -51,7 +51,7 @@ def wildcards(count: int) -> list[str]:
 
 
 def test_wildcard_patterns(attacked):
-    """They take memory in proportion, and a publication takes nobody else's time."""
+    """They take memory in proportion, and a publication does not delay other clients."""
     stage = attacked()
     with stage.session() as session:
         for pattern in wildcards(2000):
@@ -131,7 +131,7 @@ class Reader:
 
 
 def test_messages_that_never_become_whole(attacked):
-    """What has come of them is on the account; at its bound those with most go."""
+    """Received parts are on the account; at its bound those with most are closed."""
     stage = attacked(limits={"queue_bytes_total_max": 64 * MIB})
     length = 16 * MIB - 1
     part = struct.pack("!I", length) + bytes(12 * MIB)
@@ -147,7 +147,7 @@ def test_messages_that_never_become_whole(attacked):
 
 
 def test_compressed_frames_before_hello(attacked):
-    """Nobody has 16 MiB before being somebody."""
+    """No client holds 16 MiB before it has joined."""
     stage = attacked(websocket={"compression": {"deflate": {}}})
     connections = []
     for _ in range(20):
@@ -192,7 +192,7 @@ def test_options_that_calls_keep(attacked):
 
 
 def small_buffers(session) -> None:
-    """What is sent to somebody who does not read is to wait in the router, and not here."""
+    """Messages to a client that does not read must wait in the router, and not here."""
     session.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 
 

@@ -1,6 +1,6 @@
 """Well-behaved sessions of every kind, each doing one small thing again and again beside an attack.
 
-What counts is that each of them goes on: nothing is lost, every answer comes. How long it takes is
+Each of them must continue: nothing is lost, every answer comes. How long it takes is
 the bench's question (`crosstie bench hostile`).
 """
 
@@ -70,11 +70,11 @@ class Witness:
         self._await_another()
 
     def everybody_is_served(self) -> None:
-        """Nobody was lost, and each does its thing once more."""
+        """No session was lost, and each repeats its operation."""
         self._await_another()
 
     def end(self) -> None:
-        """End all of them; nobody may have been lost."""
+        """End all of them; no session may have been lost."""
         for act in self._acts:
             act.end()
         self._nobody_is_lost()

@@ -1,4 +1,4 @@
-"""What Celery's own workers publish: events, by its dispatcher.
+"""Events of Celery's own workers: events, by its dispatcher.
 
     python celery_events.py URL TYPE…      publishes an event of each type
 

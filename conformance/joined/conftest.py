@@ -69,7 +69,7 @@ class Joined:
 
     @property
     def url(self) -> str:
-        """Where oslo.messaging and kombu find it."""
+        """Return its URL for oslo.messaging and kombu."""
         host, port = self.router.address("amqp")
         return f"rabbit://test:test@{host}:{port}/"
 

@@ -76,7 +76,7 @@ def test_an_exception_is_an_error(joined, oslo_server, topic):
     assert "positional" in error.arguments[0]
 
 
-def test_a_target_that_nobody_serves_is_told_at_once(joined, topic):
+def test_a_target_without_a_server_fails_at_once(joined, topic):
     router = joined(outward(topic))
     error = refused(router.session(), "com.real.echo")
     assert error.uri == "crosstie.error.no_such_target"

@@ -173,8 +173,8 @@ def test_a_message_waits_for_an_authorizer_that_is_not_there(joined):
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_what_was_not_handed_over_comes_again(request, tmp_path, open_at, kill):
-    """What is published while the joint is not there, and what it has and is not done with."""
+def test_events_not_handed_over_come_again(request, tmp_path, open_at, kill):
+    """Events published while the joint is absent, and those that it has not finished."""
     joint = inward("news", "com.news.{routing_key}", queue="news")
     persistent = pika.BasicProperties(delivery_mode=2)
     first = Joined(Router(tmp_path, config=node({**joint, "role": "asked"})), open_at)

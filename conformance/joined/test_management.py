@@ -47,7 +47,7 @@ def test_joints_come_and_go(joined, oslo_server, topic):
         await_true("its session has left", no_such)
 
 
-def test_what_is_no_joint_is_not_started(joined, topic):
+def test_an_invalid_joint_is_not_started(joined, topic):
     router = joined(outward(topic))
     manager = management(router.router.directory)
 

@@ -74,7 +74,7 @@ def await_owner(nodes: list[Router], patience_s: float = DEADLINE_S) -> Router:
 def at_owner(
     nodes: list[Router], act: Callable[[Router], Done], patience_s: float = DEADLINE_S
 ) -> tuple[Router, Done]:
-    """Do something at whoever owns the vhost; return who that was, and what came of it.
+    """Run an operation at the vhost's owner; return the owner and the result.
 
     On a busy machine a node may be late enough to lose the vhost between any two steps.
     """
@@ -129,7 +129,7 @@ def refusal(node: Router) -> str:
 
 
 class Publisher:
-    """Publishes numbers one by one, each again until it is confirmed, at whoever takes them."""
+    """Publishes numbers one by one, each until it is confirmed, at any node that accepts it."""
 
     def __init__(self, nodes: list[Router], name: int):
         self.nodes = nodes
@@ -184,7 +184,7 @@ def await_end(connection: pika.BlockingConnection) -> None:
 
 
 def take_all(nodes: list[Router]) -> list[tuple[int, int]]:
-    """Take every message from whoever has them, and return who published it and its number."""
+    """Take every message from the owner, and return its publisher and its number."""
     taken: list[tuple[int, int]] = []
 
     def is_empty() -> bool:

@@ -1,4 +1,4 @@
-"""Who may keep a vhost: accounts, nkeys with what docs/replicated-vhosts.md says they need, TLS."""
+"""Permissions to store a vhost: accounts, nkeys as in docs/replicated-vhosts.md, TLS."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_user_needs_what_the_manual_says(nats, start, tmp_path: Path) -> None:
 
 
 def test_an_owner_that_may_not_be_asked_is_missed_later(nats, start, tmp_path: Path) -> None:
-    """As one of before the subject: nobody concludes from silence there that it has ended."""
+    """As one of before the subject: no standby concludes from silence there that it has ended."""
     servers = nats(more=account(PUBLISH, SUBSCRIBE[::2]) + tls(tmp_path))
     link = access(tmp_path, servers[0].port)
     nodes = [start(servers, name, nats=link) for name in ("node_a", "node_b")]
@@ -72,7 +72,7 @@ def test_an_owner_that_may_not_be_asked_is_missed_later(nats, start, tmp_path: P
     assert not any(ENDED in line.text for line in other.log)
 
 
-def test_what_is_denied_is_said(nats, start, tmp_path: Path) -> None:
+def test_denials_are_reported(nats, start, tmp_path: Path) -> None:
     """A user who may not ask for the stream is told what NATS says."""
     servers = nats(more=account(PUBLISH[:4]) + tls(tmp_path))
     node = start(servers, "node_a", nats=access(tmp_path, servers[0].port))

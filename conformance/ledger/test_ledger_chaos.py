@@ -11,5 +11,5 @@ from ledger.chaos import run
 
 @pytest.mark.timeout(300)
 def test_nothing_confirmed_is_lost(tmp_path: Path):
-    """Whatever is killed or stopped first."""
+    """Any order of kills and stops."""
     run(tmp_path, 5, seed=7)

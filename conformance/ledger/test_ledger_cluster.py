@@ -1,4 +1,4 @@
-"""What `crosstie cluster init --vhost` makes is enough to start from, and survives a machine."""
+"""The files of `crosstie cluster init --vhost` are enough to start, and survive a machine."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def made(directory: Path, request, names: str) -> list[Machine]:
     return machines
 
 
-def test_what_is_made_works(tmp_path: Path, request) -> None:
+def test_created_files_work(tmp_path: Path, request) -> None:
     """Three servers, two nodes, keys of their own; servers are asked whether they write at once."""
     machines = made(tmp_path, request, "ab")
     survives_its_owner([machine.node for machine in machines], Router.kill)

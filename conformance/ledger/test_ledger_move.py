@@ -85,7 +85,7 @@ def test_a_vhost_is_moved_under_load(nats, start):
     check(take_all(nodes), publishers)
 
 
-def test_what_cannot_be_moved_stays(nats, start, tmp_path, request):
+def test_a_refused_move_leaves_the_vhost(nats, start, tmp_path, request):
     """Each by its reason; who does not take it in time loses it again to the node that had it."""
     servers = nats()
     first = start(servers, "node_a")

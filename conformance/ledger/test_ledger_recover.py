@@ -102,7 +102,7 @@ def test_a_log_that_is_missing_is_written_from_the_copy(nats, start):
 
 
 def test_a_log_that_is_shorter_is_taken_as_it_is(nats, start):
-    """What is missing is said before; a node that was away and knew more takes it, too."""
+    """Missing entries are reported; a node that was away and knew more accepts the log, too."""
     servers = nats()
     server = servers[0]
     store = server.file.parent / f"js-{server.name}"
@@ -163,7 +163,7 @@ def test_a_log_that_is_broken_is_written_anew(nats, start):
 
 
 @pytest.mark.parametrize("is_taken", [True, False])
-def test_what_a_vhost_held_before_it_was_replicated(nats, start, tmp_path, is_taken):
+def test_content_from_before_the_replication(nats, start, tmp_path, is_taken):
     """Is in its log when an operator says so, or is not; it is not lost sight of before that."""
     servers = nats()
     directory = tmp_path / "node_a"

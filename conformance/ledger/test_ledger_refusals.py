@@ -75,14 +75,14 @@ def test_a_log_that_is_missing_is_not_begun_anew(nats, start):
 
 
 def assert_on_no_node(node) -> None:
-    """It lets nobody in, and shows why."""
+    """It admits no client, and shows the reason."""
     with pytest.raises(pika.exceptions.AMQPConnectionError, match="is on no node at present"):
         connect(node)
     assert node.metric("ledger_alarm") == 1
 
 
-def test_what_strangers_say_is_not_believed(nats, start):
-    """Who may write to its subjects can end a vhost's service; nothing is made of what he says."""
+def test_messages_of_strangers_are_ignored(nats, start):
+    """A writer to its subjects can end a vhost's service; its messages are ignored."""
     servers = nats()
     nodes = [start(servers, "node_a"), start(servers, "node_b")]
     owner = await_owner(nodes)
@@ -117,7 +117,7 @@ def test_what_strangers_say_is_not_believed(nats, start):
 
 
 def test_a_log_that_is_shorter_is_not_opened(nats, start):
-    """Where the servers' disks are as they were before, and the node has seen more."""
+    """The servers' disks are as before, and the node has seen more."""
     servers = nats()
     server = servers[0]
     node = start(servers, "node_a")
@@ -166,7 +166,7 @@ def filled_owner(node):
 
 
 def test_a_stream_must_be_fit(nats, start):
-    """One that somebody else has made, in memory, is no log."""
+    """A stream of other settings, in memory, is no log."""
     servers = nats()
     wanted = {"name": STREAM, "subjects": ["A1.=2F.log", "A1.=2F.own"], "storage": "memory"}
     with servers[0].client() as client:

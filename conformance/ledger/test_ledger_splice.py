@@ -1,4 +1,4 @@
-"""Clients of a vhost on nodes that do not own it: its owner serves them, whoever that is."""
+"""Clients of a vhost on nodes that do not own it: its current owner serves them."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_nodes_speak_tls_and_let_in_no_one_without_a_certificate(nats, splicing,
     connect(other).close()
 
 
-def test_where_the_owner_is_is_told_and_its_key_is_not(nats, start, splicing):
+def test_the_owners_address_is_shown_and_its_key_is_not(nats, start, splicing):
     servers = nats()
     first = splicing(servers, "node_a")
     assert await_owner([first]) is first

@@ -1,4 +1,4 @@
-"""A vhost of several nodes: what was confirmed is there for whoever owns it next."""
+"""A vhost of several nodes: confirmed messages are there for the next owner."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_an_owner_without_servers_sends_its_clients_away(nats, start):
 
 
 def test_an_owner_between_two_servers_stays_the_owner(nats, start):
-    """Its server is killed: it goes to another one, and nobody claims the vhost."""
+    """Its server is killed: it connects to another one, and no node claims the vhost."""
     servers = nats(3)
     nodes = [start(servers, "node_a"), start(servers, "node_b")]
     owner = await_owner(nodes, ELECTION_S)

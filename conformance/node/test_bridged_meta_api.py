@@ -63,7 +63,7 @@ def test_procedures_and_events(start_node):
         peer.close()
 
 
-def test_what_is_not_there_is_named(start_node):
+def test_missing_objects_are_named(start_node):
     started = start_node(bridged())
     with started.management() as manager:
         for procedure, uri in (

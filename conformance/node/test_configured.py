@@ -1,4 +1,4 @@
-"""What a configuration file says and what then happens."""
+"""Configuration files and their effects."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_values_from_the_environment(start_router, monkeypatch):
         peer.round_trip()
 
 
-def test_who_subscribes_where_there_is_no_meta_api_is_in_the_log(start_router):
+def test_subscriptions_to_an_absent_meta_api_are_logged(start_router):
     realm = {"name": "realm1", "options": {"enable_meta_api": False}}
     realm["roles"] = [config.role("anonymous")]
     router = start_router(config.node([realm], [config.universal("tcp", config.tcp())]))

@@ -65,7 +65,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("end", "reason"), ENDS)
-def test_what_ends_during_a_challenge(started, end, reason):
+def test_ends_during_a_challenge(started, end, reason):
     with challenged(started, "static") as peer:
         procedure, *arguments = end
         answer(started, OF + procedure, *arguments)
@@ -74,7 +74,7 @@ def test_what_ends_during_a_challenge(started, end, reason):
 
 
 @pytest.mark.parametrize(("end", "reason"), ENDS)
-def test_what_ends_while_somebody_is_asked(started, end, reason):
+def test_ends_while_an_authenticator_is_asked(started, end, reason):
     with connect(started, "open").join("auth") as authenticator:
         authenticator.register(PROCEDURE)
         with challenged(started, "asked") as peer:
@@ -86,7 +86,7 @@ def test_what_ends_while_somebody_is_asked(started, end, reason):
             is_refused(peer, reason)
 
 
-def test_who_asks_ends_while_somebody_waits(started):
+def test_an_authenticators_realm_ends_while_a_client_waits(started):
     with connect(started, "open").join("auth") as authenticator:
         authenticator.register(PROCEDURE)
         with challenged(started, "asked") as peer:

@@ -135,7 +135,7 @@ def test_the_defaults_are_said(start_node):
     started.says(r"Using default node shutdown triggers \['shutdown_on_worker_exit'\]")
 
 
-def test_what_a_guest_says_is_logged_with_its_process(start_node):
+def test_output_of_a_guest_is_logged_with_its_process(start_node):
     started = start_node(node(shell("echo one; echo '<4>two' >&2; sleep 1000")))
     pid = pid_of(started.says("^Guest with ID 'worker2'"))
     assert started.says("^one$", role="Guest").pid == pid
@@ -163,7 +163,7 @@ def test_a_guest_gets_its_input_and_its_surroundings(start_node, tmp_path):
     started.says("^red--$", role="Guest")
 
 
-def test_output_that_nobody_wants_is_not_logged(start_node):
+def test_discarded_output_is_not_logged(start_node):
     script = "echo out; echo err >&2; sleep 1000"
     started = start_node(node(shell(script, stdout="drop", stderr="close"), shell("echo last")))
     started.says("^last$", role="Guest")
@@ -451,7 +451,7 @@ def test_a_guest_that_does_not_end_is_killed(start_node):
     assert started.exit_code() == 1
 
 
-def test_a_killed_node_leaves_nobody(start_node):
+def test_a_killed_node_leaves_no_process(start_node):
     """Not even what a guest started and what does not listen to TERM."""
     script = "trap '' TERM; sleep 1000 & sleep 1001 & echo there; wait; sleep 1000"
     started = start_node(node(shell(script), guest("sleep", "1000")))
@@ -500,7 +500,7 @@ def test_a_second_node_is_told_about_the_first(start_node):
     assert answer(started, "crossbar.get_workers") == ["worker1"]
 
 
-def test_what_a_killed_node_left_is_taken_over(start_node):
+def test_files_of_a_killed_node_are_taken_over(start_node):
     first = start_node(node())
     first.says("^Ready")
     key = (first.directory / "key.pub").read_text()

@@ -34,7 +34,7 @@ def start_polite(start_router):
 
 
 @pytest.mark.parametrize("number", ORDERLY)
-def test_everybody_is_closed_without_goodbye(start_router, number):
+def test_every_client_is_closed_without_goodbye(start_router, number):
     router = start_router(config.plain())
     raw = RawSocket.tcp(router.address("tcp")).shake_hands().join()
     web = WebSocket.tcp(router.address("tcp")).open().join()
@@ -46,7 +46,7 @@ def test_everybody_is_closed_without_goodbye(start_router, number):
     assert router.exit_code() == 0
 
 
-def test_listeners_close_before_anybody_is_sent_away(start_router):
+def test_listeners_close_before_clients_are_disconnected(start_router):
     amqp = {"id": "amqp", "type": "amqp", "endpoint": config.tcp()}
     web = {"id": "web", "type": "web", "endpoint": config.tcp(), "paths": {}}
     admin = {"admin": {"endpoint": config.tcp()}}
@@ -172,7 +172,7 @@ def test_a_goodbye_during_the_stop_is_answered(start_router):
 
 
 @pytest.mark.parametrize("number", ORDERLY)
-def test_everybody_is_told_goodbye_where_that_is_configured(start_polite, number):
+def test_every_client_gets_goodbye_if_configured(start_polite, number):
     router = start_polite()
     raw = RawSocket.tcp(router.address("tcp")).shake_hands().join()
     web = WebSocket.tcp(router.address("tcp")).open().join()
@@ -229,7 +229,7 @@ def test_a_log_that_cannot_be_opened_anew_goes_on(tmp_path):
     assert "Node ended" in (tmp_path / "old/node.log").read_text()
 
 
-def test_what_it_was_told_to_ignore_it_ignores(tmp_path):
+def test_ignored_signals_stay_ignored(tmp_path):
     """As what starts it in the background of a shell may do."""
     number = signal.SIGQUIT
     before = signal.signal(number, signal.SIG_IGN)
@@ -246,7 +246,7 @@ def test_what_it_was_told_to_ignore_it_ignores(tmp_path):
     assert not any("shutting down" in line.text for line in router.log if number.name in line.text)
 
 
-def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
+def test_a_log_without_a_reader_stops_nothing(tmp_path):
     flood = "i=0; while :; do i=$((i+1)); printf '%s %01000d\\n' $i 0; done"
     guest = {"type": "guest", "executable": "sh", "arguments": ["-c", flood]}
     (tmp_path / "config.json").write_text(json.dumps(node(guest)))

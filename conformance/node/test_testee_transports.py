@@ -49,7 +49,7 @@ def metric(router: Router, name: str) -> float:
 
 
 def assert_echoes(peer: Plain, octets: bytes = b"hello") -> None:
-    """What is sent comes back."""
+    """Sent messages come back."""
     peer.send(octets)
     assert peer.receive(len(octets)) == octets
 
@@ -71,7 +71,7 @@ def test_an_example_is_valid_as_it_stands(example):
 
 
 def test_the_documents_configuration_starts(tmp_path):
-    """Only the port is another: somebody may have 9000."""
+    """Only the port is another: 9000 may be in use."""
     text = (EXAMPLES / "stream_testee/config.json").read_text()
     assert '"port": 9000' in text
     file = tmp_path / "config.json"
@@ -196,7 +196,7 @@ def test_testees_count(start_router):
 
 
 def test_a_node_that_ends_does_not_wait_for_its_testees(start_router):
-    """Nobody there could say goodbye; the exit has a deadline that is shorter than the limit."""
+    """No client there answers a GOODBYE; the exit has a deadline that is shorter than the limit."""
     router = start_router(
         config.node(
             [], [stream(), websocket(id="messages")], limits={"shutdown_timeout_ms": 60_000}
@@ -543,7 +543,7 @@ CUTS = pytest.mark.parametrize("cut", [whole, chopped], ids=["whole", "chopped"]
 
 @CUTS
 @pytest.mark.parametrize("rule", ANSWERED)
-def test_what_the_rules_allow_is_answered(echo, rule, cut):
+def test_allowed_frames_are_answered(echo, rule, cut):
     frames, expected = ANSWERED[rule]
     play(echo, [*frames, (CLOSE, close(1000, b"done"))], cut)
     for frame in expected:
@@ -553,7 +553,7 @@ def test_what_the_rules_allow_is_answered(echo, rule, cut):
 
 @CUTS
 @pytest.mark.parametrize("rule", REFUSED)
-def test_what_the_rules_forbid_ends_the_connection(echo, rule, cut):
+def test_forbidden_frames_end_the_connection(echo, rule, cut):
     frames, code = REFUSED[rule]
     play(echo, frames, cut)
     if frames[0][1] in (b"good", b"go"):
@@ -672,7 +672,7 @@ def halves(opcode: int, octets: bytes) -> list[Frame]:
     ],
     ids=["control_frame", "other_bits", "second_fragment", "not_deflate", "not_text_inside"],
 )
-def test_what_compression_forbids_ends_the_connection(testee, frames, code):
+def test_forbidden_compression_ends_the_connection(testee, frames, code):
     with opened(testee, Sec_WebSocket_Extensions=DEFLATE) as peer:
         peer.send_frame(TEXT, HELLO, reserved=4)
         assert peer.receive_frame()[0] == TEXT
@@ -680,7 +680,7 @@ def test_what_compression_forbids_ends_the_connection(testee, frames, code):
         peer.expect_close(code)
 
 
-def test_what_inflates_to_too_much_is_refused(start_router):
+def test_a_message_that_inflates_too_far_is_refused(start_router):
     """A thousand times its size, and never held: the limit is the message's, not the frame's."""
     options = {"compression": {"deflate": {}}, "max_message_size": 1_000}
     router = start_router(config.node([], [websocket(options=options)]))

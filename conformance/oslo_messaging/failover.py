@@ -11,7 +11,7 @@ And they give a server 0.1 s to have its queues again on the next node before it
 call is for a queue that is there: one that comes before is lost, with any broker, since the
 exchange is there as soon as the server begins to declare. Nodes of a cluster of RabbitMQ let
 clients in at once; here they wait, server and client alike, until another node has the vhost, and
-come in together. So whoever kills a node waits until the server has declared what it had.
+come in together. So a node is killed only after the server has declared its queues.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 oslo.messaging's `RabbitMQFailoverTests` have pifpaf make a cluster of three nodes, stop some in
 good order and kill others. Each node here is one process of Crosstie, with one vhost that all three
-share by way of a server of NATS. What pifpaf kills is the group of processes of the node, so that
-Crosstie is killed as RabbitMQ would be.
+share by way of a server of NATS. pifpaf kills the node's group of processes, so that Crosstie is
+killed as RabbitMQ would be.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Node:
         return ""
 
     def add_user(self, name: str, password: str) -> str:
-        """Say no to anybody else than the configuration has."""
+        """Refuse users that the configuration does not have."""
         return "" if (name, password) == (USER, PASSWORD) else f"there is no user {name}"
 
     def set_permissions(self, name: str, *patterns: str) -> str:

@@ -97,7 +97,7 @@ def test_the_library_itself_is_measured(tmp_path: Path) -> None:
     assert "oslo.messaging " in ended.stdout
 
 
-def test_nobody_is_faster_than_the_delay(tmp_path: Path) -> None:
+def test_no_rate_exceeds_the_delays_limit(tmp_path: Path) -> None:
     path = tmp_path / "oslo.json"
     ended = bench(
         *("oslo", *SHORT, "--only", "delays", "--delays", "0ms,20ms", "--repeat", 5),
@@ -241,7 +241,7 @@ def test_a_bench_that_is_killed_takes_its_peer_along() -> None:
         (("amqp", "--url", "amqps://127.0.0.1"), "without TLS"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: tuple, expected: str) -> None:
+def test_senseless_options_are_refused(arguments: tuple, expected: str) -> None:
     ended = bench(*arguments)
     assert ended.returncode == 2, ended
     assert expected in " ".join(ended.stderr.split()), ended.stderr

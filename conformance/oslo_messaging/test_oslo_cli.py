@@ -41,7 +41,7 @@ def topic() -> str:
 
 @pytest.fixture
 def url(broker: Broker) -> str:
-    """Where both ends meet."""
+    """Return the arguments common to both ends."""
     return broker.url(scheme="rabbit")
 
 
@@ -130,7 +130,7 @@ def test_a_native_client_counts(request, kind: str, client):
         )
 
 
-def test_what_failed_is_not_in_the_rate(client):
+def test_failures_are_not_in_the_rate(client):
     done = client("echo", "--timeout", 0.2, "--repeat", 100, "--stats", "--quiet")
     assert done.returncode == 1
     assert "timed out after 0.2 s waiting for a reply to message ID" in done.stderr
@@ -218,7 +218,7 @@ def test_a_native_server_hears_casts(native_server: Process, real_client: Proces
 
 
 def test_a_native_server_ends_in_good_order(native_server: Process, real_client: Process):
-    """What it is at is finished and answered; the next call finds nobody."""
+    """The current call is finished and answered; the next call finds no server."""
     asked = threading.Thread(
         target=lambda: answers.append(
             real_client.ask(method="sleep", args={"timeout": 1, "reply": "last"})
@@ -242,7 +242,7 @@ def test_a_native_server_ends_in_good_order(native_server: Process, real_client:
         ("test", "test", "empty", "530 NOT_ALLOWED - access to vhost 'empty' refused"),
     ],
 )
-def test_who_is_not_let_in_is_told_why(broker, user, password, vhost, text):
+def test_a_refused_login_is_explained(broker, user, password, vhost, text):
     url = broker.url(user, password, vhost, scheme="rabbit")
     for command in (["rpc-server", "x"], ["rpc-client", "echo"]):
         done = subprocess.run(

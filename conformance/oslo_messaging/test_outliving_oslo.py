@@ -36,7 +36,7 @@ def relay(broker: Broker, start_relay) -> Relay:
 
 @pytest.fixture
 def place(relay: Relay, topic: str) -> list[object]:
-    """Where both ends meet, on the command line."""
+    """Return the common arguments of both ends."""
     host, port = relay.address
     url = f"rabbit://test:test@{host}:{port}/"
     return ["--url", url, "--topic", topic, "--heartbeat", 1]

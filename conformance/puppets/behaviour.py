@@ -1,4 +1,4 @@
-"""What the procedures do that a test registers."""
+"""Behaviour of the procedures that a test registers."""
 
 from __future__ import annotations
 

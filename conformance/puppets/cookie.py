@@ -3,8 +3,8 @@
     python -m puppets.cookie URL AUTHID TICKET
 
 Prints who it is at each of four connections: with the ticket; with the cookie alone; with the
-cookie, where it says goodbye for good; and with the cookie once more. Of the last, the reason why
-it is nobody.
+cookie, where it says goodbye for good; and with the cookie once more. For the last one the reason
+of its refusal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autobahn.wamp.types import ComponentConfig
 
 
 class Browser:
-    """What is kept from one connection to the next."""
+    """State kept from one connection to the next."""
 
     def __init__(self, url: str, authid: str, ticket: str):
         self.url, self.authid, self.ticket = url, authid, ticket

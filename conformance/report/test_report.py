@@ -44,7 +44,7 @@ def page(tmp_path_factory) -> Path:
 
 
 class Reader(HTMLParser):
-    """What a page consists of, as far as the tests ask."""
+    """Parts of a page that the tests inspect."""
 
     def __init__(self, html: str):
         super().__init__()
@@ -93,7 +93,7 @@ def test_every_bench_has_a_section(page):
     assert benches <= Reader(page.read_text()).ids
 
 
-def test_what_does_not_count_says_why(page):
+def test_invalid_figures_say_why(page):
     html = page.read_text()
     rows = [row for sample in SAMPLES for row in json.loads(sample.read_text())["results"]]
     reasons = {row["why"] for row in rows if not row["valid"] and "round" not in row}
@@ -147,7 +147,7 @@ def test_of_two_equal_runs_the_newer_is_shown(tmp_path):
     assert "not shown: newer.json is newer" in (tmp_path / "report.html").read_text()
 
 
-def test_a_bench_that_nobody_knows_is_shown_plainly(tmp_path):
+def test_an_unknown_bench_is_shown_plainly(tmp_path):
     frame = json.loads(SAMPLES[0].read_text())
     frame["bench"] = "weighing"
     metrics = {"stones_per_s": 12.5, "heaviest_bytes": 4096, "odd": 7}

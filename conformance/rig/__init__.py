@@ -1,1 +1,1 @@
-"""What the tests stand on: routers to start, clients to drive, plain sockets to abuse them with."""
+"""The base of the tests: routers to start, clients to drive, plain sockets to abuse them with."""

@@ -51,7 +51,7 @@ SALT = b"salt"
 
 @dataclass
 class Broker:
-    """Where a broker is."""
+    """Address of a broker."""
 
     name: str
     host: str

@@ -21,7 +21,7 @@ def role(name: str, *permissions: dict) -> dict:
 
 
 def static(role_name: str, authid: str | None = None) -> dict:
-    """Return an `auth` that gives everybody the same role, and the same authid if one is given."""
+    """Return an `auth` that gives all clients the same role, and the same authid if given."""
     anonymous = {"type": "static", "role": role_name}
     if authid:
         anonymous["authid"] = authid
@@ -69,6 +69,6 @@ def with_goodbye(configuration: dict) -> dict:
 
 
 def plain(*transports: dict, **more: object) -> dict:
-    """Return a node whose realm `realm1` lets everybody do everything."""
+    """Return a node whose realm `realm1` allows everything to all clients."""
     realm = {"name": "realm1", "roles": [role("anonymous")]}
     return node([realm], list(transports) or [universal("tcp", tcp())], **more)

@@ -144,8 +144,7 @@ class Trace:
     def crash(self, moment: int, store: str, into: Path, chance: random.Random) -> None:
         """Write the store's files as they would be if the power had gone at that line.
 
-        What of the unsynced writes is there is chance's; so is whether a name is there whose
-        directory was not synced.
+        Chance decides which unsynced writes survive, and which names of unsynced directories.
         """
         files: dict[str, File] = {}
         # Names in the directory: those on the disk, and those of the system.

@@ -13,7 +13,7 @@ from rig.waiting import DEADLINE_S, await_true
 
 @dataclass
 class Answer:
-    """What a server answered."""
+    """An answer of a server."""
 
     status: int
     headers: list[tuple[str, str]]

@@ -67,7 +67,7 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """Return its URL for clients."""
         return f"nats://{self.host}:{self.port}"
 
     def start(self) -> None:

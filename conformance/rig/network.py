@@ -54,7 +54,7 @@ class Network:
             raise
 
     def _begin(self) -> None:
-        """Take a number that nobody has: addresses are as different as names."""
+        """Take a free number: addresses are as different as names."""
         for attempt in range(TRIES):
             number = next(_numbers) % NUMBERS
             self.name = f"xt{number}"

@@ -1,4 +1,4 @@
-"""A whole node in a directory: its configuration, its log, its end, and who is left after it."""
+"""A whole node in a directory: its configuration, its log, its end, and remaining processes."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Node:
         return self.exit_code()
 
     def exit_code(self) -> int:
-        """Wait for the end, after which nobody may be left; return the exit code."""
+        """Wait for the end, after which no process may be left; return the exit code."""
         code = self.process.wait(3 * DEADLINE_S)
         self.nobody_is_left()
         return code

@@ -1,4 +1,4 @@
-"""Drives sessions of somebody else's client library, which run in a process of their own.
+"""Drives sessions of a published client library, which run in a process of their own.
 
 Each client library has one small program that takes commands on its standard input, one JSON
 object per line, and says what happens on its standard output: a *puppet*. So one set of tests
@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 class WampError(Exception):
-    """What the router, or a callee through it, refused a request with."""
+    """The error by which the router, or a callee, refused a request."""
 
     def __init__(self, uri: str, args: list, kwargs: dict):
         super().__init__(f"{uri} {args} {kwargs}")

@@ -127,7 +127,7 @@ class RabbitMq(Broker):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody has at the moment; Erlang cannot choose its own and tell."""
+    """Return ports that are free at the moment; Erlang cannot choose and report its own."""
     with contextlib.ExitStack() as open_until_all_are_known:
         sockets = [open_until_all_are_known.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

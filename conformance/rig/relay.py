@@ -1,6 +1,6 @@
 """A TCP relay between a client and a server, that counts what passes on each connection.
 
-What passes on a connection that nobody uses is keepalives. So a test waits until several have come,
+Keepalives are the only traffic of an idle connection. So a test waits until several have come,
 which is to have lived through several periods of a timer, whatever its length. It can also cut
 everything, or stop passing anything on without closing, as a network does that is gone.
 """
@@ -46,11 +46,11 @@ class Relay:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where clients connect."""
+        """Return the address for clients."""
         return self._listener.getsockname()
 
     def open(self) -> list[Relayed]:
-        """Return the connections that nobody has ended."""
+        """Return the open connections."""
         return [each for each in self.connections if each.is_open]
 
     def await_open(self, count: int) -> None:

@@ -78,7 +78,7 @@ class Wamp:
         return self.hear(SUBSCRIBED)[2]
 
     def register(self, procedure: str, **options: object) -> int:
-        """Register; return the registration. Whoever calls sees to the invocations."""
+        """Register; return the registration. The caller handles the invocations."""
         self.ask(REGISTER, options, procedure)
         return self.hear(REGISTERED)[2]
 

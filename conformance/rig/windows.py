@@ -16,8 +16,8 @@ def widening(
 ) -> Measured:
     """Measure in a window of so many seconds, and in longer ones while too little was in it.
 
-    On a busy machine a window of milliseconds may be spent by others alone. What is judged is what
-    the last one shows.
+    On a busy machine a window of milliseconds may be spent by others alone. The last one is
+    judged.
     """
     for longer in times:
         measured = measure(seconds * longer)

@@ -92,7 +92,7 @@ def test_a_refusal_names_its_cause(start_router):
     assert "wamp.subscription" in line.text
 
 
-def test_what_the_other_side_does_not_allow_is_told(start_router):
+def test_refusals_of_the_other_side_are_reported(start_router):
     able = {"call": True, "publish": True, "subscribe": True}
     some = [
         config.permission("wamp.*"),

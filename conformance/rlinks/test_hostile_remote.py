@@ -173,7 +173,7 @@ def test_a_flood_of_subscriptions_is_bounded(start_router, false_router):
     open_at(local).round_trip()
 
 
-def test_who_does_not_acknowledge_or_answer_is_sent_no_more(start_router, false_router):
+def test_a_remote_that_does_not_answer_is_sent_no_more(start_router, false_router):
     remote = false_router()
     local = start_router(node(link_to(remote, calls_max=10)))
     await_there(local)
@@ -194,7 +194,7 @@ def test_who_does_not_acknowledge_or_answer_is_sent_no_more(start_router, false_
     here.round_trip()
 
 
-def test_who_does_not_read_costs_a_bounded_queue(start_router, false_router):
+def test_a_remote_that_does_not_read_costs_a_bounded_queue(start_router, false_router):
     remote = false_router()
     bounds = {"queue_bytes_max": 1 << 20, "calls_max": 1_000_000}
     local = start_router(node(link_to(remote, **bounds)))

@@ -135,7 +135,7 @@ def test_the_nodes_own_key(start_router, certificate_directory, tmp_path):
 
 
 @pytest.mark.parametrize(("method", "authid", "proof"), WRONG)
-def test_who_is_refused(start_router, certificate_directory, remote, method, authid, proof):
+def test_refused_logins(start_router, certificate_directory, remote, method, authid, proof):
     transport = over("rawsocket", remote, certificate_directory / "ca.pem")
     local = start_router(node(link(transport, authid=authid, auth={method: proof})))
     line = local.await_log(lambda line: line.level == "WARN" and "rlink1" in line.text)

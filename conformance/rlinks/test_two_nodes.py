@@ -129,7 +129,7 @@ def test_calls_cross_with_all_that_belongs_to_them(two, is_turned):
     assert caller.hear(ERROR)[4] == "wamp.error.no_such_procedure"
 
 
-def test_what_was_there_before_crosses_too(start_router):
+def test_earlier_subscriptions_and_registrations_cross_too(start_router):
     remote = start_router(node())
     there = open_at(remote)
     there.subscribe("com.topic")

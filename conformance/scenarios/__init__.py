@@ -1,7 +1,7 @@
 """AMQP scenarios, each played by several clients on RabbitMQ and on Crosstie.
 
-What RabbitMQ does is right. Where Crosstie is meant to differ, the scenario has what it does
-instead (`crosstie`, in the transcript's form) and says why.
+RabbitMQ's behaviour is the reference. If Crosstie differs by intention, the scenario has its
+transcript (`crosstie`) and the reason.
 """
 
 from __future__ import annotations

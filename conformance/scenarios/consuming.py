@@ -279,7 +279,7 @@ def prefetch_by_size(s: Script) -> None:
 
 @scenario()
 def prefetch_and_get(s: Script) -> None:
-    """What is got does not count."""
+    """Messages from basic.get do not count."""
     c = s.channel()
     queue = c.queue("q")
     c("basic.qos", count=1)
@@ -293,7 +293,7 @@ def prefetch_and_get(s: Script) -> None:
 
 @scenario()
 def cancelled_consumer(s: Script) -> None:
-    """What it has is its channel's to acknowledge."""
+    """Its channel acknowledges its deliveries."""
     c = s.channel()
     queue = c.queue("q")
     c("basic.qos", count=2)

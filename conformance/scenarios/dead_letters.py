@@ -103,7 +103,7 @@ def rejected_by_overflow(s: Script) -> None:
 
 @scenario()
 def without_a_way(s: Script) -> None:
-    """No exchange, or nobody bound: the message is gone and nobody is told."""
+    """No exchange, or no binding: the message is dropped silently."""
     c = s.channel()
     queue = c.queue("q", arguments={"x-dead-letter-exchange": "no such exchange"})
     other = c.queue("other", arguments={"x-dead-letter-exchange": "amq.direct"})

@@ -1,4 +1,4 @@
-"""Where two features meet."""
+"""Combinations of two features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scenarios import scenario
 
 @scenario()
 def queue_deleted_with_deliveries_out(s: Script) -> None:
-    """What was delivered may still be acknowledged; nothing comes back."""
+    """Deliveries may still be acknowledged; nothing comes back."""
     c = s.channel()
     queue = c.queue("q")
     c.send(queue, *"123")
@@ -82,7 +82,7 @@ def requeued_to_another_consumer(s: Script) -> None:
 
 @scenario()
 def redelivered_only_if_delivered(s: Script) -> None:
-    """What waits behind a prefetch bound was not delivered yet."""
+    """Messages behind a prefetch bound are not delivered yet."""
     c = s.channel()
     queue = c.queue("q")
     c.send(queue, "1", "2")
@@ -202,7 +202,7 @@ def binding_survives_what_it_is_bound_to_twice(s: Script) -> None:
 
 @scenario()
 def cancelled_by_deletion_with_other_consumers(s: Script) -> None:
-    """Everybody is told."""
+    """All of them are notified."""
     c = s.channel()
     queue = c.queue("q")
     c.consume(queue, "a")

@@ -79,7 +79,7 @@ def requeued_with_priority(s: Script) -> None:
 
 @scenario()
 def length_drops_the_most_urgent(s: Script) -> None:
-    """What is dropped is what would be next, and that has the highest priority."""
+    """The next message is dropped, and that has the highest priority."""
     c = s.channel()
     dead = c.queue("dead")
     to_dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}

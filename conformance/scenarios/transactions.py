@@ -114,7 +114,7 @@ def transaction_requeues_and_refuses(s: Script) -> None:
 
 @scenario()
 def transaction_does_not_recover(s: Script) -> None:
-    """What it has acknowledged and not committed is not given out again."""
+    """Messages acknowledged and not committed are not delivered again."""
     c = s.channel()
     queue = c.queue("q")
     c.send(queue, "1", "2")
@@ -205,7 +205,7 @@ def transactions_not_begun(s: Script) -> None:
 
 @scenario()
 def transaction_published_nowhere(s: Script) -> None:
-    """What cannot be published is said at once; what was published before is forgotten."""
+    """An invalid publication fails at once; earlier ones of the transaction are dropped."""
     c = s.channel()
     queue = c.queue("q")
     c("tx.select")

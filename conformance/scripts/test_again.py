@@ -55,7 +55,7 @@ def test_many(n):
         ("raise SystemError", (0, 1), []),
     ],
 )
-def test_what_failed_is_run_again(tmp_path, monkeypatch, text, counts, unsteady):
+def test_failed_tests_are_run_again(tmp_path, monkeypatch, text, counts, unsteady):
     (tmp_path / "test_it.py").write_text(text)
     monkeypatch.setattr(runner, "LOGS", tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "test_it.py"]

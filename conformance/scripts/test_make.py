@@ -35,7 +35,7 @@ def needs(what: str, bare: Path):
     return subprocess.run(command, env={"PATH": str(bare)}, text=True, capture_output=True)
 
 
-def test_what_is_missing_is_said_with_the_command_that_installs_it(bare):
+def test_missing_packages_are_named_with_the_command_that_installs_them(bare):
     program(bare, "apt-get", "")
     done = needs("run", bare)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""What `scripts/supply.py` judges packages by: ranges of versions, licences, and rules."""
+"""The rules of `scripts/supply.py` for packages: ranges of versions, licences, and rules."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_node_starts_without_what_refers_to_nothing(tmp_path, more, said):
     router.stop()
 
 
-def test_a_file_whose_users_all_are_skipped_lets_nobody_in(tmp_path):
+def test_a_file_whose_users_are_all_skipped_admits_no_client(tmp_path):
     node = define(tmp_path)
     definitions = {"rabbit_version": "3.10.8", "users": [STRANGE]}
     (tmp_path / "definitions.json").write_text(json.dumps(definitions))
@@ -131,7 +131,7 @@ def test_check_fails_where_an_import_would_widen_rights(tmp_path):
         ({"vhosts": [{"name": "/", "limits": {"max-connections": 0}}]}, 1),
     ],
 )
-def test_what_restricted_nobody_is_no_reason(tmp_path, more, expected):
+def test_parts_without_a_restriction_are_no_reason(tmp_path, more, expected):
     code, said = check(tmp_path, define(tmp_path, **more))
     assert code == expected, said
 

@@ -54,7 +54,7 @@ def redelivered(broker: Broker, name: str) -> list[tuple[bytes, bool]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_message_that_nobody_was_sent_is_not_redelivered_after_a_stop(
+def test_an_undelivered_message_is_not_redelivered_after_a_stop(
     start_broker: Callable[..., Crosstie], kind: str
 ):
     """A stopped node says of each message whether it was delivered, and of no other."""

@@ -31,7 +31,7 @@ def asked(router, authid: str = "joe") -> RawSocket:
     return peer
 
 
-def test_who_types_a_password_has_longer_than_a_handshake(start_router):
+def test_a_person_has_longer_than_a_handshake_for_a_password(start_router):
     router = node(start_router)
     with asked(router) as peer:
         # One that says nothing at all is gone after the handshake's own time, and came later.
@@ -45,7 +45,7 @@ def test_who_types_a_password_has_longer_than_a_handshake(start_router):
 
 
 @pytest.mark.parametrize("framing", ["rawsocket", "websocket"])
-def test_who_never_answers_is_told_so(start_router, framing):
+def test_an_unanswered_challenge_is_aborted(start_router, framing):
     router = node(start_router, challenge_timeout_ms=1_000)
     if framing == "rawsocket":
         peer = asked(router)

@@ -176,7 +176,7 @@ def test_every_receiver_gets_what_its_serializer_can_hold(senders, receivers):
     blessed("values that arrive", [line.replace("Autobahn|", "Autobahn\\|") for line in table])
 
 
-def test_a_value_that_receivers_cannot_read_is_refused_and_reaches_nobody(senders, receivers):
+def test_an_unreadable_value_is_refused_and_reaches_no_receiver(senders, receivers):
     table = ["| published in | value | the sender's error |", "|---|---|---|"]
     for serializer, words, value in REFUSED:
         senders[serializer].publish(1000, octets_of(serializer, value))

@@ -78,7 +78,7 @@ def test_text_that_looks_like_octets_stays_text(open_link, uri):
 
 
 @pytest.mark.parametrize("publisher_link", SIDES, ids=str)
-def test_one_event_to_everybody(open_link, uri, publisher_link):
+def test_one_event_to_all_clients(open_link, uri, publisher_link):
     publisher = open_link(publisher_link)
     subscribers = [open_link(link) for link in ALL]
     for subscriber in subscribers:

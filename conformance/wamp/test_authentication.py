@@ -108,7 +108,7 @@ def test_a_ticket_from_the_environment_and_the_default_role(static):
 
 
 @pytest.mark.parametrize("authid", ["joe", "zed"])
-def test_what_is_said_of_a_wrong_ticket_is_said_of_nobodys(static, authid):
+def test_a_wrong_ticket_and_an_unknown_authid_get_the_same_answer(static, authid):
     with hello(static, authmethods=["ticket"], authid=authid) as peer:
         assert peer.hear(CHALLENGE) == [CHALLENGE, "ticket", {}]
         peer.say(AUTHENTICATE, "wrong", {})
@@ -176,7 +176,7 @@ def test_the_clients_order_decides(static):
 
 
 @pytest.mark.parametrize("methods", [None, [], ["anonymous"], ["scram"]])
-def test_who_offers_nothing_that_is_taken(static, methods):
+def test_no_offered_method_is_configured(static, methods):
     details = {} if methods is None else {"authmethods": methods}
     with hello(static, **details) as peer:
         _, details, reason = peer.hear(ABORT)
@@ -198,7 +198,7 @@ def test_a_role_that_the_realm_has_not(static):
         assert peer.hear(ABORT)[2] == "wamp.error.no_such_role"
 
 
-def test_who_one_is_is_disclosed(static):
+def test_the_identity_is_disclosed(static):
     with hello(static, authmethods=["ticket"], authid="joe") as caller:
         caller.hear(CHALLENGE)
         caller.say(AUTHENTICATE, "hunter2", {})

@@ -1,4 +1,4 @@
-"""Procedures that say who somebody is: what they are told, what they may answer, how they fail."""
+"""Procedures that decide about identities: their arguments, answers and failures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def ask(node: Router, authenticator: RawSocket, ticket: str = "hunter2") -> tupl
     return peer, authenticator.hear(INVOCATION)
 
 
-def test_what_an_authenticator_is_told(node, authenticator):
+def test_arguments_of_an_authenticator(node, authenticator):
     peer, invocation = ask(node, authenticator)
     with peer:
         assert invocation[3]["caller_authrole"] == "trusted"
@@ -120,7 +120,7 @@ def test_what_an_authenticator_is_told(node, authenticator):
         assert "a" not in welcome[2]["authextra"]
 
 
-def test_what_an_authenticator_assigns(node, authenticator):
+def test_values_that_an_authenticator_assigns(node, authenticator):
     peer, invocation = ask(node, authenticator)
     with peer:
         named = {"role": "user", "realm": "realm2", "authid": "joseph", "extra": {"x": [1, None]}}
@@ -171,7 +171,7 @@ def test_a_client_that_leaves_its_realm_to_the_authenticator(node, authenticator
         ),
     ],
 )
-def test_nonsense_lets_nobody_in(node, authenticator, answer, reason, text):
+def test_a_malformed_answer_admits_no_client(node, authenticator, answer, reason, text):
     peer, invocation = ask(node, authenticator)
     with peer:
         authenticator.say(YIELD, invocation[1], {}, answer)
@@ -185,7 +185,7 @@ def test_an_error_is_passed_on(node, authenticator):
         assert peer.hear(ABORT) == [ABORT, {"message": "nope"}, "com.example.denied"]
 
 
-def test_who_answers_too_much(node, authenticator):
+def test_an_answer_that_is_too_long(node, authenticator):
     peer, invocation = ask(node, authenticator)
     with peer:
         much = {"role": "user", "extra": {"x": "y" * 100_000}}
@@ -193,7 +193,7 @@ def test_who_answers_too_much(node, authenticator):
         assert peer.hear(ABORT)[2] == "wamp.error.payload_size_exceeded"
 
 
-def test_nobody_to_be_asked(node):
+def test_no_authenticator(node):
     def reason() -> str:
         with hello(node, "ticket", authmethods=["ticket"], authid="joe") as peer:
             peer.hear(CHALLENGE)
@@ -204,7 +204,7 @@ def test_nobody_to_be_asked(node):
     await_true("there is no authenticator", lambda: reason() == "wamp.error.no_such_procedure")
 
 
-def test_who_asks_may_not(node, authenticator):
+def test_an_authenticator_role_without_permission(node, authenticator):
     with hello(node, "modest", authmethods=["ticket"], authid="joe") as peer:
         peer.hear(CHALLENGE)
         peer.say(AUTHENTICATE, "hunter2", {})
@@ -270,7 +270,7 @@ def test_an_anonymous_session(node, authenticator):
 
 
 def test_an_authenticator_that_hangs(node):
-    """It is told to stop, its client that it is refused, and what it says then is nobody's."""
+    """It gets INTERRUPT, its client a refusal, and its later answer is ignored."""
     with RawSocket.tcp(node.address("tcp")).shake_hands().join("realm1") as session:
         session.say(REGISTER, 1, {}, PROCEDURE)
         session.hear(REGISTERED)
@@ -315,8 +315,8 @@ def test_a_client_that_leaves_while_it_is_asked_about(node):
         await_true("it is gone", lambda: node.metric("handshakes_pending") == 0)
 
 
-def test_what_is_said_before_welcome_waits_for_it(node, authenticator):
-    """Nothing is read of who is asked about; a message that may not come ends the session then."""
+def test_messages_before_welcome_wait_for_it(node, authenticator):
+    """The judged session is not read; a forbidden message ends the session then."""
     peer, invocation = ask(node, authenticator)
     with peer:
         peer.say(CALL, 1, {}, "com.example.nothing")

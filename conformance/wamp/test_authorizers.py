@@ -93,7 +93,7 @@ def say(authorizer: Wamp, *answer: object) -> list:
 
 
 @pytest.mark.parametrize("kind", ["rawsocket", "websocket"])
-def test_what_an_authorizer_is_told(node, authorizer, kind):
+def test_arguments_of_an_authorizer(node, authorizer, kind):
     with join(node, "user", kind) as peer:
         peer.ask(
             CALL, {"receive_progress": True, "timeout": 5000}, "com.example.add", [1], {"a": 2}
@@ -137,7 +137,7 @@ def test_what_an_authorizer_is_told(node, authorizer, kind):
         assert peer.hear(RESULT)[3] == [2]
 
 
-def test_what_is_known_of_a_session_is_told(node, authorizer):
+def test_details_of_the_session_are_passed(node, authorizer):
     with RawSocket.tcp(node.address("ticket")).shake_hands() as peer:
         peer.say(
             1,
@@ -185,7 +185,7 @@ def test_a_refusal_and_an_unacknowledged_publication(node, authorizer):
     assert node.metric("actions_refused_total", cause="authorizer_denied") == 2
 
 
-def test_what_is_disclosed(node, authorizer):
+def test_disclosure(node, authorizer):
     with join(node, "user") as peer, join(node, "backend") as other:
         other.register("com.example.who")
         other.subscribe("com.example.news")
@@ -241,7 +241,7 @@ def test_an_error_fails_the_action(node, authorizer):
         assert node.await_log(lambda line: "authorizer failed" in line.text)
 
 
-def test_who_takes_no_options_is_asked_without(node, authorizer):
+def test_an_authorizer_without_options(node, authorizer):
     with join(node, "user") as peer:
         peer.ask(PUBLISH, {"acknowledge": True}, "com.example.a")
         invocation = authorizer.hear(INVOCATION)
@@ -257,7 +257,7 @@ def test_who_takes_no_options_is_asked_without(node, authorizer):
         assert peer.hear(ERROR)[4] == FAILED
 
 
-def test_nobody_to_be_asked(node):
+def test_no_authorizer(node):
     with join(node, "user") as peer:
         peer.ask(CALL, {}, "com.example.a")
         error = peer.hear(ERROR)
@@ -266,7 +266,7 @@ def test_nobody_to_be_asked(node):
     assert node.metric("actions_refused_total", cause="authorizer_unavailable") == 1
 
 
-def test_who_does_not_answer_in_time(node, authorizer):
+def test_an_authorizer_that_does_not_answer_in_time(node, authorizer):
     with join(node, "quick") as peer:
         peer.ask(CALL, {}, "com.example.a")
         invocation = authorizer.hear(INVOCATION)
@@ -322,7 +322,7 @@ def test_a_session_that_is_killed_while_it_is_judged(node, authorizer):
         peer.hear(PUBLISHED)
 
 
-def test_who_serves_its_own_authorizer_fails_at_once(node):
+def test_a_session_that_serves_its_own_authorizer_fails_at_once(node):
     with join(node, "looped") as peer, join(node, "backend") as backend:
         backend.register("com.example.loop", invoke="roundrobin")
         peer.ask(REGISTER, {"invoke": "roundrobin"}, "com.example.loop")
@@ -334,7 +334,7 @@ def test_who_serves_its_own_authorizer_fails_at_once(node):
         assert "it would wait for itself" in error[5][0]
 
 
-def test_what_is_kept(node, authorizer):
+def test_cached_decisions(node, authorizer):
     with join(node, "user") as peer, join(node, "user") as same, join(node, "backend") as other:
         peer.ask(PUBLISH, {"acknowledge": True}, "com.example.a")
         say(authorizer, {"allow": True, "cache": True})
@@ -358,7 +358,7 @@ def test_what_is_kept(node, authorizer):
             session.publish("com.example.a")
 
 
-def test_what_is_kept_by_uri_is_kept_for_other_roles(node, authorizer):
+def test_decisions_by_uri_apply_to_other_roles(node, authorizer):
     with join(node, "near") as near, join(node, "far") as far, join(node, "apart") as apart:
         near.ask(PUBLISH, {"acknowledge": True}, "com.example.a")
         say(authorizer, {"allow": True, "cache": True})
@@ -369,7 +369,7 @@ def test_what_is_kept_by_uri_is_kept_for_other_roles(node, authorizer):
         assert apart.hear(ERROR)[4] == NOT_AUTHORIZED
 
 
-def test_what_is_kept_is_bounded_and_on_the_account(start_router):
+def test_cached_decisions_are_bounded_and_on_the_account(start_router):
     """A session asks about as many URIs as it likes, all of which its authorizer lets be kept."""
     bound = 20_000
     roles = [config.role("backend"), judged("user", authorizer_cache_bytes_max=bound)]

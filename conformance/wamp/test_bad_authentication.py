@@ -141,8 +141,8 @@ def test_a_connection_has_only_so_many_tries(node):
         peer.expect_end()
 
 
-def test_who_is_right_does_not_wait_for_who_is_wrong(node):
-    """Wrong ones wait for their answers, and whoever leaves meanwhile leaves nothing behind."""
+def test_right_credentials_do_not_wait_for_wrong_ones(node):
+    """Wrong ones wait for their answers; a client that leaves meanwhile leaves nothing behind."""
     for _ in range(20):
         peer = hello(node, **TICKET)
         peer.hear(CHALLENGE)
@@ -189,7 +189,7 @@ def test_only_so_many_are_asked_at_a_time(start_router, monkeypatch):
         peer.close()
 
 
-def test_who_does_not_answer_is_closed(start_router, monkeypatch):
+def test_a_client_that_does_not_answer_is_closed(start_router, monkeypatch):
     monkeypatch.setenv("TICKET", "hunter3")
     node = start_router(closed(AUTH, limits={"challenge_timeout_ms": 100}))
     with hello(node, **TICKET) as peer:
@@ -213,8 +213,8 @@ def test_crossbars_words_where_they_are_asked_for(start_router):
         assert peer.hear(ABORT) == [ABORT, {"message": text}, NOT_AUTHORIZED]
 
 
-def test_what_comes_behind_wrong_credentials_waits_with_their_answer(node):
-    """What came in one piece with them is handled when their answer has gone out."""
+def test_messages_after_wrong_credentials_wait_with_their_answer(node):
+    """Messages in the same piece are handled after their answer was sent."""
 
     def frame(*message: object) -> bytes:
         octets = ENCODE["json"](list(message))
@@ -237,7 +237,7 @@ def test_what_comes_behind_wrong_credentials_waits_with_their_answer(node):
         peer.hear(WELCOME)
 
 
-def test_who_was_not_let_in_is_written_down(start_router):
+def test_refused_logins_are_audited(start_router):
     principals = {"joe": {"ticket": "hunter2", "role": "user"}}
     auth = {"ticket": {"type": "static", "principals": principals}}
     log = {"file": "audit.log", "file_bytes_max": 4096}

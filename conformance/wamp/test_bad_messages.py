@@ -216,7 +216,7 @@ def test_a_bad_hello(abused, fault, octets):
 
 @pytest.mark.parametrize("kind", [RawSocket, WebSocket])
 def test_another_hello_after_a_refusal(abused, kind):
-    """What was refused may be asked for otherwise, on the same connection."""
+    """A refused request may be repeated in another form, on the same connection."""
     with kind.tcp(abused.address("tcp")) as peer:
         peer.shake_hands() if kind is RawSocket else peer.open()
         peer.say(HELLO, "com.nowhere", BEGINNING)
@@ -246,7 +246,7 @@ def test_refusals_have_an_end(abused, kind):
 
 
 def test_a_message_after_a_refusal(abused):
-    """Whoever did not wait for WELCOME has broken the protocol, as without the refusal."""
+    """A client that did not wait for WELCOME violates the protocol, as without the refusal."""
     with RawSocket.tcp(abused.address("tcp")).shake_hands() as peer:
         peer.say(HELLO, "com.nowhere", BEGINNING)
         peer.say(SUBSCRIBE, 1, {}, "com.x")
@@ -270,7 +270,7 @@ def test_a_bad_uri_is_an_error_and_no_more(abused, kind, uri):
         peer.round_trip()
 
 
-def test_a_malformed_payload_reaches_nobody(abused):
+def test_a_malformed_payload_reaches_no_receiver(abused):
     """A good head in front of bad arguments: the sender goes, the receivers hear nothing."""
     with (
         RawSocket.tcp(abused.address("tcp")).shake_hands().join() as subscriber,
@@ -303,7 +303,7 @@ def test_a_malformed_result_fails_the_call(abused):
         assert (error[1], error[2], error[4]) == (CALL, request, "wamp.error.canceled")
 
 
-def test_what_json_cannot_hold_is_an_error_to_the_caller(abused):
+def test_a_value_that_json_cannot_hold_is_an_error_to_the_caller(abused):
     with (
         RawSocket.tcp(abused.address("tcp")).shake_hands("json").join() as callee,
         RawSocket.tcp(abused.address("tcp")).shake_hands("cbor").join() as caller,

@@ -43,7 +43,7 @@ def test_a_serializer_that_is_not_offered(start_router):
 
 
 def test_one_connection_too_many(start_router):
-    """Error 4 is sent to whoever asks for RawSocket; the other connections stay."""
+    """A RawSocket client gets error 4; the other connections stay."""
     transport = config.universal("tcp", config.tcp(), max_connections=2)
     router = start_router(config.plain(transport))
     with (
@@ -108,7 +108,7 @@ def test_a_bad_prefix(abused, prefix):
 
 
 def test_an_oversized_message_is_refused_at_its_prefix(start_router):
-    """What is too long is not waited for: the prefix alone is the fault."""
+    """A frame that is too long is not read: the prefix alone is the fault."""
     options = {"options": {"max_message_size": 1024}}
     router = start_router(config.plain(config.universal("tcp", config.tcp(), rawsocket=options)))
     with RawSocket.tcp(router.address("tcp")).shake_hands() as peer:
@@ -162,7 +162,7 @@ def test_a_message_too_long_for_its_receiver(abused):
 
 
 def test_a_welcome_that_leaves_no_room_for_features(abused):
-    """What a client says of itself comes back to it; where that is much, nothing is announced."""
+    """A client's own details come back to it; if these are long, nothing is announced."""
     extra = {"name": "x" * 400}
     with RawSocket.tcp(abused.address("tcp")).shake_hands(exponent=1) as peer:
         peer.say(HELLO, "realm1", {"roles": {"caller": {}}, "authextra": extra})

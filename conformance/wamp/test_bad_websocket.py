@@ -117,7 +117,7 @@ def test_names_that_are_listed_lead_to_the_listener(start_router):
             assert peer.upgrade(Host=host)[0] == status, host
 
 
-def test_whoever_lists_origins_is_reached_by_any_name(start_router):
+def test_a_listener_with_origins_is_reached_by_any_name(start_router):
     """As a router behind a proxy that leaves `Host` as it came."""
     options = {"options": {"allowed_origins": ["https://shop.example"]}}
     router = start_router(
@@ -261,7 +261,7 @@ def test_several_messages_in_one_batch(abused):
 
 
 def test_a_batch_of_many_turns(abused):
-    """What is left of a batch comes before what was sent behind it; meanwhile others are served."""
+    """The rest of a batch precedes later messages; meanwhile others are served."""
     count = 30_000
     hello = b'[1,"realm1",{"roles":{"publisher":{}}}]\x1e'
     publish = b'[16,%d,{"acknowledge":true},"com.x"]\x1e'
@@ -283,7 +283,7 @@ def test_a_batch_of_many_turns(abused):
 
 
 def test_a_fault_in_a_late_turn_of_a_batch(abused):
-    """What stands behind it is not handled."""
+    """Later messages are not handled."""
     hello = b'[1,"realm1",{"roles":{"publisher":{}}}]\x1e'
     publish = b'[16,%d,{},"com.x"]\x1e'
     with WebSocket.tcp(abused.address("tcp")) as peer:

@@ -92,7 +92,7 @@ def test_a_callee_that_dies_and_one_that_replaces_it(start_router, connect):
     }
 
 
-def test_who_floods_it_does_not_shut_others_out(start_router, connect):
+def test_a_flooding_caller_does_not_shut_others_out(start_router, connect):
     node = start_router(queueing(limit=8))
     callee = serving(connect(node).join())
     flooding, other = connect(node).join(), connect(node).join()

@@ -24,7 +24,7 @@ PROCEDURE = "com.example.certificates"
 
 
 class Papers:
-    """What the authority has signed, in files."""
+    """Certificates that the authority has signed, in files."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -192,7 +192,7 @@ def test_a_certificate_that_is_known(node, papers, transport, shows, authid):
 
 
 @pytest.mark.parametrize("transport", ["required", "optional"])
-def test_a_certificate_that_is_nobodys(node, papers, transport):
+def test_a_certificate_of_no_principal(node, papers, transport):
     with hello(connect(node, papers, transport, "unknown"), authid="one") as peer:
         _, details, reason = peer.hear(ABORT)
     assert (reason, details["message"]) == (NOT_AUTHORIZED, NOT_VALID)
@@ -212,13 +212,13 @@ def test_no_certificate_where_none_has_to_be(node, papers):
     ("transport", "shows"),
     [("required", None), ("required", "stranger"), ("optional", "stranger")],
 )
-def test_a_certificate_that_nobody_trusted_has_signed(node, papers, transport, shows):
+def test_a_certificate_without_a_trusted_authority(node, papers, transport, shows):
     # Over TLS 1.3 a client learns it with the first answer.
     with pytest.raises((OSError, ClosedError)):
         hello(connect(node, papers, transport, shows)).hear(WELCOME)
 
 
-def test_what_a_procedure_is_told(node, papers):
+def test_details_for_an_authenticator(node, papers):
     with RawSocket.tcp(node.address("open")).shake_hands().join("auth") as authenticator:
         authenticator.register(PROCEDURE)
         with hello(connect(node, papers, "dynamic", "subject"), authid="x") as peer:

@@ -1,4 +1,4 @@
-"""Cookies: who is known again, for how long, and who is not."""
+"""Cookies: which logins are remembered, and for how long."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def pair(given: str) -> str:
     return given.split(";")[0]
 
 
-def test_who_has_logged_in_is_known_again(router):
+def test_a_login_is_remembered(router):
     peer, given = connect(router)
     assert given.startswith("cbtid=")
     assert given.endswith(";max-age=604800")
@@ -95,7 +95,7 @@ def test_who_has_logged_in_is_known_again(router):
     again.close()
 
 
-def test_a_cookie_that_nobody_gave_out(router):
+def test_an_invented_cookie(router):
     peer, given = connect(router, "cbtid=made-up")
     assert given is not None
     assert "made-up" not in given
@@ -107,7 +107,7 @@ def test_a_cookie_that_nobody_gave_out(router):
     other.close()
 
 
-def test_a_cookie_that_was_there_before_is_not_somebody_elses(router):
+def test_an_earlier_cookie_is_not_bound_to_another_principal(router):
     peer, given = connect(router)
     log_in(peer, "joe")
     planted, _ = connect(router, pair(given))
@@ -236,7 +236,7 @@ def test_a_page_of_another_site_brings_no_cookie(tmp_path):
     router.stop()
 
 
-def test_who_proves_nothing_is_not_remembered(router):
+def test_anonymous_sessions_are_not_remembered(router):
     peer, given = connect(router, path="/open")
     hello(peer, "cookie", "anonymous")
     peer.hear(WELCOME)

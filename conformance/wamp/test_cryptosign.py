@@ -109,7 +109,7 @@ def test_the_node_proves_itself(say_hello, node):
 
 
 @pytest.mark.parametrize("authid", ["joe", "zed", None])
-def test_nobody_learns_whose_key_it_is(say_hello, authid):
+def test_a_refusal_does_not_reveal_the_keys_principal(say_hello, authid):
     with say_hello(STRANGER, authid=authid) as peer:
         challenge = bytes.fromhex(peer.hear(CHALLENGE)[2]["challenge"])
         peer.say(AUTHENTICATE, prove(STRANGER, challenge), {})
@@ -131,7 +131,7 @@ def test_a_signature_is_of_one_challenge(say_hello):
 
 
 @pytest.mark.parametrize("proof", ["", "00", "ü", "zz" * 96, "00" * 10_000])
-def test_what_is_no_signature(say_hello, proof):
+def test_malformed_signatures(say_hello, proof):
     with say_hello() as peer:
         peer.hear(CHALLENGE)
         peer.say(AUTHENTICATE, proof, {})

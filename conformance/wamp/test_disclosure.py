@@ -1,4 +1,4 @@
-"""`disclose_me`, which only autobahn-js says; who is told, and in which words."""
+"""`disclose_me`, which only autobahn-js sends; its receivers, and its form."""
 
 import pytest
 from rig import config

@@ -1,4 +1,4 @@
-"""Events that are kept for who asks later."""
+"""Events that are recorded for later requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def asked(peer: RawSocket, procedure: str, *args: object, **kwargs: object):
 
 
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
-def test_events_that_nobody_received(start_router, connect, store, serializer):
+def test_events_without_a_receiver(start_router, connect, store, serializer):
     node = start_router(keeping(**store))
     publisher = connect(node, serializer=serializer).join()
     for number in range(5):
@@ -80,7 +80,7 @@ def test_events_that_nobody_received(start_router, connect, store, serializer):
     assert node.metric("realm_recorded_bytes", realm="realm1") > 0
 
 
-def test_once_whoever_receives_it(start_router, connect, store):
+def test_recorded_once_for_all_receivers(start_router, connect, store):
     node = start_router(keeping(**store))
     peers = [connect(node).join() for _ in range(3)]
     subscription = {peer.subscribe("com.kept") for peer in peers}.pop()
@@ -92,7 +92,7 @@ def test_once_whoever_receives_it(start_router, connect, store):
     assert event["details"]["publisher"] == publisher.id
 
 
-def test_who_may_not_subscribe_is_shown_nothing(start_router, connect, store):
+def test_a_caller_without_permission_to_subscribe_gets_nothing(start_router, connect, store):
     node = start_router(keeping(**store))
     subscription = asked(connect(node).join(), LOOKUP, "com.kept")
     guest = connect(node, "guests").join()
@@ -101,7 +101,7 @@ def test_who_may_not_subscribe_is_shown_nothing(start_router, connect, store):
     assert node.metric("actions_refused_total", cause="permissions") == 1
 
 
-def test_what_is_not_kept(start_router, connect):
+def test_events_that_are_not_recorded(start_router, connect):
     node = start_router(keeping())
     for realm in ("realm1", "realm2"):
         peer = connect(node).join(realm)

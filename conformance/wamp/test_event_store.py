@@ -55,7 +55,7 @@ class Kept:
         return peer.join()
 
     def stop(self) -> None:
-        """Stop the node that runs; nobody is left for it to wait for."""
+        """Stop the running node; it has no client to wait for."""
         for peer in self.peers:
             peer.close()
         self.peers.clear()

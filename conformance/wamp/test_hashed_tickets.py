@@ -15,9 +15,9 @@ PATIENCE_S = 30.0
 
 
 def hashed(ticket: str) -> str:
-    """Return a hash that takes a moment, in the form that everybody writes them in.
+    """Return a hash that takes a moment, in the common form.
 
-    A short one: who stands behind everybody has next to nothing of a machine that others keep busy.
+    A short one: the lowest niceness gets next to nothing of a busy machine.
     """
     return argon2.PasswordHasher(time_cost=1, memory_cost=4 * 1024, parallelism=1).hash(ticket)
 
@@ -34,7 +34,7 @@ def niceness(process: int, thread: str) -> set[int]:
     return found
 
 
-def test_who_derives_keys_stands_behind_who_serves(start_router):
+def test_key_derivation_yields_to_serving_threads(start_router):
     principals = {"joe": {"ticket_hash": hashed("hunter2"), "role": "user"}}
     auth = {"ticket": {"type": "static", "principals": principals}}
     node = start_router(closed(auth, limits={"handshake_timeout_ms": 60_000}))

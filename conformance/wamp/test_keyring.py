@@ -35,7 +35,7 @@ KEY = base64.b64encode(bytes(range(32))).decode()
 
 @pytest.fixture(params=SIDES, ids=str)
 def responder(request, open_link):
-    """Whoever serves or listens, with the key."""
+    """Callees and subscribers with the key."""
     session = open_link(request.param)
     session.use_key(KEY)
     return session
@@ -43,7 +43,7 @@ def responder(request, open_link):
 
 @pytest.fixture(params=SIDES, ids=str)
 def originator(request, open_link):
-    """Whoever calls or publishes, with the key."""
+    """Callers and publishers with the key."""
     session = open_link(request.param)
     session.use_key(KEY)
     return session

@@ -1,4 +1,4 @@
-"""What sessions may have by their realm and their listener, and what becomes of slow ones."""
+"""Limits of sessions by realm and listener, and the treatment of slow ones."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_all_sessions_of_a_realm_together(start_router, connect):
 
 
 @pytest.mark.parametrize("place", ["realm", "listener"])
-def test_who_is_too_fast_is_read_more_slowly(start_router, connect, place):
+def test_a_session_that_sends_too_fast_is_read_more_slowly(start_router, connect, place):
     slow = {"messages_per_second_max": 20}
     router = start_router(node(*((slow, {}) if place == "realm" else ({}, slow))))
     peer = connect(router).join()

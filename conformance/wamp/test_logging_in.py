@@ -131,7 +131,7 @@ def test_by_a_token(link, log_in):
 
 
 @only(lambda link: link.kind == "ws")
-def test_who_has_a_key_needs_no_authid(link, log_in):
+def test_a_key_needs_no_authid(link, log_in):
     details = log_in(link, "cryptosign", None, KEY).details
     assert (details["authid"], details["authrole"]) == ("joe", "user")
 

@@ -37,7 +37,7 @@ FEATURES = ("session_meta_api", "x_meta_api_paging")
 
 @pytest.fixture
 def router(start_router):
-    """A router whose realm nobody else is in."""
+    """A router with a realm of its own."""
     return start_router(config.plain())
 
 
@@ -146,7 +146,7 @@ def test_subscriptions(link, open_):
 
 
 @BY_SERIALIZER
-def test_who_comes_and_goes(link, open_):
+def test_joins_and_leaves(link, open_):
     session = open_(link)
     session.subscribe("wamp.session.on_join")
     other = open_(link)
@@ -198,7 +198,7 @@ def test_events_and_their_order(router, serializer):
     assert told() == ("wamp.session.on_leave", [peer.id])
 
 
-def test_whoever_subscribes_to_its_own_coming_is_answered_first(router):
+def test_a_subscriber_is_answered_before_its_own_event(router):
     with joined(router) as peer:
         everything = peer.subscribe("", match="prefix")
         for topic in ("on_create", "on_subscribe"):
@@ -218,7 +218,7 @@ def test_whoever_subscribes_to_its_own_coming_is_answered_first(router):
 
 
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
-def test_what_a_session_said_of_itself(router, serializer):
+def test_authextra_of_a_session(router, serializer):
     watcher = joined(router, serializer)
     watcher.subscribe("wamp.session.on_join")
     extra = {"team": ["red", 1, 2.5, None], "nested": {"k": True}}
@@ -265,7 +265,7 @@ def test_kill_many(router):
     assert ask(killer, "wamp.session.list") == [killer.id]
 
 
-def test_whoever_was_killed_and_does_not_answer_is_closed(start_router):
+def test_a_killed_session_that_does_not_answer_is_closed(start_router):
     limits = {"handshake_timeout_ms": 200}
     router = start_router(config.plain(limits=limits))
     killer, victim = joined(router), joined(router)
@@ -276,7 +276,7 @@ def test_whoever_was_killed_and_does_not_answer_is_closed(start_router):
 
 
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
-def test_what_is_taken_is_taken(router, serializer):
+def test_a_removed_session_loses_its_part(router, serializer):
     taker, watcher = joined(router), joined(router)
     features = {"subscriber": {"subscription_revocation": True}}
     features["callee"] = {"registration_revocation": True}
@@ -358,7 +358,7 @@ def test_it_is_announced_where_it_is(start_router, is_on):
             assert peer.hear(ERROR)[4] == "wamp.error.no_such_procedure"
 
 
-def test_who_has_left_is_told_of_as_specified_where_that_is_configured(start_router):
+def test_leaves_are_published_as_specified_if_configured(start_router):
     realm = {
         "name": "realm1",
         "options": {"on_leave": "specified"},

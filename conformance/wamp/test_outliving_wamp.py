@@ -26,7 +26,7 @@ PERIODS = 3
 
 @pytest.fixture
 def router(start_router) -> Router:
-    """Pings everybody who is silent, over either framing."""
+    """Pings silent clients, over either framing."""
     return start_router(
         config.plain(
             config.universal("tcp", config.tcp(), rawsocket=PINGED, websocket={"ws": PINGED})
@@ -103,14 +103,14 @@ def serves(router, staying, run) -> Callable[[], None]:
     return serves
 
 
-def test_who_waits_for_long_is_served(relay, staying, serves):
+def test_a_client_idle_for_long_is_served(relay, staying, serves):
     for _ in range(2):
         relay.await_keepalives(PERIODS)
         serves()
     assert len(relay.connections) == 2, "nobody has connected again"
 
 
-def test_who_is_busy_for_long_is_served(relay, router, staying, serves):
+def test_a_client_busy_for_long_is_served(relay, router, staying, serves):
     """Calls one after the other while the one who only waits lives through its intervals."""
     _, waiting = relay.open()
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as caller:
@@ -123,7 +123,7 @@ def test_who_is_busy_for_long_is_served(relay, router, staying, serves):
     assert len(relay.connections) == 2, "nobody has connected again"
 
 
-def test_who_was_cut_off_comes_back(relay, staying, serves):
+def test_a_client_that_was_cut_off_reconnects(relay, staying, serves):
     for _ in range(2):
         for client in staying:
             client.errors.clear()

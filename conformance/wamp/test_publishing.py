@@ -62,7 +62,7 @@ def test_unsubscribing_ends_it(session, other, uri):
     assert other.told_nothing()
 
 
-def test_what_the_realm_forbids(session):
+def test_forbidden_topics(session):
     with pytest.raises(WampError) as raised:
         session.publish(f"{FORBIDDEN}.topic", 1)
     assert raised.value.uri == "wamp.error.not_authorized"

@@ -1,4 +1,4 @@
-"""Registrations over every link: exclusive, shared, by pattern, and who is told who calls."""
+"""Registrations over every link: exclusive, shared, by pattern, and the disclosure of callers."""
 
 import pytest
 from conftest import DISCLOSED, FORBIDDEN
@@ -25,7 +25,7 @@ def test_unregistering_frees_the_name(session, other, uri):
     assert session.call(uri).args == [2]
 
 
-def test_what_the_realm_forbids(session):
+def test_forbidden_procedures(session):
     with pytest.raises(WampError) as raised:
         session.register(f"{FORBIDDEN}.procedure", constant(1))
     assert raised.value.uri == "wamp.error.not_authorized"
@@ -79,7 +79,7 @@ def test_shared_registrations_in_order(session, other, uri, policy, expected):
     assert called in (expected, "bababa" if policy == "roundrobin" else expected)
 
 
-def test_a_random_registration_calls_everybody(session, other, uri):
+def test_a_random_registration_calls_all_callees(session, other, uri):
     session.register(uri, constant("a"), invoke="random")
     other.register(uri, constant("b"), invoke="random")
     # One of two callees left out of 200 calls: 2^-199.

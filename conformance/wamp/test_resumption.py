@@ -44,7 +44,7 @@ def configuration(**resumption: int) -> dict:
 
 @pytest.fixture
 def router(start_router):
-    """A router whose realm nobody else is in."""
+    """A router with a realm of its own."""
     return start_router(configuration())
 
 
@@ -65,7 +65,7 @@ def again(router, welcome: list, **details: object) -> tuple[RawSocket, list]:
 
 
 def joined(router) -> RawSocket:
-    """Join as somebody else."""
+    """Join as another client."""
     return RawSocket.tcp(router.address("tcp")).shake_hands("json").join()
 
 
@@ -74,7 +74,7 @@ def publish(peer: RawSocket, topic: str, *args: object) -> None:
     peer.publish(topic, *args)
 
 
-def test_what_was_missed_comes_when_the_session_is_resumed(router) -> None:
+def test_missed_events_come_when_the_session_is_resumed(router) -> None:
     reader, welcome = hello(router, resumable=True)
     assert (welcome[2]["resumed"], welcome[2]["resumable"]) == (False, True)
     subscription = reader.subscribe("com.x")
@@ -147,7 +147,7 @@ def test_nothing_is_lost_over_many_cuts(router) -> None:
     assert sorted(set(seen)) == list(range(CUTS * 5))
 
 
-def test_what_was_unsubscribed_does_not_come_again(router) -> None:
+def test_events_of_an_ended_subscription_do_not_come_again(router) -> None:
     reader, welcome = hello(router, resumable=True)
     subscription = reader.subscribe("com.x")
     reader.subscribe("com.y")
@@ -172,7 +172,7 @@ def test_a_foreign_token_gets_a_session_of_its_own(router, token) -> None:
     mine.round_trip()
 
 
-def test_nobody_resumes_what_there_is_not(router) -> None:
+def test_a_missing_session_cannot_be_resumed(router) -> None:
     _, welcome = hello(router, resumable=True)
     _, other = again(router, welcome, **{"resume-session": 1})
     assert other[2]["resumed"] is False
@@ -224,7 +224,7 @@ def test_one_that_is_late_is_given_up(start_router) -> None:
     assert again(router, welcome)[1][2]["resumed"] is False
 
 
-def test_where_nothing_is_configured_nothing_is_resumable(start_router) -> None:
+def test_nothing_is_resumable_unless_configured(start_router) -> None:
     router = start_router(config.plain())
     _, welcome = hello(router, resumable=True)
     assert (welcome[2]["resumed"], welcome[2]["resumable"]) == (False, False)

@@ -1,4 +1,4 @@
-"""What sessions of a role may have, and how fast they may send."""
+"""Limits of a role's sessions, and of their rates."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_sessions_of_an_authid(start_router, connect):
 
 
 def test_sessions_of_an_authid_by_a_listener(start_router, connect):
-    """Those of every realm count; who leaves, who is killed and who is not let in, does not."""
+    """Sessions of every realm count; those that left, were killed or were refused do not."""
     configured = closed(config.static("user", "joe"))
     worker = configured["workers"][0]
     worker["transports"][0]["limits"] = {"authid_sessions_max": 2}
@@ -98,7 +98,7 @@ def test_sessions_of_an_authid_by_a_listener(start_router, connect):
     assert node.metric("authid_sessions_refused_total") >= 2
 
 
-def test_what_one_session_may_have(start_router, connect):
+def test_limits_of_one_session(start_router, connect):
     limits = {"subscriptions_max": 1, "registrations_max": 0, "calls_pending_max": 1}
     node = start_router(limited(limits))
     bounded, free = connect(node).join(), connect(node, "open").join()

@@ -211,7 +211,7 @@ def test_by_hand(node, authid, method, derive, binding, kdf):
 
 
 @pytest.mark.parametrize("authid", ["ann", "bob", "zed"])
-def test_what_is_said_of_a_wrong_password_is_said_of_nobodys(node, authid):
+def test_a_wrong_password_and_an_unknown_authid_get_the_same_answer(node, authid):
     for _ in range(2):
         client = begin(node, authid, "wamp-scram")
         derive = pbkdf2 if client.extra["kdf"] == "pbkdf2" else argon2id
@@ -220,7 +220,7 @@ def test_what_is_said_of_a_wrong_password_is_said_of_nobodys(node, authid):
         client.peer.close()
 
 
-def test_who_is_unknown_has_a_salt_that_stays(node):
+def test_an_unknown_authid_has_a_stable_salt(node):
     def salt(authid: str) -> str:
         client = begin(node, authid, "scram")
         client.peer.close()
@@ -264,7 +264,7 @@ def test_without_a_nonce(node, extra):
     [("", {}), ("A" * 10_000, {}), ("AAAA", {"nonce": 5}), ("AAAA", {"cbind_data": [{}]})],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_no_proof(node, signature, extra):
+def test_malformed_proofs(node, signature, extra):
     client = begin(node, "bob", "wamp-scram")
     client.peer.say(AUTHENTICATE, signature, extra)
     assert client.peer.hear(ABORT)[2] == NOT_AUTHORIZED

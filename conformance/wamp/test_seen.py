@@ -40,7 +40,7 @@ def ends(router: Router, reason: str) -> float:
     return router.metric("session_ends_total", reason=reason)
 
 
-def test_who_comes_and_goes_is_in_the_log(start_router):
+def test_joins_and_leaves_are_logged(start_router):
     router = start_router(config.plain())
     with RawSocket.tcp(router.address("tcp")).shake_hands() as peer:
         peer.join()
@@ -140,7 +140,7 @@ def test_a_caller_whose_results_do_not_fit_is_told(start_router, kind):
         caller.expect_end()
 
 
-def test_what_is_denied_is_in_the_log(start_router):
+def test_denied_requests_are_logged(start_router):
     reader = config.role("anonymous", config.permission("com.open.", subscribe=True))
     realm = {"name": "realm1", "roles": [reader]}
     router = start_router(config.node([realm], [config.universal("tcp", config.tcp())]))

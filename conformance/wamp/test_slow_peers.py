@@ -1,4 +1,4 @@
-"""Peers that are silent, slow, or do not read: bounded, counted, and nobody else's trouble.
+"""Peers that are silent, slow, or do not read: bounded, counted, and harmless to others.
 
 The limits are set short, and what is awaited is always the router's own act, never a duration.
 """
@@ -69,7 +69,7 @@ def test_a_websocket_without_hello(start_router):
 
 
 def test_a_refused_client_that_stays(start_router):
-    """A refusal gives nobody more time than a connection has to become a session."""
+    """A refusal does not extend a connection's time to become a session."""
     router = start_router(short_handshake())
     with RawSocket.tcp(router.address("tcp")).shake_hands() as slow:
         slow.say(HELLO, "com.nowhere", {"roles": {"caller": {}}})
@@ -90,7 +90,7 @@ def test_tls_that_does_not_come_to_its_end(start_router, certificate_directory):
         router.await_fault(0, slow.name)
 
 
-def test_what_is_not_tls(start_router, certificate_directory):
+def test_bytes_that_are_not_tls(start_router, certificate_directory):
     router = start_router(config.plain(config.universal("tls", config.tls(certificate_directory))))
     with Plain.tcp(router.address("tls")) as peer:
         peer.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -186,7 +186,7 @@ DROPPED = "events_dropped_full_total"
 
 
 def fill(router, publisher: RawSocket, topic: str) -> int:
-    """Publish until whoever does not read gets nothing any more; return how many events."""
+    """Publish until a session that does not read gets nothing more; return the number of events."""
     published = 0
     dropped = router.metric(DROPPED)
 
@@ -307,7 +307,7 @@ def test_a_stuck_peer_on_a_unix_socket(start_router):
         publisher.round_trip()
 
 
-def test_a_slow_writer_does_not_hold_anybody_up(start_router):
+def test_a_slow_writer_does_not_delay_other_clients(start_router):
     """A message that comes byte by byte is put together while others are served."""
     router = start_router(config.plain())
     with (

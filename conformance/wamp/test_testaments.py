@@ -23,7 +23,7 @@ BY_SERIALIZER = only(
 
 @pytest.fixture
 def router(start_router):
-    """A router whose realm nobody else is in."""
+    """A router with a realm of its own."""
     return start_router(config.plain())
 
 
@@ -120,7 +120,7 @@ def test_they_are_bounded(start_router):
 
 
 def test_many_go_in_turns(router):
-    """Somebody else is served while they are published, and all come."""
+    """Another client is served while they are published, and all arrive."""
     with joined(router, "cbor") as peer, joined(router) as watcher, joined(router) as other:
         for number in range(128):
             ask(peer, ADD, "com.topic", [number])

@@ -21,7 +21,7 @@ PATIENCE_S = 30.0
 
 
 class KeyServer(http.server.ThreadingHTTPServer):
-    """Where issuers publish their keys; its answer is what the test says."""
+    """Server of issuers' keys; the test sets its answer."""
 
     daemon_threads = True
 
@@ -137,7 +137,7 @@ def test_keys_that_come_over_tls(start_router, tmp_path, first):
     assert lets_in(node, first)
 
 
-def test_a_server_that_nobody_vouches_for(start_router, tmp_path, first):
+def test_a_server_without_a_trusted_certificate(start_router, tmp_path, first):
     certificates.write(tmp_path)
     server = KeyServer(first, certificate=tmp_path)
     node = start_router(from_url(server))

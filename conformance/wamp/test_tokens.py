@@ -33,7 +33,7 @@ def encoded(data: bytes) -> str:
 
 
 class Issuer:
-    """Whoever makes tokens."""
+    """An issuer of tokens."""
 
     def __init__(self, name: str):
         self.name = name

@@ -26,7 +26,7 @@ def levelled(**realm: object) -> dict:
 
 
 @pytest.mark.parametrize("serializer", ["json", "msgpack", "cbor"])
-def test_who_receives_is_told(start_router, serializer):
+def test_receivers_see_the_level(start_router, serializer):
     node = start_router(levelled())
     with (
         RawSocket.tcp(node.address("tcp")).shake_hands(serializer).join() as one,
@@ -68,7 +68,7 @@ def test_it_is_announced_where_a_role_gives_some(start_router):
             assert roles["dealer"]["features"].get("call_trustlevels") is is_there
 
 
-def test_nobody_says_it_of_himself(start_router):
+def test_a_client_cannot_set_its_own_level(start_router):
     node = start_router(levelled())
     with RawSocket.tcp(node.address("tcp")).shake_hands("json").join() as peer:
         for kind, options in ((PUBLISH, {"acknowledge": True}), (CALL, {})):
@@ -82,7 +82,7 @@ def test_nobody_says_it_of_himself(start_router):
 
 
 def test_a_link_is_trusted_as_its_role_is(start_router):
-    """What another router says of a message is not taken over; neither side refuses it for that."""
+    """A level from another router is dropped; neither side refuses the message for that."""
     remote = start_router(levelled())
     local = start_router(levelled(rlinks=[to(remote.address("tcp"), role="partner")]))
     await_there(local)

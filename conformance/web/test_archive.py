@@ -151,7 +151,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize("path", MISSING)
-def test_what_is_not_there(site: Http, path: str):
+def test_missing_archives(site: Http, path: str):
     assert site.get(path).status == 404
 
 
@@ -220,7 +220,7 @@ def test_archives_that_are_refused(tmp_path: Path, name: str):
     assert node.exit_code() != 0
 
 
-def test_what_was_fetched_is_checked(tmp_path: Path):
+def test_a_fetched_archive_is_checked(tmp_path: Path):
     octets = archive()
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(octets)
     backend = Backend(lambda _got: head + octets)

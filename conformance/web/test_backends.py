@@ -88,7 +88,7 @@ def test_files_of_nginx(site: Http):
     assert part.header("content-range") == f"bytes 5-9/{len(TEXT)}"
 
 
-def test_what_else_nginx_says(site: Http, nginx: Nginx):
+def test_other_answers_of_nginx(site: Http, nginx: Nginx):
     head = site.ask("HEAD", "/text.txt")
     assert (head.status, head.header("content-length"), head.body) == (200, str(len(TEXT)), b"")
     assert site.get("/nothing").status == 404
@@ -156,7 +156,7 @@ def test_an_application_in_flask(shop: Site, base: str):
     assert site.ask("DELETE", f"{base}/cart").status == 405
 
 
-def test_what_stands_beside_it(shop: Site):
+def test_services_beside_it(shop: Site):
     site = Http(shop.web)
     assert site.get("/pages/deep/x.txt").status == 200
     assert site.get("/tree/leaf/a/b").body == b"a|b"

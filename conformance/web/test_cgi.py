@@ -96,7 +96,7 @@ def site(node: Site) -> Http:
     return Http(node.web)
 
 
-def test_what_a_script_is_told(site: Http, node: Site):
+def test_variables_of_a_script(site: Http, node: Site):
     answer = site.post(
         "/cgi/told.py/more/a%20b?q=1&r=%2F",
         "body",
@@ -213,7 +213,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_answer(site: Http, name: str):
+def test_malformed_answers(site: Http, name: str):
     answer = site.get(f"/cgi/raw.py?{escaped(REFUSED[name])}")
     assert answer.status == 502
     assert answer.header("set-cookie") is None

@@ -1,4 +1,4 @@
-"""Files below a directory: what is sent, what is said of it, and that nobody gets out of it."""
+"""Files below a directory: contents, headers, and that no path leaves it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_range_of_a_large_file(site: Http):
     assert answer.body.decode() == TEXT[70_000:200_000]
 
 
-def test_what_a_client_has_is_not_sent_again(site: Http):
+def test_unchanged_files_are_not_sent_again(site: Http):
     first = site.get("/small.txt")
     tag, modified = first.header("etag"), first.header("last-modified")
     for headers, status in [
@@ -158,7 +158,7 @@ def test_caching_can_be_left_to_the_client(site: Http):
         ("/app", 302, ""),
     ],
 )
-def test_where_paths_lead(site: Http, path: str, status: int, text: str):
+def test_targets_of_paths(site: Http, path: str, status: int, text: str):
     answer = site.get(path)
     assert answer.status == status
     assert text in answer.body.decode()
@@ -206,7 +206,7 @@ OUT = [
 
 
 @pytest.mark.parametrize("path", OUT)
-def test_nobody_gets_out(site: Http, path: str):
+def test_no_path_leaves_the_directory(site: Http, path: str):
     answer = site.get(path)
     assert answer.status in (400, 404)
     assert b"not to be served" not in answer.body

@@ -86,14 +86,14 @@ def opened(router: Router) -> Iterator:
 
 @pytest.fixture
 def other(router: Router) -> Iterator[RawSocket]:
-    """Somebody who has a stream."""
+    """A client with a stream."""
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as session:
         yield session
 
 
 @pytest.fixture
 def requests(router: Router) -> Iterator[Requests]:
-    """Requests that belong to nobody."""
+    """Requests without a transport."""
     made = Requests(router.address("web"))
     yield made
     made.close()
@@ -143,7 +143,7 @@ def test_a_session_does_what_any_does(opened, other, protocol):
     assert session.post("close").status == 204
 
 
-def test_what_others_are_told_of_it(opened, other):
+def test_details_that_other_sessions_see(opened, other):
     session = opened("wamp.2.cbor").join()
     known = ask(other, "wamp.session.get", session.id)[3][0]
     assert known["transport"]["channel_framing"] == "longpoll"
@@ -220,14 +220,14 @@ def test_the_octets_that_end_messages_may_be_mixed(opened):
         (b'{"protocols": ["wamp.2.ubjson"]}', "no common protocol"),
     ],
 )
-def test_what_opens_nothing(requests, body, text):
+def test_requests_that_open_no_transport(requests, body, text):
     answer = requests.post("/open", body)
     assert answer.status == 400
     assert text in answer.body.decode()
     assert answer.header("content-type") == "text/plain; charset=utf-8"
 
 
-def test_what_is_spoken_is_the_configuration_s_to_say(router):
+def test_protocols_follow_the_configuration(router):
     asked = Requests(router.address("web"), "/json")
     refused = asked.post("/open", b'{"protocols": ["wamp.2.cbor"]}')
     assert refused.status == 400
@@ -293,7 +293,7 @@ def test_the_type_of_messages(opened, protocol, kind):
         ("POST", f"/{NEVER}/send/more", 404),
     ],
 )
-def test_what_is_nobody_s(requests, method, path, status):
+def test_requests_without_a_transport(requests, method, path, status):
     assert requests.ask(method, path).status == status
 
 
@@ -388,7 +388,7 @@ def test_the_last_who_asks_gets_it(opened, other):
     assert late.message()[0] == EVENT
 
 
-def test_who_has_gone_while_it_waited_misses_nothing(router, opened, other):
+def test_a_client_lost_while_waiting_misses_nothing(router, opened, other):
     session = opened().join()
     topic = f"com.gone.n{session.id}"
     session.subscribe(topic)
@@ -409,7 +409,7 @@ def test_an_answer_comes_in_time(opened):
     assert (session.receive().status, session.receive().body) == (200, b"")
 
 
-def test_who_waits_is_there(opened, other):
+def test_a_waiting_client_is_alive(opened, other):
     """For longer than a session lives without a request."""
     session = opened(base="/long").join()
     answer = session.receive()
@@ -417,14 +417,14 @@ def test_who_waits_is_there(opened, other):
     assert ask(other, "wamp.session.get", session.id)[0] == RESULT
 
 
-def test_who_asks_for_nothing_is_gone(opened, other):
+def test_a_client_without_requests_is_gone(opened, other):
     session = opened(base="/brief").join()
     leaves(other)
     has_left(other, session.id)
     session.expect_gone()
 
 
-def test_who_never_says_hello_is_gone(start_router):
+def test_a_client_without_hello_is_gone(start_router):
     router = start_router(
         config.plain(web(config.tcp()), config.universal("tcp", config.tcp()))
         | {"limits": {"handshake_timeout_ms": 3000}}
@@ -468,7 +468,7 @@ def test_close(opened, other):
         ("wamp.2.cbor.batched", b"\xff\xff\xff\xff\x80"),
     ],
 )
-def test_what_is_no_message(opened, other, protocol, body):
+def test_malformed_messages(opened, other, protocol, body):
     session = opened(protocol).join()
     leaves(other)
     sent = session.post("send", body)
@@ -480,7 +480,7 @@ def test_what_is_no_message(opened, other, protocol, body):
     session.expect_gone()
 
 
-def test_what_comes_before_a_fault_is_handled(opened, other):
+def test_messages_before_a_fault_are_handled(opened, other):
     session = opened("wamp.2.json.batched").join()
     topic = f"com.before.n{session.id}"
     other.subscribe(topic)
@@ -505,7 +505,7 @@ def test_a_message_that_is_too_long(opened):
     session.expect_gone()
 
 
-def test_who_has_not_joined_may_not_say_much(opened):
+def test_bodies_before_joining_are_short(opened):
     session = opened()
     assert session.post("send", b"[" + b" " * (64 << 10)).status == 413
     assert session.hear(ABORT)
@@ -591,7 +591,7 @@ def test_bytes_that_wait_are_bounded(opened, other):
     assert 2 <= len(found) <= 8
 
 
-def test_who_asks_without_listening_is_ended(opened, other):
+def test_a_client_that_sends_without_receiving_is_ended(opened, other):
     """An answer that cannot be queued: the session cannot be told the truth any more."""
     session = opened(base="/tight").join()
     leaves(other)
@@ -604,7 +604,7 @@ def test_who_asks_without_listening_is_ended(opened, other):
     session.expect_gone()
 
 
-def test_who_takes_nothing_is_gone(start_router):
+def test_a_client_that_reads_nothing_is_gone(start_router):
     router = start_router(
         config.plain(
             {
@@ -646,7 +646,7 @@ def test_many_send_at_once(opened):
     assert sorted(heard) == [PUBLISHED] * 100 + [EVENT] * 100
 
 
-def test_what_is_received_is_in_order(opened, other):
+def test_messages_arrive_in_order(opened, other):
     session = opened("wamp.2.cbor.batched").join()
     topic = f"com.order.n{session.id}"
     session.subscribe(topic)

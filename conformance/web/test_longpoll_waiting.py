@@ -1,4 +1,4 @@
-"""Long-poll sessions that wait for somebody else: an authenticator, an authorizer."""
+"""Long-poll sessions that wait for another session: an authenticator, an authorizer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DYNAMIC = {"type": "dynamic", "authenticator": PROCEDURE, "authenticator-realm":
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory) -> Iterator[Router]:
-    """Long-poll where a procedure says who comes in, and another one what they may do."""
+    """Long-poll with an authenticator and an authorizer."""
     judged = {"name": "judged", "authorizer": AUTHORIZER}
     realms = [
         {"name": "realm1", "roles": [judged, config.role("anonymous")]},
@@ -52,7 +52,7 @@ def guarded(tmp_path_factory) -> Iterator[Router]:
 
 @pytest.fixture
 def authenticator(guarded: Router) -> Iterator[RawSocket]:
-    """Who is asked."""
+    """The session that is asked."""
     with RawSocket.tcp(guarded.address("tcp")).shake_hands().join("auth") as session:
         session.register(PROCEDURE)
         yield session
@@ -69,7 +69,7 @@ def begin(guarded: Router) -> tuple[LongPoll, Requests]:
 
 
 def test_a_ticket_that_is_asked_about(guarded, authenticator):
-    """What it sends meanwhile waits behind that."""
+    """Messages sent meanwhile wait."""
     session, authenticating = begin(guarded)
     invocation = authenticator.hear(INVOCATION)
     behind = Requests(session.address, session.base)
@@ -93,7 +93,7 @@ def test_a_ticket_that_is_refused(guarded, authenticator):
     session.drop()
 
 
-def test_who_closes_while_it_is_asked_about(guarded, authenticator):
+def test_a_client_that_closes_while_it_is_judged(guarded, authenticator):
     session, authenticating = begin(guarded)
     invocation = authenticator.hear(INVOCATION)
     assert session.post("close").status == 204

@@ -65,7 +65,7 @@ def site(node: Site) -> Http:
     return Http(node.web)
 
 
-def test_what_an_application_is_told(site: Http):
+def test_environment_of_an_application(site: Http):
     answer = site.post(
         "/deep/er/more/a%20b?q=1&r=%2F",
         "body",
@@ -111,7 +111,7 @@ def test_what_an_application_is_told(site: Http):
         ("/deep/er/", "/deep/er", "/"),
     ],
 )
-def test_where_an_application_stands(site: Http, path: str, script: str, info: str):
+def test_path_of_an_application(site: Http, path: str, script: str, info: str):
     told = json.loads(site.get(path).body)["told"]
     assert (told["SCRIPT_NAME"], told["PATH_INFO"]) == (script, info)
 
@@ -149,7 +149,7 @@ def test_applications_that_fail(site: Http, node: Site):
     assert site.get("/app").status == 200
 
 
-def test_what_programs_say(site: Http, node: Site):
+def test_output_of_programs(site: Http, node: Site):
     assert site.get("/app/prints").status == 200
     node.says("said by a program", role="WSGI")
     node.says("complained by a program", role="WSGI")
@@ -246,7 +246,7 @@ def test_programs_end_with_their_node(tmp_path: Path, is_killed: bool):
 
 
 def end(node: Node, is_killed: bool) -> None:
-    """End a node in one way or the other; it sees to it that nobody is left."""
+    """End a node in one way or the other; it must leave no process."""
     if is_killed:
         node.kill()
     else:

@@ -62,7 +62,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_ambiguous_is_refused(site: Http, name: str):
+def test_ambiguous_requests_are_refused(site: Http, name: str):
     # An end without an answer is a refusal too.
     no_answer = contextlib.suppress(ConnectionError, http.client.HTTPException)
     with site.connect() as connection, no_answer:
@@ -73,7 +73,7 @@ def test_what_is_ambiguous_is_refused(site: Http, name: str):
 
 
 def test_a_second_request_is_no_part_of_the_first(site: Http):
-    """What follows a refused body is never taken for a request."""
+    """Bytes after a refused body are never taken for a request."""
     smuggled = request("GET", "/value", [HOST])
     for head in (
         [HOST, "Content-Length: 5", "Transfer-Encoding: chunked"],
@@ -126,7 +126,7 @@ def test_an_old_request_needs_no_host(site: Http):
 
 
 def test_slow_heads_are_given_up(tmp_path):
-    """Who sends next to nothing is closed, and others are served meanwhile."""
+    """A client that sends next to nothing is closed, and others are served meanwhile."""
     transport = {
         "type": "web",
         "id": "web",

@@ -1,4 +1,4 @@
-"""Connections on which nothing happens give their buffers back, and nobody sees a difference."""
+"""Idle connections release their buffers, and clients see no difference."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def test_a_connection_that_stays_is_answered_again(
         assert until_end(connection).count(ANSWER) == 3
 
 
-def test_who_stays_too_long_is_closed(router: Router):
+def test_an_idle_connection_is_closed(router: Router):
     with Http(router.address("hasty")).connect() as connection:
         with rested(router):
             ask(connection)
         assert connection.recv(1) == b""
 
 
-def test_who_leaves_is_gone(router: Router):
+def test_a_closed_connection_is_forgotten(router: Router):
     before = router.metric("connections")
     with Http(router.address("web")).connect() as connection, rested(router):
         ask(connection)
@@ -150,7 +150,7 @@ def test_requests_behind_one_that_waits_are_answered_after_it(router: Router, se
         assert everything.index(b"[3]]") < everything.index(ANSWER)
 
 
-def test_who_stops_waiting_frees_its_place(router: Router, session: LongPoll):
+def test_a_client_that_stops_waiting_frees_its_place(router: Router, session: LongPoll):
     before = router.metric("connections")
     with rested(router, 2):
         waiting = Waiting(session)

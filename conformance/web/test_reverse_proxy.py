@@ -28,7 +28,7 @@ def backend() -> Iterator[Backend]:
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory, backend: Backend) -> Iterator[Router]:
-    """A router in front of it, and of nobody."""
+    """A router in front of it, and of no server."""
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         gone = nobody.getsockname()[1]
     there = {"type": "reverseproxy", "host": "127.0.0.1", "port": backend.port}
@@ -60,7 +60,7 @@ def site(router: Router, backend: Backend) -> Http:
     return Http(router.address("web"))
 
 
-def test_what_the_server_is_told(site: Http, backend: Backend):
+def test_headers_for_the_server(site: Http, backend: Backend):
     answer = site.raw(
         request(
             "GET",
@@ -106,7 +106,7 @@ def test_what_the_server_is_told(site: Http, backend: Backend):
         ("//x///y", "/x/y"),
     ],
 )
-def test_where_requests_go(site: Http, backend: Backend, asked: str, expected: str):
+def test_targets_of_requests(site: Http, backend: Backend, asked: str, expected: str):
     assert site.get(asked).status == 200
     assert backend.got[0].line == f"GET {expected} HTTP/1.1"
 
@@ -245,7 +245,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_no_answer(site: Http, backend: Backend, name: str):
+def test_malformed_answers(site: Http, backend: Backend, name: str):
     def answer(got: Got) -> None:
         assert got.connection
         if BROKEN[name]:

@@ -1,4 +1,4 @@
-"""Services that need nobody: values, redirections, the node's page, WebSocket among them; TLS."""
+"""Services without another process: values, redirections, the node's page, WebSocket; TLS."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_page_of_the_node(site: Http):
     assert "process" in page
 
 
-def test_what_is_not_there(site: Http):
+def test_missing_services(site: Http):
     for path in ("/", "/missing", "/values", "/deep", "/deep/er"):
         answer = site.get(path)
         assert answer.status == 404
@@ -98,7 +98,7 @@ def test_what_is_not_there(site: Http):
 
 
 @pytest.mark.parametrize("path", ["/value", "/pretty", "/away", "/node", "/ws", "/missing"])
-def test_a_page_elsewhere_reads_no_more_than_anybody(site: Http, path: str):
+def test_a_page_of_another_origin_gets_no_credentials(site: Http, path: str):
     said = {"Origin": "https://attacker.example", "Cookie": "cbtid=known"}
     answer = site.get(path, said)
     assert answer.header("access-control-allow-origin") in (None, "*")

@@ -156,7 +156,7 @@ def test_a_foreign_page_is_not_let_in(connect, backend: Backend):
     assert not backend.got
 
 
-def test_what_is_no_handshake(connect, router: Router, backend: Backend):
+def test_malformed_handshakes(connect, router: Router, backend: Backend):
     site = Http(router.address("web"))
     # A request as probes of load balancers send it.
     assert site.get("/echo").status == 200
@@ -195,7 +195,7 @@ def test_connections_are_bounded(connect):
     await_true("there is room again", lambda: connect().upgrade(None, "/few")[0] == 101)
 
 
-def test_who_goes_takes_the_other_along(connect, backend: Backend):
+def test_a_closed_side_closes_the_other(connect, backend: Backend):
     ended = threading.Event()
 
     def answer(got: Got) -> bytes:

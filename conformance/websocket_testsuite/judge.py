@@ -57,7 +57,7 @@ INFORMATIONAL = {"7.1.6", "7.13.1", "7.13.2"}
 
 @dataclass
 class Verdict:
-    """What became of the cases of one group."""
+    """Results of the cases of one group."""
 
     group: str
     ok: int = 0

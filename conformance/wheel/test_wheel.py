@@ -57,7 +57,7 @@ def pip(*arguments: object, python: object = sys.executable, **environment: str)
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def test_what_is_in_it(wheel):
+def test_contents(wheel):
     assert wheel.stat().st_size <= OCTETS_MAX
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()

@@ -1,4 +1,4 @@
-"""What every client can do for a script: methods with AMQP's own names and arguments."""
+"""Operations of every client for a script: methods with AMQP's own names and arguments."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ClosedError(Exception):
 
 
 class NeverCameError(Exception):
-    """What the script awaits did not come."""
+    """An awaited event did not arrive."""
 
 
 @dataclass
 class Event:
-    """What a broker sends unasked: `deliver`, `return`, `ack`, `nack`, `cancel`, `blocked`."""
+    """Events that a broker sends: `deliver`, `return`, `ack`, `nack`, `cancel`, `blocked`."""
 
     kind: str
     arguments: dict = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Event:
 
 
 class Driver(ABC):
-    """One connection. What came unasked is kept in `events`, by channel, until it is taken."""
+    """One connection. Such messages are kept in `events`, by channel, until they are taken."""
 
     # Methods that this client cannot say.
     cannot: frozenset[str] = frozenset()

@@ -32,7 +32,7 @@ def picture():
 
 @application.get("/long")
 def long():
-    """Answer in parts whose number nobody knows beforehand."""
+    """Answer in parts of unknown number."""
     return Response((f"line {number}\n" for number in range(20_000)), mimetype="text/plain")
 
 

@@ -1,6 +1,6 @@
 """The arguments of the host's procedures, checked before a procedure sees them.
 
-What is wrong is the caller's to know: `wamp.error.invalid_argument`, with the argument's name.
+Faults are reported to the caller: `wamp.error.invalid_argument`, with the argument's name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An authenticator that is a function: a component that answers for its router.
 
 `create` of the configuration is called with `config` and, in the place of Crossbar.io's controller,
-None. What it returns is called with realm, authid and details for each client; both may be
-coroutines, or return Deferreds.
+None. Its result is called with realm, authid and details for each client; both may be coroutines,
+or return Deferreds.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ BEFORE_JOINING = ("connect", "onConnect")
 
 @dataclass
 class Listener:
-    """Who is told what becomes of a component."""
+    """Receiver of a component's changes of state."""
 
     joined: Callable[[Component], None]
     ready: Callable[[Component], None]
@@ -270,7 +270,7 @@ class Component:
             self._end()
 
     def _handle_lost(self, reason):
-        """The connection has ended, whoever wanted that."""
+        """The connection has ended, from either side."""
         protocol, self._protocol, self._session = self._protocol, None, None
         if self._welcome is not None:
             cancel(self._welcome)

@@ -1,6 +1,6 @@
 """Why something could not be imported: the exception, where it happened, the path looked in.
 
-Without Autobahn, which not everybody who imports for others needs.
+Without Autobahn, which an import for others does not need.
 """
 
 from __future__ import annotations

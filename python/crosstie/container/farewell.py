@@ -1,4 +1,4 @@
-"""What a session may still say once it has said goodbye: nothing.
+"""Messages that a session may send after GOODBYE: nothing.
 
 Autobahn goes on sending what a component asks for until the router's answer is there, and a router
 takes that for a violation of the protocol. WAMP, section "Session Closing".

@@ -56,7 +56,7 @@ LOST_COLLECTED_S = 1.0
 
 @dataclass
 class Options:
-    """What the controller said when it started this process."""
+    """Arguments from the controller at this process's start."""
 
     worker: str
     directory: Path
@@ -151,7 +151,7 @@ class Host:
         return {**self._process.get_stats(), **self._process.get_info()}
 
     def request_shutdown(self) -> None:
-        """End orderly, once the one who asks has the answer."""
+        """Stop in good order, once the caller has its result."""
         self._reactor.callLater(0, self.shutdown)
 
     # What happens to the process.
@@ -161,7 +161,7 @@ class Host:
         self._management = session
 
     def handle_management_lost(self) -> None:
-        """The node is gone: nobody is there to be told, or to be served."""
+        """The node is gone: no controller is left."""
         self._management = None
         if not self._is_shutting_down:
             self.log.error("Connection to node controller lost: the node is gone")

@@ -1,6 +1,6 @@
 """The keys that a component's definition may have, as in a node's configuration.
 
-What is in a file was checked with it; what the management realm is called with comes here as it is.
+Keys of a file were checked with it; those of the management realm come here unchecked.
 Nothing is ignored in silence: `refuse_unknown` raises ValueError with every key that is not known.
 """
 
@@ -36,9 +36,9 @@ DEFLATE = (
 
 
 def refuse_unknown(definition: dict) -> None:
-    """Raise ValueError where there are keys that nobody would look at.
+    """Raise ValueError for unknown keys.
 
-    Whatever is not an object, or of no known type, is left to those who read it.
+    Values that are no object, or of an unknown type, are left to their readers.
     """
     transport = member(definition, "transport")
     endpoint = member(transport, "endpoint")

@@ -1,7 +1,7 @@
 """From a component's definition to a function that makes its sessions.
 
-Inputs: a `class` or `function` definition. Output: `Loaded`. What cannot be loaded raises
-`LoadError`, which says the name, what went wrong, and where Python looked.
+Inputs: a `class` or `function` definition. Output: `Loaded`. A failed import raises `LoadError`
+with the name, the fault, and the path of Python.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LoadError(Exception):
 
 @dataclass
 class Loaded:
-    """What a component is made of."""
+    """The definition of a component."""
 
     make_session: Callable
     # Listeners to the session's events.

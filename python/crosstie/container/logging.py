@@ -28,7 +28,7 @@ BY_NAME = {"none": -1, "error": ERROR, "warn": WARN, "info": INFO, "debug": DEBU
 
 
 class Sink:
-    """Where all lines go. Lines of several threads do not mix."""
+    """The target of all lines. Lines of several threads do not mix."""
 
     def __init__(self, out, level_most: int):
         self._out = out

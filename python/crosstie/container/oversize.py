@@ -1,6 +1,6 @@
-"""What becomes of a message that is longer than the router takes: it is not sent, and that is said.
+"""Treatment of a message that is longer than the router accepts: it is not sent, and that is said.
 
-An answer to a call is replaced by a short one, because somebody is waiting for it. Autobahn's own
+An answer to a call is replaced by a short one, because a caller waits for it. Autobahn's own
 attempt at that carries the whole result again.
 """
 

@@ -1,4 +1,4 @@
-"""What the kernel knows of a process, in the fields of Crossbar.io's `ProcessInfo`. Linux only."""
+"""The kernel's data of a process, in the fields of Crossbar.io's `ProcessInfo`. Linux only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Crossbar.io's components that make HTTP requests, where it is not installed.
 
 `RESTCallee` and `MessageForwarder`, for containers: among a router's own components the router is
-them itself. Both ask the servers alone that their configuration names, and follow no redirection,
-for whoever may call would choose otherwise what is asked from here.
+them itself. Both send requests only to the servers in their configuration, and follow no
+redirection: a caller must not choose the target.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The way from a component to its router, as a configuration describes it.
 
 In goes the `transport` of a definition; out come an endpoint to connect to, a factory of protocols,
-and words that say where that leads. What is wrong in it raises ValueError with a sentence.
+and words that say where that leads. A fault in it raises ValueError with a sentence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLOSE_TIMEOUT_S = 10
 
 @dataclass
 class Way:
-    """Where to connect to and how to speak there."""
+    """The address to connect to, and the protocol there."""
 
     endpoint: object
     new_factory: Callable

@@ -2,8 +2,8 @@
 
 Twisted collects what is written, asks the reactor to tell when the socket takes data, and sends in
 the reactor's next turn: for a peer that answers one message at a time that is a wake-up and two
-system calls more for each. Here the first messages after each input are sent at once. What follows
-them is left to Twisted, so that a burst still becomes few system calls.
+system calls more for each. Here the first messages after each input are sent at once. Later
+writes are left to Twisted, so that a burst still becomes few system calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From a definition to a site that listens.
 
-Input: the definition of a `wsgi` or `resource` service. What cannot be loaded raises
-`NotLoadedError`, which says the name, what went wrong, and where Python looked.
+Input: the definition of a `wsgi` or `resource` service. A failed import raises `NotLoadedError`
+with the name, the fault, and the path of Python.
 """
 
 from __future__ import annotations

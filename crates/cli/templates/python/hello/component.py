@@ -18,5 +18,5 @@ class AppSession(ApplicationSession):
             await sleep(self.config.extra["interval"])
 
     def hello(self, name="World"):
-        """Greet somebody."""
+        """Greet the named person."""
         return f"{self.config.extra['greeting']}, {name}!"
