@@ -13,20 +13,6 @@ pub(super) struct Request<'t> {
     pub(super) body: &'t str,
 }
 
-pub(super) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let words = text.split(' ').filter(|word| !word.is_empty());
-    words.map(|word| word.split_once('=').unwrap_or((word, "")))
-}
-
-pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1),
-        None => (text.trim_end_matches('s'), 1000),
-    };
-    let number: u64 = number.parse().map_err(|_| format!("no time: {text}"))?;
-    Ok(number * unit)
-}
-
 pub(super) fn read(text: &str) -> Result<Request<'_>, String> {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut request = Request {

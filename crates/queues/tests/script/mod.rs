@@ -3,65 +3,27 @@
 mod input;
 mod output;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crosstie_amqp::Method;
 use crosstie_auth::Permissions;
 use crosstie_queues::{ChannelKey, Client, ConnectionKey, Fault, Record, Time, Vhost, VhostConfig};
 
+use crosstie_script::{Stage, milliseconds, number, pairs};
+
 use output::Recorder;
-
-pub(super) struct Case<'t> {
-    pub(super) name: &'t str,
-    /// Line number in the file, and text.
-    lines: Vec<(usize, &'t str)>,
-}
-
-pub(super) struct Failure {
-    pub(super) line: usize,
-    pub(super) text: String,
-}
-
-pub(super) fn cases(text: &str) -> Vec<Case<'_>> {
-    let mut cases: Vec<Case<'_>> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix("== ") {
-            cases.push(Case {
-                name,
-                lines: Vec::new(),
-            });
-        } else if !line.is_empty() && !line.starts_with("//") {
-            let case = cases.last_mut().expect("a script begins with a case");
-            case.lines.push((index + 1, line));
-        }
-    }
-    cases
-}
-
-pub(super) fn run(case: &Case<'_>) -> Result<(), Failure> {
-    let mut player = Player::new();
-    let mut last = 0;
-    for &(line, text) in &case.lines {
-        last = line;
-        player.play(text).map_err(|text| Failure { line, text })?;
-    }
-    player.finish().map_err(|text| Failure { line: last, text })
-}
 
 /// Channel 2 of connection A is `A2`, its first is `A`.
 type Name = String;
 
-struct Player {
+pub(super) struct Player {
     config: VhostConfig,
     vhost: Option<Vhost<char>>,
     out: Recorder,
     connections: BTreeMap<char, ConnectionKey>,
     channels: BTreeMap<Name, ChannelKey>,
-    labels: HashMap<String, String>,
     now: Time,
-    faults: Vec<(Name, String)>,
     is_store_manual: bool,
     is_work_manual: bool,
     /// What the store has, and what it has been given only.
@@ -69,33 +31,12 @@ struct Player {
     uncommitted: Vec<Record>,
 }
 
-impl Player {
-    fn new() -> Self {
-        Self {
-            config: VhostConfig::named("/"),
-            vhost: None,
-            out: Recorder::default(),
-            connections: BTreeMap::new(),
-            channels: BTreeMap::new(),
-            labels: HashMap::new(),
-            now: Time(1_000_000),
-            faults: Vec::new(),
-            is_store_manual: false,
-            is_work_manual: false,
-            committed: Vec::new(),
-            uncommitted: Vec::new(),
-        }
+impl crosstie_script::Player for Player {
+    fn stage(&mut self) -> &mut Stage {
+        &mut self.out.stage
     }
 
-    fn play(&mut self, line: &str) -> Result<(), String> {
-        let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if let Some(who) = head.strip_suffix('<') {
-            return self.expect(who, rest);
-        }
-        if let Some(who) = head.strip_suffix('!') {
-            return self.expect_fault(who, rest);
-        }
-        self.expect_nothing_more()?;
+    fn play(&mut self, head: &str, rest: &str) -> Result<(), String> {
         if let Some(who) = head.strip_suffix(">>") {
             self.send(who, rest)?;
             return self.out.take_answer(who);
@@ -147,12 +88,49 @@ impl Player {
                 Ok(())
             }
             ("purge" | "delete", _) => self.operate(head, rest),
-            (who, state) => self.set_socket(who, state, line),
+            (who, state) => self.set_socket(who, state),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.is_work_manual = false;
+        for key in std::mem::take(&mut self.connections).into_values() {
+            self.with_vhost(|vhost, now, out| vhost.close_connection(now, key, out));
+        }
+        self.out.stage.clear();
+        let names: Vec<_> = self.vhost().queues().map(|queue| queue.name).collect();
+        for name in names {
+            self.with_vhost(|vhost, now, out| {
+                // One that is another's dead letters' end may have gone with it.
+                let _ = vhost.delete_queue(now, &name, out);
+            });
+        }
+        let counts = self.vhost().counts();
+        if counts.memory_bytes != 0 || counts.connections + counts.channels != 0 {
+            return Err(format!("when all had left, the vhost held {counts:?}"));
+        }
+        Ok(())
+    }
+}
+
+impl Player {
+    pub(super) fn new() -> Self {
+        Self {
+            config: VhostConfig::named("/"),
+            vhost: None,
+            out: Recorder::default(),
+            connections: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            now: Time(1_000_000),
+            is_store_manual: false,
+            is_work_manual: false,
+            committed: Vec::new(),
+            uncommitted: Vec::new(),
         }
     }
 
     /// What becomes of a connection's socket: whether it takes anything, and whether it is there.
-    fn set_socket(&mut self, who: &str, state: &str, line: &str) -> Result<(), String> {
+    fn set_socket(&mut self, who: &str, state: &str) -> Result<(), String> {
         let connection = who.chars().next();
         match state {
             "full" => self.out.full.extend(connection),
@@ -165,28 +143,7 @@ impl Player {
                 let key = *self.connections.get(&who).ok_or("is not connected")?;
                 self.with_vhost(|vhost, now, out| vhost.resume(now, key, out));
             }
-            _ => return Err(format!("no such line: {line}")),
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), String> {
-        self.expect_nothing_more()?;
-        self.is_work_manual = false;
-        for key in std::mem::take(&mut self.connections).into_values() {
-            self.with_vhost(|vhost, now, out| vhost.close_connection(now, key, out));
-        }
-        self.out.outputs.clear();
-        let names: Vec<_> = self.vhost().queues().map(|queue| queue.name).collect();
-        for name in names {
-            self.with_vhost(|vhost, now, out| {
-                // One that is another's dead letters' end may have gone with it.
-                let _ = vhost.delete_queue(now, &name, out);
-            });
-        }
-        let counts = self.vhost().counts();
-        if counts.memory_bytes != 0 || counts.connections + counts.channels != 0 {
-            return Err(format!("when all had left, the vhost held {counts:?}"));
+            _ => return Err(format!("no such line: {who} {state}")),
         }
         Ok(())
     }
@@ -237,7 +194,7 @@ impl Player {
     fn rest(&mut self) {
         self.with_vhost(|vhost, now, out| vhost.rest(now, out));
         self.commit();
-        self.out.outputs.clear();
+        self.out.stage.clear();
         self.restart();
     }
 
@@ -264,8 +221,8 @@ impl Player {
     }
 
     fn configure(&mut self, attributes: &str) -> Result<(), String> {
-        for (key, value) in input::pairs(attributes) {
-            let number = || value.parse().map_err(|_| format!("{key} needs a number"));
+        for (key, value) in pairs(attributes) {
+            let number = || number(key, value);
             let limits = &mut self.config.limits;
             match key {
                 "queues_max" => limits.queues_max = number()?,
@@ -283,7 +240,7 @@ impl Player {
                 "transaction_bytes_max" => limits.transaction_bytes_max = number()?,
                 "message_bytes_max" => limits.message_bytes_max = number()?,
                 "consumer_timeout" => {
-                    self.config.consumer_timeout_ms = Some(input::milliseconds(value)?);
+                    self.config.consumer_timeout_ms = Some(milliseconds(value)?);
                 }
                 "definition_bytes_max" => limits.definition_bytes_max = number()?,
                 _ => return Err(format!("no such setting: {key}={value}")),
@@ -323,7 +280,7 @@ impl Player {
             Ok(key) => {
                 self.channels.insert(who.to_owned(), key);
             }
-            Err(fault) => self.faults.push((who.to_owned(), fault.text)),
+            Err(fault) => self.out.stage.push_fault(who, fault.text),
         }
     }
 
@@ -339,7 +296,7 @@ impl Player {
             .channels
             .get(who)
             .ok_or_else(|| format!("{who} is not open"))?;
-        let text = self.resolve(text)?;
+        let text = self.out.stage.labels.resolve(text)?;
         let request = input::read(&text)?;
         let result = self.with_vhost(|vhost, now, out| match &request.method() {
             Method::BasicPublish(publish) => {
@@ -358,7 +315,7 @@ impl Player {
     }
 
     fn faulted(&mut self, who: &str, key: ChannelKey, fault: Fault) -> Result<(), String> {
-        self.faults.push((who.to_owned(), fault.text));
+        self.out.stage.push_fault(who, fault.text);
         if fault.code.is_hard() {
             return self.close(who.chars().next().unwrap_or(' '));
         }
@@ -368,7 +325,7 @@ impl Player {
     }
 
     fn tick(&mut self, duration: &str) -> Result<(), String> {
-        self.now.0 += input::milliseconds(duration)?;
+        self.now.0 += milliseconds(duration)?;
         self.with_vhost(|vhost, now, out| {
             if vhost.next_timeout().is_some_and(|due| due <= now) {
                 vhost.handle_timeout(now, out);
@@ -391,7 +348,7 @@ impl Player {
 
     fn expect_due(&mut self, rest: &str) -> Result<(), String> {
         let expected = match rest.strip_prefix("in ") {
-            Some(duration) => Some(Time(self.now.0 + input::milliseconds(duration)?)),
+            Some(duration) => Some(Time(self.now.0 + milliseconds(duration)?)),
             None => None,
         };
         let due = self.vhost().next_timeout();
@@ -403,7 +360,7 @@ impl Player {
 
     fn expect_counts(&mut self, rest: &str) -> Result<(), String> {
         let counts = self.vhost().counts();
-        for (key, value) in input::pairs(rest) {
+        for (key, value) in pairs(rest) {
             let held = match key {
                 "ready" => counts.messages_ready,
                 "unacked" => counts.messages_unacknowledged,
@@ -430,71 +387,6 @@ impl Player {
         }
         Ok(())
     }
-
-    fn expect(&mut self, who: &str, expected: &str) -> Result<(), String> {
-        let came = self.out.next(who);
-        let came = came.ok_or_else(|| format!("nothing came to {who}"))?;
-        self.compare(&came, expected)
-    }
-
-    fn expect_fault(&mut self, who: &str, expected: &str) -> Result<(), String> {
-        if self.faults.is_empty() {
-            return Err(format!("{who} was at no fault"));
-        }
-        let (by, text) = self.faults.remove(0);
-        if by != who {
-            return Err(format!("{by} was at fault: {text}"));
-        }
-        self.compare(&text, expected)
-    }
-
-    fn expect_nothing_more(&self) -> Result<(), String> {
-        if let Some((who, text)) = self.faults.first() {
-            return Err(format!("{who} was at fault: {text}"));
-        }
-        match self.out.any() {
-            Some((who, text)) => Err(format!("this came to {who} too: {text}")),
-            None => Ok(()),
-        }
-    }
-
-    /// Word by word.
-    fn compare(&mut self, came: &str, expected: &str) -> Result<(), String> {
-        let differs = || Err(format!("expected {expected}, there came {came}"));
-        let mut words = came.split(' ');
-        for expected in expected.split(' ') {
-            if expected == "…" {
-                return Ok(());
-            }
-            let Some(word) = words.next() else {
-                return differs();
-            };
-            if let Some(label) = expected.strip_prefix('#') {
-                let bound = self.labels.entry(label.to_owned());
-                if bound.or_insert_with(|| word.to_owned()) != word {
-                    return differs();
-                }
-            } else if expected != "*" && expected != word {
-                return differs();
-            }
-        }
-        match words.next() {
-            None => Ok(()),
-            Some(_) => differs(),
-        }
-    }
-
-    /// Names that were bound, in place of their labels.
-    fn resolve(&self, text: &str) -> Result<String, String> {
-        let words = text.split(' ').map(|word| match word.strip_prefix('#') {
-            None => Ok(word),
-            Some(label) => self.labels.get(label).map(String::as_str).ok_or(label),
-        });
-        let words: Result<Vec<_>, _> = words.collect();
-        words
-            .map(|words| words.join(" "))
-            .map_err(|label| format!("nothing is called {label}"))
-    }
 }
 
 fn client(attributes: &str) -> Result<Client, String> {
@@ -505,7 +397,7 @@ fn client(attributes: &str) -> Result<Client, String> {
         is_impersonator: false,
     };
     let mut patterns = [".*", ".*", ".*"];
-    for (key, value) in input::pairs(attributes) {
+    for (key, value) in pairs(attributes) {
         match key {
             "user" => client.user = value.into(),
             "cancel_notify" => client.consumer_cancel_notify = value != "no",

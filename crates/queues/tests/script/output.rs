@@ -1,14 +1,13 @@
 //! What a vhost sends, as the scripts write it.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use crosstie_amqp::{Method, Properties};
 use crosstie_queues::{Fault, Outbox, Refused};
+use crosstie_script::Stage;
 
 #[derive(Default)]
 pub(super) struct Recorder {
-    /// By channel: what has not been named yet.
-    pub(super) outputs: BTreeMap<String, VecDeque<String>>,
+    /// By channel.
+    pub(super) stage: Stage,
     /// Connections that take no message.
     pub(super) full: Vec<char>,
     /// Connections that take nothing, and are about to be closed for it; or are gone.
@@ -17,18 +16,9 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn next(&mut self, who: &str) -> Option<String> {
-        self.outputs.get_mut(who)?.pop_front()
-    }
-
-    pub(super) fn any(&self) -> Option<(&str, &str)> {
-        let mut waiting = self.outputs.iter();
-        waiting.find_map(|(who, texts)| Some((who.as_str(), texts.front()?.as_str())))
-    }
-
     /// The positive answer to what was sent last.
     pub(super) fn take_answer(&mut self, who: &str) -> Result<(), String> {
-        let first = self.next(who).ok_or("no answer came")?;
+        let first = self.stage.next(who)?;
         match first.split(' ').next() {
             Some(name) if name.ends_with("-ok") => Ok(()),
             _ => Err(format!("the answer was {first}")),
@@ -40,7 +30,7 @@ impl Recorder {
             1 => to.to_string(),
             number => format!("{to}{number}"),
         };
-        self.outputs.entry(who).or_default().push_back(text);
+        self.stage.push(who, text);
     }
 }
 

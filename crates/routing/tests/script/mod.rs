@@ -2,9 +2,7 @@
 
 mod notation;
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::rc::Rc;
+use std::collections::HashMap;
 
 use crosstie_routing::{
     Allow, Authorizer, CacheScope, CallQueue, CallTimeoutUnit, CancelAnswers, ClientFeatures,
@@ -13,67 +11,25 @@ use crosstie_routing::{
     RequestIdCheck, Retention, Role, RoleMatch, SessionKey, SessionRemoval, Time, Verdict,
     Violation,
 };
+use crosstie_script::{Stage, milliseconds, pairs};
 use crosstie_wamp::uri::UriCheck;
 use crosstie_wamp::{Dict, Message};
 
-pub(super) struct Case<'t> {
-    pub(super) name: &'t str,
-    /// Line number in the file, and text.
-    lines: Vec<(usize, &'t str)>,
-}
-
-pub(super) struct Failure {
-    pub(super) line: usize,
-    pub(super) text: String,
-}
-
-pub(super) fn cases(text: &str) -> Vec<Case<'_>> {
-    let mut cases: Vec<Case<'_>> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix("== ") {
-            cases.push(Case {
-                name,
-                lines: Vec::new(),
-            });
-        } else if !line.is_empty() && !line.starts_with("//") {
-            let case = cases.last_mut().expect("a script begins with a case");
-            case.lines.push((index + 1, line));
-        }
-    }
-    cases
-}
-
-pub(super) fn run(case: &Case<'_>) -> Result<(), Failure> {
-    let mut player = Player::new();
-    let mut last = 0;
-    for &(line, text) in &case.lines {
-        last = line;
-        player.play(text).map_err(|text| Failure { line, text })?;
-    }
-    player.finish().map_err(|text| Failure { line: last, text })
-}
-
-/// What each session was sent and has not been named yet, as the notation writes it.
-type Outputs = Rc<RefCell<BTreeMap<char, VecDeque<String>>>>;
-
-struct Player {
+pub(super) struct Player {
     config: RealmConfig,
     realm: Option<Realm<char>>,
     out: Recorder,
     sessions: HashMap<char, SessionKey>,
-    labels: HashMap<String, u64>,
     now: Time,
     steps_at_once_max: Option<u32>,
     removal: Option<SessionRemoval>,
     open_calls: OpenCalls,
-    violations: Vec<(char, String)>,
     /// Messages that an authorizer is to be asked about.
     judged: HashMap<char, (String, Question)>,
 }
 
 struct Recorder {
-    outputs: Outputs,
+    stage: Stage,
     asked: Option<(char, Question)>,
     refusing: HashMap<char, Refused>,
     closed: Vec<char>,
@@ -98,12 +54,7 @@ impl Outbox<char> for Recorder {
             Some(refused) => return Err(*refused),
             None => {}
         }
-        let text = notation::write(message);
-        self.outputs
-            .borrow_mut()
-            .entry(*to)
-            .or_default()
-            .push_back(text);
+        self.stage.push(to, notation::write(message));
         Ok(())
     }
 
@@ -113,14 +64,8 @@ impl Outbox<char> for Recorder {
         }
     }
 
-    /// What nobody is told of is said to nobody: to `-`.
     fn note(&mut self, what: Note, count: usize) {
-        let text = format!("NOTE {what:?} {count}");
-        self.outputs
-            .borrow_mut()
-            .entry('-')
-            .or_default()
-            .push_back(text);
+        self.stage.push('-', format!("NOTE {what:?} {count}"));
     }
 
     fn hold(&mut self, session: &char, delta: isize) {
@@ -137,57 +82,23 @@ impl Outbox<char> for Recorder {
 
     fn goodbye(&mut self, session: &char, reason: &str, message: Option<&str>) {
         let text = format!("GOODBYE {reason} {}", message.unwrap_or_default());
-        self.outputs
-            .borrow_mut()
-            .entry(*session)
-            .or_default()
-            .push_back(text.trim_end().to_owned());
+        self.stage.push(session, text.trim_end().to_owned());
     }
 
     fn close(&mut self, session: &char, reason: CloseReason) {
-        let text = format!("CLOSED {reason:?}");
         self.closed.push(*session);
-        self.outputs
-            .borrow_mut()
-            .entry(*session)
-            .or_default()
-            .push_back(text);
+        self.stage.push(session, format!("CLOSED {reason:?}"));
     }
 }
 
-impl Player {
-    fn new() -> Self {
-        Self {
-            config: RealmConfig::open("realm1"),
-            realm: None,
-            out: Recorder {
-                outputs: Outputs::default(),
-                asked: None,
-                refusing: HashMap::new(),
-                closed: Vec::new(),
-                held: HashMap::new(),
-                kept: 0,
-            },
-            sessions: HashMap::new(),
-            labels: HashMap::new(),
-            now: Time(1_000_000),
-            steps_at_once_max: None,
-            removal: None,
-            open_calls: OpenCalls::default(),
-            violations: Vec::new(),
-            judged: HashMap::new(),
-        }
+impl crosstie_script::Player for Player {
+    fn stage(&mut self) -> &mut Stage {
+        &mut self.out.stage
     }
 
-    fn play(&mut self, line: &str) -> Result<(), String> {
-        let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
+    fn play(&mut self, head: &str, rest: &str) -> Result<(), String> {
         let mut characters = head.chars();
         let who = characters.next().unwrap_or(' ');
-        match characters.as_str() {
-            "<" => return self.expect(who, rest),
-            "!" => return self.expect_violation(who, rest),
-            _ => self.expect_nothing_more()?,
-        }
         match (head, characters.as_str()) {
             ("realm", _) => self.configure(rest),
             ("permit", _) => self.permit(rest),
@@ -237,25 +148,11 @@ impl Player {
                 Ok(())
             }
             (_, "") => self.refuse(who, rest),
-            _ => Err(format!("no such line: {line}")),
+            _ => Err(format!("no such line: {head} {rest}")),
         }
     }
 
-    /// From now on a session takes no message.
-    fn refuse(&mut self, who: char, how: &str) -> Result<(), String> {
-        let refused = match how.strip_prefix("refuses ") {
-            Some("full") => Refused::Full,
-            Some("gone") => Refused::Gone,
-            Some("toolong") => Refused::TooLong,
-            Some("unrepresentable") => Refused::Unrepresentable("no form for it"),
-            _ => return Err(format!("{who} can refuse and accept, not {how}")),
-        };
-        self.out.refusing.insert(who, refused);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), String> {
-        self.expect_nothing_more()?;
+    fn finish(&mut self) -> Result<(), String> {
         let mut everyone: Vec<_> = self.sessions.keys().copied().collect();
         everyone.sort_unstable();
         for who in everyone {
@@ -280,6 +177,42 @@ impl Player {
             "when all had left, the realm still held {:?}",
             realm.counts()
         ))
+    }
+}
+
+impl Player {
+    pub(super) fn new() -> Self {
+        Self {
+            config: RealmConfig::open("realm1"),
+            realm: None,
+            out: Recorder {
+                stage: Stage::default(),
+                asked: None,
+                refusing: HashMap::new(),
+                closed: Vec::new(),
+                held: HashMap::new(),
+                kept: 0,
+            },
+            sessions: HashMap::new(),
+            now: Time(1_000_000),
+            steps_at_once_max: None,
+            removal: None,
+            open_calls: OpenCalls::default(),
+            judged: HashMap::new(),
+        }
+    }
+
+    /// From now on a session takes no message.
+    fn refuse(&mut self, who: char, how: &str) -> Result<(), String> {
+        let refused = match how.strip_prefix("refuses ") {
+            Some("full") => Refused::Full,
+            Some("gone") => Refused::Gone,
+            Some("toolong") => Refused::TooLong,
+            Some("unrepresentable") => Refused::Unrepresentable("no form for it"),
+            _ => return Err(format!("{who} can refuse and accept, not {how}")),
+        };
+        self.out.refusing.insert(who, refused);
+        Ok(())
     }
 
     fn realm(&mut self) -> &mut Realm<char> {
@@ -542,7 +475,7 @@ impl Player {
         match self.realm().join(now, who, identity, features) {
             Ok((key, id)) => {
                 self.sessions.insert(who, key);
-                self.labels.insert(who.to_string(), id.0);
+                self.out.stage.labels.bind(who, id.0);
                 self.with_realm(|realm, out| {
                     realm.keep_authextra(key, &authextra, out);
                     realm.welcomed(now, key, out);
@@ -550,12 +483,7 @@ impl Player {
             }
             Err(refused) => {
                 let text = format!("REFUSED {}", refused.uri());
-                self.out
-                    .outputs
-                    .borrow_mut()
-                    .entry(who)
-                    .or_default()
-                    .push_back(text);
+                self.out.stage.push(who, text);
             }
         }
         Ok(())
@@ -576,7 +504,7 @@ impl Player {
         if self.judged.contains_key(&who) {
             return Err(format!("{who} is being judged"));
         }
-        let text = self.resolve(text)?;
+        let text = self.out.stage.labels.resolve(text)?;
         self.handle(
             who,
             &text,
@@ -605,7 +533,7 @@ impl Player {
         let now = self.now;
         let outcome = self.with_realm(|realm, out| act(realm, now, key, &message, out));
         if let Err(violation) = outcome {
-            self.violations.push((who, violation.message.into()));
+            self.out.stage.push_fault(who, violation.message);
             self.leave(who)?;
         }
         if let Some((asked, question)) = self.out.asked.take() {
@@ -613,9 +541,7 @@ impl Player {
             if self.realm().waits_for_itself(key) {
                 asks.push_str(" of itself");
             }
-            let mut outputs = self.out.outputs.borrow_mut();
-            outputs.entry(asked).or_default().push_back(asks);
-            drop(outputs);
+            self.out.stage.push(asked, asks);
             self.judged.insert(who, (text.to_owned(), question));
         }
         Ok(())
@@ -699,11 +625,7 @@ impl Player {
     fn ended(&mut self, ended: Vec<char>) {
         for who in ended {
             self.sessions.remove(&who);
-            let mut outputs = self.out.outputs.borrow_mut();
-            outputs
-                .entry(who)
-                .or_default()
-                .push_back("ENDED".to_owned());
+            self.out.stage.push(who, "ENDED".to_owned());
         }
     }
 
@@ -759,47 +681,6 @@ impl Player {
         Ok(())
     }
 
-    fn expect(&mut self, who: char, expected: &str) -> Result<(), String> {
-        let came = self
-            .out
-            .outputs
-            .borrow_mut()
-            .get_mut(&who)
-            .and_then(VecDeque::pop_front);
-        let Some(came) = came else {
-            return Err(format!("{who} was sent nothing"));
-        };
-        notation::compare(expected, &came, &mut self.labels)
-            .map_err(|word| format!("{who} was sent {came}, which differs at {word}"))
-    }
-
-    fn expect_violation(&mut self, who: char, text: &str) -> Result<(), String> {
-        match self.violations.pop() {
-            Some((violator, message)) if violator == who && message.contains(text) => Ok(()),
-            other => Err(format!("expected a violation of {who}, got {other:?}")),
-        }
-    }
-
-    fn expect_nothing_more(&mut self) -> Result<(), String> {
-        let outputs = std::mem::take(&mut *self.out.outputs.borrow_mut());
-        let unread = outputs
-            .iter()
-            .flat_map(|(who, texts)| texts.iter().map(move |text| format!("{who}< {text}")))
-            .chain(
-                self.violations
-                    .drain(..)
-                    .map(|(who, text)| format!("{who}! {text}")),
-            )
-            .collect::<Vec<_>>();
-        if unread.is_empty() {
-            return Ok(());
-        }
-        Err(format!(
-            "before this line, nobody expected\n    {}",
-            unread.join("\n    ")
-        ))
-    }
-
     fn with_realm<R>(&mut self, act: impl FnOnce(&mut Realm<char>, &mut Recorder) -> R) -> R {
         self.realm();
         let realm = self.realm.as_mut().expect("it was made above");
@@ -807,39 +688,4 @@ impl Player {
         realm.check_invariants();
         result
     }
-
-    /// Puts the numbers of labels in their place.
-    fn resolve(&self, text: &str) -> Result<String, String> {
-        let mut resolved = String::new();
-        let mut rest = text;
-        while let Some(start) = rest.find('#') {
-            resolved.push_str(&rest[..start]);
-            let name = &rest[start + 1..];
-            let end = name
-                .find(|c: char| !c.is_alphanumeric())
-                .unwrap_or(name.len());
-            let label = &name[..end];
-            let number = self
-                .labels
-                .get(label)
-                .ok_or_else(|| format!("#{label} is not bound"))?;
-            resolved.push_str(&number.to_string());
-            rest = &name[end..];
-        }
-        resolved.push_str(rest);
-        Ok(resolved)
-    }
-}
-
-fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split(' ')
-        .filter(|word| !word.is_empty())
-        .map(|w| w.split_once('=').unwrap_or((w, "")))
-}
-
-fn milliseconds(text: &str) -> Result<u64, String> {
-    let number = text
-        .strip_suffix("ms")
-        .and_then(|number| number.parse().ok());
-    number.ok_or_else(|| format!("{text} is not a number of ms"))
 }

@@ -1,7 +1,6 @@
 //! Messages as scripts write them: `NAME id {options} uri [args] {kwargs}`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use crosstie_routing::{ClientFeature, ClientFeatures};
@@ -242,31 +241,6 @@ pub(super) fn write(message: &Message<'_>) -> String {
     text.trim_end().to_owned()
 }
 
-/// Compares word by word, and binds the labels that are seen first; the word that differs.
-pub(super) fn compare(
-    expected: &str,
-    came: &str,
-    labels: &mut HashMap<String, u64>,
-) -> Result<(), String> {
-    let mut came_words = came.split(' ');
-    let expected: Vec<_> = expected
-        .split(' ')
-        .filter(|word| !word.is_empty())
-        .collect();
-    for (index, word) in expected.iter().enumerate() {
-        if *word == "*" && index + 1 == expected.len() {
-            return Ok(());
-        }
-        let came = came_words.next().ok_or_else(|| (*word).to_owned())?;
-        if *word != "*" && !same(word, came, labels) {
-            return Err((*word).to_owned());
-        }
-    }
-    came_words
-        .next()
-        .map_or(Ok(()), |extra| Err(format!("its end: {extra}")))
-}
-
 pub(super) fn match_policy(name: &str) -> Option<MatchPolicy> {
     match name {
         "exact" => Some(MatchPolicy::Exact),
@@ -293,29 +267,6 @@ pub(super) fn features(list: &str) -> Result<ClientFeatures, String> {
         known.ok_or_else(|| format!("no such feature: {name}"))
     };
     list.split(',').map(feature).collect()
-}
-
-/// One word; a label in it may be followed by more (`{caller=#A,…}`).
-fn same(expected: &str, came: &str, labels: &mut HashMap<String, u64>) -> bool {
-    let Some(start) = expected.find('#') else {
-        return expected == came;
-    };
-    let name = &expected[start + 1..];
-    let end = name
-        .find(|c: char| !c.is_alphanumeric())
-        .unwrap_or(name.len());
-    let (label, rest) = name.split_at(end);
-    let Some(came) = came.strip_prefix(&expected[..start]) else {
-        return false;
-    };
-    let digits = came
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(came.len());
-    let Ok(number) = came[..digits].parse() else {
-        return false;
-    };
-    *labels.entry(label.to_owned()).or_insert(number) == number
-        && same(rest, &came[digits..], labels)
 }
 
 struct Words<'t, I: Iterator<Item = &'t str>>(I);
