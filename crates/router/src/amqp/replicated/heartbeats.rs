@@ -62,6 +62,10 @@ impl Driver {
         let Some(beat) = Beat::decode(payload) else {
             return;
         };
+        // After a reconnection another server may deliver what was sent over the old one.
+        if self.others.is_own(&beat) {
+            return;
+        }
         if beat.is_owner && self.term.is_some() {
             let now = self.now();
             self.ledger.handle_rival(now, beat.epoch);

@@ -32,6 +32,7 @@ pub(super) struct Others {
     /// This node's name.
     node: String,
     /// Another node has the same name.
+    incarnation: u64,
     has_namesake: bool,
 }
 
@@ -72,6 +73,7 @@ impl Others {
             epoch: 0,
             delay: Duration::from_millis(incarnation % 500),
             node: node.to_owned(),
+            incarnation,
             has_namesake: false,
         }
     }
@@ -127,6 +129,11 @@ impl Others {
             self.suspicion.hear(answers, tidings);
             self.owner = Some((beat, now));
         }
+    }
+
+    /// Whether this node has sent the heartbeat itself, over an earlier connection.
+    pub(super) fn is_own(&self, beat: &Beat) -> bool {
+        beat.node == self.node && beat.incarnation == self.incarnation
     }
 
     /// Whether the heartbeat comes from another node with this node's name, for the first time.
@@ -338,6 +345,21 @@ mod tests {
             answers: false,
             address: String::new(),
         }
+    }
+
+    #[test]
+    fn an_own_heartbeat_is_told_from_one_of_a_namesake() {
+        let others = Others::new("own/worker1", 7);
+        let own = Beat {
+            incarnation: 7,
+            ..beat("own/worker1")
+        };
+        assert!(others.is_own(&own));
+        assert!(!others.is_own(&beat("own/worker1")));
+        assert!(!others.is_own(&Beat {
+            node: "a/worker1".to_owned(),
+            ..own
+        }));
     }
 
     #[test]
