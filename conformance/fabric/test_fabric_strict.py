@@ -6,7 +6,7 @@ import json
 import urllib.request
 
 import pytest
-from rig.nats import free_ports, jetstream
+from rig.nats import free_ports, jetstream, stream_leader
 from rig.session import ERROR, REGISTERED
 from rig.waiting import DEADLINE_S, await_true
 
@@ -86,6 +86,18 @@ def test_a_claim_without_a_server_waits_for_one(nats, nodes, session) -> None:
     holder.tell_register("com.waiting")
     server.start()
     assert holder.peer.hear_any()[0] == REGISTERED
+
+
+@pytest.mark.timeout(120)
+def test_a_registration_waits_for_an_election(nats, start, session) -> None:
+    servers = nats(3, each=jetstream)
+    node = start(node_config([server.url for server in servers], **STRICT))
+    holder = session(node)
+    holder.register("com.before")
+    stream_leader(servers, "W1_realm1").kill()
+    # A heartbeat of the lease comes later: the claim itself meets servers without a leader.
+    for number in range(3):
+        assert register(holder, f"com.during{number}") == ""
 
 
 @pytest.mark.timeout(120)

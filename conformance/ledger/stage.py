@@ -17,7 +17,7 @@ import pika.exceptions
 import pytest
 from rig import config
 from rig.broker import ALL
-from rig.nats import NatsClient, NatsServer
+from rig.nats import NatsClient, NatsServer, stream_leader
 from rig.router import Router, binary
 from rig.waiting import DEADLINE_S, await_true
 
@@ -232,13 +232,7 @@ def survives_its_owner(nodes: list[Router], end: Callable[[Router], None]) -> No
 
 def leader(servers: list[NatsServer]) -> NatsServer:
     """Return the server that leads the vhost's stream."""
-    for server in servers:
-        if server.process is not None and server.process.poll() is None:
-            with server.client() as client:
-                info = client.ask(f"$JS.API.STREAM.INFO.{STREAM}", {})
-            name = info["cluster"]["leader"]
-            return next(server for server in servers if server.name == name)
-    raise AssertionError("no server runs")
+    return stream_leader(servers, STREAM)
 
 
 def files(directory: Path) -> list[str]:

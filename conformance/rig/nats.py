@@ -136,6 +136,17 @@ def cluster(
     return servers
 
 
+def stream_leader(servers: list[NatsServer], stream: str) -> NatsServer:
+    """Return the server that leads a stream."""
+    for server in servers:
+        if server.process is not None and server.process.poll() is None:
+            with server.client() as client:
+                info = client.ask(f"$JS.API.STREAM.INFO.{stream}", {})
+            name = info["cluster"]["leader"]
+            return next(server for server in servers if server.name == name)
+    raise AssertionError("no server runs")
+
+
 def await_routes(server: NatsServer, others: list[NatsServer]) -> None:
     """Wait until what is published at one server comes to clients of the others."""
     for other in others:

@@ -47,8 +47,10 @@ impl Asked {
     }
 }
 
-/// Maximum duration of a claim: without an answer, and while another node holds the key, which it may give up soon.
-const CLAIM_TIME: Duration = Duration::from_secs(10);
+/// Maximum duration of a claim without an answer. Servers elect a new leader within 4 to 9 seconds, and may do it twice.
+const CLAIM_TIME: Duration = Duration::from_secs(20);
+
+/// Maximum duration of a claim while another node holds the key, which that node may give up soon.
 const HAD_TIME: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
