@@ -1,4 +1,4 @@
-//! Everything that can wake the node's one loop.
+//! The events of the node's one loop.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use crate::process::Ended;
 use crate::programs::StartProgram;
 use crate::workers::components::NotStarted;
 
-/// What happened.
+/// An event.
 pub(crate) enum Event {
     /// A signal that ends the node, by its name.
     Signal(&'static str),
-    /// The time that the node was given is over.
+    /// The configured running time of the node is over.
     TimeIsUp,
-    /// A worker's process is there no more, or never came to be.
+    /// A worker's process has ended, or could not be started.
     Ended { run: Run, end: End },
     /// A host of components has joined the management realm.
     Ready { worker: String, pid: u32 },
-    /// A host of components had all the time there is to get ready.
+    /// A host of components was not ready within its time limit.
     ReadyOverdue(Run),
     /// A host of components answered whether it could start one.
     ComponentStarted {
@@ -27,58 +27,58 @@ pub(crate) enum Event {
         component: String,
         outcome: Result<(), NotStarted>,
     },
-    /// A host of components says that one of them is there no more; with the reason if it failed.
+    /// A component of a host has ended; with the reason if it failed.
     ComponentEnded {
         worker: String,
         component: String,
         failure: Option<String>,
     },
-    /// A host of components says how the session of one of them is.
+    /// The session of a component has changed.
     ComponentSession {
         worker: String,
         component: String,
         news: SessionNews,
     },
-    /// A worker's process is to be started again.
+    /// A worker's process is due for its next start.
     RestartDue(Run),
-    /// Something changed in a directory that a guest's files are in.
+    /// A directory with a guest's files has changed.
     FilesChanged { worker: String, first: PathBuf },
-    /// One process that was asked to end had all the time there is for it.
+    /// One process has exceeded its time limit to end.
     EndOverdue(Run),
-    /// Processes that were asked to end had all the time there is for it.
+    /// Processes have exceeded their time limit to end.
     KillDue,
     /// All routers have said goodbye to their sessions.
     RoutersStopped { is_all_stored: bool },
-    /// A router wants a program started.
+    /// A router requests the start of a program.
     StartProgram(StartProgram),
-    /// Somebody calls a procedure of the management realm.
+    /// A client calls a procedure of the management realm.
     Request(Request),
 }
 
-/// How the session of a component is.
+/// A change of a component's session.
 #[derive(Debug)]
 pub(crate) enum SessionNews {
     Joined,
     /// Its `onJoin` has returned.
     Ready,
-    /// It has none, with the reason, and tries again.
+    /// It has no session, for this reason, and retries.
     Waiting(String),
 }
 
-/// One run of a worker's process. What is told about an earlier one is of no interest any more.
+/// One run of a worker's process. Events of an earlier run are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) worker: String,
     pub(crate) number: u64,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub(crate) enum End {
     Ended(Ended),
     NotStarted(String),
 }
 
-/// Where events come from. There is no bound of its own: each worker has at most a handful under
-/// way, and requests are bounded where they are registered.
+/// The sender of events. It needs no bound of its own: each worker has at most a handful of pending events, and
+/// requests are bounded by their registrations.
 pub(crate) type Events = mpsc::UnboundedSender<Event>;

@@ -1,5 +1,5 @@
-//! A node, as an operator sees it: a directory with a key and a configuration, workers that are
-//! started, watched and stopped together, and a management realm to ask about them.
+//! A node: a directory with a key and a configuration, workers that are started, watched and stopped together, and a
+//! management realm for operators.
 //!
 //! ```text
 //!             one loop, on one thread
@@ -9,7 +9,7 @@
 //!  requests ─▶ └───────────┘ ──▶ answers there
 //! ```
 //!
-//! Whatever wakes the node is an `Event`; whatever waits is a task that sends one.
+//! Everything that wakes the node is an `Event`; every wait is a task that sends one.
 
 pub mod directory;
 mod event;
@@ -24,7 +24,7 @@ mod task;
 mod triggers;
 mod workers;
 
-/// What a node would make of files that it is given, without one.
+/// Checks of files as a node would use them, without a node.
 pub use crosstie_router::{amqp::try_import, certificates, check_peer, check_tls};
 pub use node::{Node, Options, Outcome, StartError};
 pub use report::CHILD_LINES;

@@ -1,7 +1,7 @@
-//! A running node: what belongs to it, and the one loop that everything happens in.
+//! A running node: its parts, and the one loop that handles all events.
 //!
-//! Drive it: [`Node::start`], then [`Node::run`] until it says how the node ended. Both belong on one
-//! thread that lives as long as the node does: children are started from it.
+//! Drive it: [`Node::start`], then [`Node::run`] until it returns the outcome. Call both on one thread that lives as
+//! long as the node: children are started from it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,29 +25,27 @@ use crate::shutdown::Ending;
 use crate::triggers;
 use crate::workers::Worker;
 
-/// What a node needs to know beside its configuration.
+/// The parameters of a node beside its configuration.
 pub struct Options {
-    /// Relative paths of the configuration are relative to this directory.
+    /// The base of the configuration's relative paths.
     pub directory: PathBuf,
-    /// A directory of mode 0700 for sockets. With it the node has a management realm; without it
-    /// no containers.
+    /// A directory of mode 0700 for sockets. With it the node has a management realm; without it no containers.
     pub private: Option<PathBuf>,
-    /// Where the socket of the management realm is to be without such a directory. A node that
-    /// cannot make it there goes on without the realm.
+    /// The path of the management realm's socket without such a directory. A node that cannot create the socket there
+    /// runs without the realm.
     pub management: Option<PathBuf>,
-    /// The ids of transports that take any free port where their own is taken.
+    /// The ids of transports that use any free port if their own is in use.
     pub moving_transports: Vec<&'static str>,
-    /// The node's own program, which has the hidden commands that children are started through.
+    /// The node's own program, with the hidden commands through which children start.
     pub executable: PathBuf,
     pub version: &'static str,
-    /// The node's key, if it has one.
+    /// The node's key, if any.
     pub key: Option<NodeKey>,
-    /// How much Python children log: the word for it on a command line.
+    /// The log level of Python children, as a command line word.
     pub loglevel: &'static str,
-    /// How long the first thread of a router polls before it sleeps, where the configuration
-    /// asks for it.
+    /// Time for which the first thread of a router polls before it sleeps, if configured.
     pub busy_poll: Duration,
-    /// After which the node ends by itself.
+    /// The time after which the node ends by itself.
     pub shutdown_after: Option<Duration>,
 }
 
@@ -64,27 +62,27 @@ pub struct Node {
     pub(crate) moving_transports: Vec<&'static str>,
     pub(crate) since: SystemTime,
     pub(crate) children: Children,
-    /// In the order in which they were started.
+    /// In the order of their starts.
     pub(crate) workers: Vec<Worker>,
     pub(crate) management: Option<Management>,
     pub(crate) events: Events,
     incoming: mpsc::UnboundedReceiver<Event>,
     pub(crate) ending: Option<Ending>,
-    /// Workers of the configuration whose first start has not come to an end.
+    /// Workers of the configuration whose first start is not complete.
     pub(crate) unsettled: BTreeSet<String>,
     is_ready: bool,
     pub(crate) admin: Option<Admin>,
-    /// Where the operators' pages are, if there are any.
+    /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
 }
 
-/// How a node ended.
+/// The outcome of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     Orderly,
-    /// It ended because a worker failed, or one had to be killed.
+    /// A worker failed, or had to be killed.
     WithFailure,
-    /// It was told twice, and did not wait for anything.
+    /// It was signalled twice, and did not wait.
     AtOnce,
 }
 
@@ -112,15 +110,15 @@ fn open_audit(log: &AuditLog, directory: &Path) -> Result<Arc<Audit>, StartError
 }
 
 impl Outcome {
-    /// The one of the two that says more.
+    /// The more severe of both outcomes.
     pub(crate) fn worse(self, other: Self) -> Self {
         self.max(other)
     }
 }
 
 impl Node {
-    /// Starts routers, then everything else, in the order of the file. When this returns, routers
-    /// are there; processes have begun.
+    /// Starts routers, then everything else, in the order of the file. When this returns, routers are running, and
+    /// processes have been started.
     pub async fn start(config: Config, options: Options) -> Result<Self, StartError> {
         let (events, incoming) = mpsc::unbounded_channel();
         let place = Place {
@@ -182,20 +180,19 @@ impl Node {
         Ok(node)
     }
 
-    /// Does what a node does until it ends; `next_signal` gives the name of each signal that is to
-    /// end it.
+    /// Runs the node until it ends; `next_signal` returns the name of each signal that shall end it.
     pub async fn run(mut self, mut next_signal: impl AsyncFnMut() -> &'static str) -> Outcome {
         self.show_workers();
         loop {
             self.report_ready();
             if let Some(outcome) = self.outcome() {
-                // Tasks that have orders to kill do so before they end with the runtime.
+                // Tasks with orders to kill run before they end with the runtime.
                 tokio::task::yield_now().await;
                 return outcome;
             }
             let event = tokio::select! {
                 signal = next_signal() => Event::Signal(signal),
-                // The node itself has a sender: there is always one more.
+                // The node itself holds a sender, so that the channel stays open.
                 Some(event) = self.incoming.recv() => event,
             };
             self.handle(event);
@@ -203,7 +200,7 @@ impl Node {
         }
     }
 
-    /// The URL of the management realm, if there is one.
+    /// The URL of the management realm, if any.
     pub fn management_url(&self) -> Option<String> {
         self.management.as_ref().map(|realm| realm.url.clone())
     }
@@ -262,24 +259,24 @@ impl Node {
         }
     }
 
-    /// Has the loop see an event later.
+    /// Sends an event to the loop after a delay.
     pub(crate) fn send_after(&self, delay: Duration, event: Event) {
         let events = self.events.clone();
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
-            // A node that has ended does not wait for it.
+            // A node that has ended ignores it.
             let _ = events.send(event);
         });
     }
 
-    /// One worker's first start has come to an end, good or bad.
+    /// A worker's first start is complete, successful or not.
     pub(crate) fn settled(&mut self, id: &str) {
         self.unsettled.remove(id);
     }
 
     fn start_workers(&mut self, config: &Config) -> Result<(), StartError> {
-        // Routers first: they take milliseconds, and what else there is wants to connect. What can
-        // keep the node from starting has been seen before there is any process.
+        // Routers first: they start in milliseconds, and everything else connects to them. Errors that stop the node
+        // thus appear before any process exists.
         let is_thread = |worker: &&Definition| {
             matches!(
                 worker,
@@ -329,20 +326,20 @@ impl Node {
         running.map(|running| &running.router).collect()
     }
 
-    /// Has the operators' pages tell of the routers that there are now.
+    /// Updates the routers on the operators' pages.
     pub(crate) fn show_routers(&self) {
         if let Some(admin) = &self.admin {
             admin.show(&self.routers());
         }
     }
 
-    /// Has the operators' pages tell how the workers are.
+    /// Updates the workers on the operators' pages.
     fn show_workers(&self) {
         let workers = self.workers.iter().map(Worker::overview);
         self.router_options.overview.show(workers.collect());
     }
 
-    /// Once: everything that the configuration has was started, or failed to.
+    /// Reports once that all parts of the configuration have been started, or failed.
     fn report_ready(&mut self) {
         if self.is_ready || self.is_ending() || !self.unsettled.is_empty() {
             return;
@@ -353,7 +350,7 @@ impl Node {
         info!("Ready; to stop: SIGINT or SIGTERM to process {pid}");
     }
 
-    /// Whether everything that the configuration has was started, or failed to.
+    /// Whether all parts of the configuration have been started, or failed.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
@@ -370,8 +367,8 @@ impl Node {
         );
     }
 
-    /// What the number in a call's timeout counts is where Crossbar.io and the specification
-    /// differ: an operator who brings a directory of Crossbar.io's and has not decided is told, once.
+    /// Crossbar.io and the specification differ in the unit of a call's timeout: logs a warning once for a directory of
+    /// Crossbar.io's whose configuration does not decide.
     fn report_call_timeouts(&self, config: &Config) {
         if self.place.directory.file_name() != Some(".crossbar".as_ref()) {
             return;

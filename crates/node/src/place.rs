@@ -1,23 +1,23 @@
-//! Where a node is: its directory, its private files, its own program.
+//! The location of a node: its directory, its private files, its own program.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What workers need to know of the node they belong to.
+/// The node's paths and settings for its workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// Relative paths of the configuration are relative to this directory.
+    /// The base of the configuration's relative paths.
     pub(crate) directory: PathBuf,
-    /// For sockets that nobody else may find; none without a node directory.
+    /// For private sockets; `None` without a node directory.
     pub(crate) private: Option<PathBuf>,
-    /// The socket of the management realm where it is not among them.
+    /// The socket of the management realm if it is not among them.
     pub(crate) management: Option<PathBuf>,
-    /// The node's own program, which children are started through.
+    /// The node's own program, through which children start.
     pub(crate) executable: PathBuf,
-    /// How much children of the project's own kind log.
+    /// The log level of Crosstie's own children.
     pub(crate) loglevel: String,
-    /// The environment variables that secrets of the configuration come from.
+    /// The environment variables with secrets of the configuration.
     pub(crate) secrets: Arc<BTreeSet<String>>,
 }
 

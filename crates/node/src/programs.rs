@@ -1,4 +1,4 @@
-//! The programs that a router's web services ask for, as children of the node like all others.
+//! The programs of a router's web services, started as children of the node.
 
 use std::fmt;
 use std::io;
@@ -15,11 +15,11 @@ use crate::process::{self, Child, Children, Command, Line, Output, Stdin, Stream
 use crate::report;
 use crate::workers::container::interpreter;
 
-/// Has the node's loop start programs: the kernel takes the end of the thread that starts a child for
-/// its parent's death, and the loop's thread lives as long as the node.
+/// Lets the node's loop start programs: the kernel takes the end of the thread that starts a child for its parent's
+/// death, and the loop's thread lives as long as the node.
 pub(crate) struct Starter {
     pub(crate) place: Place,
-    /// Has the loop take it up.
+    /// Sends the request to the loop.
     pub(crate) send: Box<dyn Fn(StartProgram) + Send + Sync>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Starter {
 
 type Started = io::Result<Box<dyn Running>>;
 
-/// A program that is to be started, and who waits for that.
+/// A request to start a program, with its reply.
 pub(crate) struct StartProgram {
     title: &'static str,
     command: io::Result<Command>,
@@ -46,7 +46,7 @@ impl Programs for Starter {
             command: self.command(program),
             reply,
         };
-        // A node that is gone or ending drops the reply, which says so.
+        // A node that is gone or shutting down drops the reply, which reports that.
         (self.send)(order);
         started
     }
@@ -95,14 +95,13 @@ impl Starter {
 }
 
 impl StartProgram {
-    /// Starts it as a child of the node, on the thread of the node's loop. Nobody may wait for it any more: then
-    /// it does not begin.
+    /// Starts it as a child of the node, on the thread of the node's loop; does nothing if the requester is gone.
     pub(crate) fn start(self, children: &Children) {
         if self.reply.is_closed() {
             return;
         }
         let title = self.title;
-        // Lines come when this thread is free to listen: the child has its number by then.
+        // Lines arrive when this thread is idle: the child has its id by then.
         let pid = Arc::new(OnceLock::new());
         let pid_of_lines = Arc::clone(&pid);
         let line = move |line: Line| {
@@ -112,11 +111,11 @@ impl StartProgram {
         let command = self.command;
         let started = command.and_then(|command| children.spawn(&command, line));
         let started = started.map(|child| {
-            // Set here and nowhere else.
+            // The only place that sets it.
             let _ = pid.set(child.id());
             Box::new(RunningChild(child)) as Box<dyn Running>
         });
-        // Who has gone meanwhile drops it, which ends it.
+        // If the requester is gone, dropping the child ends it.
         let _ = self.reply.send(started);
     }
 }

@@ -1,15 +1,15 @@
-//! The node's lines in the log, in one place and in the words that Crossbar.io has for them.
+//! The node's log lines, in one place and in Crossbar.io's words.
 
 use crosstie_router::descriptors;
 use tracing::{error, info, warn};
 
 use crate::process::{Level, Line};
 
-/// The target of children's lines: their events have the fields `role` and `pid`, which take the
-/// place of the node's own in the log.
+/// The target of children's lines: their events have the fields `role` and `pid`, which replace the node's own in the
+/// log.
 pub const CHILD_LINES: &str = "crosstie_node::child";
 
-/// What a child process said.
+/// A line of a child process.
 pub(crate) fn child_line(role: &'static str, pid: u32, line: &Line) {
     let text = line.text.as_str();
     match line.level {
@@ -20,7 +20,7 @@ pub(crate) fn child_line(role: &'static str, pid: u32, line: &Line) {
     }
 }
 
-/// What a kind of worker is called in the log.
+/// A worker kind's name in the log.
 pub(crate) fn title(kind: &str) -> &'static str {
     match kind {
         "router" => "Router",
@@ -40,7 +40,7 @@ pub(crate) fn started(kind: &str, id: &str, pid: u32) {
     info!("{} with ID '{id}' and PID {pid} started", title(kind));
 }
 
-/// The variables of the node's that a worker's process does not see; by name alone.
+/// The node's variables that a worker's process does not get; only their names.
 pub(crate) fn withheld(worker: &str, names: &[String]) {
     if !names.is_empty() {
         let names = names.join(", ");
@@ -51,7 +51,7 @@ pub(crate) fn withheld(worker: &str, names: &[String]) {
     }
 }
 
-/// How many connections there can be at most, whatever the configuration allows.
+/// The maximum number of connections that the descriptor limit allows, whatever the configuration says.
 pub(crate) fn descriptors() {
     let (limit, reserve) = (descriptors::limit(), descriptors::reserve());
     info!(
@@ -59,7 +59,7 @@ pub(crate) fn descriptors() {
     );
 }
 
-/// Names in the form of the language that Crossbar.io is written in.
+/// Names in Python's notation, as in Crossbar.io.
 pub(crate) fn list(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("'{name}'")).collect();
     format!("[{}]", quoted.join(", "))

@@ -1,4 +1,4 @@
-//! The node's end: listeners close, every process is asked and waited for, then the routers send their clients away.
+//! The node's shutdown: closes listeners, ends every process, then stops the routers.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,18 @@ use crate::event::{Event, Run};
 use crate::node::{Node, Outcome};
 use crate::triggers::{self, Exit};
 
-/// How long a process may take from TERM to its end.
+/// Time for a process to end after TERM.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A signal that reaches a whole group of processes may come several times at once; one that comes
-/// later than this is meant.
+/// A signal for a whole process group may arrive several times at once; a later one is deliberate.
 const SAME_SIGNAL_WITHIN: Duration = Duration::from_millis(300);
 
-/// An end under way.
+/// A shutdown in progress.
 pub(crate) struct Ending {
     since: Instant,
     outcome: Outcome,
     phase: Phase,
-    /// A worker's end has said that the node is on its way down.
+    /// The end of a worker has announced the shutdown.
     is_announced: bool,
 }
 
@@ -60,9 +59,9 @@ impl Node {
         }
     }
 
-    /// Asks every process to end; the rest follows from their ends.
+    /// Requests the end of every process; their ends trigger the rest.
     pub(crate) fn begin_end(&mut self, outcome: Outcome) {
-        // Before clients are disconnected: one that reconnects too early is refused, and tries again.
+        // Before clients are disconnected: a client that reconnects too early is refused, and retries.
         self.close_listeners();
         self.ending = Some(Ending {
             since: Instant::now(),
@@ -84,7 +83,7 @@ impl Node {
                     process.terminate();
                     info!("waiting for {pid} to exit...");
                 }
-                // Between two runs there is nothing to wait for.
+                // Between two runs no process exists.
                 Some((None, _)) if is_router => worker.process = None,
                 _ if is_router => {}
                 _ => gone.push(worker.id().to_owned()),
@@ -104,7 +103,7 @@ impl Node {
         }
     }
 
-    /// What was asked to end and did not is killed.
+    /// Kills processes that did not end in time.
     pub(crate) fn handle_kill_due(&mut self) {
         let Some(ending) = &mut self.ending else {
             return;
@@ -122,7 +121,7 @@ impl Node {
         }
     }
 
-    /// Kills one worker's process if it does not do as it was asked.
+    /// Kills one worker's process unless it ends in time.
     pub(crate) fn kill_later(&self, id: &str) {
         let Some(run) = self
             .worker(id)
@@ -134,7 +133,7 @@ impl Node {
         self.send_after(ENDED_WITHIN, Event::EndOverdue(run));
     }
 
-    /// One worker that was asked to end, while the node goes on, had its time.
+    /// One worker of a running node did not end in time.
     pub(crate) fn handle_end_overdue(&mut self, run: &Run) {
         let worker = self
             .worker_mut(&run.worker)
@@ -148,7 +147,7 @@ impl Node {
         }
     }
 
-    /// When no process is left, the routers are next; when they are gone, nothing is.
+    /// After the last process, stops the routers; after these, the shutdown is complete.
     pub(crate) fn end_when_alone(&mut self) {
         let Some(ending) = &mut self.ending else {
             return;
@@ -165,9 +164,9 @@ impl Node {
             .collect();
         let events = self.events.clone();
         tokio::task::spawn_blocking(move || {
-            // All of them say goodbye at once.
+            // All routers say goodbye at once.
             routers.iter().for_each(Router::begin_stop);
-            // Each to its end, whatever came of another.
+            // Each is stopped, whatever happens to the others.
             let stored: Vec<bool> = routers.into_iter().map(Router::stop).collect();
             let is_all_stored = !stored.contains(&false);
             let _ = events.send(Event::RoutersStopped { is_all_stored });
@@ -187,8 +186,8 @@ impl Node {
         }
     }
 
-    /// A worker has ended for good: does the node end with it? Then its exit code is 1 also if the worker
-    /// ended well, as Crossbar.io's: the operator did not ask for that end.
+    /// A worker has ended for good: checks whether the node ends with it. Its exit code is then 1 even if the worker
+    /// succeeded, as in Crossbar.io: the operator did not request that end.
     pub(crate) fn pull_triggers(&mut self, exit: Exit) {
         let fired = triggers::fired(&self.triggers, exit, self.workers.len());
         if let Some(trigger) = fired {
@@ -228,7 +227,7 @@ impl Node {
         self.ending.is_some()
     }
 
-    /// How the node ended, if it has.
+    /// The node's outcome, if it has ended.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         let ending = self.ending.as_ref()?;
         (ending.phase == Phase::Over).then_some(ending.outcome)

@@ -2,7 +2,7 @@
 
 use tokio::task::JoinHandle;
 
-/// Dropped, it is cancelled.
+/// Dropping it cancels the task.
 pub(crate) struct Task(JoinHandle<()>);
 
 impl Task {

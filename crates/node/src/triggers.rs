@@ -1,19 +1,19 @@
-//! What ends the node beside a signal: judged each time one of its workers has ended.
+//! Shutdown triggers other than signals: checked after the end of each worker.
 
 use crosstie_config::ShutdownTrigger;
 
-/// How a worker ended that will not be started again.
+/// The end of a worker that will not be restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Success,
     Error,
-    /// An operator asked for it: that ends a node only by leaving it without workers.
+    /// Requested by an operator: ends a node only if no workers are left.
     Requested,
-    /// A guest's, however it ended: as on Crossbar.io the node goes on.
+    /// A guest's end of any kind: as in Crossbar.io, the node continues.
     Guest,
 }
 
-/// The first of the node's triggers that this end sets off.
+/// The first of the node's triggers that this end fires.
 pub(crate) fn fired(
     triggers: &[ShutdownTrigger],
     exit: Exit,
@@ -26,13 +26,13 @@ pub(crate) fn fired(
         ShutdownTrigger::WorkerExit => exit != Exit::Requested,
         ShutdownTrigger::WorkerExitWithError => exit == Exit::Error,
         ShutdownTrigger::LastWorkerExit => workers_left == 0,
-        // That one waits for the procedure.
+        // This trigger waits for the procedure.
         _ => false,
     };
     triggers.iter().copied().find(fires)
 }
 
-/// The word for it in a configuration.
+/// The configuration's word for it.
 pub(crate) fn name(trigger: ShutdownTrigger) -> &'static str {
     match trigger {
         ShutdownTrigger::ShutdownRequested => "shutdown_on_shutdown_requested",

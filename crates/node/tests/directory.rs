@@ -1,4 +1,4 @@
-//! Node directories as they are found, and as they should not be.
+//! Valid and invalid node directories.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ fn folder() -> TempDir {
     tempfile::tempdir_in("/tmp").expect("a folder")
 }
 
-/// A tree with the paths given: folders where they end with a slash.
+/// A tree with these paths: those that end with a slash are folders.
 fn tree(paths: &[&str]) -> TempDir {
     let folder = folder();
     for path in paths {
@@ -44,7 +44,7 @@ struct Asked<'a> {
     variables: &'a [(&'a str, &'a str)],
 }
 
-/// What there is, what is asked for, and the directory and configuration that are found.
+/// The existing files, the arguments, and the expected directory and configuration.
 type Row<'a> = (&'a [&'a str], Asked<'a>, Option<(&'a str, &'a str)>);
 
 const NOTHING: Asked<'_> = Asked {
@@ -53,7 +53,7 @@ const NOTHING: Asked<'_> = Asked {
     variables: &[],
 };
 
-/// What is found is relative to the tree; so are the paths in an error.
+/// The result is relative to the tree; so are the paths in an error.
 fn found(tree: &TempDir, asked: &Asked<'_>) -> Result<Option<(String, String)>, String> {
     let variables: HashMap<_, _> = asked.variables.iter().copied().collect();
     let variable = |name: &str| variables.get(name).map(OsString::from);
@@ -101,7 +101,7 @@ fn a_directory_is_found() {
             Some(("", "config.json")),
         ),
     ]);
-    // Somebody else's.
+    // Another program's configuration.
     let others = tree(&["config.json"]);
     fs::write(others.path().join("config.json"), "{}").expect("a file");
     assert_eq!(found(&others, &NOTHING), Ok(None));
@@ -130,7 +130,7 @@ fn a_directory_or_a_configuration_is_asked_for() {
             asked(Some("n"), Some("b.json")),
             Some(("n", "b.json")),
         ),
-        // A configuration.
+        // With a configuration.
         (
             &["a/b/c.json"],
             asked(None, Some("a/b/c.json")),
@@ -286,7 +286,7 @@ fn a_key_is_made_once() {
     );
 }
 
-/// As Crossbar.io writes it.
+/// In Crossbar.io's form.
 fn crossbar_file(private: bool, public_key: &str) -> String {
     let more = if private {
         format!("private-key-ed25519: {PRIVATE}\nprivate-key-eth: 00\n")
@@ -333,7 +333,7 @@ fn a_crossbar_directorys_key_is_kept() {
     assert!(!made.contains(PRIVATE));
 }
 
-/// Checks what is said of a key file, and of a public one beside it.
+/// Checks the error for a key file, and optionally a public one beside it.
 fn check_no_good(private: &str, public: Option<&str>, expected: &str) {
     let folder = folder();
     write(&folder.path().join("key.priv"), private, 0o600);
@@ -345,7 +345,7 @@ fn check_no_good(private: &str, public: Option<&str>, expected: &str) {
         .to_string();
     let root = folder.path().display().to_string();
     assert_eq!(error.replace(&root, ""), expected);
-    // What there is may be all that is left of somebody's key.
+    // The file may be the last copy of a key.
     let kept = fs::read_to_string(folder.path().join("key.priv")).expect("a file");
     assert_eq!(kept, private);
 }
@@ -418,7 +418,7 @@ fn half_a_pair_of_keys() {
 
 #[test]
 fn a_directory_that_cannot_be_written_to() {
-    // Whoever runs this: not even root makes files there.
+    // Not even root can create files there.
     let directory = Path::new("/proc");
     let loaded = NodeKey::load_or_make(directory).expect("a key, though not for long");
     assert!(matches!(loaded.origin, KeyOrigin::NotWritten), "{loaded:?}");
@@ -454,7 +454,7 @@ fn one_node_in_a_directory() {
         found.started.expect("a time")
     );
     assert_eq!(error, expected);
-    // As where the disk is full.
+    // As if the disk was full.
     fs::write(folder.path().join(PID_FILE), "").expect("a file");
     let unwritten = occupant(folder.path()).expect("readable").expect("a node");
     assert_eq!(unwritten.pid, Some(std::process::id()));
@@ -469,7 +469,7 @@ fn one_node_in_a_directory() {
 }
 
 #[test]
-fn what_a_killed_node_left() {
+fn the_files_of_a_killed_node_are_replaced() {
     for left in [
         "",
         "{\"pid\": 4",
@@ -496,7 +496,7 @@ fn what_a_killed_node_left() {
 fn a_crossbar_node_is_noticed() {
     let folder = folder();
     let program = folder.path().join("crossbar");
-    // An interpreter that runs a script of that name, as Crossbar.io's own.
+    // An interpreter that runs a script of that name, like Crossbar.io's own.
     fs::write(&program, "echo ready\nread line\n").expect("a file");
     let mut running = Command::new("sh")
         .arg(&program)
@@ -590,14 +590,14 @@ fn a_place_that_is_too_deep_for_sockets() {
         assert!(!made.path().starts_with(&deep));
         UnixListener::bind(made.socket(&"s".repeat(24))).expect("a socket of the longest name");
     }
-    // A node's own directory may be as deep as it likes.
+    // A node's own directory may have any depth.
     let taken = Occupied::take(&deep).expect("nobody is there");
     assert!(occupant(&deep).expect("readable").is_some());
     drop(taken);
 }
 
 #[test]
-fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+fn a_pipe_in_place_of_a_file_is_an_immediate_error() {
     let folder = folder();
     let pipe = |name: &str| {
         let path = folder.path().join(name);

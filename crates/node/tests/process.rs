@@ -1,8 +1,7 @@
-//! Real children, as a node has them.
+//! Real children, as those of a node.
 //!
-//! A program of its own rather than tests of the usual kind, for two reasons: children begin as this
-//! very program with a hidden subcommand, and a child takes the end of the thread that started it for
-//! its node's end.
+//! This is a program of its own rather than a usual test, for two reasons: children start as this very program with a
+//! hidden subcommand, and a child takes the end of the thread that started it for its node's end.
 #![expect(clippy::print_stdout, reason = "it reports as the usual tests do")]
 
 use std::ffi::OsString;
@@ -27,7 +26,7 @@ use tokio::io::AsyncBufReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// What has not happened by then does not happen.
+/// Timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 const A_NODE: &str = "a-node";
 
@@ -41,28 +40,28 @@ macro_rules! tests {
 
 tests![
     lines_and_their_levels,
-    output_that_is_not_wanted,
+    output_is_dropped_on_request,
     a_flood_of_lines_is_bounded,
     a_line_without_end_is_bounded,
     sigterm_can_be_refused_and_sigkill_cannot,
-    what_a_child_leaves_is_killed,
-    who_left_the_group_ends_with_the_child,
-    who_left_without_its_environment_ends_with_the_node,
-    what_was_left_and_ended_is_let_go,
+    processes_left_in_the_group_are_killed,
+    orphans_in_other_groups_end_with_the_child,
+    orphans_without_the_mark_end_with_the_node,
+    ended_orphans_are_reaped,
     a_dropped_child_is_killed,
     a_child_that_cannot_be_started,
     a_program_that_cannot_be_run,
     cores,
     variables,
     input,
-    streams_of_somebody_elses,
+    streams_given_by_the_caller,
     a_child_that_is_asked,
     no_descriptor_is_inherited,
     a_killed_nodes_children_end,
     a_killed_node_without_guard_ends_its_children,
     a_killed_guard_is_replaced,
     changes_are_seen,
-    what_changed_before_it_was_watched_is_known,
+    changes_before_the_watch_are_known,
 ];
 
 fn main() -> ExitCode {
@@ -73,7 +72,7 @@ fn main() -> ExitCode {
         Some(A_NODE) => return a_node(&arguments[1..]),
         _ => {}
     }
-    // Names, or parts of them, as the usual tests take them; their options are not needed here.
+    // Names, or parts of them, as in usual tests; their options are not needed here.
     let wanted: Vec<_> = arguments
         .iter()
         .filter_map(|argument| argument.to_str())
@@ -154,7 +153,7 @@ fn process_id(text: &str) -> Pid {
     number.unwrap_or_else(|| panic!("not a process id: {text}"))
 }
 
-/// Whether a process does anything any more; nobody may be there to let go what nobody waits for.
+/// Whether a process has ended; it may be a zombie that no process reaps.
 fn is_over(pid: Pid) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return true;
@@ -176,7 +175,7 @@ async fn lines_and_their_levels() {
     ))
     .await;
     assert!(ended.is_success());
-    // Which of the two streams is read first is open.
+    // The order in which the two streams are read is undefined.
     lines.sort_by_key(|line| line.level != Level::Error);
     let lines: Vec<_> = lines.iter().map(|l| (l.level, l.text.as_str())).collect();
     let expected = [
@@ -189,7 +188,7 @@ async fn lines_and_their_levels() {
     assert_eq!(lines, expected);
 }
 
-async fn streams_of_somebody_elses() {
+async fn streams_given_by_the_caller() {
     let (input_out, mut input) = std::io::pipe().expect("a pipe");
     let (mut output, output_in) = std::io::pipe().expect("a pipe");
     input.write_all(b"in").expect("room");
@@ -220,7 +219,7 @@ async fn a_child_that_is_asked() {
     assert!(gone.is_err());
 }
 
-async fn output_that_is_not_wanted() {
+async fn output_is_dropped_on_request() {
     let mut command = sh("echo out; echo err >&2; exit 7");
     (command.stdout, command.stderr) = (Output::Null, Output::Drop);
     let (lines, ended) = run(&command).await;
@@ -270,7 +269,7 @@ async fn sigterm_can_be_refused_and_sigkill_cannot() {
     let (mut child, _lines) = start(&children, &sh("exec sleep 1000"));
     child.terminate();
     assert_eq!(child.wait().await.to_string(), "signal 15 (SIGTERM)");
-    // Nobody is there any more, and nobody else is hit.
+    // The process is gone, and no other is signalled.
     child.terminate();
     child.kill();
     assert_eq!(child.wait().await.signal, Some(15));
@@ -284,15 +283,15 @@ async fn sigterm_can_be_refused_and_sigkill_cannot() {
     assert_eq!(child.wait().await.to_string(), "signal 9 (SIGKILL)");
 }
 
-async fn what_a_child_leaves_is_killed() {
+async fn processes_left_in_the_group_are_killed() {
     let (lines, ended) = run(&sh("trap '' TERM; sleep 1000 & echo $!")).await;
     assert!(ended.is_success());
     let left = process_id(&lines[0].text);
     until(|| is_over(left)).await;
 }
 
-async fn who_left_the_group_ends_with_the_child() {
-    // The first holds the pipe open; the others come free only when those above them are killed.
+async fn orphans_in_other_groups_end_with_the_child() {
+    // The first holds the pipe open; the others are orphaned only when their parents are killed.
     let script = "setsid sleep 1000 & echo $!; \
                   setsid sh -c 'sleep 1001 & echo $!; setsid sleep 1002 & echo $!; wait' & \
                   (setsid sleep 1003 & echo $!); \
@@ -311,7 +310,7 @@ async fn who_left_the_group_ends_with_the_child() {
     until(|| is_over(kept)).await;
 }
 
-async fn who_left_without_its_environment_ends_with_the_node() {
+async fn orphans_without_the_mark_end_with_the_node() {
     let children = children();
     let script = "(setsid env -i sleep 1000 & echo $!); sleep 0.2";
     let (mut child, mut lines) = start(&children, &sh(script));
@@ -322,7 +321,7 @@ async fn who_left_without_its_environment_ends_with_the_node() {
     until(|| is_over(left)).await;
 }
 
-async fn what_was_left_and_ended_is_let_go() {
+async fn ended_orphans_are_reaped() {
     let children = children();
     let script = "(setsid true & echo $!); sleep 1; (setsid true &); echo second; sleep 1000";
     let (_child, mut lines) = start(&children, &sh(script));
@@ -409,7 +408,7 @@ async fn cores() {
         texts(&command).await,
         [format!("Cpus_allowed_list:\t{core}")]
     );
-    // A machine with so many cores may have this one.
+    // A machine with that many cores has this one.
     if !may.is_set(1_023) {
         command.cpu_affinity = vec![1_023];
         let (lines, ended) = run(&command).await;
@@ -465,7 +464,7 @@ async fn input() {
     let command = give("head -n 1; cat; echo end", b"first\nsecond\n", false);
     let (child, mut lines) = start(&children, &command);
     assert_eq!(next_text(&mut lines).await, "first");
-    // Its input stays open, so it does not come to its end by itself.
+    // Its input stays open, so that it does not end by itself.
     child.terminate();
     assert_ne!(
         lines.recv().await.map(|line| line.text).as_deref(),
@@ -494,7 +493,7 @@ async fn no_descriptor_is_inherited() {
     assert_eq!(next_text(&mut lines).await, without);
 }
 
-/// A node with two children for each line that it is told, which it tells the ids of.
+/// A node with two children for each line of its input; it prints their ids.
 fn a_node(scripts: &[OsString]) -> ExitCode {
     wait_for(async {
         let children = children();
@@ -561,15 +560,14 @@ impl Node {
     }
 }
 
-/// Groups of which every process refuses SIGTERM; they tell the id of the one that was not started
-/// by the node itself.
+/// Groups in which every process ignores SIGTERM; they print the id of the process that the node did not start itself.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000";
 
 async fn a_killed_nodes_children_end() {
     let mut node = Node::start(&[STUBBORN, "sleep 1000 & echo $!; wait"]);
     let left = node.spawn(2);
     let guard = node.guard().expect("a guard");
-    // As it happens when a whole service is ended.
+    // As when a whole service is stopped.
     kill_process(guard, Signal::TERM).expect("it is there");
     node.kill();
     until(|| left.iter().all(|&pid| is_over(pid))).await;
@@ -595,7 +593,7 @@ async fn a_killed_guard_is_replaced() {
     until(|| left.iter().all(|&pid| is_over(pid))).await;
 }
 
-async fn what_changed_before_it_was_watched_is_known() {
+async fn changes_before_the_watch_are_known() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     for name in ["sub", "__pycache__"] {
@@ -612,7 +610,7 @@ async fn what_changed_before_it_was_watched_is_known() {
         set(name, since - Duration::from_secs(1));
     }
     let watch = Watch::new(&[folder.path().to_owned()]).expect("a watch");
-    // A cache's file is new, and nobody's change.
+    // A cache's file is new, and ignored.
     assert_eq!(watch.changed_since(since), None);
     set("sub/a.py", since);
     assert_eq!(watch.changed_since(since), Some(at("sub/a.py")));

@@ -1,16 +1,16 @@
-//! Which directory is the node's, and which file its configuration.
+//! Finds the node's directory and its configuration file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where nothing is said, the first of these.
+/// The default names; the first existing one is used.
 pub const CONFIG_NAMES: [&str; 3] = ["config.json", "config.yaml", "config.yml"];
-/// Where nothing is said, in this order.
+/// Environment variables with the default directory, in order of precedence.
 const VARIABLES: [&str; 2] = ["CROSSTIE_DIR", "CROSSBAR_DIR"];
 const DOT_DIRECTORY: &str = ".crossbar";
-/// Of a configuration in the current directory, to see whether it is one of a node.
+/// Bytes of a configuration in the current directory that are checked for being a node's.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
 /// A node's directory and its configuration file, both absolute.
@@ -20,7 +20,7 @@ pub struct NodeDirectory {
     pub config: PathBuf,
 }
 
-/// Why there is no node directory, where one was asked for.
+/// Why a requested node directory was not found.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
@@ -55,9 +55,9 @@ fn listed(paths: &[PathBuf]) -> String {
 }
 
 impl NodeDirectory {
-    /// The directory that a node is to be started in; none where nothing asks for one.
+    /// The directory in which a node shall start; `None` if neither arguments nor surroundings ask for one.
     ///
-    /// `directory` and `config` are what the command line says, `current` is an absolute path.
+    /// `directory` and `config` are command line arguments, `current` is an absolute path.
     pub fn find(
         directory: Option<&Path>,
         config: Option<&Path>,
@@ -96,15 +96,14 @@ impl NodeDirectory {
         }))
     }
 
-    /// The directory that a node may run in, with or without a configuration: what is asked about
-    /// it later needs none.
+    /// The directory in which a node may run, with or without a configuration, which later requests do not need.
     pub fn locate(
         directory: Option<&Path>,
         current: &Path,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<PathBuf, FindError> {
         if let Some(path) = said(directory, current, variable)? {
-            // Not taken instead of what was named; but to say that no node runs there would mislead.
+            // Not used instead of the named one; but a report that no node runs there would mislead.
             let within = path.join(DOT_DIRECTORY);
             return if within.is_dir() && !is_one(&path) {
                 Err(FindError::OneAbove { path, within })
@@ -124,14 +123,14 @@ impl NodeDirectory {
     }
 }
 
-/// Whether there is anything of a node's in a directory.
+/// Whether a directory contains any file of a node.
 fn is_one(directory: &Path) -> bool {
     directory.join(super::PID_FILE).exists()
         || directory.join(super::key::PRIVATE_FILE).exists()
         || default_config(directory).is_some_and(|config| speaks_of_workers(&config))
 }
 
-/// The directory that the command line or the environment names.
+/// The directory named on the command line or in the environment.
 fn said(
     directory: Option<&Path>,
     current: &Path,
@@ -153,7 +152,7 @@ fn said(
     Ok(Some(path))
 }
 
-/// Without `.` in it; `..` stays, because what it means depends on links.
+/// Removes `.` components; `..` stays, because its meaning depends on links.
 fn absolute(path: &Path) -> PathBuf {
     // Fails for an empty path only.
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())

@@ -28,27 +28,27 @@ pub struct NodeKey {
     public: [u8; 32],
 }
 
-/// A key, where it comes from, and what a person should know about its files.
+/// A key with its origin, and warnings about its files.
 #[derive(Debug)]
 pub struct LoadedKey {
     pub key: NodeKey,
     pub origin: KeyOrigin,
-    /// What was put right, or could not be.
+    /// Faults that were repaired, or could not be.
     pub warnings: Vec<String>,
 }
 
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyOrigin {
-    /// It was there.
+    /// Read from its files.
     Kept,
-    /// It was made and written.
+    /// Created and written.
     Made,
-    /// It was made and could not be written: the next start makes another one.
+    /// Created and not written: the next start creates another one.
     NotWritten,
 }
 
-/// Why a directory's key is no good.
+/// Why a directory's key is unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -82,10 +82,9 @@ pub enum KeyError {
 }
 
 impl NodeKey {
-    /// The key of a directory; a new one where it has none. Only the node that occupies the directory
-    /// may ask.
+    /// The key of a directory; a new one if there is none. Only the node that occupies the directory may call this.
     ///
-    /// A directory that cannot be written to does not keep a node from running.
+    /// A directory that cannot be written does not stop a node.
     pub fn load_or_make(directory: &Path) -> Result<LoadedKey, KeyError> {
         match Self::load(directory) {
             Err(KeyError::None { .. }) => {}
@@ -107,7 +106,7 @@ impl NodeKey {
         Ok(loaded)
     }
 
-    /// The key that a directory has.
+    /// The present key of a directory.
     pub fn load(directory: &Path) -> Result<LoadedKey, KeyError> {
         let private = directory.join(PRIVATE_FILE);
         let public = directory.join(PUBLIC_FILE);
@@ -144,7 +143,7 @@ impl NodeKey {
         check(&tags, &private)?;
         match read(&public)? {
             Some(tags) => check(&tags, &public)?,
-            // The private file has all of it.
+            // The private file contains the whole pair.
             None => warnings.push(match key.write_public(&public, &tags) {
                 Ok(()) => format!("'{}' was missing and is made anew", public.display()),
                 Err(e) => format!(
@@ -160,7 +159,7 @@ impl NodeKey {
         })
     }
 
-    /// A new key, kept nowhere.
+    /// A new key, not stored.
     pub fn generate() -> Result<Self, KeyError> {
         let mut seed = [0; 32];
         SystemRandom::new()
@@ -182,27 +181,27 @@ impl NodeKey {
         self.public == *public
     }
 
-    /// Ed25519's octets: the public half, and the private one.
+    /// Ed25519's bytes: the public half, and the private one.
     pub fn octets(&self) -> (&[u8; 32], &[u8; 32]) {
         (&self.public, &self.seed)
     }
 
-    /// 64 digits.
+    /// 64 hexadecimal digits.
     pub fn public_hexadecimal(&self) -> String {
         hexadecimal(&self.public)
     }
 
-    /// 64 digits, which are the key: a program that has them can be this node.
+    /// 64 hexadecimal digits, which are a credential: a program that has them can pose as this node.
     pub fn private_hexadecimal(&self) -> String {
         hexadecimal(&self.seed)
     }
 
-    /// What the routers of the node sign with.
+    /// The key with which the node's routers sign.
     pub(crate) fn signing_key(&self) -> Arc<SigningKey> {
         Arc::new(SigningKey::from_seed(&self.seed))
     }
 
-    /// The private file first: the public one can be made from it.
+    /// The private file comes first, as the public one can be derived from it.
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
         let tags: Tags = [
             (CREATOR, creator()),
@@ -234,14 +233,14 @@ impl NodeKey {
     }
 }
 
-/// Never the private half, whatever is printed.
+/// Never prints the private half.
 impl std::fmt::Debug for NodeKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "NodeKey({})", self.public_hexadecimal())
     }
 }
 
-/// A file's tags, if there is one.
+/// A file's tags, if it exists.
 fn read(path: &Path) -> Result<Option<Tags>, KeyError> {
     let unreadable = |error| KeyError::Unreadable {
         path: path.to_owned(),
@@ -267,7 +266,7 @@ fn read(path: &Path) -> Result<Option<Tags>, KeyError> {
     parse(&text).map(Some).map_err(corrupt)
 }
 
-/// Takes a private key out of others' sight. The warning, if there was something to do.
+/// Restricts a private key's mode. Returns a warning if that was necessary.
 fn hide(path: &Path) -> Result<Option<String>, KeyError> {
     let unreadable = |error| KeyError::Unreadable {
         path: path.to_owned(),
@@ -283,7 +282,7 @@ fn hide(path: &Path) -> Result<Option<String>, KeyError> {
         Ok(()) => Ok(Some(format!(
             "'{place}' could be read by others (mode {mode:04o}); it has mode 0600 now"
         ))),
-        // As secrets are mounted into containers; the operator decided that.
+        // Secrets are mounted into containers this way, by the operator's decision.
         Err(e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(Some(format!(
             "'{place}' can be read by others (mode {mode:04o}), and its file system is read-only"
         ))),

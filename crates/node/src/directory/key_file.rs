@@ -1,4 +1,4 @@
-//! Crossbar.io's text form of keys: words for people, an empty line, then `tag: value` lines.
+//! Crossbar.io's text form of keys: a heading, an empty line, then `tag: value` lines.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,7 @@ pub(super) const NODE_AUTHID: &str = "node-authid";
 pub(super) const PUBLIC_KEY: &str = "public-key-ed25519";
 pub(super) const PRIVATE_KEY: &str = "private-key-ed25519";
 
-/// The tags of a file. Other programs' tags are taken too: Crossbar.io had several more in the course
-/// of time.
+/// The tags of a file. Unknown tags are accepted: versions of Crossbar.io had several more.
 pub(super) type Tags = BTreeMap<String, String>;
 
 pub(super) fn parse(text: &str) -> Result<Tags, String> {

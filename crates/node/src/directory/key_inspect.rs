@@ -1,4 +1,4 @@
-//! A key file of any form that programs of WAMP have: what is in it.
+//! Reads key files in any form used by WAMP programs.
 
 use std::fs;
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use super::key::{KeyError, NodeKey};
 use super::key_file::{BYTES_MAX, PRIVATE_KEY, PUBLIC_KEY, key_bytes, parse};
 use super::regular;
 
-/// What a key file has.
+/// The contents of a key file.
 #[derive(Debug)]
 pub enum KeyFile {
     Pair(NodeKey),
@@ -17,8 +17,8 @@ pub enum KeyFile {
 }
 
 impl KeyFile {
-    /// Reads `key.priv` and `key.pub` as Crossbar.io has them, 64 hexadecimal digits or 32 bytes of a private key as
-    /// Autobahn takes them.
+    /// Reads Crossbar.io's `key.priv` and `key.pub`, and the forms of a private key that Autobahn accepts: 64
+    /// hexadecimal digits or 32 bytes.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |error| KeyError::Unreadable {
             path: path.to_owned(),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_takes_no_others_place() {
+    fn a_new_key_does_not_replace_another() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("joe");
         let made = NodeKey::make(&directory).expect("can be made");

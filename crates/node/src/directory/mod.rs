@@ -1,9 +1,8 @@
-//! A node's directory: where it is, the key that is kept in it, and who runs in it.
+//! A node's directory: its location, its key, and the node that runs in it.
 //!
-//! Use: [`NodeDirectory::find`] chooses, or says that there is none; [`Occupied::take`] makes sure that
-//! one node runs in it and [`Occupied::write`] tells others about it; [`NodeKey::load_or_make`] gives
-//! the node's identity; [`RunDirectory::make`] gives a private place for sockets. [`occupant`] is for
-//! everybody else: does a node run there?
+//! Use: [`NodeDirectory::find`] chooses one, or reports that none exists. [`Occupied::take`] ensures that one node runs
+//! in it, and [`Occupied::write`] announces that node. [`NodeKey::load_or_make`] provides the node's identity, and
+//! [`RunDirectory::make`] a private directory for sockets. [`occupant`] tells other programs whether a node runs there.
 
 mod find;
 mod key;

@@ -1,4 +1,4 @@
-//! `node.pid`: that a node runs in a directory, and where to reach it.
+//! `node.pid`: states that a node runs in a directory, and its address.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -15,11 +15,11 @@ use super::regular;
 /// In the node's directory.
 pub const PID_FILE: &str = "node.pid";
 const BYTES_MAX: u64 = 1 << 20;
-/// Somebody who only looks holds the lock for a moment too.
+/// Readers hold the lock for a moment, too.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// The directory is this node's until this is dropped or the process ends.
+/// The directory belongs to this node until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Occupied {
     directory: PathBuf,
@@ -27,31 +27,31 @@ pub struct Occupied {
     started: String,
 }
 
-/// Why a node may not, or cannot, occupy a directory.
+/// Why a node must not, or cannot, occupy a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TakeError {
-    /// The only one that has to keep a node from running.
+    /// The only error that must stop a node.
     #[error("a node runs in '{}' already: {occupant}; `crosstie stop` ends it", .directory.display())]
     Running {
         directory: PathBuf,
         occupant: Occupant,
     },
-    /// A directory that is read-only, or a file system without locks.
+    /// A read-only directory, or a file system without locks.
     #[error("no process id file '{}', so a second node would not be noticed: {error}", .path.display())]
     NotWritten { path: PathBuf, error: io::Error },
 }
 
-/// What a running node wrote about itself.
+/// A running node's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Occupant {
-    /// Not known where the disk was full when it was to be written, and the kernel does not tell.
+    /// Unknown if the disk was full when it was written, and the kernel does not list the lock.
     pub pid: Option<u32>,
-    /// In UTC, as it was written.
+    /// In UTC, as written.
     pub started: Option<String>,
     /// The URL of its management realm.
     pub management: Option<String>,
-    /// It holds no lock, as Crossbar.io's nodes do not.
+    /// It holds no lock, as nodes of Crossbar.io do not.
     pub is_crossbar: bool,
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Display for Occupant {
 }
 
 impl Occupied {
-    /// Takes a directory for this process. What a killed node left is overwritten.
+    /// Occupies a directory for this process. The file of a killed node is overwritten.
     pub fn take(directory: &Path) -> Result<Self, TakeError> {
         let path = directory.join(PID_FILE);
         let not_written = |error| TakeError::NotWritten {
@@ -89,7 +89,7 @@ impl Occupied {
         let file = loop {
             let (file, is_writable) = open(&path).map_err(not_written)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // What is locked may have been removed since it was opened.
+                // The locked file may have been removed since it was opened.
                 Ok(()) if !is_at(&file, &path) => continue,
                 Ok(()) if !is_writable => {
                     let error = io::ErrorKind::PermissionDenied.into();
@@ -112,7 +112,7 @@ impl Occupied {
                 ..last
             }));
         }
-        // What was told of another node is not true of this one, even where the disk is full.
+        // Another node's description must not remain, even if the disk is full.
         file.set_len(0).map_err(not_written)?;
         let occupied = Self {
             directory: directory.to_owned(),
@@ -121,12 +121,12 @@ impl Occupied {
                 .format("%Y-%m-%dT%H:%M:%S%.3fZ")
                 .to_string(),
         };
-        // The lock is what counts; what does not work now is said when it is written again.
+        // Only the lock matters; an error is reported when the file is written again.
         let _ = occupied.write(None);
         Ok(occupied)
     }
 
-    /// Tells who the node is, and the URL of its management realm once that can be reached.
+    /// Writes the node's description, with the URL of its management realm once that is reachable.
     pub fn write(&self, management: Option<&str>) -> io::Result<()> {
         let arguments: Vec<_> = std::env::args_os()
             .map(|argument| argument.to_string_lossy().into_owned())
@@ -140,7 +140,7 @@ impl Occupied {
         })
         .to_string();
         text.push('\n');
-        // In place, because the lock is on this file; in one write, so that nobody reads a half.
+        // In place, because the lock is on this file; in one write, so that readers get it whole.
         self.file.write_all_at(text.as_bytes(), 0)?;
         self.file.set_len(text.len() as u64)
     }
@@ -148,12 +148,12 @@ impl Occupied {
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        // While it is locked: the next node's file is another one.
+        // While the file is locked: the next node creates another file.
         let _ = fs::remove_file(self.directory.join(PID_FILE));
     }
 }
 
-/// The node that runs in a directory, if one does.
+/// The node that runs in a directory, if any.
 pub fn occupant(directory: &Path) -> io::Result<Option<Occupant>> {
     let path = directory.join(PID_FILE);
     let file = match regular::open(&path) {
@@ -166,7 +166,7 @@ pub fn occupant(directory: &Path) -> io::Result<Option<Occupant>> {
     };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => Ok(Some(holding(&file))),
-        // Nobody holds it, or nobody can.
+        // No process holds the lock, or the file system has none.
         _ => {
             let told = read(&file);
             let is_crossbar = told.pid.is_some_and(is_crossbar);
@@ -178,8 +178,8 @@ pub fn occupant(directory: &Path) -> io::Result<Option<Occupant>> {
     }
 }
 
-/// Whether a process id means, to this process, the node that holds a directory: a node in a container
-/// writes the id that it has there.
+/// Whether the process of that id, as seen by this process, holds the directory: a node in a container writes the id
+/// that it has there.
 pub fn is_held_by(directory: &Path, pid: u32) -> bool {
     let Ok(file) = regular::open(&directory.join(PID_FILE)) else {
         return false;
@@ -200,8 +200,7 @@ fn holding(file: &File) -> Occupant {
     }
 }
 
-/// The process that holds a file's lock, by the kernel's list. The file itself does not name it where the disk
-/// was full.
+/// The process that holds a file's lock, from the kernel's list. The file itself does not name it if the disk was full.
 fn holder(file: &File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (major, minor) = (major(metadata.dev()), minor(metadata.dev()));
@@ -216,7 +215,7 @@ fn holder(file: &File) -> Option<u32> {
     })
 }
 
-/// The file, made if need be; and whether it can be written to. Another user's file can be looked at.
+/// Opens or creates the file. Also returns whether it is writable: another user's file can only be read.
 fn open(path: &Path) -> io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -234,7 +233,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     both.is_ok_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))
 }
 
-/// What a file tells, as far as it can be read.
+/// The description in a file, as far as it can be read.
 fn read(file: &File) -> Occupant {
     let mut text = String::new();
     let read = file.take(BYTES_MAX).read_to_string(&mut text);
@@ -245,7 +244,7 @@ fn read(file: &File) -> Occupant {
     let word = |name: &str| told.get(name).and_then(Value::as_str).map(str::to_owned);
     let pid = told.get("pid").and_then(Value::as_u64);
     Occupant {
-        // 0 would be everybody.
+        // 0 would mean all processes.
         pid: pid
             .and_then(|pid| u32::try_from(pid).ok())
             .filter(|&pid| pid > 0),
@@ -255,13 +254,13 @@ fn read(file: &File) -> Occupant {
     }
 }
 
-/// Whether a process is a node of Crossbar.io's: by its program, not by its arguments, which may well
-/// speak of a folder `.crossbar`.
+/// Whether a process is a node of Crossbar.io: by its program, not by its arguments, which may mention a folder
+/// `.crossbar`.
 fn is_crossbar(pid: u32) -> bool {
     let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else {
         return false;
     };
-    // The interpreter, or the script that it runs.
+    // The interpreter, or its script.
     line.split(|&byte| byte == 0).take(2).any(|argument| {
         let name = argument
             .rsplit(|&byte| byte == b'/')

@@ -1,4 +1,4 @@
-//! Files that are files: a pipe in the place of one would keep the node waiting for ever.
+//! Opens regular files only: a pipe in place of one would block the node forever.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file to read it; anything else is an error, and at once.
+/// Opens a regular file for reading; anything else is an immediate error.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// As [`open`], with other options.
+/// Like [`open`], with other options.
 pub(super) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     // Without effect on a regular file.
     let flags = OFlags::NONBLOCK.bits().cast_signed();

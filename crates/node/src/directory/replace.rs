@@ -1,11 +1,11 @@
-//! A file that is there whole or not at all.
+//! Writes a file completely or not at all.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file beside where it belongs, and puts it there when all of it is on the disk.
+/// Writes a temporary file in the same directory, syncs it, and renames it.
 pub(super) fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::Builder::new()
@@ -13,12 +13,12 @@ pub(super) fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
-    // The process's mask may have taken away what others are meant to have.
+    // The process's umask may have removed intended permissions.
     file.as_file()
         .set_permissions(Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
-    // So that the name lasts as well; not every file system can.
+    // Makes the name durable; not every file system supports that.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }

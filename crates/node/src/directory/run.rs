@@ -1,4 +1,4 @@
-//! A private directory for a node's sockets, for as long as it runs.
+//! A private directory for a node's sockets, while it runs.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -11,28 +11,26 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 const PREFIX: &str = "crosstie-router-";
-/// The same in a node's own directory.
+/// The prefix in a node's own directory.
 const OWN_PREFIX: &str = ".run-";
-/// A Unix socket's address holds so many bytes and a zero.
+/// Maximum length of a Unix socket's path, without the terminating zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// The longest name of a socket that is made in it.
+/// Maximum length of a socket's name in it.
 const SOCKET_NAME_BYTES_MAX: usize = 24;
 
-/// A directory of mode 0700: in `$XDG_RUNTIME_DIR`, else in the node's own, else where temporary files go.
+/// A directory of mode 0700: in `$XDG_RUNTIME_DIR`, or else in the node's directory, or else among temporary files.
 ///
-/// A service has a temporary directory of its own under systemd's `PrivateTmp`, where no command finds its sockets. The
-/// node's directory may be deep, and a socket's path is short; and it may be read-only, or on a file system without
-/// sockets.
-/// The directory is locked while its node lives, so that what killed nodes left is known for it and
-/// removed by the next one.
+/// With systemd's `PrivateTmp`, a service has its own temporary directory, in which no command finds its sockets. The
+/// node's directory may be too deep for a socket's path, read-only, or on a file system without sockets. The directory
+/// is locked while its node lives, so that the next node recognizes and removes what killed nodes left.
 pub struct RunDirectory {
     directory: TempDir,
-    /// Held until the directory is gone.
+    /// Held until the directory is removed.
     _lock: File,
 }
 
 impl RunDirectory {
-    /// `preferred` is `$XDG_RUNTIME_DIR`, `own` the node's directory; the first place that does is taken.
+    /// `preferred` is `$XDG_RUNTIME_DIR`, `own` the node's directory; the first usable place is taken.
     pub fn make(preferred: Option<&Path>, own: &Path) -> io::Result<Self> {
         let mut first_error = None;
         let temporary = std::env::temp_dir();
@@ -40,7 +38,7 @@ impl RunDirectory {
             (preferred.unwrap_or_else(|| Path::new("")), PREFIX),
             (own, OWN_PREFIX),
             (temporary.as_path(), PREFIX),
-            // There when the others are too deep.
+            // Usable if the others are too deep.
             (Path::new("/tmp"), PREFIX),
         ];
         for (place, prefix) in places.into_iter().filter(|(place, _)| place.is_absolute()) {
@@ -75,8 +73,8 @@ impl RunDirectory {
             UnixListener::bind(&probe).map_err(about)?;
             fs::remove_file(&probe).map_err(about)?;
             let lock = File::open(directory.path()).map_err(about)?;
-            // Another node that starts may take it for a leftover before it is locked. Where nobody
-            // can lock, nobody finds leftovers.
+            // Another node may take it for a leftover before it is locked. On file systems without locks, no node finds
+            // leftovers.
             let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
             if locked != Err(Errno::WOULDBLOCK) && directory.path().exists() {
                 return Ok(Self {
@@ -91,20 +89,20 @@ impl RunDirectory {
         self.directory.path()
     }
 
-    /// The path for a socket; names are of at most 24 bytes.
+    /// The path for a socket; names have at most 24 bytes.
     pub fn socket(&self, name: &str) -> PathBuf {
         debug_assert!(name.len() <= SOCKET_NAME_BYTES_MAX, "{name}");
         self.path().join(name)
     }
 }
 
-/// What nodes of ours left that were killed.
+/// Removes the directories of killed nodes.
 fn remove_leftovers(place: &Path, prefix: &str) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     for entry in entries {
         let is_named_so = entry.file_name().to_string_lossy().starts_with(prefix);
         if is_named_so && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // One that cannot be removed is in nobody's way.
+            // A leftover that cannot be removed is harmless.
             let _ = remove_leftover(&entry.path());
         }
     }
@@ -122,6 +120,6 @@ fn remove_leftover(path: &Path) -> io::Result<()> {
             fs::remove_file(entry.path())?;
         }
     }
-    // Fails when there is anything else in it, which then is not a node's.
+    // Fails if it contains anything else, and then is not a node's.
     fs::remove_dir(path)
 }

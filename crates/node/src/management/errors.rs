@@ -1,8 +1,8 @@
-//! The errors of the management procedures, by the URIs that Crossbar.io has for them.
+//! The errors of the management procedures, with Crossbar.io's URIs.
 
 use crosstie_client::{ApplicationError, args};
 
-/// Why a procedure does not do what it was asked for.
+/// Why a procedure fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) uri: &'static str,
@@ -34,7 +34,7 @@ refusals! {
     worker_already_running "crossbar.error.worker_already_running"
 }
 
-/// The node is on its way down and starts nothing any more.
+/// The node is shutting down and starts nothing any more.
 pub(crate) fn ending() -> Refusal {
     not_running("the node is shutting down")
 }

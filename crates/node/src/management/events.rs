@@ -1,4 +1,4 @@
-//! What the node tells everybody in its management realm.
+//! The node's events in its management realm.
 
 use crosstie_client::{Client, args};
 use crosstie_config::Json;
@@ -8,22 +8,22 @@ use tokio::sync::mpsc;
 use crate::node::Node;
 use crate::workers::Worker;
 
-/// An event on its way.
+/// An event to be published.
 pub(super) struct Publication {
     topic: String,
     details: Json,
 }
 
-/// Publishes in the order of what happened, for as long as the node is there.
+/// Publishes events in their order, while the node lives.
 pub(super) async fn publish(client: Client, mut publications: mpsc::Receiver<Publication>) {
     while let Some(Publication { topic, details }) = publications.recv().await {
-        // Between two sessions nobody is listening.
+        // Between two sessions no subscriber exists.
         let _ = client.publish(&topic, args![details]).await;
     }
 }
 
 impl Node {
-    /// Publishes an event; without a management realm nobody is there to receive it.
+    /// Publishes an event; without a management realm it has no subscribers.
     pub(crate) fn tell(&self, topic: &str, details: Json) {
         let Some(management) = &self.management else {
             return;
@@ -32,7 +32,7 @@ impl Node {
             topic: topic.to_owned(),
             details,
         };
-        // At the bound, listeners lose what they could not follow anyway.
+        // At the bound, events are dropped that subscribers could not follow anyway.
         let _ = management.publications.try_send(publication);
     }
 

@@ -1,5 +1,4 @@
-//! The meta APIs of realms that have theirs in the management realm too (`bridge_meta_api`), under the names that
-//! Crossbar.io has for them.
+//! Meta APIs of other realms, offered in the management realm as well (`bridge_meta_api`), under Crossbar.io's names.
 //!
 //! ```text
 //!   crossbar.worker.<worker>.realm.<realm>.root.wamp.session.list        a procedure, called there
@@ -17,13 +16,13 @@ use parking_lot::Mutex;
 
 use super::errors;
 
-/// The sessions in those realms, by what their names begin with here.
+/// The sessions in those realms, by the prefix of their names here.
 pub(super) type Bridged = Arc<Mutex<BTreeMap<String, Arc<MetaSession>>>>;
 
-/// Calls of one procedure that are answered at once; further ones wait.
+/// Maximum number of concurrent calls of one procedure; further ones wait.
 const RUNNING_MAX: u32 = 16;
 
-/// Offers every procedure for every realm: whether a realm has it here is known when it is called.
+/// Registers every procedure for all realms: a call fails if its realm is not bridged.
 pub(super) async fn register(client: &Client, bridged: &Bridged) -> Result<(), String> {
     for procedure in crosstie_router::meta_procedures() {
         let bridged = Arc::clone(bridged);
@@ -63,18 +62,18 @@ async fn call(
     }
 }
 
-/// Repeats what a realm says of itself, until it is stopped.
+/// Republishes a realm's meta events, until it is stopped.
 async fn repeat(client: Client, begin: &str, mut events: MetaEvents) {
     while let Some(event) = events.next().await {
-        // As on Crossbar.io, where such a topic is one component of a longer one.
+        // As in Crossbar.io, where such a topic is one component of a longer one.
         let topic = format!("{begin}{}", event.topic().replace('.', "-"));
         let arguments = Arguments::from_payload(&event.payload());
-        // Between two sessions nobody is listening.
+        // Between two sessions no subscriber exists.
         let _ = client.publish(&topic, arguments).await;
     }
 }
 
-/// Has a realm's meta API under names that begin so, if it is not there yet.
+/// Bridges a realm's meta API under that prefix, unless it is bridged already.
 pub(super) fn bridge(
     bridged: &Bridged,
     client: &Client,

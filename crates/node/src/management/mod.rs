@@ -1,5 +1,5 @@
-//! The node's management realm: `crossbar`, on a router of its own that only this user reaches.
-//! The controller is a client in it like anybody else.
+//! The node's management realm: `crossbar`, on a router of its own that only this user can reach. The controller is an
+//! ordinary client in it.
 
 pub(crate) mod errors;
 mod events;
@@ -23,31 +23,31 @@ pub(crate) use self::request::{Reply, Request};
 use crate::event::{Event, Events, SessionNews};
 use crate::task::Task;
 
-/// Calls of one procedure that are answered at once; further ones wait.
+/// Maximum number of concurrent calls of one procedure; further ones wait.
 const RUNNING_MAX: u32 = 16;
 
-/// Events that wait to be published; further ones are dropped.
+/// Maximum number of waiting events; further ones are dropped.
 const PUBLICATIONS_MAX: usize = 1_024;
 
-/// The realm, its router and the controller's session in it.
+/// The realm, its router and the controller's session.
 pub(crate) struct Management {
     pub(crate) client: Client,
     pub(crate) url: String,
     publications: mpsc::Sender<Publication>,
     bridged: Bridged,
     _tasks: Vec<Task>,
-    /// Ends after everything that talks to it.
+    /// Dropped after all clients.
     _router: Router,
 }
 
 impl Management {
-    /// Starts the router, joins the realm, and offers every procedure there.
+    /// Starts the router, joins the realm, and registers every procedure.
     pub(crate) async fn start(node: &str, socket: &Path, events: Events) -> Result<Self, String> {
         let router = realm::start(node, socket)?;
         let url = format!("rs+unix://{}", socket.display());
         let mut config = Config::new(&url).map_err(|error| error.to_string())?;
         realm::NAME.clone_into(&mut config.realm);
-        // The router is in this process: it is there for as long as the client is.
+        // The router is in this process, and lives as long as the client.
         config.ping_interval = None;
         let client = Client::connect(config)
             .await
@@ -68,7 +68,7 @@ impl Management {
         })
     }
 
-    /// Has the meta API of a realm be seen here, too.
+    /// Bridges the meta API of a realm.
     pub(crate) fn bridge_meta_api(
         &self,
         worker: &str,
@@ -80,7 +80,7 @@ impl Management {
     }
 }
 
-/// Registers the procedures: all are on their way before the first answer is waited for.
+/// Registers the procedures: all requests are sent before the first answer is awaited.
 async fn register(client: &Client, events: &Events) -> Result<(), String> {
     let mut registering = JoinSet::new();
     for procedure in PROCEDURES.iter().flat_map(|table| *table) {
@@ -103,10 +103,10 @@ async fn register(client: &Client, events: &Events) -> Result<(), String> {
     Ok(())
 }
 
-/// What a worker's event says, if it is of the right form.
+/// Reads a worker's event, if it is well-formed.
 type Reading = fn(worker: &str, details: &Json) -> Option<Event>;
 
-/// What hosts of components say in the realm.
+/// Subscribes to the events of hosts of components.
 async fn hear_hosts(client: &Client, events: &Events) -> Result<Vec<Task>, String> {
     let heard: [(&str, Reading); 6] = [
         ("on_worker_ready", ready),
@@ -140,7 +140,7 @@ async fn hear_hosts(client: &Client, events: &Events) -> Result<Vec<Task>, Strin
         tasks.push(Task::spawn(async move {
             while let Some(event) = subscription.next().await {
                 let worker = procedures::worker_of(&event.topic).unwrap_or_default();
-                // Anybody may say anything here; what is of another form is not from a host.
+                // Any client may publish here; malformed events are not from a host.
                 let details = event.arguments.argument::<Json>(0).ok();
                 if let Some(event) = details.and_then(|details| read(worker, &details)) {
                     let _ = events.send(event);
@@ -176,7 +176,7 @@ fn ended(worker: &str, details: &Json, failure: Option<String>) -> Option<Event>
 }
 
 impl Procedure {
-    /// Whether the URI has a place for a worker's id.
+    /// Whether the URI has a placeholder for a worker's id.
     fn is_of_workers(&self) -> bool {
         self.uri.contains("..")
     }

@@ -1,4 +1,4 @@
-//! The router that the management realm is in.
+//! The router of the management realm.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::workers::no_process;
 use crate::workers::router::private_transport;
 
-/// As in Crossbar.io.
+/// Crossbar.io's name.
 pub(super) const NAME: &str = "crossbar";
 
-/// The role of every session there: a program that can open the socket is run by the node's own user.
+/// The role of every session: only programs of the node's own user can open the socket.
 const ROLE: &str = "trusted";
 
-/// Starts it, listening at `socket`.
+/// Starts the router, listening at `socket`.
 pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
     let worker = RouterWorker {
         id: NAME.to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
 
 fn realm() -> Realm {
     let definition = json!({"name": NAME, "roles": []});
-    // The check refuses nothing in it, which a test holds it to.
+    // The check accepts this definition, as a test ensures.
     let realm = crosstie_config::realm_from_json(&definition);
     let mut realm = realm.unwrap_or_else(|problems| panic!("{problems}"));
     realm.roles.push(Role::everything(ROLE));
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_realm_is_one() {
+    fn the_definition_is_accepted() {
         assert_eq!(realm().name, NAME);
     }
 }

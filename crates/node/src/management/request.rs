@@ -1,4 +1,4 @@
-//! One call of a management procedure: from its caller, through the node's loop, and back.
+//! One call of a management procedure: from its caller through the node's loop and back.
 
 use crosstie_client::{ApplicationError, ArgumentError, Arguments, FromValue, Invocation, args};
 use crosstie_config::Json;
@@ -9,27 +9,27 @@ use super::procedures::{Handler, Procedure, worker_of};
 use crate::event::{Event, Events};
 use crate::node::Node;
 
-/// What a call comes to.
+/// The answer to a call.
 pub(crate) type Answer = Result<Json, Refusal>;
 
-/// The way back.
+/// The sender of the answer.
 pub(crate) type Reply = oneshot::Sender<Answer>;
 
-/// A call on its way.
+/// A pending call.
 pub(crate) struct Request {
     procedure: &'static Procedure,
     call: Call,
     reply: Reply,
 }
 
-/// What was called, and with what.
+/// The procedure's worker and arguments.
 pub(crate) struct Call {
-    /// Of a worker's procedure, whose.
+    /// The worker of a worker's procedure.
     pub(super) worker: String,
     arguments: Arguments,
 }
 
-/// Asks the node's loop, and waits for its answer.
+/// Passes a call to the node's loop, and waits for its answer.
 pub(super) async fn ask(
     procedure: &'static Procedure,
     invocation: Invocation,
@@ -45,7 +45,7 @@ pub(super) async fn ask(
         },
         reply,
     };
-    // A node that ends drops what it has not answered.
+    // A node that shuts down drops pending calls.
     if events.send(Event::Request(request)).is_err() {
         return Err(errors::ending().into());
     }
@@ -79,7 +79,7 @@ impl Call {
         }
     }
 
-    /// An argument that must be there, by its place or by its name.
+    /// A required argument, by position or by name.
     pub(super) fn required<T: FromValue>(&self, index: usize, name: &str) -> Result<T, Refusal> {
         self.optional(index, name)?.ok_or_else(|| {
             let expected = T::EXPECTED;
@@ -89,7 +89,7 @@ impl Call {
         })
     }
 
-    /// An argument that may be left out, or be null.
+    /// An optional argument, which may also be null.
     pub(super) fn optional<T: FromValue>(
         &self,
         index: usize,

@@ -1,4 +1,4 @@
-//! A node's children: how one is started, and what can be done with it.
+//! A node's children: starts and controls them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,22 +24,21 @@ use super::orphans;
 use super::program::find_program;
 use super::supervise::Supervised;
 
-/// The children of one node. They share a guard, which is started with the first of them and ends
-/// with the last owner of this.
+/// The children of one node. They share a guard, which starts with the first child and ends with the last owner of
+/// this.
 pub struct Children {
     executable: PathBuf,
     guard: Arc<Guard>,
 }
 
 impl Children {
-    /// `executable` is the node's own program, which has the two hidden subcommands.
+    /// `executable` is the node's own program, with the two hidden subcommands.
     pub fn new(executable: PathBuf) -> Self {
         let guard = Arc::new(Guard::new(executable.clone()));
         Self { executable, guard }
     }
 
-    /// Starts a child; `lines` is called, on the runtime that this is called on, for each line of
-    /// its output. It must not wait.
+    /// Starts a child; `lines` is called on the present runtime for each line of its output, and must not block.
     pub fn spawn(
         &self,
         command: &Command,
@@ -59,7 +58,7 @@ impl Children {
             );
             io::Error::new(e.kind(), text)
         })?;
-        // From here on what fails ends the child.
+        // Any later failure ends the child.
         let mut supervised = Supervised::new(started, mark, ends, Arc::clone(&self.guard));
         let process = supervised.process();
         self.guard.add(process.id)?;
@@ -131,35 +130,35 @@ fn stdio(output: Output) -> Stdio {
     }
 }
 
-/// A child process. Dropped, it is killed.
+/// A child process. Dropping it kills the process.
 pub struct Child {
     process: Arc<Process>,
     ended: watch::Receiver<Option<Ended>>,
 }
 
 impl Child {
-    /// How it ended, once it has, its group is killed and what it wrote was handed over. Ask as often
-    /// as you like; to stop waiting costs nothing.
+    /// Waits until it has ended, its group is killed, and its output was passed on. May be called repeatedly, and
+    /// dropped.
     pub async fn wait(&mut self) -> Ended {
         let ended = self.ended.wait_for(Option::is_some).await;
-        // Nobody is left to say it only when the runtime ends, or `lines` panicked.
+        // The sender is gone only if the runtime ends, or `lines` panicked.
         ended.ok().and_then(|ended| *ended).unwrap_or_else(|| {
             self.process.kill_group();
             Ended::UNKNOWN
         })
     }
 
-    /// The process's id, and its group's.
+    /// The process's id, which is also its group's.
     pub fn id(&self) -> u32 {
         self.process.id.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// SIGTERM to the process; its group is killed when it has ended.
+    /// Sends SIGTERM to the process; its group is killed after its end.
     pub fn terminate(&self) {
         self.process.terminate();
     }
 
-    /// SIGKILL to its whole group.
+    /// Sends SIGKILL to its whole group.
     pub fn kill(&self) {
         self.process.kill_group();
     }
@@ -171,10 +170,10 @@ impl Drop for Child {
     }
 }
 
-/// What signals go to, as long as its number means it.
+/// The target of signals, while its process id is valid.
 pub(super) struct Process {
     pub(super) id: Pid,
-    /// From then on the number may be another's.
+    /// Afterwards the id may belong to another process.
     is_reaped: Mutex<bool>,
 }
 
@@ -203,20 +202,20 @@ impl Process {
             .unwrap_or_else(PoisonError::into_inner);
         if !*is_reaped {
             let _ = kill_process_group(self.id, Signal::KILL);
-            // It may have gone into another group.
+            // It may have joined another group.
             let _ = kill_process(self.id, Signal::KILL);
         }
     }
 
-    /// Whether it has ended, and waits to be let go.
+    /// Whether it has ended, and waits to be reaped.
     pub(super) fn has_ended(&self) -> bool {
         let what = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error says that somebody else has let it go: then it has ended.
+        // An error means that it was reaped elsewhere: then it has ended.
         !matches!(waitid(WaitId::Pid(self.id), what), Ok(None))
     }
 
-    /// Ends what is left of the group of a process that has ended, then lets the process go: in this
-    /// order, because until then nobody else can have its number.
+    /// Kills the rest of the group of an ended process, then reaps the process: in this order, because its id cannot be
+    /// reused until then.
     pub(super) fn reap(&self, started: &mut std::process::Child) -> Ended {
         let mut is_reaped = self
             .is_reaped
@@ -225,7 +224,7 @@ impl Process {
         if !*is_reaped {
             let _ = kill_process_group(self.id, Signal::KILL);
         }
-        // Of one that is let go already the library knows how it ended.
+        // If it was reaped already, the library knows its status.
         let status = orphans::let_go(self.id, || started.wait());
         *is_reaped = true;
         status.map_or(Ended::UNKNOWN, Ended::from)

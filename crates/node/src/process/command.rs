@@ -1,4 +1,4 @@
-//! What is to be run, and the environment it finds.
+//! A child's command and environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -8,22 +8,22 @@ use std::sync::Arc;
 
 use crosstie_config::{ChildEnvironment, Inherit};
 
-/// What a shell searches where there is no `PATH` at all, and what a child is given then.
+/// The search path of shells without `PATH`, which a child gets then.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A program, and how it runs.
+/// A program, and its parameters.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// A name that is looked for on the child's `PATH`, or a path, relative to `directory`.
+    /// A name to be searched on the child's `PATH`, or a path, relative to `directory`.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub directory: PathBuf,
     pub environment: ChildEnvironment,
-    /// The variables that a child does not inherit unless `environment` names them.
+    /// Variables that a child inherits only if `environment` names them.
     pub secrets: Arc<BTreeSet<String>>,
-    /// Set whatever `environment` says.
+    /// Set in addition to `environment`.
     pub more_variables: Vec<(String, String)>,
-    /// Any core where empty.
+    /// Any core if empty.
     pub cpu_affinity: Vec<usize>,
     pub stdin: Stdin,
     pub stdout: Output,
@@ -31,38 +31,37 @@ pub struct Command {
     pub streams: Streams,
 }
 
-/// What the child is handed in the place of its standard input and output, whatever else is said of
-/// these.
+/// Descriptors for the child's standard input and output, in place of its other settings.
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
     pub stdin: Option<Arc<OwnedFd>>,
     pub stdout: Option<Arc<OwnedFd>>,
 }
 
-/// What a child reads.
+/// The child's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stdin {
     /// Nothing.
     Null,
-    /// These bytes; then the end, unless it is to stay open.
+    /// These bytes, followed by the end unless the input stays open.
     Text { bytes: Vec<u8>, close: bool },
 }
 
-/// Where what a child writes goes.
+/// The destination of a child's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
-    /// Nowhere.
+    /// Discarded.
     Null,
-    /// Line by line to the caller that spawned it.
+    /// Passed line by line to the caller that spawned the child.
     Lines,
-    /// Nowhere: writing costs the child nothing, and so does not differ from `Null` here.
+    /// Discarded: writing costs the child nothing, so that this equals `Null` here.
     Drop,
 }
 
 impl Command {
-    /// With the node's own environment and cores; its output is wanted.
+    /// With the node's own environment and cores; its output is passed on.
     pub fn new(program: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -82,8 +81,7 @@ impl Command {
         }
     }
 
-    /// The names of the node's own variables that the child does not see, though nobody said which it
-    /// is to see.
+    /// The names of the node's variables that the child does not get by default, although no setting excludes them.
     pub(crate) fn withheld(&self, own: impl Iterator<Item = OsString>) -> Vec<String> {
         let is_inherited = |name: &OsStr| match self.environment.inherit {
             Inherit::AllButSecrets => !self.is_secret(name),
@@ -110,7 +108,7 @@ impl Command {
             .is_some_and(|name| self.secrets.contains(name))
     }
 
-    /// The child's whole environment, made from the node's own.
+    /// The child's whole environment, derived from the node's own.
     ///
     /// `PATH` ends with `program_directory`, so that a child finds the node's program by its name.
     pub(super) fn variables(
@@ -135,7 +133,7 @@ impl Command {
         {
             variables.insert(name.into(), value.into());
         }
-        // The log has the output of a Python program at once, as on Crossbar.io.
+        // A Python program's output reaches the log at once, as with Crossbar.io.
         variables
             .entry("PYTHONUNBUFFERED".into())
             .or_insert_with(|| "1".into());
@@ -153,8 +151,8 @@ impl Command {
     }
 }
 
-/// Whether a variable is one of those that a program may need to run at all. What services are told in
-/// variables (passwords, tokens, proxies with both in them) is not for whatever a node starts.
+/// Whether a program may need the variable to run at all. Variables that pass credentials to services (passwords,
+/// tokens, proxies with both) are not for every program that a node starts.
 fn is_usual(name: &OsStr) -> bool {
     const NAMES: &[&str] = &[
         "PATH",
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_does_not_see_is_named() {
+    fn withheld_variables_are_named() {
         let mut command = Command::new("true", "/");
         command.more_variables = vec![("SET".to_owned(), "1".to_owned())];
         let own = || {

@@ -1,4 +1,4 @@
-//! How a process ended, in numbers and in words.
+//! The end of a process, as numbers and as text.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use rustix::process::Signal;
 
-/// How a child ended: by itself with a code, or by a signal.
+/// The end of a child: by itself with a code, or by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -46,9 +46,9 @@ impl fmt::Display for Ended {
     }
 }
 
-/// A signal's name, with its `SIG`.
+/// A signal's name, with `SIG`.
 pub fn signal_name(number: i32) -> Option<&'static str> {
-    // By the platform's own numbers: they are not the same everywhere.
+    // From the platform's own numbers, which differ.
     let names = [
         (Signal::HUP, "SIGHUP"),
         (Signal::INT, "SIGINT"),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn in_words() {
-        // Wait statuses as the kernel gives them.
+        // The kernel's wait statuses.
         let rows = [
             (0, true, "exit code 0"),
             (1 << 8, false, "exit code 1"),

@@ -1,4 +1,4 @@
-//! What a child process is for a moment: this program, on its way to become another.
+//! The first stage of a child process: this program, before it executes another.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,10 +10,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::descriptors::{limit_of_children, set_limit};
 
-/// The hidden subcommand that has to lead to [`exec_child`].
+/// The hidden subcommand that must lead to [`exec_child`].
 pub const EXEC_CHILD: &str = "exec-child";
 
-/// As shells have it: the program cannot be run, or is not there.
+/// As in shells: the program cannot be run, or does not exist.
 const EXIT_CANNOT_RUN: u8 = 126;
 const EXIT_NOT_THERE: u8 = 127;
 
@@ -30,7 +30,7 @@ pub(super) fn arguments(cpu_affinity: &[usize]) -> [OsString; 4] {
     ]
 }
 
-/// `exec-child PARENT CPUS DESCRIPTORS PROGRAM [ARGUMENT]…`: does not come back where all is well.
+/// `exec-child PARENT CPUS DESCRIPTORS PROGRAM [ARGUMENT]…`: returns only on failure.
 #[expect(
     clippy::print_stderr,
     reason = "the child has nothing else yet to say it with, and its node reads it"
@@ -58,7 +58,7 @@ fn become_program(arguments: &[OsString]) -> Result<std::convert::Infallible, (u
                 format!("expected a parent's process id, not {}", parent.display()),
             )
         })?;
-    // The signal first: a node that dies after this line is noticed, one that died before it is seen.
+    // The signal comes first: a later death of the node triggers it, and an earlier one is detected below.
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(|e| {
         (
             EXIT_CANNOT_RUN,
@@ -84,11 +84,11 @@ fn become_program(arguments: &[OsString]) -> Result<std::convert::Infallible, (u
         io::ErrorKind::NotFound => EXIT_NOT_THERE,
         _ => EXIT_CANNOT_RUN,
     };
-    // A script is "not found" where its interpreter is missing.
+    // A script is "not found" if its interpreter is missing.
     Err((code, format!("cannot run '{}': {error}", program.display())))
 }
 
-/// No set where every core will do.
+/// `None` for all cores.
 fn cpu_set(text: &OsStr) -> Result<Option<CpuSet>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What ends a node's children when the node itself no longer can.
+//! Ends a node's children when the node itself cannot.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
@@ -16,18 +16,17 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::orphans;
 
-/// The hidden subcommand that has to lead to [`child_guard`].
+/// The hidden subcommand that must lead to [`child_guard`].
 pub const CHILD_GUARD: &str = "child-guard";
 
-/// A guard that ends so often within so long cannot live here; the next child's start says why, or
-/// tries again.
+/// A guard that ends this often within this time is not replaced; the next child's start reports why, or retries.
 const RENEWALS_MAX: usize = 10;
 const RENEWALS_WITHIN: Duration = Duration::from_secs(60);
-/// Between SIGTERM and SIGKILL, in steps.
+/// Time between SIGTERM and SIGKILL, in steps.
 const STEPS: u32 = 40;
 const STEP: Duration = Duration::from_millis(50);
 
-/// The node's side: tells the guard which process groups there are.
+/// The node's side: informs the guard of all process groups.
 ///
 /// A guard that was killed is replaced.
 pub(super) struct Guard {
@@ -38,7 +37,7 @@ pub(super) struct Guard {
 #[derive(Default)]
 struct State {
     process: Option<Process>,
-    /// When, lately.
+    /// The times of recent replacements.
     renewals: Vec<Instant>,
     groups: HashSet<Pid>,
 }
@@ -69,7 +68,7 @@ impl Guard {
         }
     }
 
-    /// Has one running, so that a child's start fails before it rather than after.
+    /// Ensures that a guard runs, so that an error precedes a child's start.
     pub(super) fn start(&self) -> io::Result<()> {
         let mut state = self.state();
         if state.process.is_none() {
@@ -90,7 +89,7 @@ impl Guard {
         self.tell(&mut state, &line('-', group))
     }
 
-    /// Replaces a guard that has ended, once it is known that some child has.
+    /// Replaces a guard that has ended, after some child has ended.
     pub(super) fn renew(&self) {
         let mut state = self.state();
         let Some(guard) = &mut state.process else {
@@ -124,13 +123,13 @@ impl Guard {
         }
     }
 
-    /// A line is shorter than what a pipe takes whole or not at all.
+    /// A line is short enough for an atomic write to a pipe.
     fn tell(&self, state: &mut State, line: &str) -> io::Result<()> {
         if let Some(guard) = &mut state.process {
             if guard.line.write_all(line.as_bytes()).is_ok() {
                 return Ok(());
             }
-            // Dead, or stopped for so long that the pipe is full. It must not see the pipe's end.
+            // The guard is dead, or stopped for so long that the pipe is full. It must not see the end of the pipe.
             let _ = guard.process.kill();
             guard.let_go();
             state.process = None;
@@ -145,7 +144,7 @@ impl Guard {
         let mut command = Command::new(&self.executable);
         command
             .arg(CHILD_GUARD)
-            // It keeps no file system busy, and hears nothing that is typed for the node.
+            // It blocks no file system, and gets no signals typed for the node.
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -172,7 +171,7 @@ impl Guard {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is one step, so a panic elsewhere leaves nothing half done.
+        // Every change is one step, so that a panic elsewhere leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -194,16 +193,16 @@ fn line(sign: char, group: Pid) -> String {
     format!("{sign}{}\n", Pid::as_raw_pid(group))
 }
 
-/// Reads `+GROUP` and `-GROUP`, a line each, until its node is gone; then ends what groups are left.
+/// Reads lines `+GROUP` and `-GROUP` until its node is gone; then ends the remaining groups.
 pub fn child_guard() -> ExitCode {
-    // Signals for everything that belongs to the node are the node's to act on.
+    // The node itself acts on signals for all its processes.
     if let Err(why) = outlive_signals() {
         tracing::warn!("The guard of child processes can be ended by signals: {why}");
     }
     let mut groups = HashSet::new();
     let mut input = io::stdin().lock();
     let mut line = String::new();
-    // Its node's end is an end without a newline at most.
+    // The end of its node leaves at most a line without a newline.
     while input
         .read_line(&mut line)
         .is_ok_and(|_| line.ends_with('\n'))
@@ -219,7 +218,7 @@ fn handle_line(line: &str, groups: &mut HashSet<Pid>) {
     let Some((sign, number)) = line.split_at_checked(1) else {
         return;
     };
-    // 1 and less mean more than one group to kill(2).
+    // kill(2) takes 1 and less for more than one group.
     let number = number.parse().ok().filter(|&number: &i32| number > 1);
     let Some(group) = number.and_then(Pid::from_raw) else {
         return;
@@ -247,7 +246,7 @@ fn end(mut groups: HashSet<Pid>) {
     }
 }
 
-/// A handler once installed stays, even when nobody listens to it any more.
+/// An installed handler stays, even without a listener.
 fn outlive_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_groups_that_kill_takes_for_one() {
+    fn only_valid_groups_are_accepted() {
         let mut groups = HashSet::new();
         for line in [
             "+7",

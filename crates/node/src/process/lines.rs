@@ -1,10 +1,10 @@
-//! A child's output as lines of bounded length and number.
+//! A child's output as lines of limited length and number.
 
 use std::time::{Duration, Instant};
 
-/// A longer line is cut there; so a child that never ends its line costs no memory.
+/// Maximum length of a line; a longer one is cut, so that an endless line costs no memory.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;
-/// Of one child; what it writes beyond that is counted and left out.
+/// Per child; further lines are counted and dropped.
 pub const LINES_PER_SECOND_MAX: u32 = 1_000;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ pub struct Line {
     pub text: String,
 }
 
-/// How much a line matters, from its sd-daemon(3) prefix.
+/// A line's severity, from its sd-daemon(3) prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Error,
@@ -25,7 +25,7 @@ pub enum Level {
     Debug,
 }
 
-/// A line as it came. Most lines of a flood are left out, and so are never more than this.
+/// A raw line. Most lines of a flood are dropped in this form.
 #[derive(Clone, Copy)]
 pub(super) struct RawLine<'a> {
     bytes: &'a [u8],
@@ -33,7 +33,7 @@ pub(super) struct RawLine<'a> {
 }
 
 impl RawLine<'_> {
-    /// What it says, and what `<0>` to `<7>` before that says about it.
+    /// Decodes the text, and the level from a prefix `<0>` to `<7>`.
     pub(super) fn read(self) -> Line {
         let (level, rest) = match self.bytes {
             [b'<', b'0'..=b'3', b'>', rest @ ..] => (Level::Error, rest),
@@ -51,14 +51,13 @@ impl RawLine<'_> {
     }
 }
 
-/// Bytes in, lines out; one for each stream.
+/// Splits one stream's bytes into lines.
 ///
-/// Drive it: [`Splitter::handle`] with each read, then [`Splitter::finish`] for a last line without
-/// an end.
+/// Drive it: [`Splitter::handle`] with each read, then [`Splitter::finish`] for a last line without an end.
 #[derive(Default)]
 pub(super) struct Splitter {
     line: Vec<u8>,
-    /// The line was given out already as far as it is kept.
+    /// The beginning of the line was passed on already, cut.
     is_cut: bool,
 }
 
@@ -82,7 +81,7 @@ impl Splitter {
                 self.line.clear();
             }
         }
-        // Between lines a quiet child costs nothing.
+        // An idle child holds no buffer.
         if self.line.is_empty() && self.line.capacity() > 1024 {
             self.line = Vec::new();
         }
@@ -103,7 +102,7 @@ impl Splitter {
     }
 }
 
-/// Lets so many lines a second pass, and counts the others.
+/// Limits the lines per second, and counts the dropped ones.
 ///
 /// Drive it: [`Rate::admit`] for each line; [`Rate::next_report`] when it is due, and at the end.
 #[derive(Default)]
@@ -127,7 +126,7 @@ impl Rate {
         false
     }
 
-    /// What there is to say about lines left out; the next window begins with it.
+    /// The report of dropped lines, if any; it begins the next window.
     pub(super) fn next_report(&mut self) -> Option<Line> {
         let lines_left_out = std::mem::take(&mut self.lines_left_out);
         if lines_left_out == 0 {
@@ -142,7 +141,7 @@ impl Rate {
         })
     }
 
-    /// When a report is due, if there will be one.
+    /// The time of the next report, if one is due.
     pub(super) fn report_due(&self) -> Option<Instant> {
         let began = self.window_began.filter(|_| self.lines_left_out > 0)?;
         Some(began + SECOND)

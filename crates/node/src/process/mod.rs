@@ -1,21 +1,21 @@
-//! Child processes: started so that none outlives its node, watched, and ended in good order.
+//! Child processes: started so that none outlives its node, watched, and ended in order.
 //!
 //! ```text
 //!  node ──spawn──▶ `crosstie exec-child` ──exec──▶ the program, leader of a group of its own
 //!   │                 asks for SIGTERM should the node die; takes its cores and descriptors
-//!   └──pipe──▶ `crosstie child-guard`: the pipe's end is the node's end, however that came;
-//!                 what groups are left then get SIGTERM, and SIGKILL 2 s later
+//!   └──pipe──▶ `crosstie child-guard`: when the node is gone, the pipe ends;
+//!                 the guard then sends SIGTERM to the remaining groups, and SIGKILL 2 s later
 //! ```
 //!
-//! A process that leaves its group (`setsid`, daemons) falls to the node when its parent ends, and is
-//! killed with the child that it comes from. The guard cannot do that: it is nobody's ancestor.
+//! A process that leaves its group (`setsid`, daemons) becomes a child of the node when its parent ends, and is killed
+//! together with the child that started it. The guard cannot do that, as it is no ancestor of it.
 //!
-//! The two small programs in between are there because what has to be done between fork and exec is
-//! unsafe code in Rust, and because a process that is killed with SIGKILL cannot tidy up itself.
+//! The two small programs in between exist because work between fork and exec would need unsafe code in Rust, and
+//! because a process that is killed with SIGKILL cannot clean up itself.
 //!
-//! Use: [`Children::spawn`] with a [`Command`]; the closure gets the child's output, [`Child::wait`]
-//! says how it ended. Spawn from a thread that lives as long as the node: the kernel takes the end of
-//! that thread for the parent's death.
+//! Use: [`Children::spawn`] with a [`Command`]; the closure gets the child's output, and [`Child::wait`] returns its
+//! end. Spawn from a thread that lives as long as the node: the kernel takes the end of that thread for the parent's
+//! death.
 
 mod children;
 mod command;

@@ -1,13 +1,12 @@
-//! Processes that children have left to their node: started by them, but in a group of their own, so
-//! that the group's end is not theirs (`setsid`, daemons).
+//! Processes that a node's children have left behind: started by them, in a group of their own (`setsid`, daemons), so
+//! that the end of the child's group does not end them.
 //!
-//! The node is the "subreaper" of what is below it: a process whose parent has ended becomes the
-//! node's own child, instead of the system's first process's. Which child it comes from is told by a
-//! variable that every child has in its environment and hands down. One that has thrown its
-//! environment away is ended with the node.
+//! The node is the "subreaper" of its descendants: a process whose parent has ended becomes the node's child, not that
+//! of the system's first process. A variable in every child's environment, which descendants inherit, identifies the
+//! child of origin. A process that has cleared its environment ends with the node.
 //!
-//! Only own children that this module did not see being started are ever signalled; they cannot get
-//! another's number meanwhile, because only this process can let them go.
+//! Only the node's children that this module did not start are signalled. Their ids cannot be reused meanwhile, because
+//! only this process can reap them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -25,21 +24,21 @@ use rustix::process::{
 /// The variable in the environment of each child.
 pub(super) const VARIABLE: &str = "CROSSTIE_CHILD";
 
-/// What one kill sets free is there to be killed in the next round.
+/// Processes that one kill orphans are killed in the next round.
 const ROUNDS_MAX: u32 = 50;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(10);
-/// A look goes through all processes of the machine.
+/// A scan visits all processes of the machine.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// A process has its children for itself, whichever of its parts started them.
+/// A process has one set of children, whichever of its parts started them.
 static OWN: Mutex<Option<Own>> = Mutex::new(None);
 
 struct Own {
-    /// Started here, and not let go.
+    /// Started here, and not reaped.
     started: HashSet<Pid>,
-    /// There before this process became what it is, such as those of a shell that `exec`ed it.
+    /// Present before this process became a node, such as those of a shell that `exec`ed it.
     foreign: HashSet<Pid>,
-    /// When [`reap`] did last.
+    /// The time of the last scan by [`reap`].
     looked: Instant,
 }
 
@@ -50,7 +49,7 @@ pub(super) fn new_mark() -> String {
     format!("{}-{number}", Pid::as_raw_pid(getpid()))
 }
 
-/// Starts a process that somebody waits for.
+/// Starts a process that its caller reaps.
 pub(super) fn start(command: &mut Command) -> io::Result<Child> {
     let mut own = lock();
     let own = own.get_or_insert_with(|| {
@@ -68,7 +67,7 @@ pub(super) fn start(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Lets one of these processes go; `wait` does it.
+/// Reaps one of these processes, by `wait`.
 pub(super) fn let_go<T>(id: Pid, wait: impl FnOnce() -> T) -> T {
     let mut own = lock();
     let outcome = wait();
@@ -78,11 +77,11 @@ pub(super) fn let_go<T>(id: Pid, wait: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Ends what a child that has ended left, in rounds; it is not waited for for ever.
+/// Kills the orphans of an ended child, in a limited number of rounds.
 pub(super) async fn end(group: Pid, mark: &str) {
     for _ in 0..ROUNDS_MAX {
         let is_killed = kill(Some(mark));
-        // Its members are dying, and set free what they started.
+        // The group's members are dying, and leave their children behind.
         if !is_killed && test_kill_process_group(group).is_err() {
             return;
         }
@@ -90,7 +89,7 @@ pub(super) async fn end(group: Pid, mark: &str) {
     }
 }
 
-/// Ends whatever any child left.
+/// Kills all orphans.
 pub(super) fn end_all() {
     for _ in 0..ROUNDS_MAX {
         if !kill(None) {
@@ -100,13 +99,13 @@ pub(super) fn end_all() {
     }
 }
 
-/// Lets go what has ended and nobody waits for; to be asked when some child has ended.
+/// Reaps ended orphans; called when some child has ended.
 pub(super) fn reap() {
     let mut own = lock();
     let Some(own) = own.as_mut() else {
         return;
     };
-    // Every child's task asks, so most have nothing to look for.
+    // Every child's task calls this, so that most calls find nothing.
     let what = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let is_any = matches!(waitid(WaitId::All, what), Ok(Some(_)));
     if is_any && own.looked.elapsed() >= BETWEEN_LOOKS {
@@ -115,7 +114,7 @@ pub(super) fn reap() {
     }
 }
 
-/// One round; whether there was anything.
+/// One round. Returns whether any orphan was found.
 fn kill(mark: Option<&str>) -> bool {
     let mut own = lock();
     let Some(own) = own.as_mut() else {
@@ -131,7 +130,7 @@ fn kill(mark: Option<&str>) -> bool {
 }
 
 impl Own {
-    /// What others left here and still runs; what has ended is let go.
+    /// The running orphans; ended ones are reaped.
     fn left(&mut self) -> Vec<Pid> {
         let mut left = children();
         left.retain(|id| {
@@ -159,7 +158,7 @@ fn has(id: Pid, mark: &str) -> bool {
         .any(|entry| entry == variable.as_bytes())
 }
 
-/// The processes whose parent this one is.
+/// The children of this process.
 fn children() -> Vec<Pid> {
     let own = Pid::as_raw_pid(getpid());
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -172,7 +171,7 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-/// `4711 (any name) S PARENT …`: the name may hold anything.
+/// `4711 (any name) S PARENT …`: the name may contain anything.
 fn parent(stat: &[u8]) -> Option<i32> {
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
@@ -180,6 +179,6 @@ fn parent(stat: &[u8]) -> Option<i32> {
 }
 
 fn lock() -> MutexGuard<'static, Option<Own>> {
-    // Every change is one step, so a panic elsewhere leaves nothing half done.
+    // Every change is one step, so that a panic elsewhere leaves a consistent state.
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A child that is asked something: run to its end at once, and what it wrote.
+//! Runs a child to its end, and returns its output.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,19 +8,19 @@ use super::children::{Process, prepare};
 use super::command::Command;
 use super::orphans;
 
-/// Of each stream; a child that writes more is not asked for that.
+/// Maximum bytes per stream.
 const BYTES_MAX: u64 = 64 << 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// Runs a command to its end on this thread, and returns what it wrote; an end that is not well is an error
-/// with what it said last. `executable` is the node's own program.
+/// Runs a command to its end on this thread, and returns its output; a failure is an error with the child's last line.
+/// `executable` is the node's own program.
 pub fn output(executable: &Path, command: &Command, within: Duration) -> io::Result<String> {
     let (program, mut process) = prepare(executable, command)?;
     process.env(orphans::VARIABLE, orphans::new_mark());
     let deadline = Instant::now() + within;
     let mut child = orphans::start(&mut process)?;
     let running = Process::of(&child);
-    // What it writes is there when it has ended: it may write no more than a pipe takes.
+    // The output is read after its end, and limited to the size of a pipe.
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     while !running.has_ended() && Instant::now() < deadline {
         std::thread::sleep(BETWEEN_LOOKS);
@@ -42,7 +42,7 @@ pub fn output(executable: &Path, command: &Command, within: Duration) -> io::Res
     Err(io::Error::other(format!("{program}: {ended}: {last}")))
 }
 
-/// What is in a pipe whose writers have gone.
+/// The contents of a pipe whose writers have gone.
 fn read(pipe: Option<impl Read>) -> io::Result<String> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {

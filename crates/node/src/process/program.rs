@@ -1,4 +1,4 @@
-//! Where a program is, told before anything is started: what `exec` says when it fails names nothing.
+//! Finds a program before it is started, as an error of `exec` names no file.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The absolute path of a program: of a name without a slash on the search path, of anything else
-/// from the directory. The error says what was looked for, and where.
+/// The absolute path of a program: a name without a slash is searched on the search path, anything else is relative to
+/// the directory. The error says what was searched, and where.
 pub fn find_program(
     program: &Path,
     directory: &Path,
@@ -31,7 +31,7 @@ pub fn find_program(
     let search_path = search_path.unwrap_or_default();
     let mut kind = io::ErrorKind::NotFound;
     for place in std::env::split_paths(search_path) {
-        // An empty place on a PATH is the current directory.
+        // An empty entry of a PATH is the current directory.
         let path = std::path::absolute(directory.join(place).join(program))?;
         match why_not(&path) {
             None => return Ok(path),

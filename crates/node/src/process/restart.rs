@@ -1,13 +1,13 @@
-//! When a process that ended is started again.
+//! The delays between restarts of a process.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
-/// A process that ran for so long was well, and what ended it is news.
+/// After this run time a process counts as healthy, and its end as a new failure.
 const WELL: Duration = Duration::from_secs(60);
 
-/// How long to wait before each start of one process: twice as long each time, from 200 ms to 30 s.
+/// The delay before each start of one process: doubles each time, from 200 ms to 30 s.
 ///
 /// Drive it: [`Backoff::next_delay`] once for each end, with the time that the process was up.
 #[derive(Clone, Debug)]
@@ -36,12 +36,12 @@ impl Backoff {
         delay
     }
 
-    /// How often the process has ended since it was well last.
+    /// Number of ends since the process was last healthy.
     pub fn ends_in_a_row(&self) -> u32 {
         self.ends_in_a_row
     }
 
-    /// Whether a process that was up for so long does what it is for.
+    /// Whether a process with that run time counts as healthy.
     pub fn was_well(was_up: Duration) -> bool {
         was_up >= WELL
     }

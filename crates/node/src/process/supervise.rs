@@ -1,4 +1,4 @@
-//! One task per child: everything that can happen to it, in one loop.
+//! One task per child: all of its events, in one loop.
 
 use std::future::pending;
 use std::io;
@@ -18,17 +18,17 @@ use super::guard::Guard;
 use super::lines::{Line, Rate, Splitter};
 use super::orphans;
 
-/// Of one child. One that writes more waits in its writing until the second is over: a flood costs
-/// the node little time and no memory.
+/// Per child. A child that writes more blocks until the second is over: a flood costs the node little time and no
+/// memory.
 const BYTES_PER_SECOND_MAX: usize = 4 << 20;
 const READ_BYTES_MAX: usize = 16 << 10;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A process that is somebody's to end and to let go; dropped, it is killed.
+/// A running process with its owner's duty to end and reap it; dropping it kills the process.
 pub(super) struct Supervised {
     process: Arc<Process>,
     started: Child,
-    /// What it hands down to whatever it starts.
+    /// The mark that its descendants inherit.
     mark: String,
     /// Some child has ended.
     ends: Signal,
@@ -36,7 +36,7 @@ pub(super) struct Supervised {
     is_reaped: bool,
 }
 
-/// What the child is still to be given.
+/// Remaining input for the child.
 pub(super) struct Input {
     pipe: pipe::Sender,
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ impl Supervised {
         Arc::clone(&self.process)
     }
 
-    /// Our ends of its pipes.
+    /// The node's ends of its pipes.
     pub(super) fn pipes(&mut self, stdin: &Stdin) -> io::Result<(Option<Input>, Outputs)> {
         let input = match (stdin, self.started.stdin.take()) {
             (Stdin::Text { bytes, close }, Some(pipe)) => Some(Input {
@@ -91,7 +91,7 @@ impl Supervised {
         let mut throttle = Throttle::default();
         let mut buffer = vec![0; READ_BYTES_MAX];
         let mut ended = None;
-        // What a process left in its pipes is read; somebody may hold them open.
+        // Remaining output in its pipes is read; other processes may hold these open.
         let mut patience = None;
         while ended.is_none() || stdout.pipe.is_some() || stderr.pipe.is_some() {
             let is_flowing = throttle.paused_until(Instant::now()).is_none();
@@ -121,14 +121,14 @@ impl Supervised {
             stream.finish(&mut throttle, &mut lines);
         }
         throttle.rate.next_report().into_iter().for_each(&mut lines);
-        // The loop does not end without.
+        // The loop ends only with a status.
         ended.unwrap_or(Ended::UNKNOWN)
     }
 
     fn reap(&mut self) -> Ended {
         let ended = self.process.reap(&mut self.started);
         self.is_reaped = true;
-        // A guard that cannot be told now is started anew, and told, by the next who has a word for it.
+        // If the guard cannot be informed now, the next call replaces and informs it.
         let _ = self.guard.remove(self.process.id);
         ended
     }
@@ -157,7 +157,7 @@ impl Stream {
         }
     }
 
-    /// One read's worth of lines.
+    /// Passes on the lines of one read.
     fn relay(&mut self, buffer: &mut [u8], throttle: &mut Throttle, lines: &mut impl FnMut(Line)) {
         let read = self
             .pipe
@@ -189,7 +189,7 @@ impl Stream {
 
     async fn readable(&self) {
         match &self.pipe {
-            // A pipe that cannot be waited for shows it when it is read.
+            // An error of waiting shows in the next read.
             Some(pipe) => drop(pipe.readable().await),
             None => pending().await,
         }
@@ -197,12 +197,12 @@ impl Stream {
 }
 
 impl Input {
-    /// Gives what the pipe takes; what is left to do after that.
+    /// Writes as much as the pipe takes. Returns the rest, if any.
     fn write(mut self) -> Option<Self> {
         match self.pipe.try_write(&self.bytes) {
             Ok(written) => drop(self.bytes.drain(..written)),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            // It does not want to know: so be it.
+            // The child has closed its input.
             Err(_) => return None,
         }
         (!self.bytes.is_empty() || !self.close).then_some(self)
@@ -225,7 +225,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Bounds how much of both output streams together is read in a second.
+/// Limits the bytes per second read from both output streams together.
 #[derive(Default)]
 struct Throttle {
     rate: Rate,

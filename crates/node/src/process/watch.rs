@@ -1,4 +1,4 @@
-//! Directories whose changes are waited for.
+//! Watches directories for changes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,20 +11,20 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout_at};
 
-/// With their subdirectories; a tree that is larger was hardly meant.
+/// Including subdirectories; a larger tree was hardly intended.
 const DIRECTORIES_MAX: usize = 8_192;
-/// The first that changed; that others changed too adds nothing.
+/// Number of changed paths that are reported; further ones add nothing.
 const PATHS_MAX: usize = 16;
-/// Programs that write a file do it in several steps, and editors in several files.
+/// Programs write a file in several steps, and editors write several files.
 const QUIET: Duration = Duration::from_millis(200);
 const QUIET_WAITED_MAX: Duration = Duration::from_secs(2);
 
-/// Directories and all below them, without those whose names begin with a dot and Python's caches:
-/// what tools keep there changes without anybody having changed anything.
+/// Watches directories and all below them, except those whose names begin with a dot and Python's caches: tools change
+/// these on their own.
 ///
-/// One that is removed or moved away is reported and then no longer watched: make a new one.
+/// A directory that is removed or moved away is reported and then no longer watched: create a new watch.
 pub struct Watch {
-    /// No pipe, but read as one is: whole events at a time.
+    /// Not a pipe, but read like one: whole events at a time.
     notifier: pipe::Receiver,
     directories: BTreeMap<i32, PathBuf>,
 }
@@ -46,7 +46,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// What changed, once something has and it is quiet again. To stop waiting may lose a change.
+    /// Waits for a change and a quiet period, and returns the changed paths. Dropping the wait may lose a change.
     pub async fn changed(&mut self) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         while paths.is_empty() {
@@ -65,8 +65,8 @@ impl Watch {
         }
     }
 
-    /// The first file, or directory below those that were named, whose own time is that or later: what changed before it
-    /// was watched. What was removed meanwhile does not show.
+    /// The first file, or directory below the named ones, whose modification time is `since` or later, as earlier
+    /// events were not watched. Removals are not detected.
     pub fn changed_since(&self, since: SystemTime) -> Option<PathBuf> {
         let directories = self.directories.values();
         let entries = directories.filter_map(|directory| fs::read_dir(directory).ok());
@@ -81,7 +81,7 @@ impl Watch {
         changed.map(|entry| entry.path())
     }
 
-    /// Waits for events, and takes all that are there.
+    /// Waits for events, and collects all present ones.
     async fn collect(&mut self, paths: &mut Vec<PathBuf>) -> io::Result<()> {
         self.notifier.readable().await?;
         let mut buffer = [0; 4096];
@@ -96,7 +96,7 @@ impl Watch {
 
     fn handle(&mut self, event: &Event<'_>, paths: &mut Vec<PathBuf>) {
         if event.what.contains(ReadFlags::QUEUE_OVERFLOW) {
-            // Something somewhere.
+            // The event queue overflowed: any directory may have changed.
             paths.extend(self.directories.values().take(1).cloned());
             return;
         }
@@ -159,11 +159,11 @@ fn is_left_out(name: &OsStr) -> bool {
 struct Event<'a> {
     directory: i32,
     what: ReadFlags,
-    /// Empty where it is the directory itself.
+    /// Empty for the directory itself.
     name: &'a OsStr,
 }
 
-/// The kernel gives whole events, in its own order of bytes.
+/// The kernel returns whole events, in native byte order.
 fn events(mut bytes: &[u8]) -> impl Iterator<Item = Event<'_>> {
     std::iter::from_fn(move || {
         let (directory, rest) = bytes.split_first_chunk()?;
@@ -173,7 +173,7 @@ fn events(mut bytes: &[u8]) -> impl Iterator<Item = Event<'_>> {
         let name_bytes = usize::try_from(u32::from_ne_bytes(*name_bytes)).ok()?;
         let (name, rest) = rest.split_at_checked(name_bytes)?;
         bytes = rest;
-        // Zeros fill it up.
+        // Padded with zeros.
         let name = name.split(|&byte| byte == 0).next()?;
         Some(Event {
             directory: i32::from_ne_bytes(*directory),

@@ -1,4 +1,4 @@
-//! Components, in containers and beside routers: what their host was asked for, and its answers.
+//! Components, in containers and beside routers: requests to their host, and its answers.
 
 use std::time::Duration;
 
@@ -14,29 +14,30 @@ use crate::management::errors;
 use crate::node::{Node, Outcome};
 use crate::report;
 
-/// How long a host of components may take to be ready.
+/// Time for a host of components to become ready.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long a host may take to say whether it could start a component.
+/// Time for a host to answer whether it could start a component.
 const STARTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// One component that the controller has a host start.
+/// A component that the controller starts through a host.
 pub(crate) struct Hosted {
     pub(crate) component: Component,
     pub(crate) state: HostedState,
-    /// Why it has no session, where its host goes on trying to get one.
+    /// Why it has no session, while its host retries.
     waiting: Option<String>,
-    /// The node ends if it does not come to join its realm.
+    /// The node ends if it does not join its realm.
     is_needed: bool,
-    /// It has been ready, or has failed to be.
+    /// It has been ready, or has failed.
     is_tried: bool,
-    /// Times that it got no session though all others were tried: one of them may be its authenticator.
+    /// Number of failures to get a session after all other components were tried: one of these may be its
+    /// authenticator.
     failures_alone: u8,
     /// Callers that wait for its start.
     pub(crate) starting: Vec<Reply>,
 }
 
-/// Where a component stands, as far as the controller knows.
+/// The state of a component, as known to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostedState {
     /// Its host is not ready yet.
@@ -47,7 +48,7 @@ pub(crate) enum HostedState {
     /// It left by itself.
     Stopped,
     Failed(String),
-    /// Its host ended, by which it failed too: the next one starts it again.
+    /// It ended with its host: the next host starts it again.
     Lost(String),
 }
 
@@ -55,7 +56,7 @@ pub(crate) enum HostedState {
 #[derive(Clone, Debug)]
 pub(crate) struct NotStarted {
     text: String,
-    /// Nothing is known about the component itself.
+    /// The component itself may be sound.
     is_lost: bool,
 }
 
@@ -85,18 +86,18 @@ impl Hosted {
         self.is_under_way() || self.state == HostedState::Started
     }
 
-    /// Whether a new host is to start it.
+    /// Whether a new host shall start it.
     pub(crate) fn is_wanted(&self) -> bool {
         self.is_there() || matches!(self.state, HostedState::Lost(_))
     }
 
-    /// There is a new host, which knows nothing of it.
+    /// A new host exists, which does not know it.
     pub(crate) fn await_host(&mut self) {
         self.state = HostedState::Waiting;
         self.waiting = None;
     }
 
-    /// Its state in a word, and what is wrong with it.
+    /// Its state as one word, and its fault.
     pub(crate) fn condition(&self) -> (&'static str, Option<&str>) {
         match (&self.state, &self.waiting) {
             (HostedState::Failed(why) | HostedState::Lost(why), _) => ("failed", Some(why)),
@@ -121,7 +122,7 @@ impl Hosted {
         (self.waiting, self.is_needed, self.is_tried) = (None, false, true);
     }
 
-    /// Whether others need not wait for its first attempt: also if it has `references`, and waits for others.
+    /// Whether others need not wait for its first attempt: also if it has `references`, and itself waits for others.
     fn is_out_of_the_way(&self) -> bool {
         self.is_tried || self.component.definition.get("references").is_some()
     }
@@ -166,7 +167,7 @@ impl NotStarted {
 }
 
 impl Worker {
-    /// Its components have nobody to start them any more.
+    /// The worker's host of components has ended.
     pub(crate) fn lose_host(&mut self, why: &str) {
         let id = self.id().to_owned();
         let there = self.components.iter_mut().filter(|own| own.is_there());
@@ -178,7 +179,7 @@ impl Worker {
 }
 
 impl Node {
-    /// A host of components is ready: it may be asked for them now.
+    /// A host of components is ready, and may be asked to start them.
     pub(crate) fn handle_ready(&mut self, id: &str, pid: u32) {
         let Some(worker) = self.worker_mut(id) else {
             return;
@@ -187,7 +188,7 @@ impl Node {
         let Some(process) = worker.process.as_mut().filter(|_| !is_guest) else {
             return;
         };
-        // Its own process, or what that started: anybody in the realm could say so.
+        // Its own process, or a descendant of it: any client of the realm could claim this.
         let Some(expected) = process.pid() else {
             return;
         };
@@ -212,7 +213,7 @@ impl Node {
         self.start_queued();
     }
 
-    /// Has a ready host start what waits for it, one component after the other.
+    /// Lets a ready host start the waiting components, one after another.
     pub(crate) fn start_waiting_components(&mut self, id: &str) {
         let Some(client) = self.management.as_ref().map(|realm| realm.client.clone()) else {
             return;
@@ -242,7 +243,7 @@ impl Node {
         }
     }
 
-    /// A host said whether it could start a component.
+    /// A host answered whether it could start a component.
     pub(crate) fn handle_component_started(
         &mut self,
         run: &Run,
@@ -266,7 +267,7 @@ impl Node {
                 error!("{title} '{id}': component '{component}' failed to start: {text}");
             }
         }
-        // A caller that asked for it is told, and that is all.
+        // A caller that requested the start only gets the error.
         let is_configured = hosted.starting.is_empty();
         let has_failed = matches!(&outcome, Err(why) if !why.is_lost);
         hosted.handle_started(id, outcome);
@@ -279,15 +280,15 @@ impl Node {
         self.settle(id);
     }
 
-    /// Has the node end if one of a worker's components does not come to join its realm.
+    /// Makes the node end if one of a worker's components does not join its realm.
     pub(crate) fn need_components(&mut self, id: &str) {
         let worker = self.worker_mut(id).filter(|own| own.needs_components());
         let components = worker.map_or(&mut [][..], |worker| &mut worker.components[..]);
         components.iter_mut().for_each(|own| own.is_needed = true);
     }
 
-    /// A component did not start. If that happens during the node's own start, the node ends, as
-    /// Crossbar.io's: no client relies on it yet, and a node that lacks a part is worse than none.
+    /// A component did not start. During the node's own start, that ends the node, as in Crossbar.io: no client relies
+    /// on it yet, and a node that lacks a part is worse than none.
     pub(crate) fn end_without_component(&mut self, id: &str) {
         let is_needed = self.worker(id).is_some_and(Worker::needs_components);
         if is_needed && !self.is_ready() {
@@ -307,18 +308,18 @@ impl Node {
         self.begin_end(Outcome::WithFailure);
     }
 
-    /// A host said how the session of a component is.
+    /// Handles a change of a component's session.
     ///
-    /// A component whose first attempts fail ends the node, as on Crossbar.io. There workers start one after
-    /// the other, so that an authenticator is ready before components that log in with it. Here they start
-    /// at once. So an attempt counts once all other components have been tried; the one under way does not.
+    /// A component whose first attempts fail ends the node, as in Crossbar.io. There workers start one after another,
+    /// so that an authenticator is ready before components that log in with it. Here they start at once. An attempt
+    /// therefore counts only after all other components have been tried; the one in progress then does not.
     pub(crate) fn handle_component_session(
         &mut self,
         id: &str,
         component: &str,
         news: SessionNews,
     ) {
-        /// One may have been under way.
+        /// One may have been in progress.
         const FAILURES_MAX: u8 = 2;
         let is_it = |worker: &Worker, hosted: &Hosted| {
             worker.id() == id && hosted.component.id == component
@@ -351,7 +352,7 @@ impl Node {
         }
     }
 
-    /// A host said that a component has left, or failed after its start.
+    /// A component has left, or failed after its start.
     pub(crate) fn handle_component_ended(
         &mut self,
         worker: &str,
@@ -363,7 +364,7 @@ impl Node {
         };
         let mut hosted = worker.components.iter_mut();
         let hosted = hosted.find(|hosted| hosted.component.id == component);
-        // One that did not start is answered for by who was asked to start it.
+        // A component that did not start is reported by the answer to the request.
         if let Some(hosted) = hosted.filter(|hosted| hosted.state == HostedState::Started) {
             hosted.lose();
             worker.component_failures += u64::from(failure.is_some());
@@ -371,7 +372,7 @@ impl Node {
         }
     }
 
-    /// A host had its time.
+    /// A host was not ready in time.
     pub(crate) fn handle_ready_overdue(&mut self, run: &Run) {
         let Some(worker) = self
             .worker_mut(&run.worker)
@@ -392,7 +393,7 @@ impl Node {
     }
 }
 
-/// Asks a host to start components, and tells the node's loop each answer.
+/// Asks a host to start components, and sends each answer to the node's loop.
 async fn ask_host(
     client: Client,
     run: Run,
@@ -424,9 +425,9 @@ async fn ask_host(
     }
 }
 
-/// What the host says is for people; the URI is for those who look for it.
+/// The host's text is for people; the URI is for programs.
 fn described(error: &CallError) -> NotStarted {
-    /// What the router answers when the host is gone.
+    /// The router's errors for a host that is gone.
     const HOST_IS_GONE: [&str; 2] = ["wamp.error.canceled", "wamp.error.no_such_procedure"];
     let CallError::Application(error) = error else {
         return NotStarted::new(error.to_string());
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_its_host_did_not_live_to_answer_says_nothing_about_a_component() {
+    fn a_call_that_the_host_did_not_answer_is_no_fault_of_the_component() {
         let check = |uri: &str, expected| {
             let error = crosstie_client::ApplicationError::new(uri, args!["why"]);
             assert_eq!(described(&CallError::Application(error)).is_lost, expected);

@@ -1,5 +1,4 @@
-//! Containers: child processes that host Autobahn|Python components; the project's own Python
-//! package is what runs in them.
+//! Containers: child processes that host Autobahn|Python components, by means of Crosstie's own Python package.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::process::{Command, Output, Stdin, Streams, find_program};
 /// The package's module that hosts components.
 const MODULE: &str = "crosstie.container";
 
-/// Lines of a host that ended before it was ready, in which the reason is looked for.
+/// Number of last lines that are searched for the reason of a host's early end.
 pub(crate) const REASON_LINES: usize = 20;
 
 /// The command that hosts a worker's components.
@@ -27,7 +26,7 @@ pub(crate) fn command(
         .ok_or("it needs a node directory: there is no management realm without one")?;
     let program = interpreter(options.python.as_deref(), place)?;
     let mut arguments: Vec<String> = ["-u", "-m", MODULE].map(str::to_owned).into();
-    // An id may begin as an option does.
+    // An id may begin like an option.
     arguments.push(format!("--worker={worker}"));
     let mut option = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
     option("management", format!("unix:{}", socket.display()));
@@ -58,7 +57,7 @@ pub(crate) fn command(
         secrets: Arc::clone(&place.secrets),
         more_variables: Vec::new(),
         cpu_affinity: options.cpu_affinity.clone(),
-        // Not an argument: those have a bound, and everybody on the machine can read them.
+        // Not an argument: arguments have a limited length, and every user of the machine can read them.
         stdin: match has_extra {
             true => Stdin::Text {
                 bytes: options.extra.to_string().into_bytes(),
@@ -72,7 +71,7 @@ pub(crate) fn command(
     })
 }
 
-/// What to do about a host that ended before it was ready, if its last lines tell.
+/// Advice about a host that ended early, if its last lines show the cause.
 pub(crate) fn advice(program: &Path, lines: &[String]) -> Option<String> {
     let missing = |name: &str| {
         let quoted = format!("No module named '{name}");
@@ -97,8 +96,8 @@ pub(crate) fn advice(program: &Path, lines: &[String]) -> Option<String> {
     })
 }
 
-/// The interpreter: the configured one, else one beside the node's own program, as in a virtual
-/// environment, else the one on PATH.
+/// The interpreter: the configured one, or else one beside the node's own program, as in a virtual environment, or else
+/// the one on PATH.
 pub(crate) fn interpreter(configured: Option<&str>, place: &Place) -> Result<PathBuf, String> {
     let search_path = std::env::var_os("PATH");
     let find = |name: &Path| find_program(name, &place.directory, search_path.as_deref());
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_its_cure() {
+    fn a_missing_module_is_named_with_its_remedy() {
         let check = |line: &str, expected: Option<&str>| {
             let advice = advice(Path::new("/opt/bin/python3"), &[line.to_owned()]);
             match expected {

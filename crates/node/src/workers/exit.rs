@@ -1,5 +1,5 @@
-//! Ends of workers' processes: reported, and judged by what was asked for, by the restart policy
-//! and by the node's triggers, in this order.
+//! Ends of workers' processes: reported, and judged by the operator's request, the restart policy and the node's
+//! triggers, in this order.
 
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Node {
         let exit = worker.exit(&verdict);
         let components_were_under_way = worker.components.iter().any(|c| c.is_under_way());
         worker.lose_host(&verdict.text);
-        // A caller that asked for a worker that could not even begin is told so, and that is all.
+        // A caller that requested a worker only gets the error if its process could not be started.
         let was_in_vain = matches!(end, End::NotStarted(_)) && !worker.starting.is_empty();
         let wanted = worker.wanted;
         worker.answer_start(&verdict);
@@ -71,7 +71,7 @@ impl Node {
             self.send_after(delay, Event::RestartDue(run.clone()));
             self.settled(id);
         } else if is_router {
-            // The router itself is there as before.
+            // The router itself continues.
             if components_were_under_way {
                 self.settled(id);
             }
@@ -84,8 +84,8 @@ impl Node {
         self.start_queued();
     }
 
-    /// A worker's process did not come to do what it is for. If that happens with the node's own start,
-    /// the node ends, whatever its triggers, as Crossbar.io does.
+    /// A worker's process did not become ready. During the node's own start, that ends the node, whatever its triggers,
+    /// as in Crossbar.io.
     fn end_without_worker(&mut self, id: &str) {
         let is_needed = self.worker(id).is_some_and(|worker| {
             let is_container = matches!(worker.definition, Definition::Container(_));
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    /// How long to wait before a worker's next run, if it is to have one without being asked for.
+    /// The delay before a worker's next automatic run, if any.
     fn pause_before_next(&mut self, id: &str, verdict: &Verdict) -> Option<Duration> {
         let worker = self.worker_mut(id)?;
         match worker.wanted {
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// The pause before a worker's next run is over.
+    /// The delay before a worker's next run is over.
     pub(crate) fn handle_restart_due(&mut self, run: &Run) {
         let is_due = self.worker(&run.worker).is_some_and(|worker| {
             let process = worker.process.as_ref();
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Something changed where a guest's files are.
+    /// A guest's files have changed.
     pub(crate) fn handle_files_changed(&mut self, id: &str, first: &Path) {
         if self.is_ending() {
             return;
@@ -129,8 +129,7 @@ impl Node {
         let Some(process) = worker.process.as_mut() else {
             return;
         };
-        // One that is about to be started again sees the change then; one that is about to end is
-        // not asked again.
+        // A worker that is about to restart sees the change then; one that is about to end is not asked again.
         if worker.wanted != Wanted::Running {
             return;
         }
@@ -142,7 +141,7 @@ impl Node {
                 worker.wanted = Wanted::Reload;
                 self.kill_later(id);
             }
-            // What made it end may be mended by the change.
+            // The change may have fixed the cause of its end.
             Phase::Restarting => {
                 say();
                 worker.wanted = Wanted::Reload;
@@ -156,7 +155,7 @@ impl Node {
     /// A worker is gone for good.
     fn forget_process(&mut self, id: &str, exit: Exit, is_router: bool) {
         if is_router {
-            // What ended was the host of its components; the router ends later.
+            // Only the host of its components has ended; the router ends later.
             if let Some(worker) = self.worker_mut(id) {
                 worker.process = None;
             }
@@ -171,9 +170,9 @@ impl Node {
         self.handle_exit(worker, exit);
     }
 
-    /// Tells everybody that a worker is gone, and pulls the triggers.
+    /// Publishes the end of a worker, and checks the triggers.
     pub(crate) fn handle_exit(&mut self, mut worker: Worker, exit: Exit) {
-        // Of a process that is told with each of its runs.
+        // A process publishes this with each of its runs.
         if !worker.is_process() {
             self.tell_about_worker("stopped", &worker, worker.last_pid());
         }
@@ -195,8 +194,8 @@ impl Node {
 }
 
 impl Worker {
-    /// Tells who waits for its start that the run has ended, unless there is about to be another
-    /// one, or somebody wanted it to end.
+    /// Fails callers that wait for its start, as the run has ended, unless another run follows or the end was
+    /// requested.
     fn answer_start(&mut self, verdict: &Verdict) {
         if self.wanted != Wanted::Running {
             return;
@@ -208,7 +207,7 @@ impl Worker {
         }
     }
 
-    /// The kind of exit that its end is to the node.
+    /// The kind of exit for the node's triggers.
     fn exit(&self, verdict: &Verdict) -> Exit {
         match verdict.is_success {
             _ if self.kind() == "guest" => Exit::Guest,

@@ -12,12 +12,12 @@ use crate::event::{Event, Events};
 use crate::place::Place;
 use crate::process::{Command, Output, Stdin, Streams, Watch};
 
-/// Between two tries to watch directories: twice as long each time.
+/// Delay between attempts to watch directories, doubled each time.
 const BETWEEN_TRIES_FIRST: Duration = Duration::from_millis(250);
 const BETWEEN_TRIES_MISSING_MAX: Duration = Duration::from_secs(2);
 const BETWEEN_TRIES_MAX: Duration = Duration::from_secs(60);
 
-/// The command that a guest is.
+/// The command of a guest.
 pub(crate) fn command(guest: &GuestWorker, place: &Place) -> Command {
     let directory = match &guest.workdir {
         Some(workdir) => place.directory.join(workdir),
@@ -46,7 +46,7 @@ pub(crate) fn watched(guest: &GuestWorker, place: &Place) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Tells the node's loop of each change since the guest began, for ever.
+/// Sends each change since the guest's start to the node's loop, forever.
 pub(crate) async fn tell_changes(
     worker: String,
     directories: Vec<PathBuf>,
@@ -59,7 +59,7 @@ pub(crate) async fn tell_changes(
     };
     let (mut watch, mut missed) = begin_watch(&worker, &directories, Some(began)).await;
     loop {
-        // What changed while it was not watched yet is a change.
+        // Changes before the watch began count, too.
         if missed.take().is_some_and(|directory| !tell(directory)) {
             return;
         }
@@ -71,7 +71,7 @@ pub(crate) async fn tell_changes(
                 Vec::new()
             }
         };
-        // The next watch is there before this change is told of: no change is between the two.
+        // The next watch begins before this change is reported, so that no change in between is lost.
         if is_to_be_renewed(&paths, &directories) {
             (watch, _) = begin_watch(&worker, &directories, None).await;
         }
@@ -82,18 +82,17 @@ pub(crate) async fn tell_changes(
     }
 }
 
-/// Whether one of the directories themselves went, or may have: another may be in its place.
+/// Whether one of the directories itself may be gone: another may have replaced it.
 fn is_to_be_renewed(changed: &[PathBuf], directories: &[PathBuf]) -> bool {
-    /// Far fewer than a watch tells of at once: then these are all that changed.
+    /// Far fewer than a watch reports at once: then these are all changes.
     const CERTAINLY_ALL: usize = 8;
     changed.is_empty()
         || changed.len() > CERTAINLY_ALL
         || changed.iter().any(|path| directories.contains(path))
 }
 
-/// Begins to watch, as soon as the directories are there; with one of them if that took more than
-/// one try, or with what has changed since then. To walk through them may take a while, and is no work for the
-/// node's one thread.
+/// Begins to watch once the directories exist. Also returns one of them if that took several attempts, or a path that
+/// has changed since. Walking through the directories may take a while, and is not done on the node's one thread.
 async fn begin_watch(
     worker: &str,
     directories: &[PathBuf],
@@ -118,7 +117,7 @@ async fn begin_watch(
             missed = directories.first().cloned();
         }
         tokio::time::sleep(pause).await;
-        // To see that there is none costs next to nothing.
+        // Detecting that it is missing costs next to nothing.
         let longest = match error.kind() {
             io::ErrorKind::NotFound => BETWEEN_TRIES_MISSING_MAX,
             _ => BETWEEN_TRIES_MAX,

@@ -1,4 +1,4 @@
-//! Host monitors: what the machine is doing, read from `/proc` and published.
+//! Host monitors: publish the machine's load, read from `/proc`.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::time::MissedTickBehavior;
 
 use crate::task::Task;
 
-/// A host monitor, monitoring or not.
+/// A host monitor, active or paused.
 pub(crate) struct HostMonitor {
     pub(crate) interval: Duration,
-    /// What was read last.
+    /// The last values.
     pub(crate) last: Arc<Mutex<Json>>,
     monitoring: Option<Task>,
 }
@@ -31,7 +31,7 @@ impl HostMonitor {
         monitor
     }
 
-    /// Begins to read; `false` where it does already.
+    /// Starts to read; `false` if it is active already.
     pub(crate) fn resume(&mut self, worker: &str, client: Option<Client>) -> bool {
         if self.monitoring.is_some() {
             return false;
@@ -46,7 +46,7 @@ impl HostMonitor {
                 let stats = host_stats();
                 last.lock().clone_from(&stats);
                 if let Some(client) = &client {
-                    // Between two sessions there is nobody to tell.
+                    // Between two sessions no subscriber exists.
                     let _ = client.publish(&topic, args![stats]).await;
                 }
             }
@@ -54,7 +54,7 @@ impl HostMonitor {
         true
     }
 
-    /// Reads no more; `false` where it does not.
+    /// Stops reading; `false` if it is paused already.
     pub(crate) fn pause(&mut self) -> bool {
         self.monitoring.take().is_some()
     }
@@ -64,7 +64,7 @@ impl HostMonitor {
     }
 }
 
-/// What the machine is doing now.
+/// The machine's present values.
 pub(crate) fn host_stats() -> Json {
     let read = |name: &str| fs::read_to_string(format!("/proc/{name}")).unwrap_or_default();
     let now = timestamp();
@@ -83,7 +83,7 @@ fn timestamp() -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// Ticks of all cores since the machine started, by what they were spent on.
+/// Ticks of all cores since the machine started, by kind.
 fn cpu(stat: &str) -> Json {
     const NAMES: [&str; 8] = [
         "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
@@ -127,7 +127,7 @@ fn memory(meminfo: &str) -> Json {
     Json::Object(stats)
 }
 
-/// Means over 1, 5 and 15 minutes, and how many processes run and are there.
+/// Averages over 1, 5 and 15 minutes, and the numbers of running and of all processes.
 fn load(loadavg: &str) -> Json {
     let mut words = loadavg.split_whitespace();
     let mut mean = || words.next().and_then(|word| word.parse::<f64>().ok());
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_says() {
+    fn the_kernels_files_are_read() {
         let stat = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu1 0 0\nintr 5\n";
         let expected = json!({
             "user": 1, "nice": 2, "system": 3, "idle": 4, "iowait": 5, "irq": 6, "softirq": 7,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_readable_is_nothing_told() {
+    fn unreadable_files_yield_no_values() {
         for text in ["", "\n", "cpu", "cpu \n", ":", "a:b\n", "1/2"] {
             cpu(text);
             memory(text);

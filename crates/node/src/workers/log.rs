@@ -1,13 +1,13 @@
-//! A worker's last lines, for callers that ask later.
+//! A worker's last log lines, for later requests.
 
 use std::collections::VecDeque;
 
 use crate::process::{Level, Line};
 
-/// Lines that are kept of each worker; the oldest make room.
+/// Maximum number of lines kept per worker; the oldest are dropped.
 pub(crate) const LINES_MAX: usize = 1_000;
 
-/// Bytes that are kept of each worker; the oldest lines make room.
+/// Maximum bytes kept per worker; the oldest lines are dropped.
 const BYTES_MAX: usize = 256 << 10;
 
 /// The last lines of one worker.
@@ -37,7 +37,7 @@ impl WorkerLog {
     }
 }
 
-/// The word for it on a command line.
+/// The command line's word for a level.
 pub(crate) fn level_name(level: Level) -> &'static str {
     match level {
         Level::Error => "error",

@@ -1,8 +1,8 @@
-//! The node's workers: what each is made of, and how it begins.
+//! The node's workers: their parts, and how they start.
 //!
-//! A router is threads of this process and is there when its start returns. What has a process
-//! begins with it: a guest is started as soon as it runs, a host of components when it has
-//! joined the management realm and answered for each of its components.
+//! A router consists of threads of this process, and runs when its start returns. Workers with a process start with
+//! that: a guest as soon as it runs, a host of components when it has joined the management realm and answered for each
+//! of its components.
 
 pub(crate) mod components;
 pub(crate) mod container;
@@ -42,15 +42,15 @@ pub(crate) struct Worker {
     pub(crate) definition: Definition,
     pub(crate) since: SystemTime,
     pub(crate) router: Option<RunningRouter>,
-    /// A container's or a guest's; of a router, the host of its components.
+    /// That of a container or a guest; for a router, the host of its components.
     pub(crate) process: Option<Process>,
     pub(crate) monitor: Option<HostMonitor>,
     pub(crate) components: Vec<Hosted>,
-    /// Times that one of them could not be started, or failed.
+    /// Number of component starts and runs that failed.
     pub(crate) component_failures: u64,
     pub(crate) wanted: Wanted,
     pub(crate) reload: Reload,
-    /// Callers that wait for the start to come to an end.
+    /// Callers that wait for the start.
     pub(crate) starting: Vec<Reply>,
     /// Callers that wait for the end of one run and the start of the next.
     pub(crate) restarting: Vec<Reply>,
@@ -59,12 +59,12 @@ pub(crate) struct Worker {
     watch: Option<Task>,
 }
 
-/// What a worker's process is to do when it has ended.
+/// The next step after the end of a worker's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// What its restart policy says.
+    /// As its restart policy says.
     Running,
-    /// Somebody asked for it to be started again.
+    /// A caller requested a restart.
     Restart,
     /// Its files have changed.
     Reload,
@@ -103,12 +103,12 @@ impl Worker {
         self.definition.type_name()
     }
 
-    /// What a host of components is called in the log.
+    /// The name of a host of components in the log.
     pub(crate) fn title(&self) -> &'static str {
         report::title(self.kind())
     }
 
-    /// Whether it is a process, and not threads of the node's.
+    /// Whether it is a process, not threads of the node.
     pub(crate) fn is_process(&self) -> bool {
         matches!(
             self.definition,
@@ -116,7 +116,7 @@ impl Worker {
         )
     }
 
-    /// The process that the worker runs in, or the node's own.
+    /// The worker's process, or the node's own.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self.is_process() {
             true => self.process.as_ref().and_then(Process::pid),
@@ -124,7 +124,7 @@ impl Worker {
         }
     }
 
-    /// The process that the worker runs in, or ran in last.
+    /// The worker's process, or its last one.
     pub(crate) fn last_pid(&self) -> Option<u32> {
         match self.is_process() {
             true => self.process.as_ref().and_then(Process::last_pid),
@@ -144,13 +144,13 @@ impl Worker {
         }
     }
 
-    /// The trouble that its process is in.
+    /// The fault of its process.
     fn trouble(&self) -> Option<String> {
         let process = self.process.as_ref()?;
         let last_end = process.last_end().unwrap_or_default();
         match process.restarts_in_a_row() {
             0 => None,
-            // Nothing wakes the node when it has run for so long that it is well.
+            // No event wakes the node once it has run long enough to be healthy.
             _ if process.phase() == Phase::Started => None,
             n => Some(format!("ended {n} times in a row, last with: {last_end}")),
         }
@@ -173,7 +173,7 @@ impl Worker {
         }
     }
 
-    /// What its process is; a worker that needs none has none.
+    /// The command of its process; `None` for a worker without one.
     fn command(&self, place: &Place) -> Option<Result<Command, String>> {
         let id = self.id();
         Some(match &self.definition {
@@ -189,18 +189,18 @@ impl Worker {
         })
     }
 
-    /// Whether its first start has come to an end, good or bad.
+    /// Whether its first start is complete, successful or not.
     pub(crate) fn is_settled(&self) -> bool {
         let is_starting = match self.process.as_ref().map(Process::phase) {
             Some(Phase::Starting) => true,
-            // It could not even begin, which is about to be told.
+            // It could not be started, which is about to be reported.
             Some(Phase::Stopped) => self.router.is_none(),
             _ => false,
         };
         !is_starting && !self.components.iter().any(Hosted::is_under_way)
     }
 
-    /// Whether the node ends if a component of its configuration does not start.
+    /// Whether the node ends if a configured component does not start.
     pub(crate) fn needs_components(&self) -> bool {
         match &self.definition {
             Definition::Router(router) => router.needs_components,
@@ -217,12 +217,12 @@ impl Worker {
 }
 
 impl Node {
-    /// Starts a worker: a router is there when this returns; processes have begun.
+    /// Starts a worker: a router runs when this returns; processes have been started.
     pub(crate) fn start_worker(&mut self, definition: Definition) -> Result<(), StartWorkerError> {
         let mut worker = Worker::new(definition);
         let id = worker.id().to_owned();
         report::starting(worker.kind(), &id);
-        // Of a process that is told with each of its runs.
+        // A process publishes this with each of its runs.
         if !worker.is_process() {
             self.tell_about_worker("starting", &worker, None);
         }
@@ -241,7 +241,7 @@ impl Node {
         Ok(())
     }
 
-    /// Starts all of a worker that is in the node's own process.
+    /// Starts the parts of a worker that live in the node's own process.
     fn open(&self, worker: &mut Worker) -> Result<(), StartWorkerError> {
         let (kind, id) = (worker.kind(), worker.id().to_owned());
         match &worker.definition {
@@ -268,8 +268,7 @@ impl Node {
         Ok(())
     }
 
-    /// Begins a run of a worker's process, if it is one to have any, as soon as there is room for
-    /// one more that starts.
+    /// Begins a run of a worker's process, if it has one, once fewer than the maximum are starting.
     pub(crate) fn start_process(&mut self, id: &str) {
         let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
             return;
@@ -283,7 +282,7 @@ impl Node {
         let (title, restart) = match &worker.definition {
             Definition::Guest(guest) => ("Guest", guest.restart),
             Definition::Container(container) => ("Container", container.restart),
-            // The components of a router belong to it for as long as it is there.
+            // The components of a router belong to it while it exists.
             _ => ("Container", Restart::OnFailed),
         };
         let is_guest = matches!(worker.definition, Definition::Guest(_));
@@ -321,8 +320,8 @@ impl Node {
             self.tell_about_worker("started", &self.workers[at], Some(pid));
             return;
         }
-        // A container is started again with all that the configuration has; beside a router, what
-        // had left or failed by itself stays away.
+        // A container restarts with all configured components; beside a router, components that had left or failed by
+        // themselves stay away.
         let mut components = worker.components.iter_mut();
         components
             .by_ref()
@@ -332,7 +331,7 @@ impl Node {
         self.send_after(components::READY_WITHIN, overdue);
     }
 
-    /// Begins the runs for which there was no room before.
+    /// Begins the runs that waited for others to start.
     pub(crate) fn start_queued(&mut self) {
         let is_queued = |worker: &&Worker| {
             let process = worker.process.as_ref();
@@ -348,7 +347,7 @@ impl Node {
         }
     }
 
-    /// Hosts of components that run and are not ready yet.
+    /// Number of hosts of components that run and are not ready yet.
     fn hosts_starting(&self) -> usize {
         let processes = self.workers.iter().filter_map(|own| own.process.as_ref());
         processes
@@ -356,7 +355,7 @@ impl Node {
             .count()
     }
 
-    /// Looks whether a worker's start has come to an end, and tells who waits for that.
+    /// Checks whether a worker's start is complete, and informs waiting callers.
     pub(crate) fn settle(&mut self, id: &str) {
         let Some(worker) = self.workers.iter_mut().find(|worker| worker.id() == id) else {
             self.settled(id);
@@ -386,7 +385,7 @@ impl Node {
         self.workers.iter_mut().find(|worker| worker.id() == id)
     }
 
-    /// Has the management realm have the meta APIs of a worker's realms that are to have it there, and have not yet.
+    /// Bridges the meta APIs of a worker's realms that are configured for it and not bridged yet.
     pub(crate) fn bridge_meta_apis(&self, worker: &str) {
         let worker = self.worker(worker);
         let Some(router) = worker.and_then(|worker| worker.router.as_ref()) else {
@@ -435,13 +434,12 @@ impl Node {
     }
 }
 
-/// Hosts of components that start at once: more would only keep each other from being ready in
-/// time.
+/// Maximum number of hosts of components that start at once: more would only delay each other.
 fn hosts_starting_max() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A testee is a router with nothing in it but the echo.
+/// A testee is a router that only echoes.
 fn as_router(testee: &TesteeWorker) -> RouterWorker {
     RouterWorker {
         id: testee.id.clone(),

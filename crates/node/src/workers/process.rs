@@ -1,8 +1,6 @@
-//! One worker's child process through all its runs: started, listened to, asked to end, and when
-//! to start it again.
+//! One worker's child process through all its runs: starts it, listens to it, ends it, and schedules its restarts.
 //!
-//! The task of a run owns the child. It is told what to do through its orders, and tells the
-//! node's loop how the run ended.
+//! The task of a run owns the child. It executes orders, and reports the end of the run to the node's loop.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,24 +17,24 @@ use crate::event::{End, Event, Events, Run};
 use crate::process::{Backoff, Child, Children, Command, Ended, Line};
 use crate::report;
 
-/// A worker's process, whether it runs or not.
+/// A worker's process, running or not.
 pub(crate) struct Process {
     /// The worker's name in the log.
     title: &'static str,
-    /// What the last run was started with.
+    /// The command of the last run.
     command: Option<Command>,
     restart: Restart,
     backoff: Backoff,
-    /// Of the present run, or the last one.
+    /// The number of the present run, or the last one.
     number: u64,
     running: Option<Running>,
-    /// It is to be started again when its time has come.
+    /// It waits for its next start.
     pub(crate) is_waiting: bool,
-    /// It is to be started when others that start have.
+    /// It waits until others have started.
     pub(crate) is_queued: bool,
-    /// Of the present run, or the last one that began.
+    /// The process id of the present run, or the last one that began.
     last_pid: Option<u32>,
-    /// How the last run ended, for people.
+    /// The end of the last run, as text.
     last_end: Option<String>,
     pub(crate) log: Arc<Mutex<WorkerLog>>,
 }
@@ -58,7 +56,7 @@ enum Order {
     Kill,
 }
 
-/// What a worker's process is up to.
+/// The phase of a worker's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Starting,
@@ -69,13 +67,13 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// How a run ended, by what it was told.
+/// The judgement of a run's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) is_success: bool,
     pub(crate) was_ready: bool,
     pub(crate) ran_for: Duration,
-    /// For people: `exit code 1`.
+    /// As text: `exit code 1`.
     pub(crate) text: String,
 }
 
@@ -96,7 +94,7 @@ impl Process {
         }
     }
 
-    /// Begins a run. That it cannot begin is an end that comes as an event, as any other.
+    /// Begins a run. A failure is reported as an event, like any end.
     pub(crate) fn start(
         &mut self,
         worker: &str,
@@ -130,7 +128,7 @@ impl Process {
                 });
                 tokio::spawn(async move {
                     let end = End::Ended(attend(child, orders_in).await);
-                    // Only a node that is gone does not listen.
+                    // Fails only if the node is gone.
                     let _ = events.send(Event::Ended { run, end });
                 });
             }
@@ -142,23 +140,23 @@ impl Process {
         }
     }
 
-    /// Asks it to end; `false` when it does not run.
+    /// Requests its end; `false` if it does not run.
     pub(crate) fn terminate(&mut self) -> bool {
         let Some(running) = &mut self.running else {
             return false;
         };
         running.was_told_to_end = true;
-        // A shell that waits for it would end at once and leave it no time to.
+        // A shell that waits for the worker would end at once and leave it no time.
         let worker = running.worker_pid.filter(|&pid| is_below(pid, running.pid));
         if worker.is_some_and(terminate_process) {
             return true;
         }
-        // Nobody listens when the child has ended just now.
+        // Fails if the child has ended just now.
         let _ = running.orders.send(Order::Terminate);
         true
     }
 
-    /// Has it end, at once or in good order; one that is about to end is not asked again.
+    /// Ends it, at once or in order; one that is about to end is not asked again.
     pub(crate) fn ask_to_end(&mut self, kill: bool) {
         if kill {
             self.kill();
@@ -167,7 +165,7 @@ impl Process {
         }
     }
 
-    /// Ends it, with all that it started.
+    /// Kills it with all its descendants.
     pub(crate) fn kill(&mut self) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -178,14 +176,14 @@ impl Process {
         true
     }
 
-    /// Takes note that it does what it is for.
+    /// Notes that it is ready.
     pub(crate) fn handle_ready(&mut self) {
         if let Some(running) = &mut self.running {
             running.is_ready = true;
         }
     }
 
-    /// Takes note of the process that says so, if it is the child or was started by it.
+    /// Notes that the process of that id is ready, if it is the child or a descendant.
     pub(crate) fn handle_ready_of(&mut self, pid: u32) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -198,7 +196,7 @@ impl Process {
         true
     }
 
-    /// Takes note of a run's end.
+    /// Notes the end of a run.
     pub(crate) fn handle_ended(&mut self, end: &End) -> Verdict {
         let verdict = self.judge(end);
         self.last_end = Some(verdict.text.clone());
@@ -219,7 +217,7 @@ impl Process {
             },
             End::Ended(ended) => {
                 let was_ready = running.as_ref().is_some_and(|running| running.is_ready);
-                // One that never came to do what it is for did not do it well.
+                // A process that never became ready did not succeed.
                 let was_early = !was_ready && !was_told;
                 Verdict {
                     is_success: !was_early && is_success(ended, was_told, was_killed),
@@ -234,7 +232,7 @@ impl Process {
         }
     }
 
-    /// When to start it again by its own policy, after a run that ended so.
+    /// The delay before its next automatic start, after a run with that end.
     pub(crate) fn next_start(&mut self, verdict: &Verdict) -> Option<Duration> {
         let again = match self.restart {
             Restart::Always => true,
@@ -244,7 +242,7 @@ impl Process {
         again.then(|| self.backoff.next_delay(verdict.ran_for))
     }
 
-    /// How often it has ended and was started again by its own policy, since it was well last.
+    /// Number of automatic restarts since it was last healthy.
     pub(crate) fn restarts_in_a_row(&self) -> u32 {
         let running = self.running.as_ref();
         match running.is_some_and(|running| Backoff::was_well(running.since.elapsed())) {
@@ -253,7 +251,7 @@ impl Process {
         }
     }
 
-    /// How its last run ended.
+    /// The end of its last run.
     pub(crate) fn last_end(&self) -> Option<&str> {
         self.last_end.as_deref()
     }
@@ -269,7 +267,7 @@ impl Process {
         self.running.as_ref().map(|running| running.pid)
     }
 
-    /// Of the present run, or the last one.
+    /// The process id of the present run, or the last one.
     pub(crate) fn last_pid(&self) -> Option<u32> {
         self.last_pid
     }
@@ -303,7 +301,7 @@ impl Process {
 
     fn spawn(&self, command: &Command, children: &Children) -> Result<Child, String> {
         let (title, log) = (self.title, Arc::clone(&self.log));
-        // Lines come when this thread is free to listen: the child has its number by then.
+        // Lines arrive when this thread is idle: the child has its id by then.
         let pid = Arc::new(OnceLock::new());
         let pid_of_lines = Arc::clone(&pid);
         let line = move |line: Line| {
@@ -314,28 +312,28 @@ impl Process {
         let child = children
             .spawn(command, line)
             .map_err(|error| error.to_string())?;
-        // Set here and nowhere else.
+        // The only place that sets it.
         let _ = pid.set(child.id());
         Ok(child)
     }
 }
 
-/// A run's number is never another's, not even of a worker that has the same id later.
+/// Run numbers are never reused, not even for a later worker with the same id.
 fn next_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Whether a child ended as it should: by itself and well, or as what is asked by TERM does.
+/// Whether a child ended as it should: by itself with success, or by TERM as requested.
 fn is_success(ended: &Ended, was_told: bool, was_killed: bool) -> bool {
     const TERM: i32 = 15;
     let is_obedient = ended.signal == Some(TERM) || ended.code == Some(128 + TERM);
     ended.is_success() || (was_told && !was_killed && is_obedient)
 }
 
-/// Whether a process is in the group that a child leads, or was started by it at whatever remove.
+/// Whether a process is in the group led by a child, or one of its descendants.
 fn is_below(pid: u32, child: u32) -> bool {
-    /// No program is started through so many others.
+    /// Maximum depth of descendants.
     const REMOVES_MAX: usize = 64;
     if parent_and_group(pid).is_some_and(|(_, group)| group == child) {
         return true;
@@ -345,8 +343,8 @@ fn is_below(pid: u32, child: u32) -> bool {
     line.take(REMOVES_MAX).any(|pid| pid == child)
 }
 
-/// proc_pid_stat(5): the fourth and fifth field, after a name that may have anything in it. Of a
-/// group that was made outside of this PID namespace the number is 0.
+/// proc_pid_stat(5): the fourth and fifth field, after a name that may contain anything. A group from outside this PID
+/// namespace has the number 0.
 fn parent_and_group(pid: u32) -> Option<(u32, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -360,10 +358,10 @@ fn terminate_process(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::TERM).is_ok())
 }
 
-/// How long a child may take from TERM to its end, once nobody is there to give orders.
+/// Time for a child to end after TERM, once its worker is gone.
 const ALONE_MAX: Duration = Duration::from_secs(10);
 
-/// Waits for a child's end, and does what is asked meanwhile.
+/// Waits for a child's end, and executes orders meanwhile.
 async fn attend(mut child: Child, mut orders: mpsc::UnboundedReceiver<Order>) -> Ended {
     loop {
         let order = tokio::select! {
@@ -373,7 +371,7 @@ async fn attend(mut child: Child, mut orders: mpsc::UnboundedReceiver<Order>) ->
         match order {
             Some(Order::Terminate) => child.terminate(),
             Some(Order::Kill) => child.kill(),
-            // Its worker was taken out.
+            // Its worker was removed.
             None => {
                 child.terminate();
                 let ended = tokio::time::timeout(ALONE_MAX, child.wait()).await;
@@ -410,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_before_it_was_ready_is_no_success() {
+    fn an_end_before_readiness_is_a_failure() {
         let check = |is_ready, was_told, expected| {
             let mut process = running(is_ready, was_told);
             let ended = Ended {
@@ -428,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_child_and_what_it_started_may_say_that_it_is_ready() {
+    fn only_the_child_and_its_descendants_may_report_readiness() {
         let mut process = running(false, false);
         assert!(!process.handle_ready_of(1));
         assert!(!process.handle_ready_of(u32::MAX));

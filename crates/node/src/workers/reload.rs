@@ -1,24 +1,23 @@
-//! When a guest is started again after a change of its files.
+//! The delays between restarts of a guest whose files change.
 
 use std::time::Duration;
 
 use crate::process::Backoff;
 
-/// What a process writes while it ends is told within this time: before the next run, not after it.
+/// Changes that a process makes while it ends are reported within this time: before the next run.
 const SETTLED_WITHIN: Duration = Duration::from_millis(300);
 
-/// A run that lasted so long was not ended by what it wrote itself when it began.
+/// After this run time, the end was not caused by the guest's own initial writes.
 const WELL: Duration = Duration::from_secs(5);
 
-/// The pauses before starts that changes of files bring about: short, but longer and longer for a
-/// guest that changes its own files.
+/// The delays before restarts for changed files: short, but growing for a guest that changes its own files.
 #[derive(Default)]
 pub(crate) struct Reload {
     backoff: Backoff,
 }
 
 impl Reload {
-    /// The pause before the next start, after a run of that length.
+    /// The delay before the next start, after a run of that length.
     pub(crate) fn next_delay(&mut self, was_up: Duration) -> Duration {
         if was_up >= WELL {
             *self = Self::default();
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_that_changes_its_own_files_waits_longer_and_longer() {
+    fn a_guest_that_changes_its_own_files_waits_longer_each_time() {
         let mut reload = Reload::default();
         let mut delays = |ups: &[u64]| -> Vec<u128> {
             ups.iter()

@@ -1,4 +1,4 @@
-//! Router workers: threads of the node's own process, and what was started in them.
+//! Router workers: threads of the node's own process, and their parts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,13 +12,13 @@ use crosstie_router::{Router, RouterOptions, StartError, StartFault};
 use serde_json::json;
 use tracing::{info, warn};
 
-/// A running router, with the ids that its parts are known by.
+/// A running router, with the ids of its parts.
 pub(crate) struct RunningRouter {
     pub(crate) router: Router,
-    /// What it is called in the log.
+    /// Its name in the log.
     title: &'static str,
     pub(crate) realms: Vec<RunningRealm>,
-    /// Sockets for components beside the router, by the role that sessions there have.
+    /// Sockets for components beside the router, by the role of their sessions.
     private: BTreeMap<String, PathBuf>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct RunningRealm {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) roles: Vec<RunningRole>,
-    /// The management realm has its meta API too.
+    /// The management realm offers its meta API, too.
     pub(crate) is_meta_api_bridged: bool,
     roles_ever: usize,
 }
@@ -38,14 +38,14 @@ pub(crate) struct RunningRole {
     pub(crate) name: String,
 }
 
-/// Ids of the transports that components beside a router use begin so.
+/// The prefix of ids of transports for components beside a router.
 const PRIVATE: &str = "components:";
 
-/// The role of a component that is given none.
+/// The role of a component without a configured one.
 pub(crate) const DEFAULT_ROLE: &str = "anonymous";
 
 impl RunningRouter {
-    /// Its threads; nothing is in it yet.
+    /// Starts its threads, without any parts.
     pub(crate) fn start(
         worker: &RouterWorker,
         limits: &Limits,
@@ -60,8 +60,7 @@ impl RunningRouter {
         })
     }
 
-    /// Starts what the configuration has for it. Transports of the ids `moving` take any free port
-    /// where their own is taken.
+    /// Starts its configured parts. Transports with ids in `moving` use any free port if their own is in use.
     pub(crate) fn open(
         &mut self,
         worker: &RouterWorker,
@@ -99,7 +98,7 @@ impl RunningRouter {
         Ok(())
     }
 
-    /// The links that a realm is configured with.
+    /// The configured links of a realm.
     pub(crate) fn start_rlinks(&self, worker: &str, realm: &Realm) -> Result<(), StartError> {
         for link in &realm.rlinks {
             self.start_rlink(worker, &realm.name, link)?;
@@ -158,7 +157,7 @@ impl RunningRouter {
         Ok(urls)
     }
 
-    /// Somewhere else where somebody has its port.
+    /// Starts a transport on another port if its own is in use.
     fn start_moving_transport(
         &self,
         worker: &str,
@@ -188,7 +187,7 @@ impl RunningRouter {
         Ok(urls)
     }
 
-    /// The broker that AMQP transports lead to, with what definitions have for it.
+    /// Starts the broker of AMQP transports, and imports its definitions.
     fn start_amqp(&self, worker: &str, amqp: &Amqp) -> Result<(), StartError> {
         let skipped = self.router.start_amqp(amqp)?;
         if let Some(definitions) = &amqp.definitions {
@@ -213,7 +212,7 @@ impl RunningRouter {
         Ok(())
     }
 
-    /// What a component's host is told about it: the checked definition, with the way in.
+    /// A component's definition for its host: the checked one, with the socket to use.
     pub(crate) fn definition(
         &mut self,
         component: &Component,
@@ -233,24 +232,24 @@ impl RunningRouter {
         Ok(definition)
     }
 
-    /// The transports that were asked for.
+    /// The configured and requested transports.
     pub(crate) fn transports(&self) -> Vec<crosstie_router::TransportStatus> {
         let mut transports = self.router.transports();
         transports.retain(|transport| !transport.id.starts_with(PRIVATE));
         transports
     }
 
-    /// Where that realm is among `realms`.
+    /// The index of that realm in `realms`.
     pub(crate) fn realm(&self, id: &str) -> Option<usize> {
         self.realms.iter().position(|realm| realm.id == id)
     }
 
-    /// The path of the socket where every session has that role.
+    /// The path of the socket for sessions with that role.
     fn private_socket(&mut self, role: &str, directory: &Path) -> Result<PathBuf, String> {
         if let Some(path) = self.private.get(role) {
             return Ok(path.clone());
         }
-        // Short and of safe letters, whatever the names of worker and role.
+        // Short and of safe characters, whatever the names of worker and role.
         let path = (1..)
             .map(|number| directory.join(format!("components{number}.sock")))
             .find(|path| !path.exists())
@@ -279,7 +278,7 @@ impl RunningRealm {
     }
 }
 
-/// A RawSocket on a Unix socket that only this user can open, where everybody has `role`.
+/// A RawSocket on a Unix socket that only this user can open, whose sessions have `role`.
 pub(crate) fn private_transport(id: &str, path: &Path, role: &str) -> Result<Transport, String> {
     let definition = json!({
         "id": "private",
@@ -288,7 +287,7 @@ pub(crate) fn private_transport(id: &str, path: &Path, role: &str) -> Result<Tra
         "auth": {"anonymous": {"type": "static", "role": role}},
     });
     let mut transport = crosstie_config::transport_from_json(&definition)?;
-    // Not through the check: what stands here is no text of a configuration.
+    // Set after the check, which would reject these values in a configuration.
     id.clone_into(&mut transport.id);
     let path = path
         .to_str()

@@ -1,7 +1,7 @@
-//! Procedures of router workers that speak AMQP: what is in their vhosts, and who is connected.
+//! Procedures of router workers with AMQP: contents of their vhosts, and connections.
 //!
-//! Lists come in parts of at most [`PART_MAX`], so that a broker of many queues fits into messages:
-//! who got as many as there can be asks again, from where it ended.
+//! Lists come in parts of at most [`PART_MAX`], so that those of a large broker fit into messages: a caller that gets a
+//! full part requests the next one.
 
 use std::path::PathBuf;
 
@@ -39,10 +39,10 @@ pub(super) static PROCEDURES: [Procedure; 14] = [
     later("crossbar.worker..recover_amqp_vhost", recover_vhost),
 ];
 
-/// How much of a list one answer holds at most.
+/// Maximum number of list entries in one answer.
 pub(super) const PART_MAX: usize = 5_000;
 
-/// The vhost that clients open who name none.
+/// The vhost of clients that name none.
 const DEFAULT_VHOST: &str = "/";
 
 fn alarms(node: &mut Node, call: &Call) -> Answer {
@@ -142,7 +142,7 @@ fn close_connection(node: &mut Node, call: &Call) -> Answer {
     Ok(json!({"connection": number}))
 }
 
-/// Answers when the backup is whole and on the disk.
+/// Answers when the backup is complete and on disk.
 fn back_up(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     let asked = || {
         let file: String = call.required(0, "file")?;
@@ -183,7 +183,7 @@ fn replicated_vhosts(node: &mut Node, call: &Call) -> Answer {
     Ok(vhosts.iter().map(replicated::about).collect())
 }
 
-/// Answers when another node has the vhost, or none has taken it.
+/// Answers when another node has the vhost, or the deadline has passed.
 fn move_vhost(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     let asked = || {
         let vhost: String = call.required(0, "vhost")?;
@@ -213,7 +213,7 @@ fn move_vhost(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     Ok(())
 }
 
-/// Answers when the log is recovered; without `really` with what would be done.
+/// Answers when the log is recovered; without `really`, answers with the plan.
 fn recover_vhost(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     let asked = || {
         let vhost: String = call.required(0, "vhost")?;
@@ -245,7 +245,7 @@ fn recover_vhost(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     Ok(())
 }
 
-/// What the call asks for of a list, from `offset` on.
+/// The requested part of a list, from `offset` on.
 fn part<I: Iterator<Item = Json>>(call: &Call, count: usize, all: impl Fn() -> I) -> Answer {
     let offset: Option<usize> = call.optional(1, "offset")?;
     let limit: Option<usize> = call.optional(2, "limit")?;

@@ -1,5 +1,5 @@
-//! Procedures of components beside a router. Those of a container are its own: its process
-//! offers `start_component` and so on itself.
+//! Procedures of components beside a router. A container's process itself offers those for its components, such as
+//! `start_component`.
 
 use crosstie_client::args;
 use crosstie_config::{Component, Json};
@@ -74,7 +74,7 @@ fn start_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         let text = format!("worker '{worker}' is being stopped");
         return Err((reply, errors::not_running(&text)));
     }
-    // One that has failed or left makes room.
+    // A component that has failed or left makes room.
     running
         .components
         .retain(|old| old.component.id != component.id);
@@ -83,7 +83,7 @@ fn start_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     running.components.push(hosted);
     match running.process.as_ref().map(|process| process.phase()) {
         Some(Phase::Started) => node.start_waiting_components(worker),
-        // It is asked for when the host is ready, or told that it ended.
+        // Requested when the host is ready, or reported when the host has ended.
         Some(Phase::Starting | Phase::Restarting | Phase::Stopping) => {}
         _ => node.start_process(worker),
     }
@@ -117,7 +117,7 @@ fn stop_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         let stopped = client.call(&procedure, args![id.as_str()]).await;
         // The caller may have gone.
         let _ = match stopped {
-            // One that had failed or left is not there to be stopped.
+            // A component that had failed or left cannot be stopped.
             Err(error) if was_there => reply.send(Err(errors::not_running(&error.to_string()))),
             _ => {
                 info!("Router '{worker}': component '{id}' stopped");
@@ -128,7 +128,7 @@ fn stop_component(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
     Ok(())
 }
 
-/// Whether the router has what the component joins: it would be turned away for ever.
+/// Checks that the router has the component's realm and role: otherwise its session would be refused forever.
 fn check_place(node: &Node, call: &Call, component: &Component) -> Result<(), Refusal> {
     let router = router(node, call)?;
     let name = component.realm.as_str();

@@ -1,4 +1,4 @@
-//! What can be asked of the node: one table per subject, one row per procedure.
+//! The management procedures: one table per subject, one row per procedure.
 
 mod amqp;
 mod components;
@@ -23,18 +23,17 @@ pub(super) struct Procedure {
     pub(super) handler: Handler,
 }
 
-/// How a procedure is answered, by the node's loop.
+/// How the node's loop answers a procedure.
 pub(super) enum Handler {
     Now(fn(&mut Node, &Call) -> Answer),
-    /// The answer comes when what was asked for has happened. An error comes back with the reply
-    /// that it is to be sent to.
+    /// The answer follows when the action is complete. An error returns with the reply that must get it.
     Later(fn(&mut Node, &Call, Reply) -> Deferred),
 }
 
-/// The reply is kept, or comes back with what it is to be refused with.
+/// The reply is kept, or returned with the reason of the refusal.
 type Deferred = Result<(), (Reply, Refusal)>;
 
-/// All of them.
+/// All procedures.
 pub(super) static PROCEDURES: [&[Procedure]; 7] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
@@ -59,18 +58,18 @@ const fn later(uri: &'static str, handle: fn(&mut Node, &Call, Reply) -> Deferre
     }
 }
 
-/// The worker that a URI speaks of: `crossbar.worker.<id>.<what>`.
+/// The worker in a URI: `crossbar.worker.<id>.<what>`.
 pub(super) fn worker_of(uri: &str) -> Option<&str> {
     let rest = uri.strip_prefix("crossbar.worker.")?;
     rest.rsplit_once('.').map(|(id, _)| id)
 }
 
-/// A time as people and programs read it.
+/// A time in text form.
 fn date(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Seconds since then.
+/// Seconds since that time.
 fn seconds_since(time: SystemTime) -> f64 {
     time.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }

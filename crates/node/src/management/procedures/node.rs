@@ -55,7 +55,7 @@ fn shutdown(node: &mut Node, _: &Call) -> Answer {
         return Err(errors::ending());
     }
     info!("Shutdown requested in the management realm, shutting down.");
-    // The answer is on its way before the realm ends with the last router.
+    // The answer is sent before the realm ends with the last router.
     node.begin_end(Outcome::Orderly);
     Ok(json!({"id": node.id, "pid": std::process::id()}))
 }

@@ -1,4 +1,4 @@
-//! What is asked of replicated vhosts, and what is said of them: whose they are, and what operators have done about them.
+//! Arguments and results of procedures for replicated vhosts.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use serde_json::json;
 
 use crate::management::errors::{self, Refusal};
 
-/// How long another node is given to take a vhost.
+/// Default and maximum deadline of a handover, in milliseconds.
 const TIMEOUT_MS: u64 = 10_000;
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
-/// How long another node is given.
+/// Parses the deadline of a handover.
 pub(super) fn timeout(ms: Option<u64>) -> Result<Duration, Refusal> {
     let ms = ms.unwrap_or(TIMEOUT_MS);
     match (1..=TIMEOUT_MS_MAX).contains(&ms) {
@@ -25,7 +25,7 @@ pub(super) fn timeout(ms: Option<u64>) -> Result<Duration, Refusal> {
     }
 }
 
-/// What a log is to be recovered from.
+/// Parses the source of a recovery.
 pub(super) fn means(from: &str, store: Option<String>) -> Result<Means, Refusal> {
     let store = store.map(PathBuf::from);
     let is_found = store.as_ref().is_none_or(|path| path.is_absolute());

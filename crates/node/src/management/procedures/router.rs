@@ -190,7 +190,7 @@ fn stop_transport(node: &mut Node, call: &Call) -> Answer {
     let worker = call.worker.as_str();
     let id: String = call.required(0, "transport_id")?;
     let router = router(node, call)?;
-    // Those of components beside the router are not anybody's to stop.
+    // Transports for components beside the router cannot be stopped.
     if !router
         .transports()
         .iter()
@@ -331,7 +331,7 @@ fn about_transport(transport: &TransportStatus) -> Json {
     })
 }
 
-/// Without the link's secrets.
+/// The link's description without its secrets.
 fn about_link(status: &RLinkStatus) -> Json {
     let link = &status.link;
     let to = match &link.transport.endpoint {
@@ -406,7 +406,7 @@ pub(super) fn router_mut<'a>(
     worker.router.as_mut().ok_or_else(|| no_router(id, kind))
 }
 
-/// A node that ends starts nothing any more.
+/// A node that shuts down starts nothing any more.
 fn starting_router<'a>(node: &'a mut Node, call: &Call) -> Result<&'a mut RunningRouter, Refusal> {
     match node.is_ending() {
         true => Err(errors::ending()),
@@ -418,7 +418,7 @@ fn no_router(id: &str, kind: &str) -> Refusal {
     errors::no_such_object(&format!("worker '{id}' is no router, but of type '{kind}'"))
 }
 
-/// By its id, or by its name.
+/// Finds a realm by its id, or by its name.
 fn named_realm<'a>(router: &'a RunningRouter, call: &Call) -> Result<&'a RunningRealm, Refusal> {
     let id: String = call.required(0, "realm_id")?;
     let mut realms = router.realms.iter();

@@ -1,4 +1,4 @@
-//! Procedures of router workers: the WAMP sessions in their realms, listed part by part, and closed.
+//! Procedures of router workers: the WAMP sessions in their realms, listed in parts, and closed.
 
 use crosstie_config::Json;
 use crosstie_router::SessionStatus;

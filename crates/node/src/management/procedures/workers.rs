@@ -40,7 +40,7 @@ fn worker(node: &mut Node, call: &Call) -> Answer {
         .as_ref()
         .filter(|_| worker.router.is_none())
         .map_or(Some(worker.since), |process| process.started_at());
-    // Of a router, those of the host of its components.
+    // For a router, those of its host of components.
     let process = worker.process.as_ref();
     Ok(json!({
         "id": worker.id(),
@@ -187,9 +187,8 @@ pub(super) fn no_such_worker(id: &str) -> Refusal {
     errors::no_such_worker(&format!("there is no worker '{id}'"))
 }
 
-/// What a configuration would say about the worker. Crossbar.io's form has a router's and a
-/// container's options alone, and all of a guest; what a configuration has beside `options` may be
-/// given here for each kind.
+/// The worker's definition as in a configuration. Crossbar.io's form has only the options of routers and containers,
+/// and the whole definition of guests; keys of a configuration beside `options` may be given here for each kind.
 fn whole_definition(kind: &str, options: Option<Json>) -> Result<Json, Refusal> {
     const BESIDE_OPTIONS: [&str; 8] = [
         "options",
@@ -222,7 +221,7 @@ fn whole_definition(kind: &str, options: Option<Json>) -> Result<Json, Refusal> 
 }
 
 impl Node {
-    /// Takes out a worker that has no process: a router says goodbye on a thread that may wait.
+    /// Removes a worker without a process: a router says goodbye on a thread that may block.
     pub(crate) fn remove_worker(&mut self, id: &str) {
         let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
             return;
