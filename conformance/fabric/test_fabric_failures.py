@@ -130,7 +130,7 @@ def test_a_server_that_is_killed_and_comes_back(nats, start, session) -> None:
             await_attached(each)
         await_neighbours(found)
         await_event(publisher, subscriber, f"com.{server.name}")
-        # What was subscribed to before is subscribed to at another server, too.
+        # Earlier subscriptions are made at another server, too.
         publisher.publish("com.kept", server.name)
         assert subscriber.event()[4] == [server.name]
         server.start()
@@ -170,13 +170,16 @@ def test_without_nats_a_node_may_refuse(nats, nodes, session) -> None:
     await_attached(here, False)
     code, why = here.health()
     assert code == 503
-    assert "Realm 'realm1' of router 'worker1': no NATS server is reached, nobody is let in" in why
+    assert (
+        "Realm 'realm1' of router 'worker1': no NATS server is reached, no session is admitted"
+        in why
+    )
     publisher.peer.say(PUBLISH, 1, {"acknowledge": True}, "com.a", [1])
     assert publisher.peer.hear(ERROR)[4] == "wamp.error.network_failure"
     late = RawSocket.tcp(here.address("tcp")).shake_hands()
     late.say(HELLO, "realm1", {"roles": ROLES})
     assert late.hear(ABORT)[2] == "wamp.error.network_failure"
-    # What is subscribed to now, is when others know of it.
+    # New subscriptions are answered when others know of them.
     waiting.tell_subscribe("com.b")
     server.start()
     waiting.await_subscribed()

@@ -1,4 +1,4 @@
-"""Nodes of one realm that speak different versions of what nodes say to each other."""
+"""Nodes of one realm that speak different versions of their protocol."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_node_that_speaks_none_of_theirs_is_refused_by_name(start_speaking, se
     await_refused(here, 1)
     await_refused(there, 1)
     await_refused(stranger, 2)
-    told = "it speaks versions 3 to 4 of what nodes say to each other, this one version 1"
+    told = "it speaks versions 3 to 4 of the nodes' protocol, this one version 1"
     assert told in here.page("/health")
     assert told in here.page("/")
     here.await_log(lambda line: told in line.text)
-    assert "version 1 of what nodes say to each other, this one versions 3 to 4" in (
+    assert "version 1 of the nodes' protocol, this one versions 3 to 4" in (
         stranger.page("/health")
     )
-    # Nobody waits for it, and nothing of it comes.
+    # No node waits for it, and nothing of it arrives.
     publisher, subscriber, outside = session(here), session(there), session(stranger)
     subscriber.subscribe("com.a")
     outside.register("com.p")

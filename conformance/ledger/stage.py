@@ -25,8 +25,8 @@ QUEUE = "kept"
 STREAM = "A1_=2F"
 ERRORS = (pika.exceptions.AMQPError, OSError)
 Done = TypeVar("Done")
-# What a node says that need not wait for a silent owner.
-ENDED = "has no connection to NATS any more"
+# Log line of a node that need not wait for a silent owner.
+ENDED = "has lost its connection to NATS"
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 

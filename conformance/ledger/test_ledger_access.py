@@ -64,7 +64,9 @@ def test_an_owner_that_may_not_be_asked_is_missed_later(nats, start, tmp_path: P
     link = access(tmp_path, servers[0].port)
     nodes = [start(servers, name, nats=link) for name in ("node_a", "node_b")]
     owner = await_owner(nodes)
-    owner.await_log(lambda line: "may not subscribe to what its owner is asked on" in line.text)
+    owner.await_log(
+        lambda line: "NATS denies the subject on which nodes probe the owner" in line.text
+    )
     (other,) = (node for node in nodes if node is not owner)
     await_true("it stands by", lambda: role(other) == "standby")
     owner.kill()

@@ -54,7 +54,9 @@ pub(super) fn start(command: &mut Command) -> io::Result<Child> {
     let mut own = lock();
     let own = own.get_or_insert_with(|| {
         if let Err(error) = set_child_subreaper(Some(getpid())) {
-            tracing::warn!("What leaves a child's process group may outlive the node: {error}");
+            tracing::warn!(
+                "Processes that leave a child's process group may outlive the node: {error}"
+            );
         }
         Own {
             started: HashSet::new(),

@@ -38,13 +38,13 @@ pub struct HostileOptions {
     /// Seconds after which one of the witness's operations counts as lost.
     #[arg(long = "patience", default_value_t = 180.0, value_name = "SECONDS")]
     pub(super) patience_seconds: f64,
-    /// A foreign WAMP router instead of our node: ws://HOST:PORT/PATH or rs://HOST:PORT.
+    /// External WAMP router in place of our node: ws://HOST:PORT/PATH or rs://HOST:PORT.
     #[arg(long, visible_alias = "router", value_name = "URL")]
     pub(super) url: Option<Url>,
     /// Realm to join there.
     #[arg(long, default_value = REALM)]
     pub(super) realm: String,
-    /// A foreign broker instead of our node: rabbit://USER:PASSWORD@HOST:PORT/VHOST.
+    /// External broker in place of our node: rabbit://USER:PASSWORD@HOST:PORT/VHOST.
     #[arg(long, value_name = "URL")]
     pub(super) amqp_url: Option<Broker>,
     /// Process of either, for its processor time and memory; may be repeated.

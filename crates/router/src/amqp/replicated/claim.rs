@@ -48,8 +48,8 @@ impl Driver {
             Some(_) if self.holds().is_some() => {
                 let vhost = &self.task.vhost;
                 tracing::warn!(
-                    "vhost '{vhost}': what the store has of it, from before it was replicated, stays \
-                     there: its log has something else"
+                    "vhost '{vhost}': the store's content from before the replication stays there, \
+                     because the log has other content"
                 );
             }
             Some(_) => {}

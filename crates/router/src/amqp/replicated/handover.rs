@@ -89,7 +89,7 @@ impl Driver {
             return Err(stalled);
         }
         let Some(term) = &mut self.term else {
-            return Err("this node does not own it any more");
+            return Err("this node no longer owns it");
         };
         let journal = Arc::clone(&term.journal);
         let why = format!("it is handed to node {to}");

@@ -73,7 +73,7 @@ impl Driver {
         if self.others.meets_namesake(&beat) {
             let (vhost, node) = (&self.task.vhost, &beat.node);
             tracing::warn!(
-                "vhost '{vhost}': another node is called '{node}' too, and nobody can move the vhost to either: give each its own name by \
+                "vhost '{vhost}': another node has the name '{node}' too, so the vhost cannot move to either: give each its own name by \
                  \"controller\": {{\"id\": …}}"
             );
         }

@@ -92,7 +92,7 @@ impl Driver {
             return;
         };
         let name = &self.task.vhost;
-        tracing::warn!("vhost '{name}': this node does not own it any more: {why}");
+        tracing::warn!("vhost '{name}': this node no longer owns it: {why}");
         self.note(|seen| {
             seen.role = Role::Standby;
             seen.waiting_bytes = 0;

@@ -58,8 +58,8 @@ impl Questions {
                 self.is_heard = checked && !subscription.is_denied();
                 if subscription.is_denied() {
                     let vhost = &self.vhost;
-                    tracing::warn!("vhost '{vhost}': the NATS user may not subscribe to what its owner is asked on: others \
-                        take it over more slowly when this node is killed");
+                    tracing::warn!("vhost '{vhost}': NATS denies the subject on which nodes probe the owner: \
+                        a takeover takes longer if this node is killed");
                 }
                 true
             }

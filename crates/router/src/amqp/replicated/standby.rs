@@ -114,7 +114,7 @@ impl Driver {
         if let (Some(owner), true) = (self.others.silent(), self.others.has_ended()) {
             let (vhost, node) = (&self.task.vhost, &owner.node);
             tracing::info!(
-                "vhost '{vhost}': its owner, node {node}, has no connection to NATS any more"
+                "vhost '{vhost}': its owner, node {node}, has lost its connection to NATS"
             );
         }
     }

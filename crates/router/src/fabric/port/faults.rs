@@ -12,7 +12,7 @@ impl Seen {
             return (true, wrong);
         }
         let what = match is_refused_detached {
-            true => "nobody is let in",
+            true => "no session is admitted",
             false => "it is alone",
         };
         wrong.push(format!("no NATS server is reached, {what} ({})", self.why));
@@ -24,7 +24,7 @@ impl Seen {
         let strangers = self.strangers.iter().map(|(node, theirs)| {
             let own = self.versions;
             format!(
-                "node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}"
+                "node '{node}' is refused: it speaks {theirs} of the nodes' protocol, this one {own}"
             )
         });
         let ungranted = self.ungranted.iter();

@@ -42,7 +42,7 @@ impl Told {
         {
             let (node, theirs) = stranger;
             tracing::warn!(
-                "Realm '{realm}': node '{node}' is refused: it speaks {theirs} of what nodes say to each other, this one {own}"
+                "Realm '{realm}': node '{node}' is refused: it speaks {theirs} of the nodes' protocol, this one {own}"
             );
         }
         self.strangers = strangers;
