@@ -165,7 +165,7 @@ def summary(times: list[float]) -> dict:
 
 
 def transport(url: str):
-    # What it thinks of eventlet is not asked for.
+    # Its warnings about eventlet are not wanted.
     warnings.simplefilter("ignore")
     import oslo_messaging
     from oslo_config import cfg

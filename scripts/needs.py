@@ -288,7 +288,7 @@ def nats() -> str | None:
 @functools.cache
 def crossbar() -> str | None:
     """Crossbar.io, in an environment of its own: two minutes, 100 packages and 400 MB."""
-    # What records its answers installs it.
+    # The recorder of its answers installs it.
     return python() or run(
         PYTHON, "-c", "import crossbar.record as r; r.install()", cwd=CONFORMANCE
     )

@@ -71,7 +71,7 @@ def shape(file: Path) -> dict[str, set[str]]:
         kind = "round" if "round" in row else "sum"
         place = f"{row['case']} · {row.get('placement')} · {row['subject']}"
         found.setdefault("rows", set()).add(f"{place} · {kind}")
-        # What was invalid by chance has no figures, and an attack is made of what it met.
+        # Rows invalid by chance have no figures, and an attack has the results of its run.
         if row["valid"]:
             metrics = {key for key in keys(row["metrics"]) if "refused." not in key}
             found.setdefault(kind, set()).update(metrics)

@@ -195,7 +195,7 @@ def judge(found: list[dict], rules: dict, advisories: list[Advisory]) -> list[st
         licence = package["license"] or ""
         if package["source"] and not (licence and is_allowed(licence, excepted)):
             wrong.append(f"{named} has the licence {licence or '(none)'}, which is not allowed")
-        # What has no source is the project's own.
+        # Packages without a source are the project's own.
         if package["source"] not in {None, *registries}:
             wrong.append(f"{named} is from {package['source']}, which is not allowed")
         for advisory in known[name] if package["source"] else []:

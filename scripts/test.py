@@ -311,7 +311,7 @@ def count(said: list[str], outcome: Outcome) -> None:
                 outcome.failed += int(number)
 
 
-# What pytest says of each test that failed.
+# pytest's line for each failed test.
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py::[^\[ ]+(?:\[.*?\](?= - |$))?)")
 
 

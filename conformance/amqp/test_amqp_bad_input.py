@@ -203,7 +203,7 @@ ROWS: dict[str, tuple[str, bytes]] = {
         + frame(BODY, 1, b"") * 3
         + frame(BODY, 1, b"abc"),
     ),
-    # Arguments that nobody may mean.
+    # Arguments without a meaning.
     "prefetch size": ("in channel", method("basic.qos", size=1)),
     "queue name not in utf-8": ("in channel", method("queue.declare", queue=b"\xff\xfe\xfd")),
     "exchange type not in utf-8": (
@@ -223,7 +223,7 @@ ROWS: dict[str, tuple[str, bytes]] = {
     "ack of nothing": ("in channel", method("basic.ack", delivery=2**64 - 1)),
 }
 
-# Where Crosstie answers otherwise than RabbitMQ: the code that AMQP names, and the reason.
+# Answers that differ from RabbitMQ's: the code that AMQP names, and the reason.
 SILENT = "RabbitMQ ends the socket without a word"
 WORDING = "RabbitMQ shows a term of Erlang"
 SYNTAX = "AMQP says 502 of malformed arguments; RabbitMQ says 501 with a term of Erlang, or nothing"

@@ -356,7 +356,7 @@ def test_a_full_disk_refuses_and_recovers(cramped, start_with):
     declare(broker)
     confirmed = []
     refused = None
-    # It is not closed before there is room: nobody reads what a blocked publisher says.
+    # It is not closed before there is room: a blocked publisher is not read.
     full = connect(broker)
     channel = full.channel()
     channel.confirm_delivery()

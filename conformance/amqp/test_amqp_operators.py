@@ -23,7 +23,7 @@ from rig.router import ROOT, Router, binary
 from rig.waiting import await_true
 
 EXPORTED = ROOT / "crates/config/tests/definitions/rabbitmq-3.10.8.json"
-# What one answer of the management realm holds of a list.
+# Entries of a list in one result of the management realm.
 PART_MAX = 5_000
 
 
@@ -191,7 +191,7 @@ def test_a_taken_port_is_exchanged_for_another(tmp_path, port, transport):
         taken.bind(("127.0.0.1", port))
         taken.listen()
     except OSError:
-        # Somebody has it already, which is as good.
+        # It exists already, which is as good.
         pass
     with taken:
         running = Router(tmp_path)
@@ -231,7 +231,7 @@ def test_two_nodes_in_one_directory_are_told_apart(tmp_path):
 
 
 def test_alarms_are_shown(tmp_path):
-    # Who came first has the name of the store.
+    # The first node has the name of the store.
     first = Router(tmp_path, "--listen", "127.0.0.1:0", "--socket", "first.sock")
     second = Router(tmp_path, "--listen", "127.0.0.1:0")
     second.await_log(lambda line: "durable messages will not be stored" in line.text)
@@ -344,7 +344,7 @@ def test_an_exchange_is_deleted_with_its_bindings(embedded, tmp_path):
         done = crosstie("exchanges", "delete", "openstack", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout == "Deleted exchange 'openstack' in vhost '/', with its bindings\n"
-        # As another kind: what it was is in nobody's way.
+        # As another kind: the former one does not matter.
         channel.exchange_declare("openstack", "topic", durable=True)
         bindings = listed("bindings", cwd=tmp_path)
         assert not [binding for binding in bindings if binding["source"] == "openstack"]

@@ -19,7 +19,7 @@ def test_scenario(
     scenario: Scenario, driver: str, rabbitmq: RabbitMq, crosstie_broker: Broker
 ) -> None:
     right = play(scenario.play, rabbitmq, driver, scenario.name)
-    # A transcript that the judge cannot finish judges nobody.
+    # A transcript that RabbitMQ cannot finish is no reference.
     assert not [line for line in right if "never came" in line], right
     observed = play(scenario.play, crosstie_broker, driver, scenario.name)
     assert observed == expected(right, observed, scenario.crosstie)

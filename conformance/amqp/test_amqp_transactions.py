@@ -18,7 +18,7 @@ from rig.waiting import DEADLINE_S, await_true
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 KILLS = 8
-# What one transaction publishes, where to.
+# Publications of one transaction, with their targets.
 PUBLISHED = Counter({"left": 3, "right": 2})
 SOURCE = 2_000
 
@@ -133,7 +133,7 @@ def test_an_uncommitted_transaction_is_bounded(start_broker):
         code, text, *_ = peer.expect_channel_close(1)
         assert code == 406
         assert "at most 50" in text
-        # What is too much for one is nobody else's business.
+        # The bound of one does not affect the others.
         other.channel()
         other.call("queue.declare", exclusive=True)
         queue = other.expect("queue.declare-ok")["queue"]
@@ -160,7 +160,7 @@ def test_many_uncommitted_transactions_block_no_other_client(start_broker):
         peer.expect("tx.select-ok")
         for _ in range(10):
             peer.publish("", "nowhere", bytes(100_000))
-        # Whoever comes goes on; where that is too much, one of those is closed that hold most.
+        # New ones continue; beyond the bound one of those that hold most is closed.
         peer.call("queue.declare", exclusive=True)
         peer.expect("queue.declare-ok")
     left = [peer for peer in peers if goes_on(peer)]

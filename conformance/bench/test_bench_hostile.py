@@ -29,5 +29,5 @@ def test_an_attack_on_web_services(tmp_path: Path, attack: str):
     assert rows[attack]["valid"], rows[attack]
     assert metrics["lost"] == 0
     assert metrics["rss_most_bytes"] > 0
-    # Whatever it was refused, it did something.
+    # It did something, whatever was refused.
     assert any(count > 0 for _what, count in metrics["made"]), metrics

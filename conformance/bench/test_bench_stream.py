@@ -143,7 +143,7 @@ def test_every_test_against_the_testee(kind, tmp_path):
         assert row["valid"], row
         assert row["metrics"]["bytes"] > 0
         assert "megabits_per_s_over_floor" in row["metrics"]
-    # What a user of netperf looks for.
+    # Lines that a user of netperf looks for.
     assert re.search(rf"^{name} REQUEST/RESPONSE TEST to .*: no control", done.stdout, re.M)
     assert re.search(r"^bytes  Bytes  bytes    bytes   secs\.    per sec$", done.stdout, re.M)
     assert re.search(r"^bytes  bytes   bytes    secs\.    10\^6bits/sec$", done.stdout, re.M)
@@ -160,7 +160,7 @@ def test_an_external_server(server, tmp_path):
     for case in ("TCP_RR", "TCP_STREAM echo", "TCP_CRR"):
         row = rows[case, address]
         assert row["valid"], row
-        # Nobody said which process that is.
+        # The process was not given.
         assert not any(name.startswith("server_cpu") for name in row["metrics"])
     done = bench("stream", "--connect", server(discard), "--mode", "discard", *SHORT)
     assert done.returncode == 0, done.stderr

@@ -293,7 +293,7 @@ def test_others_pass_who_stands_still(link, serve):
         idle.socket.settimeout(0.5)
         with contextlib.suppress(TimeoutError):
             while True:
-                # What comes back is never read.
+                # The echo is never read.
                 idle.socket.send(bytes(1 << 20))
         assert round_trip_s(client, pattern(100_000)) > 0
 
@@ -321,7 +321,7 @@ def test_a_rate_is_shared(link):
         other.send(octets)
         assert one.receive(len(octets)) == octets
         assert other.receive(len(octets)) == octets
-        # A line that has rested owes nobody anything: all bytes take their time.
+        # An idle line has no credit: all bytes take their time.
         assert time.monotonic() - began > 0.2
 
 

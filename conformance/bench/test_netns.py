@@ -146,7 +146,7 @@ def test_without_rights_it_says_what_is_missing():
         capture_output=True,
         timeout=30,
         user=65534,
-        # Anybody's; that of who runs the tests may be root's.
+        # Of any user; that of the tests' user may be root's.
         env={**os.environ, "TMPDIR": "/tmp"},
     )
     assert done.returncode == 2

@@ -44,7 +44,7 @@ class Testee:
         assert found, line + self.process.stderr.read()
         self.place = found[2]
         self.memory_at_start = self.memory()
-        # What still comes must not fill the pipes.
+        # Later output must not fill the pipes.
         self.errors: list[str] = []
         self.blocks: list[str] = []
         threading.Thread(target=self._read_errors, daemon=True).start()
@@ -603,7 +603,7 @@ def test_workers_end_with_their_parent(start):
     processes = testee.processes()
     testee.process.kill()
     testee.process.wait()
-    # They are somebody else's children now, who may take a while to bury them.
+    # They are another process's children now, which may take a while to reap them.
     await_true("the workers are gone", lambda: all(map(is_dead, processes)))
 
 

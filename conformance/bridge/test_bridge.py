@@ -163,7 +163,7 @@ def test_a_realm_that_comes_again(start_router, new_session, uri: str):
         if session.call("wamp.session.get", each).args[0]["authid"] == "crosstie.caller"
     ]
     session.call("wamp.session.kill", caller)
-    # Whoever asks next speaks as another session.
+    # The next request uses another session.
     await_true("an answer", lambda: site.post("/call", SUM, JSON).status == 200)
     session.register("com.add", {"do": "constant", "value": 3})
     assert call(site, "com.add", path="/call") == {"args": [3]}

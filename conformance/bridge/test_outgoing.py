@@ -55,7 +55,7 @@ class Site:
                 """Say nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        # Whoever does not wait for an answer is what is tested.
+        # The test is about a client that does not wait for an answer.
         self.server.handle_error = lambda *_: None
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         if tls:

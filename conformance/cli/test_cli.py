@@ -47,7 +47,7 @@ class Running:
         for line in self.process.stderr:
             self.stderr.append(line)
             if text in line:
-                # What still comes must not fill the pipe.
+                # Later output must not fill the pipe.
                 threading.Thread(target=self.process.stderr.read, daemon=True).start()
                 return line
         raise AssertionError(f"{text!r} never came: {''.join(self.stderr)}")

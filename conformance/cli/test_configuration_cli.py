@@ -76,7 +76,7 @@ def test_check_explains_what_stops_a_tree_of_configurations(tmp_path):
         "old/.crossbar/config-other.json": {"version": 1, "workers": [speaks]},
         "one/.crossbar/config.json": {"version": 2, "workers": [linked]},
         "two/config.json": {"version": 2, "workers": [linked, odd]},
-        # What is no node's.
+        # Keys that belong to no node.
         "web/config.json": {"server": "localhost"},
         "web/node_modules/a/config.json": {"workers": 7},
         "good/.crossbar/other.json": {"workers": 7},
@@ -347,7 +347,7 @@ def test_check_reads_the_files_that_are_named(tmp_path):
         strict=True,
     ):
         assert said in line
-    # What a broker would not take is told as it would tell it.
+    # Refused definitions are reported in the broker's words.
     assert "1 queues, 0 bindings, 2 not imported" in checked.stdout
     assert "permission of user 'nobody' in vhost '/': not imported: there is no" in checked.stdout
     assert "queue 'long' in vhost '/': not imported: PRECONDITION_FAILED" in checked.stdout

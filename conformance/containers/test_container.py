@@ -307,7 +307,7 @@ def test_the_example(start_node, tmp_path):
     # Without what nodes that ran there have left.
     shutil.copytree(EXAMPLE, directory, ignore=shutil.ignore_patterns("key.*", "*.sock", "node.*"))
     file = directory / ".crossbar/config.json"
-    # The one change: a port that nobody else uses.
+    # The one change: a free port.
     file.write_text(file.read_text().replace("9000", str(free_port())))
     started = start_node(directory=directory / ".crossbar")
     for title in ("WAMP-UDS-RawSocket-MessagePack", "WAMP-TCP-WebSocket-JSON"):

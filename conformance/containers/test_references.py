@@ -28,7 +28,7 @@ def test_one_that_waits_is_started_when_the_other_is_ready(start_container, unix
     for each in ("first", "second", "third"):
         container.event("on_component_ready", each)
     assert container.node.call("com.order.third") == ["first", "EPollReactor"]
-    # What was ready stays so: a second start waits for nobody.
+    # Ready components stay ready: a second start does not wait.
     container.call("restart_component", "second")
     container.event("on_component_ready", "second")
 

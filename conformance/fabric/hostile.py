@@ -46,7 +46,7 @@ NODE, SERVER, NUMBER, PAIR, SIDE, SAID, MATCH, PROCEDURE, POLICY, PART = (
     14,
 )
 HEAD = struct.Struct(">BBBBIQQ")
-# What is in a question is a CALL in CBOR, whose number says that nobody answers.
+# A question contains a CALL in CBOR, whose number says that no answer comes.
 CBOR = 2
 UNANSWERED = 1 << 53
 

@@ -95,7 +95,7 @@ class Load:
         await_true(
             "each call is answered", lambda: len(self.answered) + len(self.failed) >= self.made
         )
-        # What comes twice comes before this.
+        # A duplicate would come before this.
         self.here.peer.say(CALL, LAST, {}, "com.none")
         self.threads[1].join(DEADLINE_S)
         assert not any(thread.is_alive() for thread in self.threads[:2])

@@ -42,7 +42,7 @@ def test_every_callee_is_asked_once(nats, nodes, session) -> None:
     for callee in callees:
         callee.register("com.turn", invoke="roundrobin")
     caller = session(there)
-    # Who is asked first is not known; all are asked in the end.
+    # The first callee is not known; all are called in the end.
     for number in range(3):
         caller.call("com.turn", number)
     for callee in callees * 3:
@@ -77,7 +77,7 @@ def test_calls_wait_at_a_node_of_their_callees(nats, start, session) -> None:
     waits = caller.call("com.report", 1)
     await_waiting(1)
     assert here.metric("realm_calls_waiting") == 0
-    # Who calls takes it out, by cancelling, by its time or by leaving.
+    # The caller ends it, by cancelling, by its timeout or by leaving.
     caller.peer.say(CANCEL, waits, {"mode": "kill"})
     assert caller.peer.hear(ERROR)[4] == "wamp.error.canceled"
     waits = caller.call("com.report", 2)

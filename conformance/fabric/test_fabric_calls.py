@@ -30,7 +30,7 @@ def test_a_procedure_is_found_on_all_nodes_once_registered(nats, nodes, session)
             served(callee)
         assert [caller.result()[3] for caller in callers] == [[number]] * 3
         callee.unregister(registration)
-        # Whoever comes next may have it at once, wherever that is.
+        # The next callee may register it at once, on any node.
         again = session((here, there, elsewhere)[number % 3])
         again.unregister(again.register(f"com.p{number}"))
         again.close()
@@ -117,7 +117,7 @@ def test_the_least_busy_callee_of_two_nodes(nats, nodes, session) -> None:
     near, far, caller = session(here), session(there), session(here)
     for callee in (near, far):
         callee.register("com.least", invoke="x_least_busy")
-    # Nobody answers: a node knows what it has given to the other one.
+    # Without an answer: a node knows the calls that it passed to the other one.
     for callee in (near, far, near, far):
         caller.call("com.least")
         callee.invocation()
@@ -226,7 +226,7 @@ def test_calls_end_with_their_node(nats, nodes, session) -> None:
     doomed.kill()
     assert caller.peer.hear(ERROR)[4] == "wamp.error.network_failure"
     assert stays.peer.hear(INTERRUPT)[1] == invocation[1]
-    # Somebody else serves it now.
+    # Another callee serves it now.
     stays.register("com.a")
     for procedure in ("com.a", "com.shared"):
         caller.call(procedure)

@@ -94,7 +94,7 @@ def test_created_files_work(made, session, request) -> None:
     well = cluster("status", *map(pages, found))
     assert (well.returncode, well.stderr) == (0, ""), well.stdout
     assert len(re.findall(r"(?m)^127\.0\.0\.1:\d+ +worker1 +\S+ +attached +2 ", well.stdout)) == 6
-    # Whoever has no key of a node is let in by no server.
+    # A client without a node's key is admitted by no server.
     with pytest.raises(AssertionError, match="Authorization"):
         servers[0].client(authority=directory / "a/ca.pem")
     gone = pages(doomed)

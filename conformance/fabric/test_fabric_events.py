@@ -127,7 +127,7 @@ def test_retained_events_are_sent_on_all_nodes(nats, start, session) -> None:
     here, there = (start(node_config([server.url])) for _ in range(2))
     await_neighbours([here, there])
     publisher, far = session(here), session(there)
-    # Nobody has subscribed anywhere, or somebody on the other node.
+    # No subscriber at all, or one on the other node.
     far.subscribe("com.b")
     publisher.publish("com.a", "old", retain=True)
     publisher.publish("com.a", 1, retain=True)
@@ -162,7 +162,7 @@ def test_retained_events_are_sent_on_all_nodes(nats, start, session) -> None:
         ]
         assert all(event[3]["retained"] for event in events)
         assert node.metric("fabric_retained_refused_total") == 0
-    # What is taken away on one is gone on the other.
+    # An event removed on one node is removed on the other.
     session(late).publish("com.d", retain=True, retain_ms=0)
     for node in (there, late):
         await_retained(node, 3)

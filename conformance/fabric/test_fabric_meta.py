@@ -207,7 +207,7 @@ def test_a_node_that_does_not_answer_is_left_out(nats, nodes, session) -> None:
     there.signal(signal.SIGSTOP)
     await_true("all of it has stopped", lambda: is_stopped(there))
     try:
-        # Whoever asks for many lists at once is refused some of them, and keeps nobody from asking.
+        # A client with many list requests is refused some of them; others' requests work.
         for _ in range(100):
             asking.call("wamp.session.list")
         assert ask(quick, "wamp.session.count") == 2

@@ -47,7 +47,7 @@ def test_one_of_two_has_it(nats, nodes, session) -> None:
             each.tell_register(f"com.race{number}")
         answers = [each.peer.hear_any()[0] for each in (first, second)]
         assert sorted(answers) == [ERROR, REGISTERED], number
-    # What has no need of it does without.
+    # Realms that do not need it work without.
     first.register("com.shared", invoke="roundrobin")
     second.register("com.shared", invoke="roundrobin")
     granted = sum(node.metric("fabric_claims_total", outcome="granted") for node in (here, there))

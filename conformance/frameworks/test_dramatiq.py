@@ -19,7 +19,7 @@ from record import PATIENCE_S, Record, await_true
 from rig.broker import Broker
 
 FOLDER = Path(__file__).parent
-# What dramatiq_tasks.py asks of its environment.
+# Variables of dramatiq_tasks.py.
 URL = "DRAMATIQ_TEST_URL"
 QUEUE = "DRAMATIQ_TEST_QUEUE"
 

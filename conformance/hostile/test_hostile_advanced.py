@@ -71,7 +71,7 @@ def test_definitions_of_megabytes(stage):
         of_session, of_realm = "definitions_bytes_max", "realm_definitions_max"
         assert f"crosstie.error.{of_session}" in errors
         assert errors <= {f"crosstie.error.{of_session}", f"crosstie.error.{of_realm}"}
-        # Whoever has little may still say something, and all may ask.
+        # A session with few may still define, and all may ask.
         with stage.session() as another:
             another.ask(CALL, {}, "wamp.reflect.define", ["com.one", "x"])
             assert another.hear(RESULT)[3] == [True]
@@ -142,7 +142,7 @@ def test_call_queues_at_their_bound(stage):
         invocation = callee.hear(INVOCATION)
         assert invocation[4] == ["x" * 200]
         greedy.close()
-        # What it has left behind is in nobody's way.
+        # Its remains affect no other session.
         await_true(
             "nothing waits", lambda: stage.metric("realm_calls_waiting", realm="realm1") == 0
         )

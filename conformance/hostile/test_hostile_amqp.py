@@ -205,7 +205,7 @@ def test_bodies_that_never_come_whole(attacked):
     stage = attacked(amqp={"memory_bytes_max": 64 << 20})
     peer = stage.peer(channels=13)
     part = wire.frame(wire.BODY, 1, b"x" * 131_064)
-    # What is sent after the end is taken by nobody.
+    # Bytes after the end are not read.
     peer.socket.settimeout(3)
     with contextlib.suppress(TimeoutError):
         for channel in range(1, 14):

@@ -67,7 +67,7 @@ def test_links_that_form_a_ring(ring):
                     f"{link} has the topic",
                     lambda router=router, held=held: router.metric("rlink_mirrors", **held) > 0,
                 )
-        # Each a window's worth, so that nobody's queue is what bounds it.
+        # Each a window's worth, so that no queue bounds it.
         for first in range(0, 2_000, 200):
             for number in range(first, first + 200):
                 flood.ask(PUBLISH, {}, "com.flood", [number, "x" * 500])

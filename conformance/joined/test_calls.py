@@ -67,7 +67,7 @@ def test_an_exception_is_an_error(joined, oslo_server, topic):
     assert (exception["class"], exception["module"]) == ("RuntimeError", "builtins")
     assert "fail method invoked!" in "".join(exception["traceback"])
     assert refused(session, "com.real.nothing").uri == "wamp.error.no_such_procedure"
-    # What the server's own float() says of this one.
+    # The error of the server's own float().
     error = refused(session, "com.real.sleep", timeout="soon")
     assert error.uri == "oslo.error.builtins.ValueError"
     assert refused(session, "com.real.sleep", timeout=[]).uri == "com.real.error.odd"
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_answer_is_waited_for_so_long(joined, topic):
     # Its place is free each time.
     for _ in range(2):
         assert refused(session, "com.real.echo").uri == "wamp.error.timeout"
-    # What nobody waits for any more leaves its queue.
+    # Requests without a waiting call leave their queue.
     waiting = lambda: channel.queue_declare(topic, passive=True).method.message_count  # noqa: E731
     await_true("the requests expire", lambda: waiting() == 0)
 
@@ -121,7 +121,7 @@ def test_a_call_is_cancelled(joined, oslo_server, topic):
     call = session.start_call("com.real.sleep", timeout=1, reply="late")
     session.cancel(call, "kill")
     assert failure(call).uri == "wamp.error.canceled"
-    # Its place is free, and its late reply is nobody's.
+    # Its place is free, and its late reply is dropped.
     assert session.call("com.real.sleep", timeout=1, reply="in time").args == ["in time"]
     await_true("the late reply is dropped", lambda: router.counted("dropped") == 1)
 
@@ -304,7 +304,7 @@ def test_pika_is_a_server_without_an_envelope(joined, topic):
         said = {"_msg_id": request["_msg_id"], "failure": None, **reply}
         channel.basic_publish("", request["_reply_q"], json.dumps(said).encode())
     assert result(call).args == [7]
-    # What is no reply is nobody's.
+    # A message that is no reply is dropped.
     for body in (b"[", b"{}", b"\xff", json.dumps({"_msg_id": "x"}).encode()):
         channel.basic_publish("", request["_reply_q"], body, pika.BasicProperties(expiration="1"))
     await_true("it is dropped", lambda: router.counted("dropped") == 4)

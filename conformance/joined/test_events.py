@@ -180,7 +180,7 @@ def test_events_not_handed_over_come_again(request, tmp_path, open_at, kill):
     first = Joined(Router(tmp_path, config=node({**joint, "role": "asked"})), open_at)
     request.addfinalizer(first.router.kill)
     first.await_ready("joint_0")
-    # Whoever may say whether it may be published says nothing.
+    # The authorizer does not answer.
     authorizer = first.session()
     authorizer.register("com.authorizer", {"do": "hold"})
     channel = first.channel()

@@ -41,7 +41,7 @@ def test_joints_come_and_go(joined, oslo_server, topic):
         pending = session.start_call("com.real.sleep", timeout=30, reply=1)
         await_true("it is called", lambda: ask("get_router_realm", "realm1")["calls"] == 1)
         ask("stop_router_joint", "one")
-        # Nobody waits for an answer that cannot come.
+        # No call waits for an answer that cannot come.
         assert failure(pending).uri
         assert ask("get_router_joints") == []
         await_true("its session has left", no_such)

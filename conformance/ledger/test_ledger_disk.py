@@ -15,7 +15,7 @@ from rig.waiting import await_true
 
 from ledger.stage import PERSISTENT, QUEUE, await_owner, connect, declare, role, told
 
-# What a server needs before there is a message, with room for some of them or for many.
+# The needs of a server without messages, with room for some or for many.
 SMALL, LARGE, ROOM = "5m", "12m", "64m"
 BODY = b"x" * 100_000
 ELECTION_S = 60.0
@@ -145,7 +145,7 @@ def test_servers_that_may_keep_no_more(tmp_path, start, request):
     assert role(node) == "owner"
     server.file.write_text(server.file.read_text().replace("max_file: 2MB", "max_file: 1GB"))
     server.kill()
-    # What was refused is not what is wrong when the node owns the vhost no more.
+    # An earlier refusal is no fault when the node no longer owns the vhost.
     lost = "is on no node that is known: no NATS server is reached"
     await_true("it says what is", lambda: lost in node.health()[1])
     server.start()

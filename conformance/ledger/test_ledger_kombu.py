@@ -95,7 +95,7 @@ def test_kombu_goes_to_its_next_host_and_loses_nothing(nats, start):
 
         publish()
         assert hosts[0].metric("amqp_splices_open") == 2
-        # Where nothing else is said, heartbeats are: the owner's, not those of the node in between.
+        # Idle connections have heartbeats: the owner's, not the forwarding node's.
         heard, sent = worker.octets(), hosts[0].metric("amqp_splices_sent_bytes_total")
         await_true("it hears the owner", lambda: worker.octets() > heard)
         await_true(
@@ -112,6 +112,6 @@ def test_kombu_goes_to_its_next_host_and_loses_nothing(nats, start):
         (last,) = (node for node in left if node is not second)
         assert await_owner([last]) is last
     worker.end()
-    # What was not confirmed or acknowledged may come twice; first it came in its order.
+    # Unconfirmed or unacknowledged messages may come twice; first they came in order.
     firsts = list(dict.fromkeys(worker.numbers))
     assert firsts == sorted(firsts)

@@ -62,7 +62,7 @@ def test_a_vhost_is_moved_under_load(nats, start):
         for publisher in publishers:
             publisher.await_more(15)
         others = [node for node in nodes if node is not owner]
-        # Whoever is ready, one by its node's name, the one that has read nothing.
+        # Any standby, one by its node's name, the one that has read nothing.
         wanted = [[], ["--to", others[0].directory.name], ["--to", "node_c/worker1"]][turn % 3]
         if wanted and owner.directory.name in wanted[1]:
             wanted = ["--to", f"{others[1].directory.name}/worker1"]

@@ -198,7 +198,7 @@ def test_content_from_before_the_replication(nats, start, tmp_path, is_taken):
     names = files(first.directory)
     assert "=2F.known" in names
     assert not any("taken" in name for name in names), names
-    # What is in the store is not asked about any more.
+    # The store's content is not asked about again.
     first.stop()
     second.stop()
     first = start(servers, "node_a")

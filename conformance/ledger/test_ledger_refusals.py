@@ -92,7 +92,7 @@ def test_messages_of_strangers_are_ignored(nats, start):
     long = {"epoch": f"{1:016x}", "log": "0", "sequence": "f" * 16}
     far = long | {"epoch": "f" * 16, "log": "1"}
     with servers[0].client() as client:
-        # Who looks for what is not there, for longer than an owner may be silent, has heard it.
+        # A node that has listened longer than an owner may be silent has heard it.
         client.subscribe("A1.=2F.beat")
         client.publish("A1.=2F.beat", json.dumps(beat | long).encode())
         name = other.directory.name
@@ -102,7 +102,7 @@ def test_messages_of_strangers_are_ignored(nats, start):
         for payload in (b"", b"{}", b"[" * 5000, json.dumps(beat | far).encode()):
             client.publish("A1.=2F.beat", payload)
         client.flush()
-        # It has looked into the log, where nobody else is.
+        # It has looked into the log, which no other node owns.
         await_true("it looked", lambda: owner.metric("ledger_resynchronizations_total") > 0)
         assert role(owner) == "owner"
         check(take_all([owner]), [publisher])

@@ -84,7 +84,7 @@ def test_clients_of_every_node_are_in_one_vhost(three):
             method, _, body = taken.basic_get("far")
             assert body == bytes([number]) * LARGE
             taken.basic_ack(method.delivery_tag)
-        # What is exclusive is a connection's, whichever node that is on.
+        # Exclusive queues belong to a connection, on any node.
         channel.queue_declare("mine", exclusive=True)
         for other in (consumer, near):
             with pytest.raises(pika.exceptions.ChannelClosedByBroker) as closed:

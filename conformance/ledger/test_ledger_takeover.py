@@ -48,7 +48,7 @@ def test_confirmed_messages_survive_their_owner(nats, start):
         assert await_owner([other]) is other
         assert any(ENDED in line.text for line in other.log)
         assert other.metric("ledger_takeovers_total") >= 1
-        # Who was killed stands by when it is there again, and then the other one is killed.
+        # A killed node stands by when it is back, and then the other one is killed.
         back = start(servers, owner.directory.name)
         await_true("it stands by", lambda back=back: role(back) == "standby")
         check(take_all([other]), publishers)

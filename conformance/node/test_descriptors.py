@@ -73,7 +73,7 @@ def test_one_address_leaves_room_for_others(router):
         router.await_fault(0, "session refused")
         with RawSocket.tcp(router.address("tcp")).shake_hands().join() as other:
             other.round_trip()
-    # Whoever has left has left room.
+    # Closed connections have left room.
     await_true("they are gone", lambda: router.metric("connections") <= 1)
     with connect(router, "127.0.0.2").shake_hands().join() as again:
         again.round_trip()

@@ -250,7 +250,7 @@ def test_a_log_without_a_reader_stops_nothing(tmp_path):
     flood = "i=0; while :; do i=$((i+1)); printf '%s %01000d\\n' $i 0; done"
     guest = {"type": "guest", "executable": "sh", "arguments": ["-c", flood]}
     (tmp_path / "config.json").write_text(json.dumps(node(guest)))
-    # Nobody reads this pipe; it holds a hundred of these lines.
+    # This pipe has no reader; it holds a hundred of these lines.
     unread, stderr = os.pipe()
     command = [str(binary()), "start", "--cbdir", str(tmp_path), "--logtofile"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)

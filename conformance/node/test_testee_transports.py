@@ -342,7 +342,7 @@ def single_octets(opcode: int, whole: bytes) -> list[Frame]:
 # The first and the last character of every length, but for those that are none.
 FIRST_AND_LAST = [0, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x1_0000, 0x10_FFFF]
 
-# What is sent, and what comes back before and instead of a clean close: see `check`.
+# Sent bytes, and the answers before and in place of a clean close: see `check`.
 ANSWERED: dict[str, tuple[list[Frame], list[Frame]]] = {
     # 1: messages of every length's form.
     **{
@@ -411,7 +411,7 @@ ANSWERED: dict[str, tuple[list[Frame], list[Frame]]] = {
     ),
 }
 
-# What ends the connection, with the code that says why; what came before is answered.
+# Bytes that end the connection, with the close code; earlier messages are answered.
 REFUSED: dict[str, tuple[list[Frame], int]] = {
     "2_ping_too_long": ([GOOD, (PING, b"x" * 126)], 1002),
     # 3: reserved bits; the first is one without an agreement about its meaning.

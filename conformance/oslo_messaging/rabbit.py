@@ -23,7 +23,7 @@ from rig.nats import free_ports
 from rig.router import Router
 from rig.waiting import await_true
 
-# What pifpaf makes with `add_user`, which a node of Crosstie has from its configuration.
+# The user of pifpaf's `add_user`, which a Crosstie node has from its configuration.
 USER, PASSWORD = "pifpaf", "secret"
 
 
@@ -100,7 +100,7 @@ def serve() -> None:
             asked, _ = listener.accept()
             with asked, asked.makefile("rw") as stream:
                 command, *arguments = json.loads(stream.readline())
-                # Whatever pifpaf may want beside this is an error here.
+                # Other commands of pifpaf are an error here.
                 stream.write(getattr(node, command)(*arguments))
 
 

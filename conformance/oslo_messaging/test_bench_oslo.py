@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rig.router import ROOT, binary
 
-# Where the suite of oslo.messaging's own tests has installed it.
+# The place in which the suite of oslo.messaging's own tests installs it.
 OSLO = ROOT / "target/oslo-messaging/venv/bin/python"
 OSLO = Path(os.environ.get("OSLO_PYTHON", OSLO))
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -110,7 +110,7 @@ def test_no_rate_exceeds_the_delays_limit(tmp_path: Path) -> None:
         metrics = rows[case, "crosstie"]["metrics"]
         assert metrics["limit_per_s"] == 50
         assert metrics["operations_per_s"] <= 50
-    # Nobody waits for these.
+    # These have no waiting call.
     metrics = rows["cast, native, remote server, 20 ms", "crosstie"]["metrics"]
     assert "limit_per_s" not in metrics
     assert metrics["operations_per_s"] > 50

@@ -27,7 +27,7 @@ def run(commands: Callable[[str], None]) -> None:
     """Hand every line of the input to `commands`, on the event loop."""
     asyncio.set_event_loop(_loop)
     txaio.config.loop = _loop
-    # A reply that nobody waits for any more is no reason to fill standard error.
+    # A reply without a waiting call is no reason to fill standard error.
     _loop.set_exception_handler(lambda loop, context: None)
 
     def read() -> None:

@@ -52,7 +52,7 @@ def joined(session, details):
     yield session.register(lambda: None, "com.example.true")
     yield session.register(lambda: None, "com.example.dict")
     yield session.register(lambda: None, "com.example.cached")
-    # What is printed is the log's.
+    # Printed text goes to the log.
     os.write(1, b"ready\n")
 
 

@@ -91,7 +91,7 @@ async def main() -> None:
     await first.call("wamp.session.count")
     first._transport.transport.abort()
     said(first)
-    # Whoever reads this publishes meanwhile.
+    # The reader of this line publishes meanwhile.
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     second = await connected(address, first.said)
     await heard(second, 2)

@@ -29,7 +29,7 @@ class Peer(Plain):
         super().__init__(connected)
         if connected.family == socket.AF_INET:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # What came for a channel that nobody was waiting for.
+        # Frames of channels without a waiting reader.
         self.waiting: list[tuple[int, Method]] = []
 
     def open(

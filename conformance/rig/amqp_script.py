@@ -20,7 +20,7 @@ from rig.amqp_peer import Peer
 from rig.amqp_wire import Method
 from rig.broker import USERS, Broker
 
-# What a broker makes up, and every time otherwise.
+# Values that a broker generates, new each time.
 MADE_UP = [
     (re.compile(r"amq\.gen-[\w-]{22}"), "amq.gen-*"),
     (re.compile(r"amq\.ctag-[\w-]{22}"), "amq.ctag-*"),

@@ -68,7 +68,7 @@ def sample(links: Iterable[Link]) -> list[Link]:
     return chosen
 
 
-# Where a client cannot be installed, the test run says so and leaves it out.
+# If a client cannot be installed, the test run reports and omits it.
 WITHOUT = os.environ.get("CROSSTIE_WITHOUT")
 
 

@@ -19,7 +19,7 @@ from rig.waiting import DEADLINE_S, await_true
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "nats-server/nats-server"
 
-# What docs/fabric.md asks for.
+# The version in docs/fabric.md.
 REQUIRED = """
 max_payload: 8MB
 max_pending: 256MB
@@ -42,7 +42,7 @@ class NatsServer:
     """One server, which may be ended and started again at the same port."""
 
     host = "127.0.0.1"
-    # What runs it, where it is not here.
+    # The program that runs it, if it is not here.
     within: tuple[str, ...] = ()
 
     def __init__(self, directory: Path, name: str, port: int, cluster: str = "", more: str = ""):

@@ -12,7 +12,7 @@ _numbers = itertools.count(os.getpid() * 97)
 # Names and addresses for so many.
 NUMBERS = 25_000
 TRIES = 50
-# Nobody has it: what is sent there is lost.
+# A free address: packets to it are lost.
 NOBODY = "02:00:00:00:00:01"
 
 

@@ -105,7 +105,7 @@ class Puppet:
     def close(self) -> None:
         """End the process; it ends with its input."""
         assert self.process.stdin is not None
-        # What it was not sent before it died is nobody's loss.
+        # Messages not sent before its end do not matter.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         try:

@@ -16,7 +16,7 @@ from rig.amqp_peer import Peer
 from rig.broker import Broker, definitions
 from rig.plain import ClosedError
 
-# Debian's own script in /usr/sbin changes the user first; this one runs as whoever calls it.
+# Debian's own script in /usr/sbin changes the user first; this one does not.
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 # Erlang starts slowly on a loaded machine.
 START_S = 90
@@ -98,7 +98,7 @@ class RabbitMq(Broker):
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOP_S)
-        # What is left of its group, if something is.
+        # The rest of its group, if any.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -42,7 +42,7 @@ def test_the_other_side_is_killed_and_comes_again(start_router, tmp_path):
     remote.process.kill()
     remote.process.wait()
     remote.process.returncode = 0
-    # Who waits is told, and what is called then fails at once.
+    # Waiting callers get an error, and later calls fail at once.
     error = here.hear(ERROR)
     assert error[2] == pending
     mirrors(local, "local", "registration", 0)

@@ -28,7 +28,7 @@ AUTH = {
     },
 }
 
-# What the link says of itself, and what its event is then known by.
+# The link's own identity, and that of its event.
 KNOWN = [
     pytest.param("ticket", "tom", {"ticket": "t1"}, id="ticket"),
     pytest.param("wampcra", "ann", {"secret": "s1"}, id="wampcra"),

@@ -71,7 +71,7 @@ def test_a_ring_ends(start_router):
         for other in peers:
             if other is not publisher:
                 hear_event(other, number)
-    # Whatever came a second time would come before this.
+    # A duplicate would come before this.
     for peer in peers:
         peer.round_trip()
 

@@ -35,7 +35,7 @@ class Scenario:
     name: str
     play: Callable[[Script], None]
     drivers: tuple[str, ...]
-    # What Crosstie's transcript is instead of RabbitMQ's, and the reason.
+    # Crosstie's transcript in place of RabbitMQ's, and the reason.
     crosstie: list[str] | None = None
     because: str = ""
 

@@ -69,7 +69,7 @@ def expired(s: Script) -> None:
     queue = c.queue("q", arguments=arguments)
     c.consume(dead, no_ack=True)
     c.send(queue, "1", expiration="1", headers={"a": "b"})
-    # What it expired by is told in the headers only.
+    # Only the headers tell the cause of the expiry.
     c.deliveries(1)
 
 

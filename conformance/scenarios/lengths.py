@@ -33,7 +33,7 @@ def length_counts_what_is_ready(s: Script) -> None:
     c.get(queue)
     c.send(queue, *"345")
     c.count(queue)
-    # What goes back may be the next to drop.
+    # A requeued message may be the next to drop.
     c("basic.nack", delivery=2, multiple=True, requeue=True)
     c.count(queue)
     rest(c, queue)

@@ -102,7 +102,7 @@ def confirms(s: Script) -> None:
     c("confirm.select")
     c.send(queue, "4")
     c.confirms(1)
-    # Nobody has got it: that is no reason not to confirm.
+    # It reached no queue: it is confirmed all the same.
     c.send("to nowhere", "5")
     c.confirms(1)
     c.count(queue)
@@ -204,7 +204,7 @@ def copies(s: Script) -> None:
     c.send("a", "3", exchange=exchange, headers={"BCC": "b"})
     c.closed()
     c = c.again()
-    # What else is in the list is not looked at.
+    # Other entries of the list are ignored.
     c.send("a", "4", exchange=exchange, headers={"CC": [1]})
     c.get(queues["a"], no_ack=True)
 

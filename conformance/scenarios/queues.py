@@ -178,7 +178,7 @@ def queue_not_there(s: Script) -> None:
         c = c.again()
         c(method, queue="no such", **more)
     c = c.again()
-    # What is not there may be deleted and unbound.
+    # Missing objects may be deleted and unbound.
     c("queue.delete", queue="no such")
     c("queue.unbind", queue="no such", exchange="amq.direct", routing_key="")
 
@@ -202,7 +202,7 @@ def queue_named_by_the_broker(s: Script) -> None:
     c.send(queue, "x")
     c.get(queue, no_ack=True)
     c("queue.delete", queue=queue)
-    # Even whoever knows the name of what is there may not declare it again.
+    # Even a client that knows an existing name may not declare it again.
     c("queue.declare", queue=other, exclusive=True)
 
 
@@ -226,7 +226,7 @@ def queue_purged(s: Script) -> None:
     c("queue.purge", queue=queue)
     c("queue.purge", queue=queue)
     c.count(queue)
-    # What is delivered and not acknowledged is not purged.
+    # Unacknowledged deliveries are not purged.
     c("basic.nack", delivery=1, requeue=True)
     c.get(queue, no_ack=True)
 
@@ -270,7 +270,7 @@ def queue_exclusive(s: Script) -> None:
         d = d.again()
         d(method, queue=queue, **more)
     d = d.again()
-    # Publishing to it is nobody's privilege.
+    # Every client may publish to it.
     d("confirm.select")
     d.send(queue, "x")
     d.confirms(1)

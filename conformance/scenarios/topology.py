@@ -53,7 +53,7 @@ def direct_exchange(s: Script) -> None:
     c.bind(two, exchange, "b")
     routed(c, exchange, ("a", {}), ("b", {}), ("c", {}), ("", {}), queues=[one, two])
     c("queue.unbind", queue=one, exchange=exchange, routing_key="b")
-    # What is not there may be unbound.
+    # A missing binding may be removed.
     c("queue.unbind", queue=one, exchange=exchange, routing_key="never bound")
     routed(c, exchange, ("a", {}), ("b", {}), queues=[one, two])
 
@@ -187,7 +187,7 @@ def exchange_declared_twice(s: Script) -> None:
     c.exchange("x", "direct", durable=True)
     c.exchange("x", "direct", durable=True)
     c.exchange("x", "direct", passive=True)
-    # What a passive declare says else is not looked at.
+    # Other arguments of a passive declare are ignored.
     c.exchange("x", "topic", passive=True)
     c.exchange("x", "fanout", durable=True)
     c = c.again()

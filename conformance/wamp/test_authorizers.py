@@ -249,7 +249,7 @@ def test_an_authorizer_without_options(node, authorizer):
         authorizer.say(ERROR, INVOCATION, invocation[1], {}, "wamp.error.runtime_error", [text])
         assert say(authorizer, True)[1:] == ["com.example.a", "publish"]
         peer.hear(PUBLISHED)
-        # Nobody is asked a third time.
+        # No third call is made.
         peer.ask(PUBLISH, {"acknowledge": True}, "com.example.a")
         for _ in range(2):
             invocation = authorizer.hear(INVOCATION)
@@ -273,7 +273,7 @@ def test_an_authorizer_that_does_not_answer_in_time(node, authorizer):
         error = peer.hear(ERROR)
         assert error[4] == FAILED
         assert "did not answer within 200 ms" in error[5][0]
-        # What it says late is nobody's answer.
+        # Its late answer is dropped.
         authorizer.say(YIELD, invocation[1], {}, [True])
         peer.ask(CALL, {}, "wamp.session.count")
         say(authorizer, True)
@@ -313,7 +313,7 @@ def test_a_session_that_is_killed_while_it_is_judged(node, authorizer):
         other.ask(CALL, {}, "wamp.session.kill", [peer.id])
         other.hear(RESULT)
         assert peer.hear(GOODBYE)[2] == "wamp.close.killed"
-        # It is read from, although nobody has answered.
+        # It is read, although no answer has arrived.
         peer.say(GOODBYE, {}, "wamp.close.goodbye_and_out")
         peer.join()
         authorizer.say(YIELD, invocation[1], {}, [True])

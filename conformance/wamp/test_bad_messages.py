@@ -27,7 +27,7 @@ BEGINNING = {"roles": ROLES}
 
 DEEP = 10_000
 
-# What is wrong, the serializer, the bytes. The session has joined before.
+# The fault, the serializer, the bytes. The session has joined before.
 MALFORMED = [
     ("nothing at all", "json", b""),
     ("no list", "json", b'{"a":1}'),
@@ -284,7 +284,7 @@ def test_a_malformed_payload_reaches_no_receiver(abused):
         publisher.expect_abort()
         caller.send_frame(b'[48,1,{},"com.bad.procedure",["good"],{"a":"\xff"}]')
         caller.expect_abort()
-        # Whatever had been passed on would come before these.
+        # A forwarded message would come before these.
         subscriber.round_trip()
         callee.round_trip()
 

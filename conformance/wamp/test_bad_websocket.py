@@ -138,7 +138,7 @@ def test_a_query_is_no_part_of_the_path(abused):
         assert peer.upgrade(path="/ws?token=x")[0] == 101
 
 
-# What is sent to an open session, and the codes that may answer it.
+# Bytes to an open session, and the codes that may answer them.
 FRAMES = [
     ("unmasked", lambda p: p.send_frame(TEXT, MESSAGE, masked=False), (1002,)),
     ("reserved bit 1", lambda p: p.send_frame(TEXT, MESSAGE, reserved=4), (1002,)),

@@ -50,7 +50,7 @@ def test_skip_answers_at_once_and_leaves_the_callee_alone(session, other, uri):
     session.round_trip()
     assert session.told_nothing()
     session.release(invoked["invocation"], "too late")
-    # The late answer disturbs nobody.
+    # The late answer has no effect.
     second = other.start_call(uri)
     session.release(session.next("invoked")["invocation"], "in time")
     assert result(second).args == ["in time"]

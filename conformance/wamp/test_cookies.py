@@ -100,7 +100,7 @@ def test_an_invented_cookie(router):
     assert given is not None
     assert "made-up" not in given
     assert who(peer) is None
-    # One that was given out and by which nobody has logged in is made anew.
+    # A cookie without a login is made anew.
     other, another = connect(router, pair(given))
     assert another not in (None, given)
     peer.close()

@@ -66,7 +66,7 @@ def test_events_without_a_receiver(start_router, connect, store, serializer):
     assert [event["args"] for event in events] == [[4, "ä"], [3, "ä"], [2, "ä"]]
     assert {event["topic"] for event in events} == {"com.kept"}
     assert {event["realm"] for event in events} == {"realm1"}
-    # Who publishes without saying so is not told of here either.
+    # An undisclosed publisher is not named here either.
     assert {event["session_id"] for event in events} == {None}
     assert [event["args"][0] for event in asked(reader, GET, subscription, 2)] == [4, 3]
     specified = asked(reader, GET, subscription, reverse=False)

@@ -319,7 +319,7 @@ def test_events_whose_bytes_have_changed(kept):
     error = peer.hear(ERROR)
     assert error[4] == "wamp.error.history_unavailable"
     assert "other bytes" in error[5][0]
-    # What is published is recorded all the same.
+    # Publications are recorded all the same.
     acknowledged(peer, 2)
 
 
@@ -361,7 +361,7 @@ def test_a_full_disk(small_disk):
     remount = ["mount", "-o", "remount,size=64m", str(small_disk.path.parent)]
     subprocess.run(remount, check=True)
     await_true("it writes again", lambda: node.metric("realm_store_failing") == 0, DEADLINE_S)
-    # What could not be written was kept, and is there now.
+    # Unwritten events were kept, and are there now.
     assert numbers(events(peer)) == [*taken, len(taken)]
     acknowledged(peer, 999)
     node.kill()

@@ -48,5 +48,5 @@ def test_key_derivation_yields_to_serving_threads(start_router):
     with ThreadPoolExecutor(8) as pool:
         logins = [pool.submit(log_in, number) for number in range(8)]
         assert {login.result(PATIENCE_S) for login in logins} == {WELCOME}
-    # They are kept for a while, for whoever comes next.
+    # They are kept for a while, for the next login.
     await_true("it is seen", lambda: niceness(node.process.pid, "keys") == {19}, PATIENCE_S)

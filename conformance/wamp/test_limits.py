@@ -91,7 +91,7 @@ def test_the_listener_bounds_those_who_come_by_it(start_router, connect):
     assert errors["subscription"] == "subscriptions_max"
     assert errors["registration"] == "registrations_max"
     assert refuses(free)["subscription"] is None
-    # Now there is somebody to call.
+    # Now there is a callee.
     assert refuses(bounded)["call"] == "calls_max"
 
 

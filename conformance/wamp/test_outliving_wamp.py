@@ -92,7 +92,7 @@ def serves(router, staying, run) -> Callable[[], None]:
         )
 
     def serves() -> None:
-        # Who has joined again has yet to register and to subscribe.
+        # A session that joined again has yet to register and to subscribe.
         await_true("both are what they were", are_there)
         called = run("call", "com.echo", "7")
         assert (called.returncode, called.stdout.strip()) == (0, "7"), called.stderr

@@ -147,7 +147,7 @@ def test_denied_requests_are_logged(start_router):
     with RawSocket.tcp(router.address("tcp")).shake_hands().join() as peer:
         peer.ask(CALL, {}, "com.secret")
         assert peer.hear(ERROR)[4] == "wamp.error.not_authorized"
-        # This one is told to nobody but the log.
+        # Only the log has this one.
         peer.ask(PUBLISH, {}, "com.other\u001b[31m")
         for action, uri in (("call", "com.secret"), ("publish", "com.other")):
             line = router.await_log(

@@ -39,7 +39,7 @@ def test_sessions_in_turn_on_one_connection(link, session, other, uri):
     session.leave(keep=True)
     session.join()
     assert session.id != first
-    # What belonged to the first session is gone with it.
+    # The first session's state has ended with it.
     other.publish(uri, 1)
     session.subscribe(uri)
     other.publish(uri, 2)

@@ -169,7 +169,7 @@ def test_clients_outlive_a_peer_that_is_dead(start_router, new_session, place_of
     )
     router = start_router(config.plain(transport))
     session = new_session(client).open(place_of(Link(client, kind, "tcp", "json"), of=router))
-    # Whoever came later and answers nothing is gone first, or the session was never in danger.
+    # A later silent client is closed first, or the session was never in danger.
     with WebSocket.tcp(router.address("tcp")).open().join() as dead:
         dead.receive_all()
     session.round_trip()

@@ -94,11 +94,11 @@ def test_requests_with_halves_are_refused(refusing):
             cutter.send_frame(octets)
             error = cutter.hear(ERROR)
             assert (error[1], error[2], error[4]) == (kind, number, WRONG)
-        # Nobody waits for an answer to this one.
+        # This one has no answer.
         cutter.send_frame(rb'[16,5,{},"com.cut",["\ud83d"]]')
         assert refusing.metric(REFUSED) == 4 + 1
         assert refusing.metric(REPLACED) == 0
-        # Its session goes on, with the ids that come next, and nobody has heard anything.
+        # Its session continues, with the next ids, and no other session heard anything.
         cutter.requests = iter(range(6, 100))
         cutter.round_trip()
         other.round_trip()

@@ -170,7 +170,7 @@ def test_a_key_that_is_new(start_router, server, first, second):
     assert lets_in(node, first)
     server.publish(second)
     nobody = Issuer("nobody")
-    # Whoever comes with a key that is nobody's has them fetched, and then the first is gone.
+    # An unknown key causes a request, and then the first key is gone.
     await_true(
         "the old key is gone",
         lambda: not lets_in(node, nobody) and not lets_in(node, first),
@@ -195,7 +195,7 @@ def test_keys_hold_as_long_as_their_server_says(start_router, server, first, sec
     node = start_router(from_url(server, jwks_refresh_s_min=1))
     assert lets_in(node, first)
     server.publish(second)
-    # Nobody brings an unknown key meanwhile.
+    # No unknown key arrives meanwhile.
     await_true("they are fetched again", lambda: not lets_in(node, first), PATIENCE_S)
     assert lets_in(node, second)
 

@@ -137,7 +137,7 @@ def test_tokens_that_are_forged(node, issuer):
     forged = [*unsigned, *by_public_key, *by_a_stranger, changed + signature]
     for token in forged:
         assert answer(node, token)[0] == ABORT, token
-    # Nobody is kept out for it who has a token.
+    # Clients with a token are not refused for it.
     assert answer(node, issuer.token())[0] == WELCOME
 
 

@@ -27,7 +27,7 @@ FILES = {
     "dist/404.html": b"<p>nothing",
     "top.txt": b"top",
 }
-# Names that lead elsewhere, which nobody gets by any path.
+# Names that lead elsewhere, which no path reaches.
 HOSTILE = ["../up.txt", "/root.txt", "a/../../up.txt", "back\\slash.txt", "new\nline.txt", "a//b"]
 
 

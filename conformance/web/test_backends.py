@@ -75,7 +75,7 @@ def test_files_of_nginx(site: Http):
     assert (whole.status, whole.body) == (200, TEXT)
     assert whole.header("server").startswith("nginx")
     assert site.get("/").body == b"<p>index</p>"
-    # What has changed, what is compressed while it is sent, and a part.
+    # Changed files, compressed ones, and a part.
     tag = whole.header("etag")
     assert tag
     assert site.get("/text.txt", {"If-None-Match": tag}).status == 304
@@ -160,6 +160,6 @@ def test_services_beside_it(shop: Site):
     site = Http(shop.web)
     assert site.get("/pages/deep/x.txt").status == 200
     assert site.get("/tree/leaf/a/b").body == b"a|b"
-    # What is nobody else's is Flask's to miss.
+    # Paths without another service are Flask's 404.
     missing = site.get("/pagesand/x")
     assert (missing.status, b"The requested URL was not found" in missing.body) == (404, True)

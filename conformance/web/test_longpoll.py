@@ -394,7 +394,7 @@ def test_a_client_lost_while_waiting_misses_nothing(router, opened, other):
     session.subscribe(topic)
     before = router.metric("connections_closed_total")
     Waiting(session).abandon()
-    # What is written to a connection that has gone is lost until that is seen.
+    # Bytes to a lost connection are lost until the loss is noticed.
     await_true("it is gone", lambda: router.metric("connections_closed_total") > before)
     waiting = Waiting(session)
     other.publish(topic, 1)

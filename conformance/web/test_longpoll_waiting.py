@@ -99,7 +99,7 @@ def test_a_client_that_closes_while_it_is_judged(guarded, authenticator):
     assert session.post("close").status == 204
     assert authenticating.finish().status in (204, 410)
     session.expect_gone()
-    # The call was cancelled; its answer is for nobody.
+    # The call was cancelled; its answer is dropped.
     authenticator.say(YIELD, invocation[1], {}, [{"role": "anonymous"}])
     session.drop()
 

@@ -158,7 +158,7 @@ def test_a_client_that_stops_waiting_frees_its_place(router: Router, session: Lo
     with contextlib.suppress(Exception):
         waiting.result()
     await_true("it is gone", lambda: router.metric("connections") <= before)
-    # What comes is for the next who asks.
+    # Later messages are for the next request.
     publish(router, 4)
     assert json.loads(session.receive_octets())[4] == [4]
 

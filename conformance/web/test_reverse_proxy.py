@@ -196,7 +196,7 @@ def test_a_client_that_does_not_read_holds_the_server(site: Http, backend: Backe
         await_true("it has begun", lambda: sent > 0)
         for _ in range(50):
             assert site.get("/small").status == 200
-        # What sockets and one connection's queue take, and no more.
+        # The bytes of sockets and one connection's queue, and no more.
         assert sent < pieces / 2
         answered = read(connection)
         assert answered.body == piece * pieces

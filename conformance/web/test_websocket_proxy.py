@@ -173,7 +173,7 @@ def test_a_refusal_is_passed_on(connect, backend: Backend):
 
 def test_servers_that_are_not_there(connect, backend: Backend):
     assert connect().upgrade(None, "/gone")[0] == 502
-    # Nobody whom the system trusts has signed it.
+    # No authority of the system has signed it.
     assert connect().upgrade(None, "/untrusted")[0] == 502
     backend.answer = lambda _got: b"HTTP/1.1 101 Yes\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
     assert connect().upgrade(None, "/plain")[0] == 502

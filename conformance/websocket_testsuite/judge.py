@@ -51,7 +51,7 @@ SLICES = [
 # Groups that differ from those of the sample in a parameter of the same compression.
 BEYOND_SAMPLE = {"12.2", "12.3", "12.4", "12.5", "13.2", "13.3", "13.4", "13.5", "13.6"}
 
-# What a server does here the specification leaves open; the suite only tells.
+# The specification leaves this behaviour open; the suite only reports it.
 INFORMATIONAL = {"7.1.6", "7.13.1", "7.13.2"}
 
 

@@ -178,7 +178,7 @@ def timeouts(join) -> None:
     # From this thread and no other: two at once would mix their frames.
     callee.answer("com.quick", "quick")
     assert caller.refusal("com.slow", timeout=50) == "wamp.error.timeout"
-    # What it answers too late is nobody's.
+    # Its late answer is dropped.
     ended.put(None)
     assert caller.call("com.quick", timeout=20_000) == "quick"
 

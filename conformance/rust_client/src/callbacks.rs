@@ -1,4 +1,4 @@
-//! What the broker sends unasked, as lines.
+//! Messages that the broker sends by itself, as lines.
 
 use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
 use amqprs::channel::Channel;
@@ -13,7 +13,7 @@ use crate::values;
 
 type Lines = UnboundedSender<Value>;
 
-/// Tell one event of a channel; nobody reads any more when that fails.
+/// Print one event of a channel. A failure means that the reader has gone.
 pub fn tell(lines: &Lines, channel: u16, kind: &str, arguments: Value) {
     let _ = lines.send(json!({ "event": kind, "channel": channel, "arguments": arguments }));
 }

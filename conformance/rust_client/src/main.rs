@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Beyond the numbers of the scenarios.
 const OPENED_AGAIN_FROM: u16 = 1000;
 
-/// What the commands work on.
+/// The state of the commands.
 struct Puppet {
     connection: Option<Connection>,
     channels: HashMap<u16, Channel>,
@@ -60,7 +60,7 @@ async fn main() -> std::io::Result<()> {
             break;
         }
     }
-    // What it holds writes too; without it the writer ends.
+    // It holds a sender too; the writer ends without senders.
     std::mem::forget(puppet);
     writer.abort();
     Ok(())

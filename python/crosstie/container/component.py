@@ -153,7 +153,7 @@ class Component:
 
     def _new_session(self):
         session = self._loaded.make_session(self._config)
-        # Whoever ends the session by these means to be done with it.
+        # A component that ends its session by these is finished.
         session.leave = self._and_done(session, session.leave)
         session.disconnect = self._and_done(session, session.disconnect)
         session.onConnect = self._guard(session, "onConnect", session.onConnect)
@@ -220,7 +220,7 @@ class Component:
         self._listener.joined(self)
         if self._loaded.main is not None:
             main = self._guard(session, "main", self._loaded.main)
-            # Not from within the join, which it would keep from being told to anybody else.
+            # Not from within the join, which would block its other observers.
             self._reactor.callLater(0, lambda: ensureDeferred(self._run_main(main, session)))
 
     async def _run_main(self, main, session):

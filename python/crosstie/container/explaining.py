@@ -26,7 +26,7 @@ def explain(name: str, error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if "importlib" not in frame.filename and frame.filename != __file__
     ]
-    # What a library raises is explained by where the component's own files use it.
+    # An exception of a library is explained by the line of the component that uses it.
     own = [frame for frame in frames if not is_installed(Path(frame.filename))]
     if frames:
         last = (own or frames)[-1]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from autobahn.wamp.exception import TransportLost
 from autobahn.wamp.message import Abort, Error, EventReceived, Goodbye, Hello, Yield
 
-# Nobody waits for these of one who has left; whoever makes a request is told.
+# No one reads these after the session has left; a request raises an error.
 ANSWERS = (Yield, Error, EventReceived)
 
 

@@ -32,7 +32,7 @@ from crosstie.container.processinfo import ProcessInfo
 from crosstie.container.transport import way
 
 REALM = "crossbar"
-# What a worker does when its components end.
+# Reaction of a worker to the end of its components.
 MANUAL = "manual"
 LAST_STOPPED = "last-component-stopped"
 ANY_STOPPED = "any-component-stopped"
@@ -61,7 +61,7 @@ class Options:
     worker: str
     directory: Path
     shutdown: str
-    # What components have between them, if that was asked for.
+    # Shared state of components, if requested.
     shared: dict | None = None
 
 
@@ -90,7 +90,7 @@ class Host:
         self._is_shutting_down = False
         self._done = Deferred()
 
-    # What the controller calls.
+    # Procedures for the controller.
 
     def start_component(self, component_id: str, definition: dict) -> dict:
         """Load a component and begin to connect it."""
@@ -154,7 +154,7 @@ class Host:
         """Stop in good order, once the caller has its result."""
         self._reactor.callLater(0, self.shutdown)
 
-    # What happens to the process.
+    # Events of the process.
 
     def attach(self, session: Management) -> None:
         """Take the session in the management realm."""
@@ -217,7 +217,7 @@ class Host:
         with contextlib.suppress(ReactorNotRunning):
             self._reactor.stop()
 
-    # What components do.
+    # Events of components.
 
     def _new_component(self, name: str, definition: dict) -> Component:
         if not isinstance(definition, dict):

@@ -19,7 +19,7 @@ from autobahn.wamp.protocol import ApplicationSession
 
 from crosstie.container.explaining import NOT_ASYNCIO, explain, is_installed
 
-# What a session tells; a function component has callbacks for some of them.
+# Events of a session; a function component has callbacks for some of them.
 EVENTS = ("connect", "join", "ready", "leave", "disconnect")
 
 

@@ -47,7 +47,7 @@ class Sink:
                 self._out.write(octets)
                 self._out.flush()
             except OSError:
-                # Nobody reads any more: the node is gone, and the connection to it tells that.
+                # The reader is gone with the node, which its connection reports.
                 pass
 
 
@@ -74,7 +74,7 @@ def finish() -> None:
 class Observer:
     """Takes what Twisted and Autobahn log."""
 
-    # Lines that say nothing to whoever runs a node.
+    # Lines of no use to an operator.
     SILENT = ("Received SIGTERM, shutting down.", "Main loop terminated.")
     # An orderly goodbye, of which Autobahn warns.
     ORDERLY = "wamp.close.goodbye_and_out"

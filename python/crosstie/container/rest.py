@@ -24,7 +24,7 @@ PORTS = {"http": 80, "https": 443}
 # RFC 9110, "Tokens".
 METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-# What is between two ends of a connection, and no caller's to say.
+# Headers of a connection, which a caller must not set.
 OWN = {
     "connection",
     "content-length",
@@ -195,7 +195,7 @@ class MessageForwarder(ApplicationSession):
         ]
         for _, url, _ in self.ways:
             origin(url)
-        # Where the last event did not arrive: that is said once, until one does.
+        # True if the last event did not arrive: logged once until one does.
         self.failing: set[str] = set()
 
     @defer.inlineCallbacks
@@ -228,7 +228,7 @@ class MessageForwarder(ApplicationSession):
 
 def trusting(files: list[str], directory: str):
     """Return what trusts servers that these authorities have signed for, and no others."""
-    # Who asks no server of HTTPS needs no library for it.
+    # Without HTTPS servers its library is not needed.
     from twisted.internet.ssl import Certificate, trustRootFromCertificates
     from twisted.web.client import BrowserLikePolicyForHTTPS
 

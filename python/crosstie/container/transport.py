@@ -87,7 +87,7 @@ def websocket(transport: dict) -> Callable:
         factory.setProtocolOptions(**options)
         return factory
 
-    # Whatever is wrong in it is found now, not when a connection is there.
+    # Faults in it are found now, not when a connection exists.
     new_factory(None, None)
     return new_factory
 

@@ -21,7 +21,7 @@ from twisted.web.wsgi import WSGIResource
 
 from crosstie.container.explaining import explain
 
-# What the router says of a request.
+# The router's data of a request.
 BASE = b"x-crosstie-base"
 CLIENT = b"x-crosstie-client"
 SERVER = b"x-crosstie-server"
@@ -105,7 +105,7 @@ class Request(server.Request):
         headers = self.requestHeaders
         base, client, came = (self._told(name) for name in (BASE, CLIENT, SERVER))
         for name, _values in list(headers.getAllRawHeaders()):
-            # What has an underscore would pass for another: `X_Y` for `X-Y`.
+            # A name with an underscore would pass for another: `X_Y` for `X-Y`.
             if b"_" in name or name.lower() in (BASE, CLIENT, SERVER):
                 headers.removeHeader(name)
         self._measure()
