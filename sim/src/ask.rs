@@ -1,4 +1,4 @@
-//! What a session may ask of the meta API, as it is written into a CALL.
+//! The calls of a session to the meta API, as they are written into a CALL.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
@@ -53,14 +53,14 @@ pub enum Whom {
     All,
 }
 
-/// What there are many of.
+/// The tables of the meta API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Registrations,
     Subscriptions,
 }
 
-/// What is asked of them.
+/// The questions about them.
 #[derive(Clone, Debug)]
 pub enum About {
     List {

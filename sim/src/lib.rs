@@ -1,10 +1,9 @@
-//! The router simulated from a seed: many sessions do random things to one realm, and a naive
-//! model says what each of them must be sent.
+//! The router simulated from a seed: many sessions send random messages to one realm, and a naive model computes the
+//! messages that each must receive.
 //!
-//! [`Model`] is a second realm, written for the eye: flat lists, scans, no indices, and none of
-//! the first one's code. [`Simulation`] draws operations, gives each to both, and compares what
-//! every session was sent. Time is a number that it advances. A failure names its seed, and the
-//! same seed plays the same operations again.
+//! [`Model`] is a second realm, written for the eye: flat lists, scans, no indices, and none of the first one's code.
+//! [`Simulation`] draws operations, gives each to both, and compares the messages to every session. Time is a number
+//! that it advances. A failure names its seed, and the same seed plays the same operations again.
 //!
 //! [`queues`] does the same with an AMQP vhost and a store that forgets, [`fabric`] with realms of several nodes,
 //! [`ledger`] with a vhost whose journal several nodes share.

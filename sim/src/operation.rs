@@ -1,4 +1,4 @@
-//! What can be done to a realm in one step.
+//! The operations on a realm.
 
 use crosstie_routing::{ClientFeatures, Refused, Verdict, error};
 use crosstie_wamp::{
@@ -62,7 +62,7 @@ pub enum Operation {
 pub enum Refusing {
     Full,
     Gone,
-    /// Whatever carries another session's payload is in a form it cannot have.
+    /// Other sessions' payloads have a form that it cannot receive.
     Unrepresentable,
 }
 
@@ -139,7 +139,7 @@ pub enum Request {
 /// The error that simulated callees fail with.
 const CALLEE_ERROR: &str = "com.simulated.error";
 
-/// What callees say of a call.
+/// A callee's error for a call.
 pub(crate) fn callee_error(is_unavailable: bool) -> &'static str {
     match is_unavailable {
         true => error::UNAVAILABLE,
@@ -258,8 +258,8 @@ impl Request {
         show(&message)
     }
 
-    /// The number of a request that is the next in its session's sequence. A call looks at its own: it may be
-    /// one that goes on.
+    /// The number of a request that is the next in its session's sequence. A CALL has rules of its own: it may continue
+    /// a call.
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Publish { request, .. }

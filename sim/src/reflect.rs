@@ -1,8 +1,8 @@
-//! What a session may say and ask of definitions: `wamp.reflect.…` and `wamp.reflection.…`.
+//! The calls of a session about definitions: `wamp.reflect.…` and `wamp.reflection.…`.
 
 use crosstie_wamp::Value;
 
-/// What is defined.
+/// The kinds of URIs that can be defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defined {
     Procedure,
@@ -35,7 +35,7 @@ pub enum Reflect {
     },
 }
 
-/// The kind, where one is said.
+/// The kind, if one is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whether {
     Unsaid,

@@ -1,4 +1,4 @@
-//! What a session was sent, or should have been.
+//! A message that a session received, or should have.
 
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{CancelMode, Dict, Message, Serializer, Value};
@@ -67,7 +67,7 @@ pub enum Sent {
         topic: Option<String>,
         arguments: String,
     },
-    /// A RESULT of the realm's own that is not just a number, whose lists of numbers are sorted.
+    /// A RESULT of the realm's own that is more than a number; its lists of numbers are sorted.
     MetaResult {
         request: u64,
         arguments: String,
@@ -243,7 +243,7 @@ impl Sent {
     }
 }
 
-/// The trust level among what is passed on beside a message.
+/// The trust level among the attributes of a message.
 pub(crate) fn trustlevel(passthru: Option<&Dict>) -> Option<u64> {
     let mut passed_on = passthru.into_iter().flatten();
     let (_, level) = passed_on.find(|(key, _)| key == "trustlevel")?;
@@ -264,7 +264,7 @@ fn read(text: &[u8]) -> Option<Value> {
     codec::decode_value(Serializer::Json, text, &Limits::default()).ok()
 }
 
-/// With all lists of numbers in it sorted: what is listed has no order.
+/// With all lists of numbers in it sorted: lists have no order.
 fn sorted(arguments: Value) -> Value {
     let Value::List(arguments) = arguments else {
         return arguments;

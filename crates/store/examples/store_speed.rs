@@ -1,8 +1,7 @@
-//! What keeping a message costs: `store_speed [DIRECTORY]`.
+//! Measures the cost of storing a message: `store_speed [DIRECTORY]`.
 //!
-//! Commits of 1, 64 and 512 messages of 100 block to a durable queue, which are taken out again
-//! a hundred commits later, beside as many bare writes and `fdatasync`s of as many block in the
-//! same directory: what the disk asks for in any case.
+//! Commits of 1, 64 and 512 messages of 100 bytes to a durable queue, which are removed a hundred commits later. Beside
+//! them, as many bare writes and `fdatasync`s of as many bytes in the same directory: the disk's own share.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -125,7 +124,7 @@ fn time_syncs(directory: &Path, bytes: usize) -> io::Result<f64> {
     Ok(rate)
 }
 
-/// What an earlier run left, or this one.
+/// Removes the files of an earlier run or of this one.
 fn remove(path: &Path) {
     for ending in ["", "-wal"] {
         let mut name = path.as_os_str().to_owned();

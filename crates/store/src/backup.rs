@@ -1,8 +1,8 @@
-//! A copy of a store that is in use, made between its commits.
+//! A copy of a store in use, made between its commits.
 //!
-//! SQLite's online backup copies pages over the very connection that commits, so that what is
-//! committed meanwhile goes into the copy as well: it shows the store as it is when the last page has
-//! been copied. It is made under another name, and gets its own when it is whole and on the disk.
+//! SQLite's online backup copies pages over the connection that commits, so that later commits are included: the copy
+//! shows the store at the time of its last page. It is made under a temporary name, and renamed once it is complete and
+//! synced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::file::{StoreFile, beside, folder, open_plain};
 use crate::form::MESSAGES;
 
-/// What was made.
+/// The size of a finished backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
     pub path: PathBuf,
@@ -27,7 +27,7 @@ pub struct Backup {
 /// Pages of 4 KiB that are copied at least before the next commit: a millisecond or two.
 const SLICE_PAGES: i32 = 256;
 
-/// Copies the store that nobody has open, to a file that must not be there.
+/// Copies a store that is not open, to a file that must not exist.
 pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
     let file = StoreFile::open(store, &MESSAGES)?;
     let Some(file) = file else {
@@ -37,8 +37,8 @@ pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
     copy(Some(&file.connection), path, &mut || Ok(()), |_, _| Ok(()))
 }
 
-/// Copies what a connection has open; the copy of what there is not yet is an empty store. `between`
-/// is called after each slice, and its error ends the copying; `last` is done to the copy.
+/// Copies the open database of a connection; without a connection the copy is an empty store. `between` is called after
+/// each slice, and its error stops the copying; `last` is applied to the copy.
 pub(crate) fn copy(
     source: Option<&Connection>,
     path: &Path,
@@ -54,7 +54,7 @@ pub(crate) fn copy(
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        // Messages are nobody else's.
+        // Only the owner may read messages.
         .mode(0o600)
         .open(&draft)
         .map_err(|error| match error.kind() {
@@ -62,7 +62,7 @@ pub(crate) fn copy(
             _ => StoreError::io(&draft, "making it", error),
         })?;
     let copied = copy_pages(source, &draft, between, last).and_then(|()| name(&draft, path));
-    // Whole or not, it is in nobody's way.
+    // Complete or not, the draft is not needed any more.
     let _ = fs::remove_file(&draft);
     copied?;
     sync_folder(path)?;

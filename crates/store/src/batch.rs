@@ -21,11 +21,11 @@ struct Part {
     bytes: usize,
 }
 
-/// What a record costs beside its message's bytes, roughly.
+/// Approximate memory of a record beside its message's bytes.
 const RECORD_BYTES: usize = 160;
 
 impl Batch {
-    /// Adds a vhost's records, up to and with `position`, after all that are there.
+    /// Adds a vhost's records, up to and including `position`, after all earlier ones.
     pub fn push(&mut self, vhost: &Arc<str>, records: Vec<Record>, position: Position) {
         self.reach(vhost, position);
         if records.is_empty() {
@@ -41,7 +41,7 @@ impl Batch {
         });
     }
 
-    /// Adds what came after this batch.
+    /// Appends a later batch.
     pub fn append(&mut self, after: Self) {
         for (vhost, position) in &after.positions {
             self.reach(vhost, *position);
@@ -50,7 +50,7 @@ impl Batch {
         self.parts.extend(after.parts);
     }
 
-    /// Takes the front of what was not cancelled yet: about `bytes_max` bytes of it, and at least what was pushed at once.
+    /// Takes the front of a batch that was not cancelled yet: about `bytes_max` bytes, and at least one push.
     pub(crate) fn take_front(&mut self, bytes_max: usize) -> Self {
         if self.bytes <= bytes_max {
             return mem::take(self);
@@ -74,8 +74,8 @@ impl Batch {
         front
     }
 
-    /// Takes out what the batch itself undoes: a message that came and went costs no write. What
-    /// is left is of one commit, and must not be parted any more.
+    /// Removes records that cancel each other: a message that came and went costs no write. The rest belongs to one
+    /// commit, and must not be split any more.
     pub fn cancel(&mut self) {
         if !self.records().any(|(_, record)| record.is_departure()) {
             return;
@@ -113,7 +113,7 @@ impl Batch {
         records.filter(|(_, record)| record.is_departure())
     }
 
-    /// There is neither anything to be written nor anybody to be told.
+    /// Whether nothing is to be written, and no position to be reported.
     pub(crate) fn is_done(&self) -> bool {
         self.parts.is_empty() && self.positions.is_empty()
     }
@@ -123,7 +123,7 @@ impl Batch {
         self.parts.is_empty()
     }
 
-    /// What it holds in memory, roughly.
+    /// Approximate memory.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The queues whose first message a batch leaves in its place.
+    /// The queues whose first message a batch keeps.
     fn holding(batch: &Batch) -> Vec<u64> {
         let mut queues = Vec::new();
         for (_, record) in batch.records() {

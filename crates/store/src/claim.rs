@@ -1,7 +1,6 @@
-//! A store that has no file yet: whether one can be made, and that nobody else is about to.
+//! A store without a file yet: checks whether the file can be created, and reserves its name.
 //!
-//! Found out at the start, and not when the first message is to be kept. Neither leaves anything in
-//! the directory.
+//! Checked at the start, and not with the first message. Neither leaves anything in the directory.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -16,13 +15,12 @@ use rustix::io::Errno;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::file::{beside, folder};
 
-/// The name of a file that is not there yet, for as long as this lives.
+/// Reserves the name of a file that does not exist yet, while this value lives.
 ///
-/// It is the name of a socket that nobody sends to: the system gives it to one process, and takes
-/// it back however that process ends. A lock on the directory would keep out who has another file
-/// in it.
+/// The name belongs to an unused socket: the system gives it to one process, and frees it however that process ends. A
+/// lock on the directory would exclude processes with other files in it.
 pub(crate) struct Claim {
-    // None where the system gives no such names; the file itself is still only made once.
+    // `None` if the system has no such names; the file itself is still created only once.
     _socket: Option<UnixDatagram>,
 }
 

@@ -1,4 +1,4 @@
-//! A thread that commits: group commit, retries, and who is told.
+//! The committing thread: group commits, retries, and reports.
 
 use std::io;
 use std::mem;
@@ -13,20 +13,20 @@ use crosstie_queues::{Position, Record};
 use crate::store::Commit;
 use crate::{Backup, Batch, Store, StoreError, StoreErrorKind};
 
-/// A store on a thread of its own. Dropping it commits what waits, as [`Committer::stop`] does.
+/// A store on a thread of its own. Dropping it commits all submitted records, as [`Committer::stop`] does.
 pub struct Committer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
-/// How a committer goes about it.
+/// Options of a committer.
 #[derive(Clone, Debug)]
 pub struct CommitterConfig {
     /// How long after a commit that failed the next one is tried.
     pub retry_ms: u64,
-    /// About as many bytes go into one commit, so that nobody waits for a very long one.
+    /// Approximate maximum bytes of one commit, so that no client waits for a very long one.
     pub commit_bytes_max: usize,
-    /// Where less is free on the disk that is told; of a small file system an eighth. 0: never.
+    /// Free bytes on the disk below which a warning is reported; an eighth of a small file system. 0: never.
     pub disk_free_bytes_min: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct CommitterConfig {
 pub struct DiskLow {
     pub is_low: bool,
     pub free_bytes: u64,
-    /// It is low below this, and no more where a tenth more is free.
+    /// Space is low below this, and sufficient again above it by a tenth.
     pub free_bytes_min: u64,
 }
 
@@ -104,10 +104,9 @@ impl Committer {
         })
     }
 
-    /// Hands records over, up to and with `position`; returns the bytes that wait, these
-    /// included. Never waits for the disk. The records of a vhost have to come in its journal's
-    /// order: submit under the vhost's lock. Nothing is refused, since a journal with a hole is
-    /// none: who sees too much waiting stops reading publishers.
+    /// Submits records, up to and including `position`; returns the bytes that wait, these included. Never waits for
+    /// the disk. The records of a vhost must arrive in its journal's order: submit under the vhost's lock. Records are
+    /// never refused, since a journal must not have a hole: the caller stops reading publishers if too much waits.
     pub fn submit(&self, vhost: &Arc<str>, records: Vec<Record>, position: Position) -> usize {
         let mut state = self.shared.lock();
         state.waiting.push(vhost, records, position);
@@ -117,10 +116,9 @@ impl Committer {
         state.bytes()
     }
 
-    /// Has the store copied to a file that must not be there, between commits. `on_done` is called
-    /// from the committer's thread. The copy has all that was reported as committed before, and at its
-    /// end the records of `last`, which is called from that thread too. There is one at a time; another one
-    /// that waits is given up for this.
+    /// Has the store copied between commits to a file that must not exist. `on_done` is called from the committer's
+    /// thread. The copy has everything that was reported as committed before, and at its end the records of `last`,
+    /// which is called from that thread, too. There is one backup at a time; a waiting one is cancelled for this.
     pub fn back_up(
         &self,
         path: PathBuf,
@@ -156,8 +154,8 @@ impl Committer {
         self.shared.lock().is_failing
     }
 
-    /// Commits what waits, and ends the thread. Records that could not be written are lost, and
-    /// the error says why.
+    /// Commits all submitted records, and ends the thread. If some could not be written they are lost; the error says
+    /// why.
     pub fn stop(mut self) -> Result<(), StoreError> {
         self.end()
     }
@@ -196,7 +194,7 @@ type Last = dyn FnOnce() -> Batch + Send;
 /// How a backup went.
 type OnDone = dyn FnOnce(Result<Backup, StoreError>) + Send;
 
-/// What the thread has to do, and how.
+/// The work of the thread, and its reports.
 struct Work<'a> {
     config: &'a CommitterConfig,
     on_committed: &'a OnCommitted,
@@ -207,7 +205,7 @@ struct Work<'a> {
     look_at: Option<Instant>,
 }
 
-/// What was seen of the disk.
+/// The last look at the disk.
 #[derive(Default)]
 struct Disk {
     looked_at: Option<Instant>,
@@ -262,7 +260,7 @@ impl Disk {
 /// The last commit failed.
 struct Failed {
     at: Instant,
-    /// The positions whose owners know.
+    /// The positions already reported.
     told: Vec<(Arc<str>, Position)>,
 }
 
@@ -343,11 +341,11 @@ impl Shared {
         }
         let mut front = match failed {
             None => kept.take_front(config.commit_bytes_max),
-            // Also what came later may undo what cannot be written.
+            // Later records may also cancel those that cannot be written.
             Some(_) => mem::take(kept),
         };
-        // Not before: a message that moves from one queue to another would leave the first in
-        // this commit, for which its publisher is told, and enter the second in a later one.
+        // Not before: a message that moves from one queue to another would leave the first in this commit, whose
+        // publisher is told, and enter the second in a later one.
         front.cancel();
         match commit(&front) {
             Ok(()) => {
@@ -379,8 +377,8 @@ impl Shared {
         ControlFlow::Continue(())
     }
 
-    /// Copies the store, and commits what comes meanwhile. A store that cannot write, or is to end,
-    /// has something else to do.
+    /// Copies the store, and commits further records in between. A store that cannot write, or is to end, has other
+    /// work.
     fn back_up(
         &self,
         store: &mut Store,
@@ -414,9 +412,8 @@ impl Shared {
         )
     }
 
-    /// What waits: at once if there is something else to do, else once something does, after a
-    /// failure when the next commit is to be tried, and nothing when the disk is to be looked at.
-    /// None at the end.
+    /// Takes the submitted records: at once if there is other work, else as soon as there are some; after a failure
+    /// when the next attempt is due; none when the disk is to be checked. `None` at the end.
     fn take(
         &self,
         is_idle: bool,
@@ -456,8 +453,7 @@ impl Shared {
         }
     }
 
-    /// Notes how a commit went, and what has yet to be written; whether a failure was the last
-    /// there will be.
+    /// Notes the result of a commit, and the bytes left to write; returns whether that failure ends the thread.
     fn settle(&self, kept_bytes: usize, is_failing: bool) -> bool {
         let mut state = self.lock();
         state.is_failing = is_failing;

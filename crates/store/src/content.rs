@@ -7,7 +7,7 @@ use crosstie_queues::MessageContent;
 
 const CHECKSUM_BYTES: usize = 4;
 
-/// Puts checksum, lengths and bytes in place of what is in `out`.
+/// Replaces the bytes in `out` with checksum, lengths and bytes.
 pub(crate) fn encode(content: &MessageContent, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[0; CHECKSUM_BYTES]);
@@ -16,7 +16,7 @@ pub(crate) fn encode(content: &MessageContent, out: &mut Vec<u8>) {
         content.routing_key().as_bytes(),
         content.property_bytes(),
     ] {
-        // Each came in one frame, whose length is 32 bits wide.
+        // Each arrived in one frame, whose length is 32 bits wide.
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(bytes);
     }
@@ -25,7 +25,7 @@ pub(crate) fn encode(content: &MessageContent, out: &mut Vec<u8>) {
     out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// What `encode` made; `None` if it is something else now.
+/// The message that `encode` wrote; `None` if the bytes have changed.
 pub(crate) fn decode(bytes: &[u8]) -> Option<MessageContent> {
     let (checksum, mut rest) = bytes.split_first_chunk::<CHECKSUM_BYTES>()?;
     if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) {

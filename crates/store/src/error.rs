@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with which file, and what to do about it.
+/// The fault of a file, and the next step for the operator.
 #[derive(Debug)]
 pub struct StoreError {
     pub path: PathBuf,

@@ -1,4 +1,4 @@
-//! The file: whether it is ours and whole, how it is made, and that nobody else has it.
+//! The file of a store: checks that it is ours, intact and not in use; creates it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ static OPEN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 /// An open file, checked.
 pub(crate) struct StoreFile {
-    // Closed before its place in the list is given up.
+    // Closed before its place in the list is freed.
     pub connection: Connection,
     _held: Held,
 }
@@ -66,7 +66,7 @@ impl StoreFile {
         }))
     }
 
-    /// Makes the file, where there must be none, and opens it.
+    /// Creates the file, which must not exist, and opens it.
     pub(crate) fn create(path: &Path, form: &Form) -> Result<Self, StoreError> {
         let draft = beside(path, ".new");
         let made = write_draft(&draft, path, form).and_then(|()| {
@@ -76,7 +76,7 @@ impl StoreFile {
                 _ => StoreError::io(path, "making it", error),
             })
         });
-        // If that fails it is in nobody's way: the next draft takes its place.
+        // If that fails, the next draft replaces it.
         let _ = fs::remove_file(&draft);
         made?;
         let folder = folder(path);
@@ -118,7 +118,7 @@ fn check_absence(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::io(path, "looking for its directory", error))
 }
 
-/// Looks at the first bytes before SQLite does, which would roll back what another program left there.
+/// Checks the first bytes before SQLite does, which would roll back a transaction of another program.
 fn check_header(path: &Path, form: &Form) -> Result<(), StoreError> {
     let mut header = Vec::with_capacity(100);
     File::open(path)
@@ -154,7 +154,7 @@ fn check_header(path: &Path, form: &Form) -> Result<(), StoreError> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = open_plain(path)?;
     connection.busy_timeout(IN_USE_MAX)?;
-    // Nobody shares it, so that the log's index is in memory and the lock is kept.
+    // It is not shared, so that the log's index is in memory and the lock is kept.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     // As long as it is not known to be whole it is left as it is.
@@ -187,7 +187,7 @@ fn write_draft(draft: &Path, path: &Path, form: &Form) -> Result<(), StoreError>
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        // Messages are nobody else's.
+        // Only the owner may read messages.
         .mode(0o600)
         .open(draft)
         .map_err(|error| StoreError::io(path, "making it", error))?;

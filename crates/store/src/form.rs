@@ -1,10 +1,10 @@
-//! The forms that a store's file may have: whose it is, by the numbers in its header, and its tables.
+//! The forms of a store's file: the program that it belongs to, by the numbers in its header, and its tables.
 
-/// What is in a file.
+/// The form of a file.
 pub(crate) struct Form {
-    /// In the file's header, so that `file` and we know whose it is.
+    /// In the file's header, so that `file` and we recognize it.
     pub(crate) application_id: i32,
-    /// Of the tables below, and of what is in their bytes.
+    /// The version of the tables below, and of the encoding of their bytes.
     pub(crate) version: i64,
     /// The last that can be read.
     pub(crate) version_max: i64,
@@ -79,9 +79,9 @@ pub(crate) const AWAKE: &str = "
     COMMIT;
 ";
 
-/// Events lie in chunks, as they were committed: a row for each would cost more than all else. A chunk's `place` is
-/// its log's number and that of its first event there; events of a log have numbers without gaps. What is looked for
-/// without the events themselves has columns of its own.
+/// Events are stored in chunks, as they were committed: a row for each would cost more than everything else. A chunk's
+/// `place` combines the numbers of its log and of its first event; events of a log have numbers without gaps. Searches
+/// without the events themselves use columns of their own.
 const EVENT_TABLES: &str = "
     CREATE TABLE realm (name TEXT NOT NULL) STRICT;
     CREATE TABLE log (

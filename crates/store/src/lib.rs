@@ -1,5 +1,5 @@
-//! What survives: durable exchanges, queues and bindings, and the persistent messages in them; and, in files of their
-//! own, the events that realms record ([`EventStore`]).
+//! Durable state: exchanges, queues and bindings with their persistent messages; and, in files of their own, recorded
+//! events of realms ([`EventStore`]).
 //!
 //! ```text
 //! Store::open ─▶ Restored records, for Vhost::restore
@@ -10,9 +10,9 @@
 //!      └▶ on_committed(vhost, position, Ok | Err)     from the committer's thread
 //! ```
 //!
-//! One SQLite file with a write-ahead log, synced at each commit. A [`Committer`] makes one
-//! transaction of whatever was submitted while the last one was being written, so that one sync
-//! serves everybody who waits. There is no file before there is a record.
+//! One SQLite file with a write-ahead log, synced at each commit. A [`Committer`] writes the records submitted during
+//! the last transaction as the next one, so that one sync serves all waiting clients. The file is created with the
+//! first record.
 //!
 //! A [`Backup`] is made on the same thread, between commits.
 //!

@@ -20,7 +20,7 @@ pub(crate) fn read(connection: &Connection, path: &Path) -> Result<Vec<Restored>
         restored: Vec::new(),
     };
     reader.read(connection).map_err(|error| match error {
-        // What it says is in the rows cannot be there: one of them is not as it was written.
+        // The row's values are impossible: it has been changed since it was written.
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::IntegralValueOutOfRange(..) => StoreError::new(
@@ -141,7 +141,7 @@ fn binding(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
-/// A message whose content is in its row, or among what several messages share, by its number there.
+/// A message whose content is in its row, or in the table of shared contents, by its number there.
 fn message(row: &Row<'_>, shared: &HashMap<i64, Arc<MessageContent>>) -> rusqlite::Result<Record> {
     let content = match row.get_ref(5)? {
         ValueRef::Integer(number) => {

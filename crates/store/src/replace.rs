@@ -1,4 +1,4 @@
-//! A vhost of one store in the place of what another store has of it.
+//! Replaces a vhost in one store by the same vhost of another store.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crosstie_queues::{Position, Record};
 use crate::error::StoreError;
 use crate::{Batch, Store, StoreConfig};
 
-/// What is in the store now, and what was there before.
+/// The sizes of the vhost in the store, after and before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
     pub queues: u64,
@@ -18,8 +18,8 @@ pub struct Replaced {
     pub messages_before: u64,
 }
 
-/// Has `store` keep of a vhost what `from` does, and nothing else; other vhosts are as they were. Nobody may have either of
-/// them open. It is one commit: all of it is done, or nothing.
+/// Replaces a vhost in `store` by the one of `from`; other vhosts are not changed. Neither store may be open. It is one
+/// commit: all of it is done, or nothing.
 pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, StoreError> {
     let of_vhost = of_vhost(from, vhost)?;
     let mut replaced = Replaced::default();
@@ -33,7 +33,7 @@ pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, Store
         &mut replaced.queues_before,
         &mut replaced.messages_before,
     );
-    // What is bound goes after its bindings.
+    // Queues and exchanges are removed after their bindings.
     let mut records: Vec<_> = before.iter().rev().filter_map(end).collect();
     records.extend(of_vhost);
     let mut batch = Batch::default();
@@ -74,7 +74,7 @@ fn count(records: &[Record], queues: &mut u64, messages: &mut u64) {
     }
 }
 
-/// What ends it; messages go with their queue.
+/// The record that ends it; messages are removed with their queue.
 fn end(record: &Record) -> Option<Record> {
     Some(match record {
         Record::ExchangeDeclared { name, .. } => Record::ExchangeDeleted {

@@ -1,8 +1,7 @@
-//! Room on the disk: how much there is, and a reserve for making more.
+//! Free space on the disk, and a reserve for deleting.
 //!
-//! To delete takes room as well: what changes is written to the log first. So there is a file beside
-//! the store that holds nothing but its place. It is given up when the disk is full and something is
-//! to be deleted, and made again after that.
+//! Deleting takes space as well: changes are written to the log first. So a file beside the store occupies some space.
+//! It is removed when the disk is full and records are to be deleted, and created again afterwards.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,10 +14,10 @@ use rustix::io::Errno;
 
 use crate::file::{beside, folder};
 
-/// What there is on the store's file system.
+/// Space on the store's file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// What may still be written: what is free on the file system, and within the store's file.
+    /// Bytes that may still be written: free space on the file system, and within the store's file.
     pub free_bytes: u64,
     /// Of the file system.
     pub total_bytes: u64,
@@ -50,7 +49,7 @@ const SHARE: u64 = 12;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// `None` where the system does not say.
+/// `None` if the system does not report it.
 pub(crate) fn room(path: &Path, connection: Option<&Connection>) -> Option<Room> {
     let found = rustix::fs::statvfs(folder(path)).ok()?;
     let pages: Option<u64> = connection.and_then(|connection| {
@@ -64,7 +63,7 @@ pub(crate) fn room(path: &Path, connection: Option<&Connection>) -> Option<Room>
     })
 }
 
-/// So many of a log's pages, but no more than a small file system has room for.
+/// Pages of the log: at most `pages_max`, and no more than a small file system has room for.
 pub(crate) fn log_pages(path: &Path, pages_max: u32) -> u32 {
     let share = room(path, None).map(|room| room.total_bytes / SHARE / PAGE_BYTES);
     let share = share.and_then(|pages| u32::try_from(pages).ok());
@@ -88,12 +87,12 @@ impl Reserve {
         self.state
     }
 
-    /// Makes it, where it is not, and there is room for half as much again.
+    /// Creates it, if it is missing and there is room for half as much again.
     pub(crate) fn make(&mut self) {
         if self.state != ReserveState::Missing {
             return;
         }
-        // One that is there already, from an earlier time, has taken its room.
+        // A file from an earlier run has its space already.
         let has = fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         let free = room(&self.path, None).map_or(0, |room| room.free_bytes);
         if has < self.bytes && free < self.bytes + self.bytes / 2 {

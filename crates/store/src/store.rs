@@ -30,12 +30,12 @@ pub struct Restored {
     pub record: Record,
 }
 
-/// An open store. While it is open nobody else can open the file.
+/// An open store. No other process can open the file meanwhile.
 pub struct Store {
     config: StoreConfig,
     /// None before the first record.
     file: Option<StoreFile>,
-    /// Its name, where there was none.
+    /// The reservation of its name, if the file does not exist.
     claim: Option<Claim>,
     /// Why there can be none.
     obstacle: Option<StoreError>,
@@ -47,15 +47,15 @@ pub struct Store {
 /// Commits a batch, as [`Store::commit`] does.
 pub(crate) type Commit<'a> = dyn FnMut(&Batch) -> Result<(), StoreError> + 'a;
 
-/// While the disk is full, so many messages are taken away in a commit: that takes little room.
+/// Maximum number of messages removed per commit while the disk is full: that takes little space.
 const DEPARTURES_MAX: usize = 500;
 
 /// SQLite's own bound.
 const PAGES_MAX: u64 = 0xffff_fffe;
 
 impl Store {
-    /// Opens the file, if there is one, and reads what it keeps: exchanges, queues, bindings, and
-    /// then the messages of each queue in their order.
+    /// Opens the file, if it exists, and reads its contents: exchanges, queues, bindings, and then the messages of each
+    /// queue in their order.
     pub fn open(mut config: StoreConfig) -> Result<(Self, Vec<Restored>), StoreError> {
         // SQLite knows names that are no file's, and the working directory may change.
         config.path = std::path::absolute(&config.path)
@@ -87,7 +87,7 @@ impl Store {
             Err(error) if error.is_full() => {}
             other => return other,
         }
-        // The file is full: the reserve is there for this write, too.
+        // The file is full: the reserve is used for this write, too.
         let pages_max = self.pages_max();
         if let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) {
             reserve.give_up();
@@ -131,8 +131,8 @@ impl Store {
         commit(&file.connection, &mut self.vhosts, batch, &self.config.path)
     }
 
-    /// The same. Where there is no room, what takes messages away is written before the rest, by
-    /// means of the reserve: that makes room, which the rest is then tried in.
+    /// The same. If there is no room, removals are written first, by means of the reserve: that makes room, in which
+    /// the rest is tried.
     pub(crate) fn commit_or_make_room(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let failed = match self.commit(batch) {
             Err(error) if error.is_full() => error,
@@ -156,14 +156,14 @@ impl Store {
         self.commit(batch)
     }
 
-    /// What there is on the file system, if it says so.
+    /// The space on the file system, if it is reported.
     pub fn room(&self) -> Option<Room> {
         let connection = self.file.as_ref().map(|file| &file.connection);
         room(&self.config.path, connection)
     }
 
-    /// Makes the reserve again, where it was given up; whether it is missing still. Without it the
-    /// file keeps to the pages that it has, also where there is some room: that is for deleting.
+    /// Creates the reserve again, if it was given up; returns whether it is still missing. Without it the file keeps to
+    /// its present pages, even if there is some room: that is for deleting.
     pub(crate) fn restore_reserve(&mut self) -> bool {
         let pages_max = self.pages_max();
         let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) else {
@@ -171,7 +171,7 @@ impl Store {
         };
         reserve.make();
         let is_missing = reserve.state() == ReserveState::Missing;
-        // It is never less than what there is.
+        // It is never less than the present size.
         bound_pages(&file.connection, if is_missing { 1 } else { pages_max });
         is_missing
     }
@@ -182,8 +182,8 @@ impl Store {
         (bytes_max / PAGE_BYTES).clamp(1, PAGES_MAX)
     }
 
-    /// Copies it to a file that must not be there. `between` is called after each slice, with what
-    /// commits a batch meanwhile; its error ends the copying. The copy alone has the records of `last`.
+    /// Copies the store to a file that must not exist. `between` is called after each slice, with a function that
+    /// commits a batch; its error stops the copying. Only the copy has the records of `last`.
     pub(crate) fn back_up(
         &mut self,
         path: &Path,
@@ -201,8 +201,7 @@ impl Store {
         })
     }
 
-    /// Why no file could be made when it was looked for, where there was none: what is to be kept
-    /// might not be.
+    /// Why the missing file could not be created when that was tried: records might not be stored.
     pub fn obstacle(&self) -> Option<&StoreError> {
         self.obstacle.as_ref()
     }
@@ -267,7 +266,7 @@ fn bound_pages(connection: &Connection, pages_max: u64) {
 
 /// Copies the log into the file as far as there is room for it, and gives the log's own room back.
 fn copy_log(connection: &Connection) {
-    // What could not be copied stays in the log, which is as good a place.
+    // Pages that could not be copied stay in the log, which is as safe.
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
 }
 
@@ -296,7 +295,7 @@ fn write_departures(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     Ok(())
 }
 
-/// A small commit: where there is no room for it, once more when the log has been copied.
+/// Commits a small batch: if there is no room, tries again after a checkpoint.
 fn try_twice(
     connection: &Connection,
     write: impl Fn(&mut Writer<'_>) -> rusqlite::Result<bool>,

@@ -20,10 +20,10 @@ pub(crate) struct Writer<'c> {
     dequeue: Option<CachedStatement<'c>>,
     /// Some messages share their content.
     is_sharing: bool,
-    /// There is a table for what is known of queues that rest.
+    /// Whether the table of rested queues exists.
     is_rested: bool,
-    /// How many messages of this batch have a long content, and its number once it has one; by
-    /// its address, which is nobody else's while the batch is there.
+    /// How many messages of this batch share a long content, and its number once it has one; by its address, which is
+    /// unique while the batch exists.
     long_contents: HashMap<*const MessageContent, LongContent>,
     bytes: Vec<u8>,
 }
@@ -59,7 +59,7 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// A vhost's number, which it is given at its first record.
+    /// A vhost's number, which is assigned with its first record.
     pub(crate) fn number_vhost(&self, name: &str) -> rusqlite::Result<i64> {
         self.connection
             .prepare_cached(
@@ -187,7 +187,7 @@ impl<'c> Writer<'c> {
             if counted == 1 {
                 return Ok(Some(number));
             }
-            // All of its messages have gone already.
+            // All of its messages have been removed already.
         }
         content::encode(content, &mut self.bytes);
         connection
@@ -247,7 +247,7 @@ impl<'c> Writer<'c> {
         self.execute("DELETE FROM shared_content WHERE number = ?1", [number])
     }
 
-    /// Takes away so many of a queue's messages at most, the first; whether there were any.
+    /// Removes the first messages of a queue, at most that many; returns whether there were any.
     pub(crate) fn purge_some(
         &self,
         vhost: i64,

@@ -1,7 +1,7 @@
-//! One run of questions: sessions of several nodes come and go, subscribe and register, and ask the meta API what there is.
+//! One run of questions: sessions of several nodes come and go, subscribe and register, and query the meta API.
 //!
-//! What is asked while things move has one answer, whatever it is. When all is quiet it is what one realm would answer that has
-//! the sessions of all nodes, wherever it is asked.
+//! A question during changes gets exactly one answer, with any content. When all is quiet, each node answers as one
+//! realm with the sessions of all nodes would.
 
 mod answers;
 mod watching;
@@ -33,7 +33,7 @@ const PROCEDURES: [&str; 3] = ["p.a", "p.b", "p.c"];
 pub struct Asks {
     cluster: Cluster,
     sessions: BTreeMap<Name, Session>,
-    /// What a session of each node was told of what the realm does.
+    /// The meta events that a session of each node received.
     watchers: BTreeMap<Name, BTreeSet<PublicationId>>,
     views: BTreeMap<Name, View>,
     answered: usize,
@@ -61,7 +61,7 @@ impl Asks {
         }
     }
 
-    /// Plays so many steps, and asks everything that there is now and then; how many questions were answered rightly.
+    /// Plays that many steps, and now and then asks every question; returns how many were answered correctly.
     pub fn play(mut self, steps: usize) -> usize {
         self.quiet();
         for index in 0..self.cluster.setting.nodes {
@@ -102,7 +102,7 @@ impl Asks {
     fn enter(&mut self, node: NodeIndex) -> Option<Name> {
         let cluster = &mut self.cluster;
         let name = cluster.name();
-        // Whoever loses a registration is told so: GOODBYE is for those who were killed.
+        // Sessions support revocation: GOODBYE means that they were killed.
         let features: ClientFeatures = ClientFeature::ALL.into_iter().collect();
         let client = cluster.servers.clients.get_mut(&node);
         let (key, id) = cluster
@@ -129,7 +129,7 @@ impl Asks {
         self.watchers.insert(name, BTreeSet::new());
         let request = self.cluster.request();
         self.say(name, &subscribe(request, MatchPolicy::Prefix, "wamp."));
-        // What it was told until it listened everywhere is not what others were told.
+        // Its meta events until all nodes know its subscriptions differ from those of others.
         self.quiet();
         self.watchers.values_mut().for_each(BTreeSet::clear);
         self.begin_view(name);
@@ -227,7 +227,7 @@ impl Play for Asks {
         };
         match heard {
             Heard::Subscribed(id) => {
-                // In the order in which they were asked for, but for those that are told apart by their ids.
+                // In the order of the questions, except those that are distinguished by their ids.
                 let node = &self.cluster.nodes[&session.place.node].realm;
                 let pattern = node.subscription(id).expect("it is subscribed to");
                 let place = TOPICS.iter().position(|known| *known == pattern);

@@ -1,4 +1,4 @@
-//! One run of calls over several nodes: what sessions register, call, answer and cancel, and what becomes of it.
+//! One run of calls over several nodes: sessions register, call, answer and cancel, and each result is checked.
 
 mod checks;
 mod judging;
@@ -56,12 +56,12 @@ const TIMEOUT_MS: u64 = 700;
 pub struct Calls {
     cluster: Cluster,
     sessions: BTreeMap<Name, Session>,
-    /// Each call has a number that goes with it; those that were cancelled without their callee being told.
+    /// Calls that were cancelled without telling their callee, by the number that travels with each call.
     skipped: BTreeSet<u64>,
     answered_across: usize,
     /// How often the callees of each procedure have been others, or may have.
     changes: [u64; PROCEDURES.len()],
-    /// Whom calls were given to in order: by procedure, its changes, the key of a shard, and how many were asked before.
+    /// The callees of ordered calls: by procedure, its changes, the key of a shard, and how many were asked before.
     given: BTreeMap<Given, Name>,
 }
 
@@ -70,13 +70,13 @@ type Given = (usize, u64, Option<&'static str>, usize);
 /// A session as itself sees it.
 pub(super) struct Session {
     place: Place,
-    /// What it asked for, by request: a procedure's place, or a registration that is to end.
+    /// Open REGISTERs and UNREGISTERs: a procedure's index, or a registration that is to end.
     registering: BTreeMap<RequestId, usize>,
     ending: BTreeMap<RequestId, RegistrationId>,
-    /// What it was told that it has, and since which request.
+    /// Its confirmed registrations, and the request of each.
     registered: BTreeMap<RegistrationId, (usize, RequestId)>,
     calls: BTreeMap<RequestId, Call>,
-    /// What it was invoked for and has not answered.
+    /// Invocations that it has not answered.
     invocations: BTreeMap<RequestId, Invocation>,
     /// Of each caller, the last number that it was invoked for.
     last: BTreeMap<Name, u64>,
@@ -87,16 +87,16 @@ struct Call {
     place: usize,
     /// Progress that has come.
     progress: u64,
-    /// Who served it when it was made, and by which request.
+    /// The callees when it was made, with their requests.
     holders: Vec<(Name, RequestId)>,
     is_cancelled: bool,
     has_timeout: bool,
     /// The changes when it was made, and the resource that it is about.
     since: u64,
     rkey: Option<&'static str>,
-    /// Who was invoked for it, having registered since that request.
+    /// The callees that were invoked for it, with the request of their registration.
     asked: Vec<(Name, Option<RequestId>)>,
-    /// Somebody has answered in part, and answers whole.
+    /// A callee has sent a progressive result, and has to finish.
     is_begun: bool,
 }
 
@@ -118,7 +118,8 @@ impl Calls {
         }
     }
 
-    /// Plays so many steps, lets all arrive, and has everybody leave; how many calls were answered by other nodes.
+    /// Plays that many steps, lets everything arrive, and has all sessions leave; returns how many calls other nodes
+    /// answered.
     pub fn play(mut self, steps: usize) -> usize {
         self.quiet();
         for _ in 0..self.cluster.setting.nodes * 2 {
@@ -141,7 +142,7 @@ impl Calls {
             }
         }
         self.quiet();
-        // Who has not answered for too long is asked again a minute later.
+        // A silent node is asked again a minute later.
         for _ in 0..MINUTE_OF_QUIETS {
             let mut nodes = self.cluster.nodes.values();
             if nodes.all(|node| node.member.suspected() == 0) {
@@ -167,7 +168,7 @@ impl Calls {
     }
 
     fn join(&mut self) {
-        // Some are told that a registration is revoked by GOODBYE.
+        // Some learn by GOODBYE that a registration is revoked.
         let is_told = self.cluster.chance.one_in(2);
         let features: ClientFeatures = ClientFeature::ALL
             .into_iter()
@@ -385,7 +386,7 @@ impl Calls {
     }
 
     fn bounced(&self) -> u64 {
-        // Who sent one may be gone, with what it has counted.
+        // The node that sent one may be gone, with its counters.
         let of = |node: &Node| node.member.counts().received[Kind::Bounce as usize];
         self.cluster.nodes.values().map(of).sum()
     }

@@ -1,4 +1,4 @@
-//! Several nodes on one engine, and what may go wrong with them: what every run plays on.
+//! Several nodes on one engine, and the faults that may happen to them: the base of every run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::granting::Bucket;
 use super::node::{Kind, Node};
 use crate::{Chance, Name};
 
-/// What there is, and what may go wrong.
+/// The size of a cluster, and its faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub nodes: usize,
@@ -39,7 +39,7 @@ impl Setting {
     }
 }
 
-/// Where a session is, and what its node knows it by.
+/// A session's node, and the key that its node knows it by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) node: NodeIndex,
@@ -65,7 +65,7 @@ impl Cluster {
         Self::with_meta_api(seed, setting, false)
     }
 
-    /// One whose realms tell of themselves, or do not.
+    /// A cluster whose realms have the meta API, or have not.
     pub(super) fn with_meta_api(seed: u64, setting: Setting, meta_api: bool) -> Self {
         let mut chance = Chance::new(seed);
         let mut servers = Servers::new(setting.servers);
@@ -109,7 +109,7 @@ impl Cluster {
         RequestId(self.request_last)
     }
 
-    /// Somebody joins one of the nodes.
+    /// Lets a session join one of the nodes.
     pub(super) fn join(&mut self, features: ClientFeatures) -> Option<(Name, Place)> {
         let index = self.chance.below(self.setting.nodes);
         self.join_at(index, features)

@@ -9,7 +9,7 @@ use crate::Chance;
 pub(super) type NodeIndex = usize;
 type ServerIndex = usize;
 
-/// What a client says.
+/// A message of a client.
 #[derive(Clone, Debug)]
 enum Said {
     Subscribe(u64, String),
@@ -18,14 +18,14 @@ enum Said {
     Ping,
 }
 
-/// What a client is told.
+/// A message to a client.
 #[derive(Clone, Debug)]
 pub(super) enum Told {
     Message(String, Vec<u8>),
     Pong,
 }
 
-/// What servers tell each other.
+/// A message between servers.
 #[derive(Clone, Debug)]
 enum Passed {
     Wanted(String),
@@ -33,13 +33,13 @@ enum Passed {
     Message(String, Vec<u8>),
 }
 
-/// A client's connection: gone with all that is in it when it is cut.
+/// A client's connection: cutting it loses everything in it.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) server: ServerIndex,
     said: VecDeque<Said>,
     told: VecDeque<Told>,
-    /// What the server knows that it wants.
+    /// The subscriptions that the server knows of.
     wanted: BTreeMap<u64, String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Servers {
     count: usize,
     pub(super) clients: BTreeMap<NodeIndex, Client>,
     routes: BTreeMap<(ServerIndex, ServerIndex), VecDeque<Passed>>,
-    /// What the first knows that the second wants.
+    /// The subscriptions of the second server that the first knows of.
     known: BTreeMap<(ServerIndex, ServerIndex), BTreeSet<String>>,
 }
 
@@ -111,7 +111,7 @@ impl Servers {
         self.clients.insert(node, client);
     }
 
-    /// Cuts a client off: what it said last, and was to be told, is lost.
+    /// Cuts a client off: messages in both directions are lost.
     pub(super) fn cut(&mut self, node: NodeIndex) {
         if let Some(client) = self.clients.remove(&node) {
             for pattern in client.wanted.into_values() {
@@ -120,7 +120,7 @@ impl Servers {
         }
     }
 
-    /// Loses what is between two servers; they tell each other anew what they want.
+    /// Loses the messages between two servers; they exchange their subscriptions again.
     pub(super) fn cut_route(&mut self, from: ServerIndex, to: ServerIndex) {
         for (one, other) in [(from, to), (to, from)] {
             let wanted = self.wanted(one);
@@ -130,7 +130,7 @@ impl Servers {
         }
     }
 
-    /// Has one thing happen in a line of chance; what a node is told by it. `None`: nothing is left to happen.
+    /// Lets one thing happen, by chance; returns what a node is told by it. `None`: nothing is left to happen.
     pub(super) fn step(&mut self, chance: &mut Chance) -> Option<Option<(NodeIndex, Told)>> {
         let said = self.clients.iter().filter(|(_, c)| !c.said.is_empty());
         let mut lines: Vec<_> = said.map(|(node, _)| Line::Said(*node)).collect();
@@ -202,7 +202,7 @@ impl Servers {
         }
     }
 
-    /// To each subscription of the server's clients, but for those of who said it.
+    /// Delivers to each subscription of the server's clients, except those of the sender.
     fn deliver(&mut self, server: ServerIndex, by: Option<NodeIndex>, subject: &str, frame: &[u8]) {
         for (node, client) in &mut self.clients {
             if client.server != server || by == Some(*node) {

@@ -1,7 +1,7 @@
-//! Who grants procedures for one callee: a bucket that every node reaches, or does not.
+//! Grants of procedures for one callee: a bucket that each node can reach, or cannot.
 //!
-//! A node renews its lease while it reaches the bucket, and takes it for over before the bucket does. The times are those of a
-//! router, divided by ten.
+//! A node renews its lease while it reaches the bucket, and considers it expired before the bucket does. The times are
+//! those of a router, divided by ten.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl Bucket {
 }
 
 impl Cluster {
-    /// Does what a node wishes of the bucket, and renews its lease.
+    /// Does a node's requests to the bucket, and renews its lease.
     pub(super) fn grant(&mut self, index: NodeIndex) {
         if !self.setting.strict {
             return;
@@ -69,7 +69,7 @@ impl Cluster {
         };
         node.end_lease(now, client.as_deref_mut());
         if is_cut {
-            // What is given up is remembered.
+            // A released grant is remembered.
             let claims = take_claims(node);
             for (claim, _) in claims {
                 node.claimed(now, client.as_deref_mut(), (claim, false));

@@ -1,7 +1,7 @@
-//! One run of retained events: sessions of several nodes publish some, and all nodes come to keep the same.
+//! One run of retained events: sessions of several nodes publish some, and all nodes must end up with the same.
 //!
-//! What is retained is what one realm would retain that was told of the publications in the order of their numbers. Without faults, and
-//! with publications that do not overlap, that is the last one of each topic.
+//! The nodes retain what one realm would retain, given the publications in the order of their numbers. Without faults,
+//! and with publications that do not overlap, that is the last one of each topic.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const TOPICS: [&str; 4] = ["k.a", "k.b", "k.c", "k.d"];
 pub struct Keeps {
     cluster: Cluster,
     sessions: BTreeMap<Name, Session>,
-    /// The last publication of each topic, where all was quiet before it.
+    /// The last publication of each topic, if all was quiet before it.
     last: BTreeMap<&'static str, Option<PublicationId>>,
     published: Option<PublicationId>,
     got: usize,
@@ -51,7 +51,7 @@ impl Keeps {
         }
     }
 
-    /// Plays so many rounds; how many retained events were got.
+    /// Plays that many rounds; returns how many retained events were received.
     pub fn play(mut self, rounds: usize) -> usize {
         self.quiet();
         for node in 0..self.cluster.setting.nodes {
@@ -91,7 +91,7 @@ impl Keeps {
         self.quiet();
     }
 
-    /// Every node keeps the same, which is what was published last.
+    /// Checks that every node retains the same events, the last published ones.
     fn check(&mut self) {
         let mut all = Vec::new();
         for node in 0..self.cluster.setting.nodes {
@@ -147,7 +147,7 @@ impl Keeps {
         Some(name)
     }
 
-    /// Somebody has an event retained, for all or for some.
+    /// Has a session publish a retained event, for all or for some.
     fn publish(&mut self) {
         let Some(name) = self.somebody() else {
             return;
@@ -158,12 +158,12 @@ impl Keeps {
         let lists = self.cluster.chance.below(4);
         let receivers = (lists < 2).then(|| {
             Box::new(Receivers {
-                // Those whom this leaves out are not there.
+                // The excluded ones do not exist.
                 exclude_authid: Some(vec![format!("nobody{lists}")]),
                 ..Receivers::default()
             })
         });
-        // It takes away what was retained before, and is not retained itself.
+        // It removes the retained event before, and is not retained itself.
         let ends = receivers.is_none() && self.cluster.chance.one_in(3);
         self.published = None;
         self.say(

@@ -1,9 +1,9 @@
-//! Nodes of one realm on an engine that spreads what is wanted late, and loses what comes last.
+//! Nodes of one realm on an engine that spreads subscriptions late, and may lose the latest messages.
 //!
-//! Each node is a realm and a member, as the router puts them together. Without faults every event reaches whoever
-//! was subscribed when it was published, once: the nodes are one realm. With faults events may be lost, and nothing
-//! else: their order stays, none comes twice, before SUBSCRIBED or after UNSUBSCRIBED, and all is well again when the
-//! faults are over.
+//! Each node is a realm and a member, as the router puts them together. Without faults every event reaches each
+//! subscriber of the time of its publication, once: the nodes are one realm. With faults events may be lost, and
+//! nothing else. Their order stays; none arrives twice, before SUBSCRIBED or after UNSUBSCRIBED. After the faults,
+//! everything works again.
 
 mod asks;
 mod calls;

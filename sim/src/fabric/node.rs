@@ -18,7 +18,7 @@ use crosstie_wamp::{
 use super::engine::{Client, Told};
 use crate::Name;
 
-/// What a session was told.
+/// A message to a session.
 #[derive(Clone, Debug)]
 pub(super) enum Heard {
     Subscribed(SubscriptionId),
@@ -41,20 +41,20 @@ pub(super) struct Node {
     pub(super) realm: Realm<Name>,
     pub(super) member: Member,
     pub(super) heard: Vec<(Name, Heard)>,
-    /// What sessions were told of the realm itself: the topic, and the ids that are its arguments.
+    /// The meta events to sessions: the topic, and the ids in its arguments.
     pub(super) told: Vec<(Name, String, Vec<u64>)>,
-    /// What the realm holds for other nodes.
+    /// Bytes that the realm holds for other nodes.
     pub(super) held: isize,
-    /// What questions to the meta API were answered.
+    /// The answers of the meta API.
     pub(super) answers: BTreeMap<RequestId, Value>,
-    /// What the realm wants of who grants procedures for one callee.
+    /// The realm's requests for grants.
     pub(super) wishes: Vec<Wish>,
     /// The node's lease, and until when it takes that for its own.
     pub(super) lease: u64,
     pub(super) leased_until: Time,
 }
 
-/// What a node is beside its number.
+/// A node's properties beside its number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     pub(super) meta_api: bool,
@@ -300,7 +300,8 @@ impl Node {
             Told::Message(subject, message) => {
                 for frame in pack::frames(message) {
                     let taken = self.member.handle_message(now, (subject, frame), client);
-                    // Who has not heard yet whom there is says what not all of them take.
+                    // A node that does not know all others yet may send frames of a version that not all of them
+                    // accept.
                     if matches!(taken, Err(Refusal::Version)) {
                         continue;
                     }
@@ -329,7 +330,7 @@ impl Node {
         });
     }
 
-    /// Tells the realm who is there, and who is not any more.
+    /// Tells the realm which nodes joined and left.
     fn change(&mut self, now: Time, client: Option<&mut Client>) {
         let changes = self.member.take_changes();
         self.with(now, client, |realm, out| {
@@ -379,7 +380,7 @@ impl Node {
         ticked
     }
 
-    /// Whoever waits for nothing any more is told so.
+    /// Completes requests whose subscriptions are in force.
     pub(super) fn settle(&mut self, now: Time, mut client: Option<&mut Client>) {
         self.change(now, client.as_deref_mut());
         let reached = self.member.in_force();

@@ -1,4 +1,4 @@
-//! A run on a cluster: sessions of its nodes say something, and what happens to a node they are told at once.
+//! A run on a cluster: sessions send messages, and each message to a node is handled at once.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::engine::NodeIndex;
 use super::node::Heard;
 use crate::Name;
 
-/// Of a tick. Without faults nothing takes so long that a node is given up.
+/// Duration of a tick. Without faults nothing takes long enough for a node to be given up.
 const TICK_MS: u64 = 100;
 const TICK_WITHOUT_FAULTS_MS: u64 = 10;
 
-/// In so many ticks silent servers and nodes are given up, and others found.
+/// Ticks in which silent servers and nodes are given up, and others found.
 const QUIET_TICKS: usize = 80;
 
-/// What somebody says while nothing fails has come everywhere within these.
+/// Ticks in which a message arrives everywhere while nothing fails.
 const SETTLED_TICKS: usize = 5;
 
 /// A node that did not answer while things failed is not asked again for a minute.
 const MUTE_TICKS: usize = 650;
 
-/// What all nodes tell each other when they have found each other comes within these.
+/// Ticks in which all nodes that have found each other exchange their state.
 const FOUND_TICKS: usize = 20;
 
 /// A session as itself sees it.
@@ -38,7 +38,7 @@ pub(super) trait Play {
 
     fn sessions(&mut self) -> &mut BTreeMap<Name, Self::Session>;
 
-    /// Judges what a session was told. It may be there no more.
+    /// Checks a message to a session, which may have left.
     fn judge(&mut self, name: Name, heard: Heard);
 
     /// A session was told of sessions, registrations or subscriptions, by an event of that topic.
@@ -81,7 +81,7 @@ pub(super) trait Play {
         }
     }
 
-    /// Judges what a node has told its sessions.
+    /// Checks the messages of a node to its sessions.
     fn hear(&mut self, index: NodeIndex) {
         let Some(node) = self.cluster().nodes.get_mut(&index) else {
             return;
@@ -98,7 +98,7 @@ pub(super) trait Play {
         }
     }
 
-    /// The sessions of a node are gone with it.
+    /// Removes the sessions of a node that is lost.
     fn lose(&mut self, index: NodeIndex) {
         self.sessions()
             .retain(|_, session| session.place().node != index);
@@ -149,10 +149,10 @@ pub(super) trait Play {
         }
     }
 
-    /// Lets everything arrive, and everybody find each other.
+    /// Lets everything arrive, and all nodes find each other.
     fn quiet(&mut self) {
         self.cluster().bucket.reach_all();
-        // Without faults nobody has to be given up first.
+        // Without faults no node has to be given up first.
         let least = match self.cluster().setting.faults {
             true => QUIET_TICKS,
             false => 0,
@@ -172,7 +172,7 @@ pub(super) trait Play {
         while self.step() {}
     }
 
-    /// Lets everything arrive, where nothing has failed since all was quiet.
+    /// Lets everything arrive, if nothing has failed since all was quiet.
     fn settle(&mut self) {
         for _ in 0..SETTLED_TICKS {
             while self.step() {}

@@ -1,4 +1,4 @@
-//! One run: what sessions of several nodes do, what becomes of it, and whether that may be.
+//! One run: actions of sessions on several nodes, and checks of their results.
 
 mod checks;
 
@@ -24,13 +24,13 @@ pub struct Run {
 /// A session as itself sees it.
 pub(super) struct Session {
     place: Place,
-    /// What it has been told that it is subscribed to.
+    /// Its confirmed subscriptions.
     subscribed: BTreeMap<SubscriptionId, usize>,
-    /// What it asked for and was not told yet, in order.
+    /// Its open SUBSCRIBEs, in order.
     asked: Vec<usize>,
-    /// What it asked to end, in order.
+    /// Its open UNSUBSCRIBEs, in order.
     ending: Vec<SubscriptionId>,
-    /// What it was sent.
+    /// The events that it received.
     events: BTreeSet<(SubscriptionId, PublicationId)>,
     /// Of each publisher and subscription, the last one.
     last: BTreeMap<(Name, SubscriptionId), u64>,
@@ -40,7 +40,7 @@ struct Publication {
     by: Name,
     number: u64,
     topic: &'static str,
-    /// Who had been told SUBSCRIBED when it was published.
+    /// The subscribers that had received SUBSCRIBED when it was published.
     due: Vec<(Name, SubscriptionId)>,
 }
 
@@ -66,7 +66,7 @@ impl Run {
         }
     }
 
-    /// Plays so many steps, then lets all that is under way arrive; how many events came from other nodes.
+    /// Plays that many steps, then lets everything arrive; returns how many events came from other nodes.
     pub fn play(mut self, steps: usize) -> usize {
         self.quiet();
         for _ in 0..self.cluster.setting.nodes * 2 {
@@ -272,7 +272,7 @@ impl Play for Run {
     }
 }
 
-/// What a realm says that a subscription is for.
+/// The pattern of a subscription, according to a realm.
 fn pattern_of(realm: &crosstie_routing::Realm<Name>, id: SubscriptionId) -> Option<usize> {
     let (policy, topic) = realm.subscription(id)?;
     let known = |(known, pattern): &(MatchPolicy, &str)| (*known, *pattern) == (policy, topic);

@@ -1,7 +1,7 @@
 //! One run of testaments: sessions of several nodes leave some behind, however they end.
 //!
-//! Whoever listens is sent no testament twice, whatever happens. One of a session that leaves is sent to all, and one of a node that
-//! is killed while nothing else goes wrong, too.
+//! No subscriber receives a testament twice, whatever happens. Testaments of a session that leaves reach all
+//! subscribers. So do those of a node that is killed without other faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ use crate::Name;
 pub struct Wills {
     cluster: Cluster,
     sessions: BTreeMap<Name, Session>,
-    /// What those have been sent who listen, a session of each node.
+    /// The testaments that each subscriber received, one on each node.
     listeners: BTreeMap<Name, BTreeSet<PublicationId>>,
-    /// What was added and has an id, and whose it is.
+    /// Testaments with an id, and their sessions.
     added: BTreeMap<PublicationId, Name>,
     came: usize,
 }
@@ -35,7 +35,7 @@ pub(super) struct Session {
 
 const TOPIC: &str = "a.gone";
 
-/// So long a node that is killed is silent before it is taken for dead, and a little more.
+/// Ticks of silence after which a killed node counts as dead, and a few more.
 const DEAD_TICKS: usize = 150;
 
 impl Wills {
@@ -49,7 +49,7 @@ impl Wills {
         }
     }
 
-    /// Plays so many steps; how many testaments came.
+    /// Plays that many steps; returns how many testaments were received.
     pub fn play(mut self, steps: usize) -> usize {
         self.quiet();
         for node in 0..self.cluster.setting.nodes {
@@ -64,8 +64,8 @@ impl Wills {
                 4..=6 => self.add(),
                 7 if self.cluster.chance.one_in(4) => self.flush(),
                 8 if self.cluster.setting.faults && self.cluster.chance.one_in(4) => {
-                    // One thing fails at a time: that a testament is published is lost with a holder's connection, and
-                    // where its node dies before both have met again the holder publishes it, too.
+                    // One fault at a time: the notice that a testament is published is lost with a holder's connection.
+                    // If its node dies before both have met again, the holder publishes it, too.
                     if !self.cluster.is_whole() {
                         self.quiet();
                     }
@@ -93,7 +93,7 @@ impl Wills {
         self.came
     }
 
-    /// Lets all arrive, and whoever is silent be missed.
+    /// Lets everything arrive, and silent nodes be missed.
     fn rest(&mut self) {
         self.quiet();
         if !self.cluster.setting.faults {
@@ -105,7 +105,7 @@ impl Wills {
         }
     }
 
-    /// A node is killed while all is well: what its sessions have left is published, once.
+    /// Kills a node while all is well: its sessions' testaments are published, once.
     fn kill_one(&mut self) {
         if self.cluster.setting.nodes < 2 || !self.cluster.setting.faults {
             return;
@@ -129,7 +129,7 @@ impl Wills {
         self.quiet();
     }
 
-    /// A node is cut off for so long that it is taken for dead, and comes back: its sessions live on, and what they have left is
+    /// Cuts a node off until it counts as dead, and lets it return: its sessions live on, and their testaments are
     /// published for them, once. Some leave meanwhile, and some as soon as it is back.
     fn cut_one_off(&mut self) {
         if !self.cluster.setting.faults {

@@ -1,4 +1,4 @@
-//! What must hold.
+//! The conditions that must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crosstie_queues::Record;
 use super::log::Log;
 use super::node::{Node, number};
 
-/// What was published, confirmed, taken, and what has ever been in the log.
+/// Messages published, confirmed and consumed, and everything that was ever in the log.
 #[derive(Default)]
 pub(super) struct Ledgers {
     /// Every entry that the log has taken, read when it did.
@@ -66,9 +66,9 @@ impl Ledgers {
         Ok(())
     }
 
-    /// A node owns the vhost: what was confirmed is there, in its order, and the vhost has as many.
+    /// Checks the vhost of an owner: confirmed messages are present, in order, and the counts match.
     pub(super) fn check_owner(&self, node: &Node) -> Result<(), String> {
-        // Its acknowledgement came so late that somebody else owns the vhost by now, and confirms.
+        // Its acknowledgement arrived so late that another node owns the vhost by now, and confirms.
         let epoch = self.reference.as_ref().map(|log| log.status().epoch);
         if epoch != Some(node.ledger.status().epoch) {
             return Ok(());
@@ -108,7 +108,7 @@ impl Ledgers {
         Ok(())
     }
 
-    /// A log that was cleaned says what it would say if it never was.
+    /// Checks that a cleaned log restores the same state as one that never was.
     pub(super) fn check_log(&self, log: &Log) -> Result<(), String> {
         let Some(reference) = &self.reference else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The log, and what is under way to and from it.
+//! The log, and the messages to and from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

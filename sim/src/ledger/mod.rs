@@ -1,9 +1,9 @@
 //! A vhost whose journal is in a log of several nodes, simulated from a seed.
 //!
 //! Three nodes, each a vhost and a ledger. The log takes appends late, twice or never, loses acknowledgements, repeats
-//! refusals; nodes crash, claim the vhost from one that lives, hand it over, and have the log recovered. What was confirmed is there for whoever
-//! owns the vhost next, in its order; who was deposed confirms nothing; and a log that was cleaned says what
-//! one says that never was.
+//! refusals; nodes crash, claim the vhost from one that lives, hand it over, and have the log recovered. The next owner
+//! has every confirmed message, in order; a deposed owner confirms nothing; and a cleaned log restores the same state
+//! as one that never was.
 
 mod checks;
 mod log;

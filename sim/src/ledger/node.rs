@@ -12,7 +12,7 @@ use crosstie_auth::Permissions;
 use crosstie_ledger::{Config, Ledger, Sequence};
 use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
 
-/// What the client was sent.
+/// Messages to the client.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Publications, by their number on the channel.
@@ -31,7 +31,7 @@ pub(super) struct Node {
     /// Publications that are not confirmed, by their number on the channel.
     pub unconfirmed: BTreeMap<u64, u64>,
     pub published: u64,
-    /// What the log had when the node began was restored.
+    /// The log's contents at the node's start are restored.
     pub is_shadow: bool,
     /// It writes the log anew, behind that entry.
     pub recovers_from: Option<Sequence>,
@@ -144,7 +144,7 @@ impl Node {
         )
     }
 
-    /// Takes a queue's first message: it is acknowledged, or goes back. Which it was.
+    /// Takes a queue's first message, and acknowledges or requeues it; returns which.
     pub(super) fn take(
         &mut self,
         now: Time,
@@ -181,7 +181,7 @@ impl Node {
         Ok((!is_kept).then_some(message))
     }
 
-    /// Publishes a message, as long as it is told.
+    /// Publishes a message, unless the client is held back.
     pub(super) fn publish(&mut self, now: Time, queue: &str, message: u64, bytes: usize) {
         let Some(channel) = self.channel else { return };
         let mut properties = Vec::new();
@@ -195,7 +195,7 @@ impl Node {
         self.published += 1;
         self.unconfirmed.insert(self.published, message);
         let properties = Properties::from_checked_bytes(&properties);
-        // A queue that is not there is no fault: the message goes nowhere, and is confirmed.
+        // A missing queue is no fault: the message is dropped, and confirmed.
         let publication = crosstie_amqp::method::BasicPublish {
             exchange: "",
             routing_key: queue,

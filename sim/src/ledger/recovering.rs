@@ -1,4 +1,4 @@
-//! A log that is recovered: taken as it is, or written anew from what can be read of it.
+//! Recovery of a log: taken as it is, or rewritten from its readable part.
 
 use crosstie_ledger::{Ledger, Recovery, Remains, Salvage, Sequence};
 use crosstie_queues::{Position, Record, Time};
@@ -10,7 +10,7 @@ use super::run::CONFIG;
 /// Records that are submitted at once.
 const PART: usize = 7;
 
-/// Has a node that has read the log begin with it; what it has to write follows from that.
+/// Has a node that has read the log begin with it; returns the entries to be written.
 pub(super) fn begin(
     node: &mut Node,
     now: Time,

@@ -1,4 +1,4 @@
-//! One run: three nodes, a log, and what happens to them.
+//! One run: three nodes, a log, and faults.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -31,7 +31,7 @@ pub struct LedgerRun {
     has_faults: bool,
     nodes: Vec<Node>,
     log: Log,
-    /// When what arrives, where, and for which of its lives.
+    /// Time, node and incarnation of each message under way.
     arrivals: Vec<(u64, usize, u64, Arrival)>,
     ledgers: Ledgers,
     incarnation: u64,
@@ -61,7 +61,7 @@ impl LedgerRun {
         }
     }
 
-    /// Plays so many steps, and then without faults until all is well; what has happened.
+    /// Plays that many steps, and then without faults until all is well; returns the kinds of events that happened.
     pub fn run(mut self, operations: usize) -> Result<BTreeSet<String>, Failure> {
         match self.play(operations) {
             Ok(()) => Ok(self.kinds),
@@ -110,7 +110,8 @@ impl LedgerRun {
         nodes.any(|node| node.ledger.role() == Role::Owning)
     }
 
-    /// All that waited is there, everybody has the same, and what was not confirmed is of those that crashed.
+    /// Checks that all waiting records are committed, all nodes agree, and unconfirmed messages come only from crashed
+    /// owners.
     fn check_end(&mut self) -> Result<(), String> {
         let mut owners = self.nodes.iter();
         let owner = owners.find(|node| node.ledger.role() == Role::Owning);
@@ -218,7 +219,7 @@ impl LedgerRun {
         self.drain(place)
     }
 
-    /// An operator has a log recovered at a node, whoever owns it.
+    /// An operator has a log recovered at a node, whichever owns it.
     fn recover(&mut self, place: usize) -> Result<(), String> {
         self.follow(place, usize::MAX)?;
         if self.nodes[place].ledger.role() != Role::Following {
@@ -232,7 +233,7 @@ impl LedgerRun {
         self.drain(place)
     }
 
-    /// A recovery has come to its end: what was before it goes.
+    /// Ends a recovery: the logs before it are removed.
     fn end_recovery(&mut self, place: usize) {
         let node = &mut self.nodes[place];
         let begun = node.recovers_from.take();
@@ -288,7 +289,7 @@ impl LedgerRun {
         self.drain(place)
     }
 
-    /// What has arrived by now, and what is due.
+    /// Handles messages that have arrived by now, and due timers.
     fn pass(&mut self) -> Result<(), String> {
         loop {
             let now_ms = self.now_ms;
@@ -368,7 +369,7 @@ impl LedgerRun {
         self.arrivals.push((at, place, incarnation, arrival));
     }
 
-    /// What an input has led to.
+    /// Handles the outputs of an input.
     fn drain(&mut self, place: usize) -> Result<(), String> {
         let now = Time(self.now_ms);
         loop {

@@ -145,7 +145,7 @@ impl Model {
         Ok((disclosed, trustlevel))
     }
 
-    /// The id that the realm gave the publication with that payload, if anybody was told.
+    /// The id that the realm gave the publication with that payload, if any receiver was sent it.
     pub(super) fn told_publication(&self, wanted: u64) -> Option<u64> {
         self.actual.iter().find_map(|(_, sent)| match sent {
             Sent::Event {
@@ -164,7 +164,7 @@ impl Model {
         self.publications_used.push(id);
     }
 
-    /// Retains a publication if it is to be, and sends it to whom it reaches.
+    /// Retains a publication, if requested, and sends it to its receivers.
     pub(super) fn send_events(
         &mut self,
         from: Name,
@@ -207,7 +207,7 @@ impl Model {
     }
 }
 
-/// What is passed on beside what has that level.
+/// The attributes with that trust level.
 pub(super) fn of_trustlevel(trustlevel: Option<u16>) -> Option<Box<Dict>> {
     let level = u64::from(trustlevel?);
     Some(Box::new(vec![(

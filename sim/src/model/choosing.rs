@@ -1,4 +1,4 @@
-//! Who serves a call, naively.
+//! The callees of a call, naively.
 
 use crosstie_routing::{ClientFeature, Refused, error};
 use crosstie_wamp::{InvocationPolicy, MatchPolicy};

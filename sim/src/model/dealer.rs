@@ -120,7 +120,7 @@ impl Model {
         false
     }
 
-    /// Does what a CALL is that opens none; whether that was a violation.
+    /// Handles a CALL that does not open a call; returns whether it was a violation.
     pub(super) fn begin_call(
         &mut self,
         from: Name,
@@ -338,7 +338,7 @@ impl Model {
         self.invoke(&group, &new)
     }
 
-    /// Gives a call to one of those who serve it.
+    /// Gives a call to one of its possible callees.
     pub(super) fn invoke(&mut self, group: &[Entry], new: &NewCall) -> Result<(), &'static str> {
         let options = &new.options;
         let attempts = self.attempts(group, new);

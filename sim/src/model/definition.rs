@@ -1,4 +1,4 @@
-//! What a session has said of something.
+//! A session's definition of a URI.
 
 use crate::Name;
 use crate::reflect::Defined;

@@ -1,4 +1,4 @@
-//! What authorizers have decided, naively.
+//! The decisions of authorizers, naively.
 
 use crosstie_routing::{Action, Authorizer, CacheScope, Decision, Verdict, error};
 use crosstie_wamp::MatchPolicy;
@@ -12,7 +12,7 @@ pub(super) const ASKED: &str = "asked";
 #[derive(Debug)]
 struct Kept {
     authrole: String,
-    /// Of whom, as far as that matters.
+    /// The sessions that it applies to.
     whose: String,
     action: Action,
     policy: MatchPolicy,
@@ -25,13 +25,13 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     kept: Vec<Kept>,
-    /// What an authorizer has said about the present message.
+    /// The authorizer's answer about the present message.
     pub(super) given: Option<Verdict>,
     /// The session that an authorizer is to be asked about, for the present operation.
     pub(super) asked: Option<Name>,
 }
 
-/// Who wants to do something.
+/// The session that wants to act.
 pub(super) struct Asker<'m> {
     pub(super) name: Name,
     pub(super) authid: &'m str,
@@ -44,7 +44,7 @@ impl Decisions {
         self.kept.retain(|kept| kept.authrole != authrole);
     }
 
-    /// What was decided about a session that may do something, or why it may not.
+    /// The decision about a session that may act, or why it may not.
     pub(super) fn ask(
         &mut self,
         now_ms: u64,
@@ -96,7 +96,7 @@ impl Decisions {
         let (action, uri, policy) = subject;
         self.kept.push(Kept {
             authrole: asker.authrole.to_owned(),
-            whose: whose(asker, authorizer),
+            whose: applies_to(asker, authorizer),
             action,
             policy,
             uri: uri.to_owned(),
@@ -111,7 +111,7 @@ impl Decisions {
         authorizer: &Authorizer,
         subject: (Action, &str, MatchPolicy),
     ) -> Option<Kept> {
-        let whose = whose(asker, authorizer);
+        let whose = applies_to(asker, authorizer);
         let found = self.kept.iter().position(|kept| {
             kept.authrole == asker.authrole
                 && kept.whose == whose
@@ -121,7 +121,7 @@ impl Decisions {
     }
 }
 
-fn whose(asker: &Asker<'_>, authorizer: &Authorizer) -> String {
+fn applies_to(asker: &Asker<'_>, authorizer: &Authorizer) -> String {
     match authorizer.cache.scope {
         // There is one role that is asked about.
         CacheScope::Uri | CacheScope::Role => String::new(),

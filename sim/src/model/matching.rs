@@ -44,7 +44,7 @@ fn allows(permission: &Permission, action: Action) -> bool {
     }
 }
 
-/// What all URIs that a pattern matches begin with.
+/// The beginning that all URIs matching a pattern have in common.
 fn beginning(pattern: &str, policy: MatchPolicy) -> String {
     match policy {
         MatchPolicy::Exact | MatchPolicy::Prefix => pattern.to_owned(),
@@ -84,7 +84,7 @@ fn example_uris(pattern: &str, policy: MatchPolicy) -> Vec<String> {
 }
 
 impl Model {
-    /// What is disclosed of a session that may do something, and its trust level; or why it may not.
+    /// The disclosure of a session that may act, and its trust level; or why it may not.
     pub(super) fn authorize(
         &mut self,
         from: Name,
@@ -151,7 +151,7 @@ impl Model {
         }
     }
 
-    /// The permission that decides, unless what a pattern reaches is forbidden in part.
+    /// The permission that decides, unless a part of the pattern's reach is forbidden.
     fn permission<'r>(
         role: &'r Role,
         action: Action,

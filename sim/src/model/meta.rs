@@ -1,4 +1,4 @@
-//! The meta API, naively: what it answers and does, and what it tells.
+//! The meta API, naively: answers, actions and events.
 
 use crosstie_routing::{ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, Dict, ID_MAX, MatchPolicy, Value};
@@ -8,7 +8,7 @@ use super::{Entry, Member, Model};
 use crate::ask::json;
 use crate::{About, Ask, Kind, Name, Sent, Whom};
 
-/// What a session is told of its end, where its caller does not say.
+/// The reason that a session is told, unless its caller gives one.
 const KILLED: &str = "wamp.close.killed";
 
 impl Model {
@@ -38,14 +38,14 @@ impl Model {
         false
     }
 
-    /// A session is one that others are told of.
+    /// Announces a session.
     pub(super) fn welcome(&mut self, name: Name) {
         self.member_mut(name).welcomed = true;
         let details = self.describe(self.member(name));
         self.tell("wamp.session.on_join", vec![Value::Dict(details)]);
     }
 
-    /// A session is gone, who was this.
+    /// Announces the end of a session, which was this.
     pub(super) fn tell_left(&mut self, member: &Member) {
         if member.welcomed {
             let arguments = vec![
@@ -97,7 +97,7 @@ impl Model {
         true
     }
 
-    /// The same by somebody else's doing: whoever understands that is told.
+    /// The same on another session's request: the member is told if it supports revocation.
     pub(super) fn remove_entry(&mut self, kind: Kind, id: u64, member: Name) -> bool {
         if !self.take_entry(kind, id, member) {
             return false;
@@ -140,7 +140,7 @@ impl Model {
         if self.of(kind).iter().any(|other| other.id == entry.id) {
             return;
         }
-        // Of several who leave together any may be the last.
+        // If several leave together, any may be the last.
         let last = self.exited.clone().into_iter();
         let last = last.filter(|(of, id, _)| (*of, *id) == (kind, entry.id));
         let said = |(_, id, session): &(Kind, u64, u64)| vec![(*session).into(), (*id).into()];
@@ -153,7 +153,7 @@ impl Model {
         self.tell_one_of(topic, &[arguments]);
     }
 
-    /// Publishes one of these, the last of which is as good as the one that the realm chose.
+    /// Publishes one of these; the last one is as good as the one that the realm chose.
     pub(super) fn tell_one_of(&mut self, topic: &str, possible: &[Vec<Value>]) {
         if !self.config.meta_api {
             return;
@@ -177,8 +177,7 @@ impl Model {
         }
     }
 
-    /// What the realm said of the id of a session's new subscription or registration, to those who want
-    /// to know: it has told the session itself nothing.
+    /// The id of a session's new subscription or registration in a meta event: the session itself has not been sent it.
     pub(super) fn told_id(&self, kind: Kind, from: Name) -> Option<u64> {
         let topics = match kind {
             Kind::Registrations => "wamp.registration.",
@@ -377,7 +376,7 @@ impl Model {
         }
     }
 
-    /// Ends sessions. How many of those who are killed together still hear of one another is chance.
+    /// Ends sessions. It is up to chance how many of those killed together still receive meta events about one another.
     fn kill(&mut self, names: &[Name], reason: &str) {
         self.dying.extend(names);
         for name in names {
@@ -412,7 +411,7 @@ impl Model {
             text("authprovider", "simulated"),
             text("realm", &self.config.name),
             ("authextra".to_owned(), Value::Null),
-            // Nobody is resumed here: the realm is simulated without its window.
+            // Never resumed here: the realm is simulated without resumption.
             ("resumed".to_owned(), Value::from(false)),
             ("resumable".to_owned(), Value::from(false)),
             ("resume_token".to_owned(), Value::Null),

@@ -1,7 +1,7 @@
-//! The naive model: what each session must be sent, found by scanning flat lists.
+//! The naive model: computes the messages to each session by scanning flat lists.
 //!
-//! What the realm may choose freely (ids, the `random` callee) is looked up in what it did send,
-//! and then held to: an id stays with its subscription, a callee must be one of those asked.
+//! Free choices of the realm (ids, the `random` callee) are taken from its messages, and must be kept: an id stays with
+//! its subscription, a callee must be one of those asked.
 
 mod broker;
 mod choosing;
@@ -58,17 +58,17 @@ pub struct Model {
     decisions: Decisions,
     /// In the order in which they were said.
     pub(crate) definitions: Vec<Definition>,
-    /// What the present operation must have sent, and what it did send.
+    /// The expected messages of the present operation, and the actual ones.
     expected: Vec<(Name, Sent)>,
     actual: Vec<(Name, Sent)>,
     doomed: Vec<Name>,
-    /// Who is killed by it, and may hear of others that are or not.
+    /// The sessions that it kills, which may or may not receive meta events about each other.
     dying: Vec<Name>,
-    /// Who had a part in a registration or subscription, and lost it by this operation.
+    /// The sessions that lost their part in a registration or subscription by this operation.
     exited: Vec<(Kind, u64, u64)>,
-    /// What was defined, and is no more by that session, by this operation.
+    /// The definitions that sessions lost by this operation.
     undefined: Vec<(Defined, String, u64)>,
-    /// The sessions that have left by it, and what their testaments say, in order.
+    /// The sessions that have left by it, with the payloads of their testaments, in order.
     in_order: Vec<(u64, Vec<u64>)>,
     complaint: Option<String>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Member {
     pub(crate) invocation_last: u64,
     /// Progressive calls that ended before their last part.
     pub(crate) unfinished: Vec<u64>,
-    /// Others are told of it.
+    /// Whether it was announced.
     pub(crate) welcomed: bool,
     pub(crate) testaments: Vec<Testament>,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Entry {
     created_ms: u64,
 }
 
-/// What a member has published when it has left.
+/// A member's publications for the time when it has left.
 #[derive(Clone, Debug)]
 pub(crate) struct Testament {
     is_detached: bool,
@@ -154,7 +154,7 @@ impl Model {
         }
     }
 
-    /// Lets a session in under the id that the realm gave it.
+    /// Lets a session in, under the id that the realm gave it.
     pub fn join(&mut self, name: Name, id: u64, operation: &Operation) {
         let Operation::Join {
             authid,
@@ -185,8 +185,8 @@ impl Model {
         });
     }
 
-    /// Does an operation, and compares what the realm sent for it, whether it called it a
-    /// violation, and about whom it had an authorizer asked. After a violation its session is to leave.
+    /// Does an operation, and compares the realm's messages, whether it reported a violation, and about which session
+    /// it asked an authorizer. After a violation its session has to leave.
     pub fn check(
         &mut self,
         operation: &Operation,
@@ -380,7 +380,7 @@ impl Model {
         self.tell_left(&member);
     }
 
-    /// Those who leave together are told nothing of one another.
+    /// Sessions that leave together are not told of one another.
     fn leave_all(&mut self, leaves: impl Fn(&Member) -> bool) {
         let leaving = self.members.iter_mut().filter(|member| leaves(member));
         let close = |member: &mut Member| {
@@ -402,7 +402,7 @@ impl Model {
         good
     }
 
-    /// What becomes of a message to a session.
+    /// Decides whether a message to a session is delivered.
     fn deliver(&mut self, to: Name, sent: Sent) -> Result<(), Refused> {
         let member = self.member(to);
         let refusal = if member.closed {
@@ -421,7 +421,7 @@ impl Model {
         }
     }
 
-    /// As [`Model::deliver`], for what the session waits for.
+    /// Like [`Model::deliver`], for an answer that the session waits for.
     fn reply(&mut self, to: Name, sent: Sent) -> Result<(), Refused> {
         let outcome = self.deliver(to, sent);
         if outcome == Err(Refused::Full) {

@@ -1,4 +1,4 @@
-//! What the naive model keeps of calls that a callee serves.
+//! The naive model's record of an open call.
 
 use super::queue::NewCall;
 use crate::{Name, Sent};

@@ -1,4 +1,4 @@
-//! What the naive model keeps of calls that wait.
+//! The naive model's record of a queued call.
 
 use crosstie_wamp::CallOptions;
 

@@ -57,7 +57,7 @@ impl Model {
         let action = match of {
             Defined::Procedure => Some(Action::Register),
             Defined::Topic => Some(Action::Publish),
-            // Whoever may define anything may define an error.
+            // A session that may define anything may define an error.
             Defined::Error => None,
         };
         if let Some(action) = action {
@@ -73,7 +73,7 @@ impl Model {
         if has >= limits.definitions_max {
             return Err(error::DEFINITIONS_MAX);
         }
-        // The last quarter is for those who have less than their share.
+        // The last quarter is for sessions with less than their share.
         let (all, all_max) = (self.definitions.len(), limits.realm_definitions_max);
         let is_scarce = all >= all_max - all_max / 4;
         if all >= all_max || (is_scarce && has >= all_max / self.members.len()) {
@@ -105,7 +105,7 @@ impl Model {
         let session = self.member(from).id;
         self.undefined.push((of, uri.to_owned(), session));
         if !self.definitions.iter().any(is_it) {
-            // Of several who leave together any may be the last.
+            // If several leave together, any may be the last.
             let last = self.undefined.iter();
             let last = last.filter(|(kind, known, _)| (*kind, known.as_str()) == (of, uri));
             let possible: Vec<_> = last.map(|(_, _, who)| told(*who, of, uri)).collect();
@@ -147,7 +147,7 @@ impl Model {
     }
 }
 
-/// Whether it says that something of this session's is defined by nobody any more.
+/// Whether it announces that no session defines something of this session's any more.
 pub(super) fn is_undefined(sent: &Sent, session: u64) -> bool {
     let Sent::MetaEvent { arguments, .. } = sent else {
         return false;

@@ -71,7 +71,7 @@ impl Model {
     }
 }
 
-/// What is kept of a call that `chosen` is asked about: the call and its registration, if there may be another one after it.
+/// Keeps the call and its registration, if another callee may follow `chosen`.
 pub(super) fn keep(
     group: &[Entry],
     new: &NewCall,

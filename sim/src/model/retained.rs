@@ -17,13 +17,13 @@ const LISTED_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct RetainedEvent {
     topic: String,
-    /// Unknown until somebody was told.
+    /// Unknown until it was sent to a session.
     publication: Option<u64>,
     publisher: Option<u64>,
     receivers: Option<Receivers>,
     payload: u64,
     trustlevel: Option<u64>,
-    /// Nobody is sent it from then on.
+    /// Not sent from then on.
     end_ms: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl Model {
         ages.min().map(|age| self.now_ms + age)
     }
 
-    /// Forgets what has ended.
+    /// Forgets expired events.
     pub(super) fn end_retained(&mut self) {
         let now_ms = self.now_ms;
         let is_there = |event: &RetainedEvent| event.end_ms.is_none_or(|end| end > now_ms);
@@ -122,7 +122,7 @@ impl Model {
         }
     }
 
-    /// The id of a publication of which nobody was told when it was made.
+    /// The id of a publication that was not sent to any session when it was made.
     fn learn_publication(&mut self, place: usize) -> u64 {
         let told = self.told_publication(self.retained[place].payload);
         self.retained[place].publication = told;
@@ -133,7 +133,7 @@ impl Model {
     }
 }
 
-/// The lists without those that leave nobody out.
+/// The lists that exclude some session.
 fn effective(lists: &Receivers, empty: EmptyEligible) -> Option<Receivers> {
     fn without_empty<T>(list: &mut Option<Vec<T>>) {
         list.take_if(|list| list.is_empty());

@@ -1,7 +1,7 @@
 //! Calls for one shard, naively.
 //!
-//! Which shard a resource has first is the realm's choice; from then on it has it while the shard is there, unless one has come
-//! that was not.
+//! The first shard of a resource is the realm's choice. It keeps that shard while it exists, unless a new shard has
+//! registered.
 
 use crosstie_routing::error;
 use crosstie_wamp::{CallOptions, InvocationPolicy, PublishOptions, Runmode, SubscribeOptions};
@@ -42,7 +42,7 @@ impl Model {
         }
     }
 
-    /// What a subscriber says of its shard last counts.
+    /// Sets a subscriber's shard: its latest SUBSCRIBE counts.
     pub(super) fn note_shard(&mut self, from: Name, id: u64, options: &SubscribeOptions) {
         let its_own = |entry: &&mut Entry| entry.id == id && entry.member == from;
         if let Some(entry) = self.subscribers.iter_mut().find(its_own) {
@@ -50,8 +50,8 @@ impl Model {
         }
     }
 
-    /// Of each subscription that an event with a resource key is for, the shard that it reaches: which that is, is the
-    /// realm's choice at first. `None` where no shard was seen to.
+    /// For each subscription that an event with a resource key matches, the shard that it reaches; the first time, that
+    /// is the realm's choice. `None` if no shard was seen.
     pub(super) fn shards_reached(
         &mut self,
         options: &PublishOptions,
@@ -96,7 +96,7 @@ impl Model {
             .event_shards
             .iter()
             .find(|known| known.born == id && *known.rkey == *rkey);
-        // While all shards are those that there were, it is the same one, whoever of it may receive the event.
+        // While the shards have not changed, it is the same one, whichever of its subscribers may receive the event.
         let same = known
             .filter(|known| known.of == of)
             .map(|known| known.has.clone());
@@ -119,7 +119,7 @@ impl Model {
         has.ok()
     }
 
-    /// Gives a call to one of those who serve its shard.
+    /// Gives a call to a callee of its shard.
     pub(super) fn invoke_in_shard(
         &mut self,
         group: &[Entry],

@@ -9,7 +9,7 @@ use super::{Model, Testament};
 use crate::{Name, Sent};
 
 impl Model {
-    /// A bound of a member's role, where that has one; it is drawn smaller than the realm's.
+    /// A bound of a member's role, if it has one; it is drawn smaller than the realm's.
     pub(super) fn bound(
         &self,
         from: Name,
@@ -101,8 +101,8 @@ impl Model {
         }
     }
 
-    /// Whoever heard of a session's end heard of the end of its subscriptions and definitions first, then its
-    /// testaments in their order, then that it has left.
+    /// A subscriber to a session's end first receives the ends of its subscriptions and definitions, then its
+    /// testaments in order, then that it has left.
     pub(super) fn check_order(&mut self) -> Result<(), String> {
         for (session, payloads) in std::mem::take(&mut self.in_order) {
             let (lost, left) = (format!("[{session},"), format!("[{session},\""));

@@ -9,7 +9,7 @@ use super::{Entry, Model};
 use crate::Name;
 
 impl Model {
-    /// Whoever was closed leaves, and calls that wait start, until nobody and none is left to.
+    /// Removes closed sessions, and starts queued calls, until neither is left.
     pub(super) fn settle(&mut self) {
         loop {
             while let Some(name) = self.doomed.pop() {
@@ -162,7 +162,7 @@ impl Model {
         }
     }
 
-    /// What is left of a call's time, for a callee that keeps it.
+    /// The rest of a call's timeout, for a callee that applies it.
     pub(super) fn left(&self, new: &NewCall) -> u64 {
         let asked = new.options.timeout_ms;
         let waited_ms = self.now_ms - new.since_ms;

@@ -1,4 +1,4 @@
-//! A store that keeps what was committed, and nothing else: as a real one gives it back.
+//! A store that keeps committed records, and nothing else: it restores them as a real one does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crosstie_amqp::TableBuf;
 use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage};
 
-/// What is on it.
+/// The contents.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     exchanges: BTreeMap<Arc<str>, Record>,
@@ -26,7 +26,7 @@ struct Binding {
 }
 
 impl Disk {
-    /// Writes a record. One that undoes what was never done is an error of the vhost.
+    /// Writes a record. A record that removes something unknown is an error of the vhost.
     pub fn write(&mut self, record: Record) -> Result<(), String> {
         let complaint = format!("there is nothing for {record:?}");
         let is_done = match record {
@@ -76,7 +76,7 @@ impl Disk {
                 self.queues.contains_key(&queue)
                     && self.messages.insert((queue, place), message).is_none()
             }
-            // A dead letter is taken out when it is where it goes; its queue may have gone before.
+            // A dead letter is removed once it is published; its queue may have been deleted before.
             Record::Dequeued { queue, place } => {
                 self.messages.remove(&(queue, place)).is_some() || !self.queues.contains_key(&queue)
             }
@@ -111,7 +111,7 @@ impl Disk {
         }
     }
 
-    /// The binding may have gone with its exchange or its queue.
+    /// The binding may have been removed with its exchange or its queue.
     fn unbind(&mut self, gone: &Binding) {
         self.bindings.retain(|binding| binding != gone);
     }
@@ -135,7 +135,7 @@ impl Disk {
         true
     }
 
-    /// What is there, in the order in which a vhost is given it.
+    /// The contents, in the order of a restore.
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = self.exchanges.values().cloned().collect();
         records.extend(self.queues.values().map(|(_, record)| record.clone()));
@@ -159,13 +159,13 @@ impl Disk {
         records
     }
 
-    /// The vhost goes on.
+    /// The vhost continues.
     pub fn wake(&mut self) {
         self.rested.clear();
     }
 }
 
-/// As a real disk gives it back: bytes, and nothing of what the vhost before thought of them.
+/// As a real disk returns it: bytes, without the state in memory of the vhost before.
 fn read(message: &StoredMessage) -> StoredMessage {
     let content = &message.content;
     StoredMessage {

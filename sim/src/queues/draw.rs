@@ -1,17 +1,17 @@
-//! Draws what is done next, from what there is.
+//! Draws the next operation, from the present state.
 
 use super::model::{Model, Queue};
 use super::operation::{Channel, Operation, QueueKind, Settlement};
 use crate::Chance;
 
 const QUEUES: &[&str] = &["q0", "q1", "q2", "q3"];
-/// Where their dead letters go: to one each, so that it does not matter which queue is first.
+/// Their dead-letter targets: one each, so that the order of queues does not matter.
 const DEAD: &[&str] = &["d0", "d1", "d2", "d3"];
 const EXCHANGES: &[(&str, &str)] = &[("x.d", "direct"), ("x.f", "fanout"), ("x.t", "topic")];
 const KEYS: &[&str] = &["a", "b", "a.b", "a.b.c", ""];
 const PATTERNS: &[&str] = &["a", "a.b", "a.*", "a.#", "#", "*.b.#", "#.c"];
 
-/// What a run has at all.
+/// The features of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habits {
     /// Queues that count deliveries; they know no prefetch per channel.
@@ -46,7 +46,7 @@ pub(super) fn draw(
     pending: usize,
 ) -> Operation {
     loop {
-        // Who waits for a commit should say nothing.
+        // A client that waits for a commit should send nothing.
         let says_nothing = !chance.one_in(20);
         let channels = model.channels.iter().map(|open| open.channel);
         let channels: Vec<Channel> = channels
@@ -71,8 +71,7 @@ pub(super) fn draw(
     }
 }
 
-/// What the client of a channel does next, to this queue if it is about one; `None` where there is nothing to do
-/// it to.
+/// The next method of a channel's client, on this queue if it concerns one; `None` if there is nothing to apply it to.
 fn draw_of_channel(
     chance: &mut Chance,
     habits: Habits,
@@ -171,7 +170,7 @@ fn draw_binding(
     })
 }
 
-/// One that is there, mostly.
+/// Mostly an existing one.
 fn draw_exchange_to_publish<'m>(chance: &mut Chance, model: &'m Model) -> &'m str {
     let exchanges = model.exchanges.iter();
     let exchanges: Vec<&str> = exchanges.map(|known| known.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! A vhost simulated from a seed: clients do random things to it, its store commits when it likes,
-//! fails, and forgets what was not committed.
+//! A vhost simulated from a seed: clients send random methods, and its store commits at any time, fails, and forgets
+//! uncommitted records.
 //!
 //! ```text
 //! Operation ─▶ Vhost ─▶ what it sent ─▶ Model: may it have sent that, and was that all?
@@ -7,9 +7,9 @@
 //!                                        model had then, in its order, and nothing else
 //! ```
 //!
-//! A vhost may choose: who of several consumers is given a message, and which queue is first. The
-//! [`Model`] therefore does not say what is sent; it says whether what was sent may have been, and
-//! whether anything is left that had to be. It is written for the eye: flat lists and scans.
+//! A vhost may choose which of several consumers gets a message, and which queue is first. The [`Model`] therefore does
+//! not predict messages. It checks that each message was permitted, and that no required one is missing. It is written
+//! for readability: flat lists and scans.
 
 mod disk;
 mod draw;

@@ -1,4 +1,4 @@
-//! What can be done to a vhost in one step.
+//! The operations on a vhost.
 
 /// A connection's number, never used twice, and a channel's number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ pub enum Operation {
         queue: String,
         no_ack: bool,
     },
-    /// `basic.ack`, `basic.nack`, `basic.reject`, by what is to become of the messages.
+    /// `basic.ack`, `basic.nack`, `basic.reject`, by the intended fate of the messages.
     Settle {
         from: Channel,
         tag: u64,
@@ -124,7 +124,7 @@ pub enum Operation {
         connection: u32,
         refusing: bool,
     },
-    /// The store has written the oldest of what it was given.
+    /// The store has written the oldest of its pending records.
     Commit {
         inputs: usize,
     },
@@ -132,7 +132,7 @@ pub enum Operation {
     FailCommit {
         inputs: usize,
     },
-    /// Everything but the disk is gone.
+    /// Everything but the disk is lost.
     Crash,
     /// The vhost ends in good order, and starts again.
     Stop,
@@ -143,7 +143,7 @@ pub enum Settlement {
     Accept,
     Requeue,
     Reject,
-    /// Nothing is said: its channel is gone.
+    /// Not answered: its channel is gone.
     Left,
 }
 

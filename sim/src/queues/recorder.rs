@@ -1,4 +1,4 @@
-//! An outbox that writes down what was sent.
+//! An outbox that records all messages.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crosstie_queues::{Fault, Outbox, Refused};
 
 use super::operation::Channel;
 
-/// What a vhost sent to a channel.
+/// A message of a vhost to a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     Deliver {
@@ -31,7 +31,7 @@ pub enum Sent {
         multiple: bool,
         is_ack: bool,
     },
-    /// By the vhost, since the queue has gone.
+    /// Sent by the vhost, because the queue was deleted.
     Cancel {
         consumer: String,
     },

@@ -1,4 +1,4 @@
-//! What is done next: mostly what a client could mean, and some of what it should not.
+//! Draws the next operation: mostly meaningful ones of a client, and some that it should not send.
 
 use crosstie_routing::{
     Allow, Authorizer, CacheOptions, CacheScope, CallTimeoutUnit, ClientFeature, Decision,
@@ -16,7 +16,7 @@ use crate::{Chance, Name, Operation, Refusing, Request};
 /// Sessions that are in the realm at once.
 const MEMBERS_MAX: usize = 12;
 
-/// Names of what is published to and called; some are no URIs, some are the router's.
+/// Topics and procedures; some are invalid URIs, some are the router's.
 pub(super) const URIS: [&str; 11] = [
     "a", "a.b", "a.b.c", "a.b.d", "a.c", "b", "b.c", "b.b.c", "a..c", "wamp.x", "c",
 ];
@@ -57,7 +57,7 @@ impl Simulation {
                     .to_owned(),
             },
             15 if self.chance.one_in(60) => Operation::End,
-            // Answers come late and in any order, also for those who have left.
+            // Answers arrive late and in any order, also for sessions that have left.
             _ if is_judged || (!self.judged.is_empty() && self.chance.one_in(8)) => {
                 self.draw_verdict()
             }
@@ -109,7 +109,7 @@ impl Simulation {
 
     fn draw_refusal(&mut self, name: Name) -> Operation {
         let refusing = match self.model.member(name).refusing {
-            // What is gone does not come back.
+            // A lost connection does not come back.
             Some(Refusing::Gone) => return Operation::Leave { name },
             Some(_) => None,
             None => Some(match self.chance.below(6) {
@@ -123,7 +123,7 @@ impl Simulation {
 
     fn draw_request(&mut self, from: Name) -> Request {
         if self.model.member(from).refusing == Some(Refusing::Gone) {
-            // Its last messages are still read, but it has not learned what it registered.
+            // Its last messages are still read, but it has not learned the ids of its registrations.
             return self.draw_answer(from);
         }
         match self.chance.below(100) {
@@ -273,7 +273,7 @@ impl Simulation {
     /// One of the ids that make sense, but for a few.
     pub(super) fn draw_known(&mut self, ids: &[u64]) -> u64 {
         let any = 1 + self.chance.below(20) as u64;
-        // Larger ones are the model's own, for what the session was not told.
+        // Larger ones are the model's own, for ids that the session was not sent.
         let ids: Vec<u64> = ids.iter().copied().filter(|id| *id <= ID_MAX).collect();
         if self.chance.one_in(8) {
             any
@@ -370,7 +370,7 @@ fn staff(chance: &mut Chance) -> Role {
     staff
 }
 
-/// Topics whose retained events end.
+/// Topics whose retained events expire.
 fn retention(chance: &mut Chance) -> Vec<Retention> {
     let known = [
         (MatchPolicy::Exact, "a.b", 30),

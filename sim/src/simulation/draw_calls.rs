@@ -1,4 +1,4 @@
-//! What callers and callees say next.
+//! Draws the next messages of callers and callees.
 
 use crosstie_routing::ClientFeature;
 use crosstie_wamp::{CallOptions, InvocationPolicy, RegisterOptions, Runmode, Seldom, Sharding};
@@ -139,7 +139,7 @@ impl Simulation {
     }
 }
 
-/// What a CALL says of shards: mostly nothing, and seldom what is not served.
+/// The shard options of a CALL: mostly none, and seldom unsupported ones.
 fn draw_sharding(chance: &mut Chance) -> Seldom<Sharding> {
     if !chance.one_in(5) {
         return Seldom::NONE;

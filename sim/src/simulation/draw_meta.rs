@@ -1,4 +1,4 @@
-//! What is asked of the meta API next.
+//! Draws the next call to the meta API.
 
 use crosstie_routing::{CallQueue, RoleLimits};
 use crosstie_wamp::{CancelMode, ID_MAX, MatchPolicy, PublishOptions, Seldom};
@@ -34,7 +34,7 @@ impl Simulation {
             .then_some(Operation::Welcome { name })
     }
 
-    /// The next request's id; `None` where it would make a part of a call of the request.
+    /// The next request's id; `None` if it would make the request a part of a call.
     fn free_request(&self, from: Name) -> Option<u64> {
         let request = self.model.member(from).request_last + 1;
         let mut calls = self.model.calls.iter();
@@ -43,7 +43,7 @@ impl Simulation {
         (!is_taken).then_some(request)
     }
 
-    /// What is true when an order is drawn may not be when an authorizer has answered.
+    /// Conditions at the time of drawing may not hold when an authorizer has answered.
     fn is_judged(&self, from: Name) -> bool {
         self.model.member(from).authrole == ASKED
     }
@@ -83,8 +83,8 @@ impl Simulation {
         Some(Request::Meta { request, ask })
     }
 
-    /// Who are killed together may hear of one another before or not; what follows from an answer
-    /// that one of them does not take would be chance, too.
+    /// Sessions that are killed together may or may not receive meta events about each other. The consequences of an
+    /// answer that one of them refuses would be chance, too.
     fn draw_killing(&mut self) -> Option<Ask> {
         let mut members = self.model.members.iter();
         if members.any(|member| member.refusing == Some(Refusing::Full)) || !self.chance.one_in(4) {
@@ -100,7 +100,7 @@ impl Simulation {
     }
 
     fn draw_testament(&mut self, from: Name) -> Ask {
-        // Where several leave together, whose event is retained last is chance.
+        // If several leave together, it is chance whose event is retained last.
         let mut others = self.model.members.iter().filter(|m| m.name != from);
         let retain = !others.any(|member| member.testaments.iter().any(|t| t.options.retain))
             && self.chance.one_in(3);
@@ -120,7 +120,7 @@ impl Simulation {
         }
     }
 
-    /// `None` where there is something whose id nobody was told.
+    /// `None` if an entry exists whose id no session was sent.
     fn draw_about(&mut self) -> Option<Ask> {
         let kinds = [Kind::Registrations, Kind::Subscriptions];
         let mut entries = kinds.into_iter().flat_map(|kind| self.model.of(kind));
@@ -222,7 +222,7 @@ pub(super) const TOPICS: [(MatchPolicy, &str); 10] = [
     (MatchPolicy::Wildcard, "..on_leave"),
 ];
 
-/// Of a role: none of them larger than what the realm lets anybody have.
+/// The bounds of a role: none of them larger than the realm's bound for any session.
 pub(super) fn role_limits(chance: &mut Chance) -> RoleLimits {
     let few = |chance: &mut Chance, most: usize| chance.one_in(3).then(|| chance.pick(&[most, 2]));
     let mut limits = RoleLimits::default();

@@ -1,4 +1,4 @@
-//! What is said and asked of definitions next.
+//! Draws the next definition, or a question about definitions.
 
 use super::Simulation;
 use super::draw::URIS;
@@ -6,7 +6,7 @@ use crate::reflect::{Defined, Reflect, Whether};
 use crate::{Ask, Name};
 
 impl Simulation {
-    /// Often of what is defined, so that several sessions define the same.
+    /// Often about defined ones, so that several sessions define the same.
     pub(super) fn draw_reflect(&mut self, from: Name) -> Ask {
         let known = self.model.definitions.iter();
         let known: Vec<_> = known.map(|known| (known.of, known.uri.clone())).collect();

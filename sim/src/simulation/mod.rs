@@ -19,7 +19,7 @@ use crate::{Chance, Model, Name, Operation, Request, Sent};
 pub struct Simulation {
     seed: u64,
     chance: Chance,
-    /// What leaving sessions leave behind, and calls that are overdue, go in turns of a few steps.
+    /// Whether the remains of sessions, and overdue calls, are processed in turns of a few steps.
     cuts: bool,
     realm: Realm<Name>,
     model: Model,
@@ -33,7 +33,7 @@ pub struct Simulation {
     log: Vec<String>,
 }
 
-/// A message whose session says no more before an authorizer has answered.
+/// A message whose session sends nothing more before an authorizer has answered.
 struct Judged {
     name: Name,
     key: SessionKey,
@@ -86,8 +86,7 @@ impl Simulation {
         }
     }
 
-    /// Plays that many operations, lets everyone leave, and tells which kinds of message and
-    /// which errors were sent.
+    /// Plays that many operations, lets everyone leave, and returns the kinds of messages and errors that occurred.
     pub fn run(mut self, operations: usize) -> Result<BTreeSet<String>, Failure> {
         let outcome = self.play(operations);
         match outcome {
@@ -222,7 +221,7 @@ impl Simulation {
         }
     }
 
-    /// Gives a message to the realm again with what an authorizer has said; whether it was a violation.
+    /// Passes a message to the realm again, with an authorizer's answer; returns whether it was a violation.
     fn judge(&mut self, name: Name, request: &Request, verdict: &Verdict) -> Result<bool, String> {
         let place = self.judged.iter().position(|judged| judged.name == name);
         let judged = self
@@ -235,7 +234,7 @@ impl Simulation {
         Ok(outcome.is_err())
     }
 
-    /// Keeps what an authorizer is to be asked about; whose message that is.
+    /// Keeps a question to an authorizer; returns the session of the message.
     fn note_asked(&mut self, operation: &Operation) -> Result<Option<Name>, String> {
         let Some((name, question)) = self.out.asked.take() else {
             return Ok(None);
@@ -254,7 +253,7 @@ impl Simulation {
         }
     }
 
-    /// All in one part: those who go together are told nothing of one another.
+    /// All in one part: sessions that leave together are not told of one another.
     fn take_out(&mut self, mut removal: SessionRemoval) -> Result<(), String> {
         let places_max = usize::MAX;
         while let Some(ended) =

@@ -7,7 +7,7 @@ use crosstie_wamp::Message;
 
 use crate::{Name, Refusing, Sent};
 
-/// Keeps what was sent, and refuses what it is told to.
+/// Records all messages, and refuses as it is told.
 #[derive(Default)]
 pub(super) struct Recorder {
     pub(super) sent: Vec<(Name, Sent)>,
@@ -16,11 +16,11 @@ pub(super) struct Recorder {
     closed: BTreeSet<Name>,
     /// Which messages and errors were sent in this run.
     pub(super) kinds: BTreeSet<String>,
-    /// The session that an authorizer is to be asked about, and what.
+    /// The question to an authorizer, and its session.
     pub(super) asked: Option<(Name, Question)>,
     /// Bytes that the realm holds for each.
     pub(super) held: HashMap<Name, isize>,
-    /// What an outbox must never see.
+    /// A message that an outbox must never receive.
     pub(super) complaint: Option<String>,
 }
 

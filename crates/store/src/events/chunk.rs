@@ -14,7 +14,7 @@ pub(super) struct Chunk {
     body: Vec<u8>,
 }
 
-/// One event more would make it long: whoever wants the last few would read it whole.
+/// Maximum number of events: a query for the last few reads the whole chunk.
 const EVENTS_MAX: u64 = 256;
 const BODY_BYTES: usize = 32 << 10;
 
@@ -25,7 +25,7 @@ impl Chunk {
         self.events >= EVENTS_MAX || self.body.len() >= BODY_BYTES
     }
 
-    /// Adds an event of a log whose events all have that topic, or any.
+    /// Adds an event of a log whose events all have that topic, if it is given.
     pub(super) fn push(&mut self, event: &Recorded, topic: Option<&str>) {
         if self.events == 0 {
             (self.time_min, self.time_max) = (event.unix_us, event.unix_us);
@@ -115,7 +115,7 @@ fn event(rest: &mut &[u8], publication: PublicationId, topic: &str) -> Option<Re
     Some(event)
 }
 
-/// What few events have.
+/// Attributes that few events have.
 fn attributes(event: &Recorded) -> Option<Value> {
     let mut attributes = Dict::new();
     let mut put = |name: &str, value| attributes.push((name.to_owned(), value));
@@ -206,7 +206,7 @@ fn take_attributes(event: &mut Recorded, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// What a serializer is called in the file.
+/// A serializer's letter in the file.
 fn letter(serializer: Serializer) -> u8 {
     match serializer {
         Serializer::Json => b'j',
@@ -325,7 +325,7 @@ mod tests {
                 changed[place] = value;
                 let checksum = crc32fast::hash(&changed[CHECKSUM_BYTES..]);
                 changed[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
-                // Whatever comes of it, it ends.
+                // Decoding ends with any result.
                 let _ = events(&ids, &changed, "com.kept");
             }
         }

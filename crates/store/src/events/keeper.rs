@@ -1,4 +1,4 @@
-//! The thread of a realm's events: what waits for it, and who is told.
+//! The thread of a realm's events: its queue of work, and its reports.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,30 +17,30 @@ use super::retained::Changes;
 use super::store::{Committed, EventStore};
 use crate::StoreError;
 
-/// An event store on a thread of its own. Dropping it writes what waits, as [`EventKeeper::stop`] does.
+/// An event store on a thread of its own. Dropping it writes all pending events, as [`EventKeeper::stop`] does.
 pub struct EventKeeper {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<bool>>>,
 }
 
-/// Who is told of what the thread has done; from that thread, but for [`EventOwner::hold`].
+/// Receives the reports of the thread; called from that thread, except [`EventOwner::hold`].
 pub trait EventOwner: Send + Sync {
-    /// What was recorded before these is stored, or why not: it is tried again.
+    /// Everything recorded before these is stored, or has failed and will be retried.
     fn stored(&self, acknowledgements: Vec<Acknowledgement>, outcome: Result<(), &StoreError>);
 
     /// A question is answered.
     fn recalled(&self, recalled: Recalled);
 
-    /// Events and their bytes are in the store now, and so many went for want of room.
+    /// The present number of events and bytes in the store, and the number evicted for want of room.
     fn counted(&self, counts: (u64, u64), evicted: u64);
 
     /// Nothing can be written, or can again.
     fn failed(&self, error: Option<&StoreError>);
 
-    /// So many bytes wait for the thread.
+    /// The present bytes that wait for the thread.
     fn hold(&self, bytes: usize);
 
-    /// The thread ends, and so many events are not stored.
+    /// The thread ends, with that many events not stored.
     fn lost(&self, events: usize);
 }
 
@@ -61,13 +61,13 @@ struct State {
     retained_bytes: usize,
     acknowledgements: Vec<Acknowledgement>,
     recalls: Vec<Recall>,
-    /// Who has asked and is not answered, once for each question.
+    /// The sessions with open questions, once for each question.
     askers: Vec<SessionKey>,
     is_asleep: bool,
     is_stopping: bool,
 }
 
-/// For so long events gather where nobody waits, unless there are so many bytes of them.
+/// Time for which events gather if no publisher waits, unless they reach a size.
 const GATHERING: Duration = Duration::from_millis(100);
 const GATHERED_BYTES: usize = 1 << 20;
 
@@ -80,10 +80,10 @@ const TIDYING: Duration = Duration::from_secs(10);
 const RECALLS_MAX: usize = 1_024;
 const SESSION_RECALLS_MAX: usize = 16;
 
-/// Publishers that are told at once.
+/// Maximum number of publishers that are answered at once.
 const TOLD_MAX: usize = 64;
 
-/// What the thread has taken.
+/// The work that the thread has taken.
 #[derive(Default)]
 struct Work {
     events: Vec<(usize, Recorded)>,
@@ -102,7 +102,7 @@ impl Work {
 }
 
 impl EventKeeper {
-    /// At most so many bytes of events wait for the thread.
+    /// `bytes_max` bounds the events that wait for the thread.
     pub fn start(
         store: EventStore,
         bytes_max: usize,
@@ -163,7 +163,7 @@ impl EventKeeper {
         self.shared.wake(&mut state);
     }
 
-    /// Has a question answered; why not, where too many wait.
+    /// Queues a question; the error says that too many wait.
     pub fn recall(&self, recall: Recall) -> Result<(), &'static str> {
         let mut state = self.shared.lock();
         if state.is_stopping {
@@ -183,7 +183,7 @@ impl EventKeeper {
         Ok(())
     }
 
-    /// Writes what waits, and ends the thread; whether all could be written.
+    /// Writes all pending events, and ends the thread; returns whether all could be written.
     pub fn stop(&self) -> bool {
         {
             let mut state = self.shared.lock();
@@ -192,7 +192,7 @@ impl EventKeeper {
         }
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         match thread.take() {
-            // Whoever panicked has said so.
+            // A panic has been reported already.
             Some(thread) if thread.thread().id() != thread::current().id() => {
                 thread.join().unwrap_or(false)
             }
@@ -218,7 +218,7 @@ impl Shared {
         }
     }
 
-    /// What is retained has changed.
+    /// Notes a change of the retained events.
     fn changed(&self, state: &mut State) {
         self.hold(state);
         if state.retained.len() == 1 {

@@ -1,5 +1,4 @@
-//! A realm's recorded events, the last so many of each topic or pattern that it records, and its retained ones; in one
-//! file.
+//! A realm's recorded events, the latest of each recorded topic or pattern, and its retained ones, in one file.
 //!
 //! ```text
 //! EventStore::open ─▶ EventKeeper::start ◀─ record  retain  acknowledge  recall
@@ -7,12 +6,12 @@
 //!                          └▶ EventOwner::stored  recalled  failed     from the keeper's thread
 //! ```
 //!
-//! The thread makes one transaction of what was recorded while the last one was being written. Where nobody waits it
-//! lets events gather for a moment: a sync for each would cost more than all else. Whoever asks for events is shown
-//! what was recorded before, because the thread writes that first. A long search is made in turns, with commits and
-//! other searches between them.
+//! The thread writes the events that were recorded during the last transaction as the next one. If no publisher waits,
+//! it lets events gather for a moment: a sync for each would cost more than everything else. A query sees all events
+//! recorded before it, because the thread writes these first. A long search is made in turns, with commits and other
+//! searches between them.
 //!
-//! Never: who a session is, what it may see.
+//! Never: the identity of a session, its permissions.
 
 mod chunk;
 mod keeper;

@@ -16,15 +16,15 @@ pub(super) struct Recalling {
 }
 
 enum Stage {
-    /// Not before what was recorded earlier is there.
+    /// Waits until earlier recorded events are written.
     New,
-    /// Where its publications are: events from this number on have been looked at.
+    /// Searches for publications: events from `end` on have been examined.
     Finding { end: u64, found: [Option<u64>; 4] },
     /// Events of these numbers are to be offered.
     Offering(Range<u64>),
 }
 
-/// What is done in a turn: chunks that are looked at without their events, and events.
+/// Maximum work per turn: chunks examined without their events, and events.
 const CHUNKS_MAX: usize = 2_048;
 const EVENTS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 4 << 20;
@@ -42,7 +42,7 @@ impl Recalling {
         Self { recall, stage }
     }
 
-    /// Goes on for a turn; breaks with the answer.
+    /// Continues for a turn; breaks with the answer.
     pub(super) fn step(self, store: &EventStore) -> ControlFlow<Recalled, Self> {
         let Self { mut recall, stage } = self;
         let Some(log) = store.log(recall.log()) else {
@@ -72,7 +72,7 @@ impl Recalling {
     }
 }
 
-/// Looks for publications from the newest on: who asks for what came since the last one asks for little.
+/// Searches for publications from the newest on: a query for everything since the last one needs little.
 fn find(
     store: &EventStore,
     log: &Log,
@@ -125,7 +125,7 @@ fn offer(
     mut left: Range<u64>,
 ) -> Result<Option<Range<u64>>, StoreError> {
     let failed = |error| StoreError::sqlite(&store.config.path, "reading it", error);
-    // Some of them may have gone since the last turn.
+    // Some of them may have been evicted since the last turn.
     left.start = left.start.max(log.first());
     if left.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A realm's retained events in its store: what changes, and what is there at the start.
+//! A realm's retained events in its store: pending changes, and the events at the start.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -10,17 +10,17 @@ use super::chunk::{self, Chunk};
 use super::store::EventStore;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Changes that are to be written: by number, the event or that there is none any more.
+/// Changes to be written: by number, the event or its removal.
 ///
-/// What comes and goes before it is written never is. So there are no more of them than the realm retains and the
-/// file has, and nothing need be refused.
+/// An event that is removed before it is written never is. So there are no more changes than the realm retains and the
+/// file has, and none need be refused.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     events: BTreeMap<u64, Option<RetainedEvent>>,
     bytes: usize,
 }
 
-/// What a change takes beside its event, roughly.
+/// Approximate memory of a change beside its event.
 const CHANGE_BYTES: usize = 64;
 
 impl Changes {
@@ -51,7 +51,7 @@ impl Changes {
         }
     }
 
-    /// Adds what came later.
+    /// Appends later changes.
     pub(super) fn append(&mut self, later: &mut Self) {
         if self.events.is_empty() {
             mem::swap(self, later);
@@ -118,7 +118,7 @@ impl EventStore {
         Ok(found)
     }
 
-    /// Forgets all of them: what would come back later was long obsolete.
+    /// Forgets all of them: events that would return later are long obsolete.
     pub fn forget_retained(&self) -> Result<(), StoreError> {
         let deleted = self.file.connection.execute("DELETE FROM retained", ());
         deleted
@@ -161,7 +161,7 @@ mod tests {
             changes.forget(number - 1);
             changes.forget(number - 1);
         }
-        // The first was written before, and the last is there.
+        // The first was written before, and the last still exists.
         assert_eq!(changes.events.len(), 99);
         let left = changes.events.values().flatten().count();
         assert_eq!(left, 1);

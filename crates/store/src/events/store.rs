@@ -1,4 +1,4 @@
-//! The file of a realm's events: what is written, and what goes to make room.
+//! The file of a realm's events: writing, and eviction.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,22 +13,22 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::file::StoreFile;
 use crate::form::EVENTS;
 
-/// Which file, whose, and how much it may keep.
+/// The file, its realm, and its bounds.
 #[derive(Clone, Debug)]
 pub struct EventStoreConfig {
     pub path: PathBuf,
-    /// Whose events these are: a file keeps those of one realm.
+    /// The realm of the events: a file keeps those of one realm.
     pub realm: String,
     /// In the order in which events name their logs.
     pub logs: Vec<Recording>,
     /// Of all events; the oldest go, of whatever log.
     pub bytes_max: u64,
-    /// Whether a commit waits for the disk. Without, what was committed last may be lost with the machine, but not with
-    /// the process.
+    /// Whether a commit waits for the disk. Without, the last commits may be lost with the machine, but not with the
+    /// process.
     pub is_synced: bool,
 }
 
-/// An open store. While it is open nobody else can open the file.
+/// An open store. No other process can open the file meanwhile.
 pub struct EventStore {
     pub(super) file: StoreFile,
     pub(super) config: EventStoreConfig,
@@ -40,7 +40,7 @@ pub struct EventStore {
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     number: u64,
-    /// That of all its events, where it is no pattern's.
+    /// The topic of all its events, unless the log is for a pattern.
     pub(super) topic: Option<Box<str>>,
     events_max: u64,
     age_us_max: u64,
@@ -59,7 +59,7 @@ struct Oldest {
     bytes: u64,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Committed {
     /// Events that went because all of them had too many bytes.
@@ -100,8 +100,8 @@ impl EventStore {
         Ok(Self { file, config, logs })
     }
 
-    /// Writes events, each with its log's place in the configuration, and what is retained, in one transaction, and takes away what there is
-    /// no room for any more. Of what fails nothing is written.
+    /// Writes events, each with its log's index in the configuration, and changes of retained events, in one
+    /// transaction. Evicts events beyond the bounds. If it fails, nothing is written.
     pub(super) fn commit(
         &mut self,
         events: &[(usize, Recorded)],
@@ -115,7 +115,7 @@ impl EventStore {
         written.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))
     }
 
-    /// What is in the store: events, and their bytes.
+    /// Number of events in the store, and their bytes.
     pub fn counts(&self) -> (u64, u64) {
         let events = self
             .logs
@@ -173,7 +173,7 @@ impl EventStore {
     }
 }
 
-/// Takes away what is too much or too old, so many chunks beside those that came.
+/// Evicts events that are too many or too old: a number of chunks beside the new ones.
 fn make_room(
     connection: &Connection,
     logs: &mut [Log],
@@ -217,7 +217,7 @@ fn make_room(
 }
 
 impl Log {
-    /// Numbers of events that are there, and not too many; one that is too old is for whoever asks to leave out.
+    /// Numbers of the stored events within the bound; queries leave out those that are too old.
     pub(super) fn numbers(&self) -> std::ops::Range<u64> {
         let first = self.next.saturating_sub(self.events_max);
         self.first().max(first)..self.next
@@ -237,7 +237,7 @@ impl Log {
         self.place((1 << NUMBER_BITS) - 1)
     }
 
-    /// That of the first event that is there.
+    /// The number of the first stored event.
     pub(super) fn first(&self) -> u64 {
         self.oldest.map_or(self.next, |oldest| oldest.first)
     }
@@ -327,7 +327,7 @@ fn check_realm(connection: &Connection, config: &EventStoreConfig) -> Result<(),
     }
 }
 
-/// The logs of the configuration, then those of an earlier one, whose events go when there are too many bytes.
+/// The logs of the configuration, then those of an earlier one, whose events are evicted when there are too many bytes.
 fn read_logs(connection: &Connection, recordings: &[Recording]) -> rusqlite::Result<Vec<Log>> {
     let transaction = connection.unchecked_transaction()?;
     let mut numbers = Vec::new();
@@ -375,7 +375,7 @@ impl Log {
         }
     }
 
-    /// Finds out what of it is in the file.
+    /// Reads the log's state from the file.
     fn read(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let all = [self.place(0), self.end()];
         let last = connection.query_row(

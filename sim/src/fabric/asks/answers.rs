@@ -1,4 +1,4 @@
-//! What is asked, and what the answer has to be.
+//! The questions, and their expected answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -141,7 +141,7 @@ impl Asks {
         sessions.filter_map(move |session| Some((session.id, session.subscribed.get(&place)?.0)))
     }
 
-    /// What somebody is answered; `None`: with an error, or nobody is there to ask.
+    /// The answer to a session; `None`: an error, or no session could ask.
     fn answer(&mut self, procedure: &str, args: &str, kwargs: &str) -> Option<Value> {
         let names: Vec<_> = self.sessions.keys().copied().collect();
         let name = self.cluster.chance.pick_any(&names)?;

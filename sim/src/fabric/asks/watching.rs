@@ -1,4 +1,4 @@
-//! What those believe who are told of everything: it is what there is.
+//! The view of sessions that receive all meta events must equal the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,28 +6,28 @@ use super::Asks;
 use crate::Name;
 use crate::fabric::play::Play;
 
-/// What a session has been told that there is.
+/// The state by the meta events that a session received.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     sessions: BTreeSet<u64>,
     /// The kind, the id, and the session.
     parts: BTreeSet<(&'static str, u64, u64)>,
     registrations: BTreeSet<u64>,
-    /// How often it was told what.
+    /// How often it received each event.
     told: BTreeMap<(String, Vec<u64>), usize>,
 }
 
 const KINDS: [&str; 2] = ["registration", "subscription"];
 
 impl View {
-    /// Takes what it is told, which is news where nothing was lost.
+    /// Takes a meta event; without losses it must be news.
     pub(super) fn take(&mut self, topic: &str, ids: &[u64], nothing_is_lost: bool) {
         let (what, event) = topic["wamp.".len()..].split_once('.').expect("it is one");
         let kind = KINDS.into_iter().find(|kind| *kind == what);
         let is_news = match (kind, event, ids) {
             (None, "on_join", [session]) => self.sessions.insert(*session),
             (None, "on_leave", [session, ..]) => self.sessions.remove(session),
-            // Where it begins on one node while it ends on another, these come in any order.
+            // If it begins on one node while it ends on another, the events arrive in any order.
             (Some("registration"), "on_create", [_, id]) => {
                 self.registrations.insert(*id);
                 true
@@ -46,8 +46,8 @@ impl View {
             }
             other => panic!("nobody is told {other:?}"),
         };
-        // Where the last callees of several nodes go at the same moment, each node finds that out by itself; one that hears of
-        // a new one before does not.
+        // If the last callees of several nodes leave at the same moment, each node detects the end by itself; a node
+        // that learns of a new one before does not.
         if (kind, event) != (Some("registration"), "on_delete") {
             let told = self.told.entry((topic.to_owned(), ids.to_vec()));
             *told.or_default() += 1;
@@ -57,18 +57,18 @@ impl View {
 }
 
 impl Asks {
-    /// Where nothing was lost, every node has told the same.
+    /// Without losses every node has published the same.
     pub(super) fn check_told(&self) {
         let told: BTreeSet<_> = self.views.values().map(|view| &view.told).collect();
         assert!(told.len() == 1, "every node is told the same");
     }
 
-    /// What there is.
+    /// The actual state.
     pub(super) fn there(&self) -> View {
         let mut view = View::default();
         for (name, session) in &self.sessions {
             view.sessions.insert(session.id);
-            // What the router says of itself is not told of.
+            // The router's own sessions are not announced.
             if self.watchers.contains_key(name) {
                 continue;
             }
@@ -83,14 +83,14 @@ impl Asks {
         view
     }
 
-    /// Somebody is told of everything from now on, and knows what there is.
+    /// Begins a view: a session that knows the present state, and receives all meta events from now on.
     pub(super) fn begin_view(&mut self, name: Name) {
         let there = self.there();
         self.views.insert(name, there);
         self.views.values_mut().for_each(|view| view.told.clear());
     }
 
-    /// Once all nodes have met anew, whatever was lost before, those who are told of everything know what there is.
+    /// Once all nodes have met again, whatever was lost before, each view equals the state.
     pub(super) fn check_views(&mut self) {
         if self.cluster.setting.faults {
             for index in 0..self.cluster.setting.nodes {

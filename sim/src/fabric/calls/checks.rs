@@ -1,4 +1,4 @@
-//! What may be said of a call, and what must hold in the end.
+//! The permitted results of a call, and the conditions at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ impl Calls {
     pub(super) fn judge_error(&self, call: &Call, error: &str) {
         let lasting = self.lasting(call).next().is_some();
         let is_shard = call.rkey.is_some();
-        // Everybody who is there all the time has been asked, or as many as may be.
+        // Every permanent callee has been asked, or the maximum number.
         let all_asked = is_shard
             || is_bounded(call.place)
             || call.is_begun
@@ -25,7 +25,7 @@ impl Calls {
             "wamp.error.no_available_callee" if !call.asked.is_empty() && all_asked => true,
             "crossbar.error.max_concurrency_reached" => is_bounded(call.place),
             "wamp.error.canceled" => true,
-            // Who was asked to stop has stopped.
+            // A callee that was interrupted has stopped.
             "wamp.error.unavailable" => call.is_cancelled,
             "wamp.error.timeout" => call.has_timeout,
             "wamp.error.no_such_procedure" | "wamp.error.no_available_callee" => {
@@ -43,7 +43,7 @@ impl Calls {
         );
     }
 
-    /// Who has served a call's procedure since it was made.
+    /// The callees of a call's procedure that remained since it was made.
     fn lasting<'c>(&'c self, call: &'c Call) -> impl Iterator<Item = Name> + 'c {
         let lasting = call.holders.iter().filter(|(name, since)| {
             let session = self.sessions.get(name);
@@ -52,7 +52,7 @@ impl Calls {
         lasting.map(|(name, _)| *name)
     }
 
-    /// A procedure that is nobody else's.
+    /// Checks a procedure with one callee.
     pub(super) fn check_alone(&self, name: Name, place: usize) {
         for (other, session) in &self.sessions {
             let has = session
@@ -63,7 +63,7 @@ impl Calls {
         }
     }
 
-    /// A procedure that nobody else has, whose node may still serve it.
+    /// Checks a procedure with one callee, whose node may still serve it.
     pub(super) fn check_leased_alone(&self, name: Name, place: usize) {
         for (other, session) in &self.sessions {
             let mut registered = session.registered.values();
@@ -74,7 +74,7 @@ impl Calls {
         }
     }
 
-    /// Nobody is called for what its node is not granted any more.
+    /// Checks that no callee is invoked whose node has lost its grant.
     pub(super) fn check_leased(&self, name: Name, number: u64) {
         let calls = self.sessions.values().flat_map(|s| s.calls.values());
         let call = calls.into_iter().find(|call| call.number == number);
@@ -89,7 +89,7 @@ impl Calls {
         }
     }
 
-    /// All calls that are left open are served by somebody, and the other way round.
+    /// Checks that every open call has a callee that serves it, and the other way round.
     pub(super) fn check_quiet(&self) {
         let calls = self.sessions.values().flat_map(|s| s.calls.values());
         let calls: BTreeMap<_, _> = calls.map(|call| (call.number, call.place)).collect();
@@ -101,7 +101,7 @@ impl Calls {
         for (number, place) in &calls {
             let all = self.sessions.values().flat_map(|s| s.invocations.values());
             let mut all = all.map(|invocation| invocation.number);
-            // A call waits for somebody.
+            // A call waits only if a callee exists.
             let mut registered = self.sessions.values().flat_map(|s| s.registered.values());
             let waits =
                 PROCEDURES[*place].1 == QUEUED && registered.any(|(known, _)| known == place);

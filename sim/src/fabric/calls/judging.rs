@@ -1,4 +1,4 @@
-//! What a session is told, against what it said.
+//! Checks each message to a session against its requests.
 
 use crosstie_wamp::{InvocationPolicy, MessageType, RequestId};
 
@@ -7,7 +7,7 @@ use crate::Name;
 use crate::fabric::node::{Heard, QUEUED};
 
 impl Calls {
-    /// Judges what a session was told.
+    /// Checks a message to a session.
     pub(super) fn judge_heard(&mut self, name: Name, heard: Heard) {
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
@@ -96,14 +96,14 @@ impl Calls {
         }
     }
 
-    /// A call is given to whom others of its kind are, wherever they were made, and to each once; whether somebody was asked
-    /// before, or it may have waited.
+    /// Checks that a call reaches the same callees as others of its kind, on whichever node they were made, and each
+    /// once. Returns whether a callee was asked before, or the call may have been queued.
     fn judge_given(&mut self, name: Name, number: u64) -> bool {
         let faults = self.cluster.setting.faults;
         let Some(place) = self.call_of(number).map(|call| call.place) else {
             return false;
         };
-        // Who registers anew may be asked anew.
+        // A callee that registers again may be asked again.
         let session = self.sessions.get(&name);
         let mut registered = session.into_iter().flat_map(|s| s.registered.values());
         let its = registered.find(|(known, _)| *known == place);
@@ -119,7 +119,7 @@ impl Calls {
         let (place, since, rkey, asked) = (call.place, call.since, call.rkey, call.asked.len());
         assert!(asked <= ASKED_MAX, "call {number} goes round");
         let is_ordered = matches!(PROCEDURES[place].1, "f" | "l" | SHARDED);
-        // Until REGISTERED comes nodes may differ about what shard a callee is of that has it already.
+        // Until REGISTERED arrives, nodes may disagree about the shard of a callee that has one already.
         let mut registering = self.sessions.values().flat_map(|s| s.registering.values());
         let is_known = !registering.any(|known| *known == place);
         if !faults && is_ordered && is_known && self.changes[place] == since {

@@ -1,4 +1,4 @@
-//! What must hold in the end.
+//! The conditions at the end.
 
 use crosstie_routing::ClientFeatures;
 use crosstie_wamp::{Message, SubscribeOptions};
@@ -9,14 +9,14 @@ use crate::fabric::cluster::Place;
 use crate::fabric::play::Play;
 
 impl Run {
-    /// Whoever was subscribed when something was published, and still is, has it.
+    /// Checks that every subscriber of the time of a publication that is still subscribed has received it.
     pub(super) fn check_all_came(&self) {
         for (id, publication) in &self.publications {
             for (name, subscription) in &publication.due {
                 let Some(session) = self.sessions.get(name) else {
                     continue;
                 };
-                // One that ended meanwhile may have gone without; ids are not used twice.
+                // A subscription that has ended may have missed it; ids are not reused.
                 if session.subscribed.contains_key(subscription) {
                     let has = session.events.contains(&(*subscription, *id));
                     assert!(
@@ -33,7 +33,7 @@ impl Run {
         }
     }
 
-    /// After all that, everybody hears everybody.
+    /// Checks that after all that every session receives events of every other.
     pub(super) fn check_all_is_well(&mut self) {
         for node in self.cluster.nodes.values() {
             assert_eq!(node.member.active().count(), self.cluster.setting.nodes - 1);

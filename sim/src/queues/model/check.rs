@@ -1,12 +1,11 @@
-//! Whether what a vhost sent may have been sent, and whether it was all that had to be.
+//! Checks that a vhost's messages were permitted, and complete.
 
 use super::super::operation::Channel;
 use super::super::recorder::Sent;
 use super::{Model, Unconfirmed};
 
 impl Model {
-    /// Looks at what the input had the vhost send, in its order. `failed`: the store has failed
-    /// with the inputs up to that one.
+    /// Checks the messages of an input, in order. `failed`: the store has failed with the inputs up to that one.
     pub fn check(&mut self, sent: Vec<(Channel, Sent)>, failed: usize) -> Result<(), String> {
         let mut answers = Vec::new();
         for (to, sent) in sent {
@@ -65,8 +64,8 @@ impl Model {
             let due = queue.entries[head].expires_at;
             due.is_none_or(|due| due > model.now_ms).then_some(head)
         };
-        // Something before it may be too old, or too much: what came back is given out again
-        // before or after the queue is cut to its length.
+        // A message before it may have expired, or exceed a bound: returned messages are delivered before or after the
+        // queue is cut to its length.
         if is_head(self).is_none() {
             self.expire();
         }
@@ -132,7 +131,7 @@ impl Model {
                 return Err(format!("message {message} is confirmed, but was rejected"));
             }
             if is_ack && !self.is_safe(&confirmed) {
-                // It may have gone from a full queue.
+                // A full queue may have dropped it.
                 self.settle_queues();
             }
             if is_ack && !self.is_safe(&confirmed) {
@@ -150,9 +149,9 @@ impl Model {
         Ok(())
     }
 
-    /// A crash would find it, or it is where it should be.
+    /// Whether a crash would keep it, or it is in its place.
     fn is_safe(&self, confirmed: &Unconfirmed) -> bool {
-        // A dead letter of a queue that keeps nothing is nobody's promise, wherever it went.
+        // A dead letter of a non-durable queue is not promised to survive, wherever it is published.
         !confirmed.is_durable
             || confirmed.since <= self.committed
             || !self.queues.iter().any(|queue| {

@@ -1,4 +1,4 @@
-//! What an operation does by itself, before anybody is given a message.
+//! The effects of an operation itself, before any message is delivered.
 
 use super::super::operation::{Channel, Operation, QueueKind, Settlement};
 use super::super::recorder::Sent;
@@ -42,7 +42,7 @@ impl Model {
             } => self.unbind(*from, exchange, queue, key)?,
             Operation::ConfirmSelect(channel) => self.select_confirms(*channel)?,
             Operation::TxSelect(channel) => self.select(*channel)?,
-            // What it does is seen together with what was sent.
+            // Its effects are checked together with the messages.
             Operation::TxCommit(channel) => self.check_commit(*channel)?,
             Operation::TxRollback(channel) => self.rollback(*channel)?,
             Operation::Publish { .. } => self.publish(operation)?,
@@ -237,7 +237,7 @@ impl Model {
         }
         self.connections.retain(|known| *known != connection);
         self.refusing.remove(&connection);
-        // Nobody is there to be told.
+        // The connection cannot be told any more.
         self.expected.retain(|(to, _)| to.connection != connection);
     }
 
@@ -275,7 +275,7 @@ impl Model {
         let Some(place) = self.queues.iter().position(|queue| queue.name == name) else {
             return;
         };
-        // What came back to it just now may have been too much.
+        // The messages returned to it just now may exceed its bounds.
         self.remove_heads_of(place, Queue::is_over);
         let queue = self.queues.remove(place);
         self.bindings.retain(|binding| binding.queue != name);
@@ -474,7 +474,7 @@ impl Model {
     }
 }
 
-/// What queues did with a publication.
+/// The results of a publication in its queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Taken {
     /// One of them did not take it.

@@ -1,4 +1,4 @@
-//! A vhost for the eye: what is where, who may be given what, and what has to be left.
+//! A readable vhost: the places of messages, permitted deliveries, and required ones.
 
 mod check;
 mod effect;
@@ -12,7 +12,7 @@ use super::recorder::Sent;
 
 use transactions::Transaction;
 
-/// A vhost gives what a higher limit allows so long after its answer.
+/// Delay of the deliveries that a higher limit allows, after its answer.
 pub(super) const ROOM_AFTER_MS: u64 = 5;
 
 /// Everything, in flat lists.
@@ -25,7 +25,7 @@ pub struct Model {
     pub channels: Vec<Open>,
     /// Connections that take no messages.
     pub refusing: BTreeSet<u32>,
-    /// Deliveries whose queue has gone: their tags are still known.
+    /// Deliveries whose queue was deleted: their tags are still valid.
     pub orphans: Vec<Held>,
     pub now_ms: u64,
     /// The number of the input that is being looked at.
@@ -39,7 +39,7 @@ pub struct Model {
     /// Channels that had no room for another delivery when the input came: their consumers need not
     /// go before others until the input is over.
     full: Vec<Channel>,
-    /// In a commit: what has died and is buried at its end, and where that is.
+    /// In a commit: the dead letters to be published at its end, and their targets.
     dying: Option<Vec<(Option<String>, Entry)>>,
 }
 
@@ -79,14 +79,14 @@ pub struct Entry {
     pub priority: u8,
     pub expires_at: Option<u64>,
     pub redelivered: bool,
-    /// How often it came back, where the queue counts.
+    /// Number of returns, if the queue counts them.
     pub deliveries: u32,
     /// The input that put it there.
     pub since: usize,
     pub held: Option<Held>,
 }
 
-/// Somebody has been given it.
+/// A message that was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub channel: Channel,
@@ -116,9 +116,9 @@ pub struct Open {
     pub prefetch: u16,
     /// Of all of them.
     pub prefetch_global: u16,
-    /// The last delivery before that limit was set: what `basic.get` was given by then counts.
+    /// The last delivery before that limit was set: earlier messages of `basic.get` count.
     pub limited_at: u64,
-    /// Until then, who waits for that limit may not have been given what a higher one allows.
+    /// Until then, consumers that wait for that limit may lack messages that a higher one allows.
     pub room_at_ms: u64,
     pub unconfirmed: Vec<Unconfirmed>,
     pub transaction: Option<Transaction>,
@@ -158,13 +158,13 @@ impl Queue {
         entries.filter(|entry| entry.held.is_none()).count()
     }
 
-    /// The next to be given to somebody.
+    /// The next to be delivered.
     pub fn head(&self) -> Option<usize> {
         self.entries.iter().position(|entry| entry.held.is_none())
     }
 
-    /// Where that message is, if it may be the next: what an input brings or gives back may be given
-    /// out before a more urgent one is there that the same input brings.
+    /// The place of that message, if it may be the next: a message that an input publishes or returns may be delivered
+    /// before a more urgent one of the same input is present.
     pub fn head_that_is(&self, message: u64, input: usize) -> Option<usize> {
         let may_be_next = |place: usize| {
             let entry = &self.entries[place];
@@ -189,7 +189,7 @@ impl Queue {
             .insert(behind.unwrap_or(self.entries.len()), entry);
     }
 
-    /// Whether the active consumer waits for what one before it holds that has left.
+    /// Whether the active consumer waits for deliveries of a former one that has left.
     pub fn is_awaiting(&self) -> bool {
         if !self.kind.is_single_active || self.kind.is_quorum {
             return false;
@@ -257,8 +257,7 @@ impl Model {
         held
     }
 
-    /// Deliveries that a channel has not settled, by tag; what it has said in a transaction is not
-    /// committed, and settles nothing.
+    /// Deliveries that a channel has not settled, by tag. Answers in an open transaction settle nothing.
     pub fn held_by(&self, channel: Channel) -> Vec<Held> {
         let entries = self.queues.iter().flat_map(|queue| &queue.entries);
         let held = entries.filter_map(|entry| entry.held.as_ref());
@@ -306,7 +305,7 @@ impl Model {
         }
     }
 
-    /// Queues that a message goes to, each once; None: there is no such exchange.
+    /// The queues that a message reaches, each once; `None`: the exchange does not exist.
     pub fn route(&self, exchange: &str, key: &str) -> Option<Vec<String>> {
         let exists = |name: &str| self.queue(name).is_some();
         if exchange.is_empty() {
@@ -347,8 +346,7 @@ impl Model {
         full.map(|open| open.channel).collect()
     }
 
-    /// Whether a consumer may be given a message now; `is_sure` leaves out those of whom it does
-    /// not have to.
+    /// Whether a consumer may be sent a message now; `is_sure` leaves out those that need not be.
     pub fn is_able(&self, queue: &Queue, place: usize, is_sure: bool) -> bool {
         let consumer = &queue.consumers[place];
         let channel = consumer.channel;

@@ -1,15 +1,15 @@
-//! What becomes of messages that somebody has, or that nobody may have any more.
+//! The fate of messages that are delivered, or must not be any more.
 
 use super::super::operation::{Channel, Settlement};
 use super::{Entry, Held, Model, Queue};
 
 impl Model {
-    /// Removes what is too old, and what is too much, and puts it where dead letters go.
+    /// Removes messages that have expired or exceed the bounds, and moves them to the dead-letter targets.
     pub fn settle_queues(&mut self) {
         self.remove_heads(Queue::is_over);
     }
 
-    /// Removes what is too old only.
+    /// Removes expired messages only.
     pub(super) fn expire(&mut self) {
         self.remove_heads(|_| false);
     }
@@ -20,8 +20,8 @@ impl Model {
         }
     }
 
-    /// Removes what was too old when it was the first, before the same input brought more urgent
-    /// ones: which of both is first is left open.
+    /// Removes messages that had expired when they were first, before the same input brought more urgent ones: the
+    /// order is left open.
     pub fn expire_hidden(&mut self, name: &str) {
         let (now_ms, input) = (self.now_ms, self.input);
         while let Some(queue) = self.queue_mut(name) {
@@ -107,7 +107,7 @@ impl Model {
         }
     }
 
-    /// After a crash: messages whose deliveries exceed the limit are dead.
+    /// After a crash: messages whose deliveries exceed the limit become dead letters.
     pub fn bury_over_limit(&mut self) {
         for place in 0..self.queues.len() {
             let queue = &mut self.queues[place];
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// A dead letter, where it goes.
+    /// Publishes a dead letter.
     pub(super) fn bury(&mut self, target: Option<String>, entry: &Entry) {
         if let Some(dying) = &mut self.dying {
             dying.push((target, entry.clone()));

@@ -1,5 +1,5 @@
-//! What a channel says in a transaction, and what its commit does, one step after the other: each
-//! publication, then what was said of deliveries, then what died of it.
+//! The contents of a channel's transaction, and the effects of its commit in order: each publication, then the answers
+//! to deliveries, then the dead letters.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use super::super::operation::{Channel, Operation, Settlement};
 use super::super::recorder::Sent;
 use super::{Model, Queue};
 
-/// What was said since the last commit or rollback.
+/// The methods since the last commit or rollback.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
     pub publications: Vec<Operation>,
-    /// Deliveries by their tags; the same of several in a row is said at once.
+    /// Deliveries by their tags; consecutive ones with the same answer are together.
     pub settlements: Vec<(Settlement, Vec<u64>)>,
     /// The input of a commit that the disk does not have yet.
     pub committing: Option<usize>,
@@ -78,9 +78,8 @@ impl Model {
         publications.iter().all(is_there).then_some(()).ok_or(404)
     }
 
-    /// Whether it is left open what a commit does: a consumer that waits for room among all of
-    /// the channel's may be given what comes back first before or after the rest comes back, and
-    /// what is too much then is another.
+    /// Whether a commit has several permitted results. A consumer that waits for the channel's common limit may be sent
+    /// the first returned message before or after the rest is back. The messages beyond the bounds differ then.
     pub fn has_several_ends(&self, channel: Channel) -> bool {
         let Some(open) = self.open(channel).filter(|open| open.prefetch_global > 0) else {
             return false;
@@ -98,8 +97,8 @@ impl Model {
         })
     }
 
-    /// Does it, looking at what was sent meanwhile; how it ends, and what else was sent.
-    /// `is_written`: something of it has to be on the disk before it is answered.
+    /// Commits, and compares the messages in between; returns its result, and the other messages. `is_written`:
+    /// something of it has to be on the disk before it is answered.
     pub fn commit(
         &mut self,
         channel: Channel,
@@ -136,7 +135,7 @@ impl Model {
                 }
             }
             if settlement == Settlement::Requeue {
-                // First the bounds, then whoever waits.
+                // First the bounds, then the waiting consumers.
                 self.settle_queues();
                 self.take_deliveries(&mut sent, |queue| back.contains(&queue.name));
             }
@@ -158,7 +157,7 @@ impl Model {
         Ok((Ok(()), sent.into()))
     }
 
-    /// Takes what was sent first, as long as it is what may be sent now, from such a queue.
+    /// Takes the first messages, while each is one that may be sent now, from such a queue.
     fn take_deliveries(
         &mut self,
         sent: &mut VecDeque<(Channel, Sent)>,
@@ -178,7 +177,7 @@ impl Model {
                 }
                 _ => return,
             };
-            // The rest is looked at later: it is found there what is wrong with it.
+            // The rest is checked later, where its fault is found.
             if taken.is_err() {
                 return;
             }
@@ -226,7 +225,7 @@ impl Model {
         if code != 406 || committing.is_none_or(|since| since > failed) {
             return Err(format!("it is closed with {code} without reason"));
         }
-        // What others whose commit has failed gave back is where it is.
+        // Messages returned by others whose commit has failed are in their places.
         self.settle_queues();
         self.close_channel(to);
         Ok(())
@@ -246,7 +245,7 @@ impl Model {
     }
 }
 
-/// How a commit ended, and what was sent that is no part of it.
+/// The result of a commit, and the messages that are not part of it.
 type Outcome = (Result<(), u16>, Vec<(Channel, Sent)>);
 
 /// Whether a queue has a delivery of the channel that is meant.

@@ -16,7 +16,7 @@ use super::recorder::Recorder;
 use crate::Chance;
 use crate::Failure;
 
-/// Whatever an input is about here is done at once.
+/// Steps that complete any input here at once.
 const WHOLE: u32 = 1_000_000;
 
 /// A vhost from a seed.
@@ -33,9 +33,9 @@ pub struct VhostSimulation {
     connections: BTreeMap<u32, ConnectionKey>,
     channels: BTreeMap<Channel, ChannelKey>,
     disk: Disk,
-    /// What the disk has, as the model saw it.
+    /// The state on the disk, according to the model.
     kept: Model,
-    /// What the disk was given, and does not have.
+    /// Records given to the disk, and not written yet.
     pending: VecDeque<Pending>,
     /// The disk has failed with the inputs up to this one.
     failed: usize,
@@ -54,8 +54,7 @@ impl VhostSimulation {
     pub fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let habits = Habits::draw(&mut chance);
-        // In half of all runs whatever an input is about is cut into parts; what comes of it is the
-        // same.
+        // In half of all runs the work of each input is cut into parts; the result is the same.
         let input_steps_max = match seed % 2 {
             0 => WHOLE,
             _ => 1 + chance.below(12) as u32,
@@ -79,8 +78,7 @@ impl VhostSimulation {
         }
     }
 
-    /// Does that many operations, lets everyone leave, crashes, and tells which methods and
-    /// reply codes were sent.
+    /// Does that many operations, lets everyone leave, crashes, and returns the methods and reply codes that occurred.
     pub fn run(mut self, operations: usize) -> Result<BTreeSet<String>, Failure> {
         match self.play(operations) {
             Ok(()) => Ok(self.out.kinds),
@@ -99,8 +97,8 @@ impl VhostSimulation {
             let operation = draw::draw(chance, self.habits, last, model, pending);
             self.step(&operation)?;
             if let Operation::Qos { .. } = operation {
-                // What a higher limit allows comes after its answer. Until then the model would have
-                // to know of every message both that it has been given and that it has not.
+                // Deliveries that a higher limit allows follow its answer. Until then, for each message the model would
+                // have to cover both cases.
                 let milliseconds = ROOM_AFTER_MS;
                 self.step(&Operation::Pass { milliseconds })?;
             }
@@ -139,7 +137,7 @@ impl VhostSimulation {
         if let (Err(code), Some(channel)) = (done, operation.channel()) {
             self.end_by_fault(code, channel);
         }
-        // What is due at once is done at once.
+        // Due timers are handled at once.
         let now = Time(self.model.now_ms);
         self.work();
         while self.vhost.next_timeout().is_some_and(|due| due <= now) {
@@ -173,7 +171,7 @@ impl VhostSimulation {
         self.check_counts()
     }
 
-    /// What an input has left for later is done, in parts of any size.
+    /// Does the postponed work of an input, in parts of any size.
     fn work(&mut self) {
         let now = Time(self.model.now_ms);
         while self.vhost.has_backlog() {
@@ -195,7 +193,7 @@ impl VhostSimulation {
         Ok(expected)
     }
 
-    /// What the owner of a vhost does after a fault: it closes the channel, or the connection.
+    /// The owner's reaction to a fault: it closes the channel, or the connection.
     fn end_by_fault(&mut self, code: u16, channel: Channel) {
         let now = Time(self.model.now_ms);
         if code == ReplyCode::ChannelError as u16 {
@@ -213,7 +211,7 @@ impl VhostSimulation {
         }
     }
 
-    /// What the input had written down goes to the disk, some time. Whether it was anything.
+    /// Hands the records of the input to the disk, which writes them later. Returns whether there were any.
     fn take_records(&mut self) -> bool {
         let journal = self.vhost.journal();
         let records = std::mem::take(&mut journal.records);
@@ -225,7 +223,7 @@ impl VhostSimulation {
             input: self.model.input,
             position,
             records,
-            // Known once it is known what was sent.
+            // Set once the messages are checked.
             durable: Model::default(),
         });
         true

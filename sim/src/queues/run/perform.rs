@@ -1,4 +1,4 @@
-//! An operation as a vhost is given it.
+//! Performs an operation on a vhost.
 
 use crosstie_amqp::method::{
     BasicAck, BasicCancel, BasicConsume, BasicGet, BasicNack, BasicPublish, BasicQos, BasicRecover,
@@ -12,7 +12,7 @@ use super::{VhostSimulation, restart};
 use crate::queues::operation::{Channel, Operation, QueueKind, Settlement};
 
 impl VhostSimulation {
-    /// Does it; the reply code it ended with, where it failed.
+    /// Performs it; returns the reply code, if it failed.
     pub(super) fn perform(&mut self, operation: &Operation) -> Result<Result<(), u16>, String> {
         let now = Time(self.model.now_ms);
         match operation {
@@ -40,7 +40,7 @@ impl VhostSimulation {
                 }
             }
             Operation::Publish { .. } => return Ok(code(self.publish(operation))),
-            // Who looks at the clock then is `step`.
+            // `step` advances the clock.
             Operation::Pass { .. } => {}
             Operation::Refuse {
                 connection,
@@ -226,7 +226,7 @@ fn method_of_bindings(operation: &Operation) -> Option<(&Channel, Method<'_>)> {
     })
 }
 
-/// Methods about what a channel publishes, consumes and settles.
+/// Methods of a channel that publish, consume and settle.
 fn method_of_channel<'o>(
     operation: &'o Operation,
     arguments: &'o TableBuf,

@@ -1,4 +1,4 @@
-//! Commits, crashes, and what a vhost finds afterwards.
+//! Commits, crashes, and the state of a vhost afterwards.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::queues::recorder::{Recorder, Sent};
 /// A new vhost.
 pub(super) fn vhost(seed: u64, input_steps_max: u32) -> Vhost<u32> {
     let config = VhostConfig {
-        // Nobody is hurried here.
+        // No timeouts here.
         consumer_timeout_ms: None,
         input_steps_max,
         ..VhostConfig::named("/")
@@ -22,7 +22,7 @@ pub(super) fn vhost(seed: u64, input_steps_max: u32) -> Vhost<u32> {
     Vhost::new(config, seed)
 }
 
-/// Somebody who may do everything.
+/// A client that may do everything.
 pub(super) fn client() -> Client {
     Client {
         user: "simulated".into(),
@@ -33,7 +33,7 @@ pub(super) fn client() -> Client {
 }
 
 impl VhostSimulation {
-    /// The disk writes the oldest of what it was given; a crash there must find just that.
+    /// The disk writes the oldest of its pending records; a crash at that point must restore exactly these.
     pub(super) fn commit(&mut self) -> Result<(), String> {
         let Some(pending) = self.pending.pop_front() else {
             return Ok(());
@@ -47,7 +47,7 @@ impl VhostSimulation {
         Ok(())
     }
 
-    /// Goes on with a vhost that knows what the disk knows.
+    /// Continues with a vhost that was restored from the disk.
     pub(super) fn crash(&mut self) -> Result<(), String> {
         if self.pending.is_empty() {
             // Nothing durable has changed without a record.
@@ -60,7 +60,7 @@ impl VhostSimulation {
         self.restart()
     }
 
-    /// Ends the vhost in good order, and goes on with one that knows what it has been told.
+    /// Ends the vhost in good order, and continues with one restored from its records.
     pub(super) fn stop(&mut self) -> Result<(), String> {
         while !self.pending.is_empty() {
             self.commit()?;
@@ -69,7 +69,7 @@ impl VhostSimulation {
         for record in std::mem::take(&mut self.vhost.journal().records) {
             self.disk.write(record)?;
         }
-        // All clients are gone.
+        // All clients have left.
         self.out.sent.clear();
         self.model.settle_queues();
         self.kept = self.model.durable(true);
@@ -104,7 +104,7 @@ impl VhostSimulation {
     fn check_restart(&self) -> Result<(), String> {
         let mut kept = self.kept.clone();
         kept.bury_over_limit();
-        // What was behind a message that is gone now may be too old.
+        // A message behind a removed one may have expired.
         kept.settle_queues();
         let now = Time(kept.now_ms);
         let mut out = Recorder::default();
@@ -151,7 +151,7 @@ impl VhostSimulation {
                         redelivered,
                         ..
                     } if consumer == name => messages.push((message, redelivered)),
-                    // A message that dies of this goes to a queue that has been looked at.
+                    // A message that dies here is published to a queue that has been checked.
                     Sent::Deliver { .. } | Sent::Answer { .. } => {}
                     other => return Err(format!("after a crash {name} gives {other:?}")),
                 }
@@ -192,7 +192,7 @@ type Described = Vec<(String, String, String)>;
 /// Per queue its messages, and how often each came back.
 type Contents = Vec<(String, Vec<(u64, u32)>)>;
 
-/// Exchanges, bindings, and what is in which queue.
+/// Exchanges, bindings, and the contents of each queue.
 fn describe(model: &Model) -> (Described, Described, Contents) {
     let exchanges = model.exchanges.iter();
     let bindings = model.bindings.iter();
