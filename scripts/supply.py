@@ -23,6 +23,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DENY = ROOT / "deny.toml"
 ADVISORIES = Path(__file__).resolve().parent / "advisories.tsv"
+# An older copy lacks advisories that packages may have by now.
+DAYS_MAX = 60
+RENEWAL = """\
+  git clone --depth 1 https://github.com/rustsec/advisory-db /tmp/advisory-db
+  python3 scripts/supply.py --update /tmp/advisory-db"""
 # The workspace, and what is tested beside it.
 MANIFESTS = ["Cargo.toml", "conformance/rust_client/Cargo.toml"]
 
@@ -210,6 +215,13 @@ def judge(found: list[dict], rules: dict, advisories: list[Advisory]) -> list[st
     return wrong
 
 
+def too_old(days: int) -> str | None:
+    """Return the complaint about a copy of this age, with the commands for a new one."""
+    if days <= DAYS_MAX:
+        return None
+    return f"the copy of the advisories is older than {DAYS_MAX} days; to renew it:\n{RENEWAL}"
+
+
 def main() -> int:
     """Judge every manifest; say what is wrong."""
     if sys.argv[1:2] == ["--update"] and len(sys.argv) == 3:
@@ -228,9 +240,13 @@ def main() -> int:
         print(f"{manifest}: {len(found)} packages, {len(wrong)} complaints")
         for complaint in wrong:
             print(f"  {complaint}")
-    age = datetime.date.today() - datetime.date.fromisoformat(day)
-    print(f"{len(advisories)} advisories, of {day}, {age.days} days ago")
-    print(f"{len(MANIFESTS) - failed} passed, {failed} failed")
+    days = (datetime.date.today() - datetime.date.fromisoformat(day)).days
+    print(f"{len(advisories)} advisories, of {day}, {days} days ago")
+    complaint = too_old(days)
+    if complaint:
+        print(complaint)
+        failed += 1
+    print(f"{len(MANIFESTS) + 1 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

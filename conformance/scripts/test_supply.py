@@ -101,3 +101,11 @@ def test_the_list_is_read():
     # Every range in it can be read.
     for advisory in advisories:
         advisory.concerns("1.0.0")
+
+
+@pytest.mark.parametrize(("days", "fails"), [(0, False), (60, False), (61, True), (400, True)])
+def test_an_old_copy_of_the_advisories_fails(days, fails):
+    complaint = supply.too_old(days)
+    assert bool(complaint) == fails
+    if complaint:
+        assert "supply.py --update" in complaint
