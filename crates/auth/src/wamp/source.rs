@@ -14,8 +14,8 @@ pub enum Source<P> {
     Dynamic(Authenticator),
 }
 
-/// The configured principals of a method.
-pub(super) trait Principals {
+/// The configured principals of a method. Public as the bound of a public type, and not exported.
+pub trait Principals {
     /// Every authid, with the role of its own if it has one.
     fn entries(&self) -> Box<dyn Iterator<Item = (&str, Option<&str>)> + '_>;
 

@@ -2,7 +2,7 @@
 //! and role.
 
 use super::cookie::{Remembered, Stamp};
-use super::{Cryptosign, Method, Methods, Scram, Ticket, Tls, WampCra};
+use super::{Method, Methods};
 use crate::wamp::mac::hmac;
 
 /// The state of a principal in the configuration.

@@ -1,7 +1,5 @@
 //! The method `tls`: HELLO decides, the TLS handshake has verified the certificate.
 
-use std::sync::Arc;
-
 use super::{Certificate, CertificateHolder, CertificateHolders};
 use crate::wamp::answer::Assigned;
 use crate::wamp::client::Client;
