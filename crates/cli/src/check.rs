@@ -32,7 +32,7 @@ pub(crate) struct CheckArguments {
     format: Form,
 }
 
-/// Where a node's configuration is.
+/// The place of a node's configuration.
 #[derive(clap::Args)]
 pub(crate) struct Place {
     /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one if it has a node's

@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 64;
 /// Directories with third-party content.
 const SKIPPED: &[&str] = &[".git", "node_modules"];
 
-/// What it is told in.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
     Text,

@@ -24,10 +24,9 @@ use crate::{chain, exit_code};
 
 /// Start a node: its routers, containers and guests.
 ///
-/// Without options and without a node directory: realm `realm1` for everybody on this machine, at
-/// 127.0.0.1:8080 and at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at
-/// 127.0.0.1:5672, whose durable queues are kept in `crosstie.store`. Where a port is taken another
-/// one is, which the log states.
+/// Without options and without a node directory: realm `realm1` for all clients on this machine, at 127.0.0.1:8080 and
+/// at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at 127.0.0.1:5672, which stores durable queues in
+/// `crosstie.store`. If a default port is in use, the node picks a free one and logs it.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
     /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one if it has a node's

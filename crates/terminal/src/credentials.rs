@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use crosstie_client::{Anonymous, Authenticator, Cryptosign, Scram, SigningKey, Ticket, WampCra};
 
-/// A secret stands in no option: everybody on the machine could read it there.
+/// No option holds a secret: every user of the machine could read it there.
 #[derive(clap::Args)]
 pub struct Credentials {
     /// Authid to request.
