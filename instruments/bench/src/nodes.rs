@@ -4,16 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::BenchError;
 use crate::frame::{OWN, Site, Subject, Testbed};
 use crate::machine::process_tree;
 use crate::peer::Peer;
 use crate::peer::crossbar::{find_on_path, version};
-use crate::subject::{
-    Case, Endpoint, NodeDirectory, REALM, ServerProcess, Target, guarded, own_program,
-};
+use crate::subject::{Case, Endpoint, NodeDirectory, ServerProcess, Target, guarded, own_program};
 
 /// Crossbar.io starts in three to five seconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -140,30 +138,4 @@ impl Nodes {
             processes,
         })
     }
-}
-
-/// A node with one realm, with one role that may do everything.
-pub(crate) fn configuration(role: &str, transports: Value) -> Value {
-    json!({
-        "version": 2,
-        "workers": [{
-            "type": "router",
-            "realms": [{
-                "name": REALM,
-                "roles": [{
-                    "name": role,
-                    "permissions": [{
-                        "uri": "",
-                        "match": "prefix",
-                        "allow": {
-                            "call": true, "register": true, "publish": true, "subscribe": true
-                        },
-                        "disclose": { "caller": false, "publisher": false },
-                        "cache": true
-                    }]
-                }]
-            }],
-            "transports": transports
-        }]
-    })
 }

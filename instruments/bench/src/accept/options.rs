@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::error::BenchError;
-use crate::frame::{Common, FileOptions, Host, Server, ServerOptions, duration, require};
+use crate::frame::{
+    Common, FileOptions, Host, Server, ServerOptions, duration, require, require_within,
+};
 use crate::network::NetworkOptions;
 use crate::stream::address::Address;
 use crate::subject::ParseError;
@@ -94,10 +96,7 @@ impl AcceptOptions {
 
     /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
-        require(
-            (1..=5_000_000).contains(&self.connections),
-            "--connections is 1 to 5,000,000",
-        )?;
+        require_within("--connections", &self.connections, 1..=5_000_000)?;
         require(self.batch > 0, "--at-once is at least 1")?;
         require(
             self.delay <= Duration::from_secs(60),

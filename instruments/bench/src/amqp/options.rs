@@ -6,7 +6,7 @@ use super::case::Case;
 use super::ledger::HEAD_BYTES;
 use crate::broker::subjects::{BrokersOptions, Copies};
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require, require_within};
 use crate::network::NetworkOptions;
 
 /// Start a broker and the floor's, and a driver as a process of its own.
@@ -68,10 +68,7 @@ impl AmqpOptions {
             (HEAD_BYTES..=16 << 20).contains(&self.payload_bytes),
             "--payload is 12 to 16,777,216: a message begins with its number",
         )?;
-        require(
-            (1..=1_000_000).contains(&self.outstanding),
-            "--outstanding is 1 to 1,000,000",
-        )?;
+        require_within("--outstanding", &self.outstanding, 1..=1_000_000)?;
         require(
             (1..=self.outstanding).contains(&self.window),
             "--window is 1 to what --outstanding allows",
@@ -84,7 +81,7 @@ impl AmqpOptions {
             self.replicated || self.nats_server.is_none(),
             "--nats-server is for --replicated",
         )?;
-        require((1..=100_000).contains(&self.rate), "--rate is 1 to 100,000")?;
+        require_within("--rate", &self.rate, 1..=100_000)?;
         require(
             (1..=64).contains(&self.producers) && (1..=64).contains(&self.consumers),
             "--producers and --consumers are 1 to 64",
@@ -92,10 +89,7 @@ impl AmqpOptions {
     }
 
     pub(super) fn cases(&self) -> Vec<Case> {
-        let mut cases = match self.cases.is_empty() {
-            true => Case::ALL.to_vec(),
-            false => self.cases.clone(),
-        };
+        let mut cases = chosen(&self.cases, Case::ALL);
         if self.replicated {
             cases.retain(|case| case.is_replicable());
         }

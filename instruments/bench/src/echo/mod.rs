@@ -10,14 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::figures::{Figures, Round, Series};
-use crate::frame::{
-    self, Bound, Column, Common, Drive, Goal, Host, Instrument, Limit, Section, Site, Stage,
-    Testbed, Threads, require,
-};
+use crate::figures::Figures;
+use crate::frame::{Bound, Column, Common, Drive, Goal, Host, Stage, require, require_within};
 use crate::handshake::ServersOptions;
-use crate::handshake::servers::{Server, Servers};
-use crate::handshake::usage::{self, PATIENCE};
+use crate::handshake::contest::{self, Contest};
+use crate::handshake::servers::Server;
+use crate::handshake::usage::PATIENCE;
 use crate::load::Latencies;
 use crate::report::table::{number, thousands};
 use crate::subject::Url;
@@ -61,29 +59,13 @@ pub fn echo(mut options: EchoOptions, host: Host) -> Result<bool, BenchError> {
     *url = url.take().or_else(|| options.target.take());
     options.common.is_foreign |= url.is_some();
     options.check()?;
-    frame::run::run(Echo {
-        options,
-        servers: Servers::default(),
-    })
-}
-
-struct Echo {
-    options: EchoOptions,
-    servers: Servers,
+    contest::compare(options)
 }
 
 impl EchoOptions {
     fn check(&self) -> Result<(), BenchError> {
-        let connections = 1..=10_000;
-        require(
-            connections.contains(&self.connections),
-            "--connections is 1 to 10,000",
-        )?;
-        let outstanding = 1..=65_536;
-        require(
-            outstanding.contains(&self.outstanding),
-            "--outstanding is 1 to 65,536",
-        )?;
+        require_within("--connections", &self.connections, 1..=10_000)?;
+        require_within("--outstanding", &self.outstanding, 1..=65_536)?;
         let in_flight = self.connections * self.outstanding;
         let bytes = in_flight.checked_mul(self.shape.payload_bytes.saturating_add(14));
         require(
@@ -97,75 +79,40 @@ impl EchoOptions {
     }
 }
 
-impl Instrument for Echo {
+impl Contest for EchoOptions {
     const NAME: &'static str = "echo";
-    const OVER_FLOOR: &'static [&'static str] = &[RATE, SERVER_CPU];
-
-    type Case = &'static str;
-    type Subject = Server;
+    const RATE: &'static str = RATE;
+    const SERVER_CPU: &'static str = SERVER_CPU;
 
     fn common(&self) -> &Common {
-        &self.options.common
+        &self.common
     }
 
-    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
-        self.servers = Servers::start(site, &self.options.servers)?;
-        Ok(())
+    fn servers(&self) -> &ServersOptions {
+        &self.servers
     }
 
-    fn testbed(&self) -> Testbed {
-        self.servers.testbed()
-    }
-
-    fn load(&self) -> Option<String> {
-        let options = &self.options;
-        Some(format!(
+    fn load(&self) -> String {
+        format!(
             "{} connections, {} messages of {} bytes ({}) in flight on each",
-            thousands(options.connections as f64),
-            options.outstanding,
-            thousands(options.shape.payload_bytes as f64),
-            if options.shape.is_text {
-                "text"
-            } else {
-                "binary"
-            },
-        ))
+            thousands(self.connections as f64),
+            self.outstanding,
+            thousands(self.shape.payload_bytes as f64),
+            if self.shape.is_text { "text" } else { "binary" },
+        )
     }
 
-    fn settings(&self, _site: &Site) -> Value {
+    fn settings(&self) -> Value {
         json!({
-            "connections": self.options.connections,
-            "outstanding": self.options.outstanding,
-            "payload_bytes": self.options.shape.payload_bytes,
-            "text": self.options.shape.is_text,
-            "timeout_s": self.options.timeout_s,
+            "connections": self.connections,
+            "outstanding": self.outstanding,
+            "payload_bytes": self.shape.payload_bytes,
+            "text": self.shape.is_text,
+            "timeout_s": self.timeout_s,
         })
     }
 
-    fn cases(&self) -> Result<Vec<&'static str>, BenchError> {
-        Ok(vec![Self::NAME])
-    }
-
-    fn threads(&self) -> Threads {
-        Threads {
-            server: 1,
-            clients: 2,
-        }
-    }
-
-    fn subjects(&mut self, stage: &Stage<'_>, _: &&'static str) -> Result<Vec<Server>, BenchError> {
-        self.servers.on(&stage.cores.router)
-    }
-
-    fn round(&mut self, stage: &Stage<'_>, _: &&'static str, server: &mut Server) -> Round {
-        Ok(self.options.round(stage, server)?)
-    }
-
-    fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
-        Some(usage::limit(section.placement))
-    }
-
-    fn columns(&self, _: &&'static str) -> Vec<Column> {
+    fn columns() -> Vec<Column> {
         vec![
             Column::rate("messages/s", RATE, thousands),
             Column::spread("server CPU µs", SERVER_CPU, cpu),
@@ -180,24 +127,14 @@ impl Instrument for Echo {
         ]
     }
 
-    fn below(&self, _site: &Site, sections: &[&Section<&'static str>]) -> Vec<String> {
-        sections.iter().flat_map(|one| usage::lines(one)).collect()
-    }
-
-    fn goals(
-        &self,
-        _section: &Section<&'static str>,
-        _before: &[Section<&'static str>],
-    ) -> Vec<Goal> {
+    fn goals() -> Vec<Goal> {
         vec![Goal::over_floor(
             "messages/s ÷ floor",
             RATE,
             Bound::AtLeast(0.6),
         )]
     }
-}
 
-impl EchoOptions {
     fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
         let drive = Drive {
             stage,

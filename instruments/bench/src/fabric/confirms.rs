@@ -10,7 +10,7 @@ use crate::amqp::worker::kept_max;
 use crate::broker::confirms::Confirms;
 use crate::broker::wire::{Wire, properties};
 use crate::broker::{Broker, Queue};
-use crate::load::{Answer, Exchange, Faults, Traffic};
+use crate::load::{Answer, Exchange, Traffic};
 use crate::process::WorkerError;
 
 const NUMBER_BYTES: usize = 8;
@@ -127,10 +127,6 @@ impl Exchange for Confirmed {
             });
         }
         Ok(at)
-    }
-
-    fn faults(&self) -> Faults {
-        Faults::default()
     }
 
     fn traffic(&self) -> Traffic {

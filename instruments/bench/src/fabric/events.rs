@@ -6,7 +6,7 @@ use std::time::Instant;
 use crosstie_wamp::{Message, Payload, PublishOptions, RequestId};
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Answer, Exchange, Faults, Traffic};
+use crate::load::{Answer, Exchange, Traffic, within_time};
 use crate::process::WorkerError;
 use crate::subject::Target;
 use crate::wamp::argument::Arguments;
@@ -74,23 +74,12 @@ impl Exchange for Events {
                 // One that is lost, doubled or out of order makes all later ones wrong.
                 *heard += 1;
                 let is_right = arguments.matches(payload.args, *heard);
-                answers.push(if is_right {
-                    Answer::Right
-                } else {
-                    Answer::Wrong
-                });
+                answers.push(Answer::checked(is_right));
                 Ok(())
             }
             other => Err(WorkerError::unexpected("EVENT", other)),
         });
-        match received {
-            Err(WorkerError::TimedOut) => Ok(None),
-            received => received,
-        }
-    }
-
-    fn faults(&self) -> Faults {
-        Faults::default()
+        within_time(received)
     }
 
     fn traffic(&self) -> Traffic {

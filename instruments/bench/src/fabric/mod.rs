@@ -28,7 +28,6 @@ use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series, unfit};
 use crate::frame::{
     self, Bound, Column, Common, FLOOR, Goal, Host, Instrument, Section, Site, Stage, Testbed,
-    Threads,
 };
 use crate::report::table::{number, thousands};
 use crate::rpc::round::{self, Operation, Plan, run};
@@ -101,13 +100,6 @@ impl Instrument for Fabric {
 
     fn cases(&self) -> Result<Vec<Case>, BenchError> {
         Ok(self.options.definite_cases())
-    }
-
-    fn threads(&self) -> Threads {
-        Threads {
-            server: 1,
-            clients: 1,
-        }
     }
 
     fn subjects(

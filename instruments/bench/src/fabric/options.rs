@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::case::Case;
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require, require_within};
 use crate::peer::nats;
 
 /// Start a NATS server and nodes: one without a fabric, one alone with one, two that share a realm, and two with a
@@ -35,29 +35,19 @@ pub struct FabricOptions {
 
 impl FabricOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
-        self.common = Common {
-            placements: self.usual.placements.clone(),
-            ..self.usual.rounds.common(host)?
-        };
+        self.common = self.usual.own(host)?;
         self.check()?;
         Ok(self)
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        let in_flight = 1..=65_536;
-        require(
-            in_flight.contains(&self.outstanding),
-            "--outstanding is 1 to 65,536",
-        )?;
-        require(in_flight.contains(&self.events), "--events is 1 to 65,536")?;
+        require_within("--outstanding", &self.outstanding, 1..=65_536)?;
+        require_within("--events", &self.events, 1..=65_536)?;
         require(self.payload_bytes <= 1 << 20, "--payload is at most 1 MiB")
     }
 
     pub(super) fn definite_cases(&self) -> Vec<Case> {
-        match self.cases.is_empty() {
-            true => Case::ALL.to_vec(),
-            false => self.cases.clone(),
-        }
+        chosen(&self.cases, Case::ALL)
     }
 
     pub(super) fn program(&self) -> Result<PathBuf, BenchError> {
@@ -68,17 +58,11 @@ impl FabricOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::usual;
+    use crate::frame::check_refusal;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
-        #[track_caller]
-        fn check(change: fn(&mut FabricOptions), expected: Option<&str>) {
-            let mut options = usual::<FabricOptions>();
-            change(&mut options);
-            let error = options.check().err().map(|error| error.to_string());
-            assert_eq!(error.as_deref(), expected);
-        }
+    fn invalid_options_are_refused() {
+        let check = |change, expected| check_refusal(FabricOptions::check, change, expected);
         check(|_| {}, None);
         check(|o| o.outstanding = 0, Some("--outstanding is 1 to 65,536"));
         check(|o| o.events = 0, Some("--events is 1 to 65,536"));

@@ -17,7 +17,7 @@ use crate::machine::bind_processes;
 use crate::nodes::{self, Node, PATIENCE};
 use crate::peer::nats::{self, NatsServer};
 use crate::process::WorkerError;
-use crate::subject::Target;
+use crate::subject::{Target, node_configuration};
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
 
@@ -185,7 +185,7 @@ fn configuration(socket: &Path, nats: Option<&str>) -> Value {
         "endpoint": { "type": "unix", "path": socket },
         "serializers": ["msgpack"]
     }]);
-    let mut node = nodes::configuration("anonymous", transports);
+    let mut node = node_configuration("anonymous", transports);
     if let Some(url) = nats {
         node["workers"][0]["realms"][0]["fabric"] = json!({ "nats": { "urls": [url] } });
     }

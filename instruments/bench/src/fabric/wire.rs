@@ -6,7 +6,7 @@ use std::time::Instant;
 use crosstie_nats::{Decoded, Limits, Operation, decode, encode};
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Answer, Exchange, Faults, Stream, Traffic};
+use crate::load::{Answer, Exchange, Stream, Traffic, within_time};
 use crate::process::{PATIENCE, WorkerError};
 use crate::subject::Endpoint;
 
@@ -233,22 +233,11 @@ impl Exchange for NatsExchange {
                 *answered += 1;
                 let is_right = message.payload.len() == bytes
                     && message.payload[..NUMBER_BYTES] == answered.to_be_bytes();
-                answers.push(if is_right {
-                    Answer::Right
-                } else {
-                    Answer::Wrong
-                });
+                answers.push(Answer::checked(is_right));
             }
             Ok(())
         });
-        match received {
-            Err(WorkerError::TimedOut) => Ok(None),
-            received => received,
-        }
-    }
-
-    fn faults(&self) -> Faults {
-        Faults::default()
+        within_time(received)
     }
 
     fn traffic(&self) -> Traffic {
@@ -298,14 +287,7 @@ impl Exchange for NatsWishes {
             }
             Ok(())
         });
-        match received {
-            Err(WorkerError::TimedOut) => Ok(None),
-            received => received,
-        }
-    }
-
-    fn faults(&self) -> Faults {
-        Faults::default()
+        within_time(received)
     }
 
     fn traffic(&self) -> Traffic {

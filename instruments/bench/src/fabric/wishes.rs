@@ -9,7 +9,7 @@ use std::time::Instant;
 use crosstie_wamp::{Message, RegisterOptions, RequestId, SubscribeOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Answer, Exchange, Faults, Traffic};
+use crate::load::{Answer, Exchange, Traffic, within_time};
 use crate::process::WorkerError;
 use crate::subject::Target;
 use crate::wamp::pipe::Pipe;
@@ -104,21 +104,10 @@ impl Exchange for Wishes {
                     return Err(WorkerError::unexpected("SUBSCRIBED or REGISTERED", other));
                 }
             };
-            answers.push(if waiting.pop_front() == Some(answered) {
-                Answer::Right
-            } else {
-                Answer::Wrong
-            });
+            answers.push(Answer::checked(waiting.pop_front() == Some(answered)));
             output.push(&opposite)
         });
-        match received {
-            Err(WorkerError::TimedOut) => Ok(None),
-            received => received,
-        }
-    }
-
-    fn faults(&self) -> Faults {
-        Faults::default()
+        within_time(received)
     }
 
     fn traffic(&self) -> Traffic {

@@ -11,7 +11,7 @@ use crosstie_wamp::{
 use serde::{Deserialize, Serialize};
 
 use super::relay::Introduction;
-use crate::load::{Answer, Exchange, Faults, Stream, Traffic};
+use crate::load::{Answer, Exchange, Stream, Traffic};
 use crate::process::WorkerError;
 use crate::subject::{Case, Endpoint, Transport};
 use crate::wamp::argument::Arguments;
@@ -234,10 +234,6 @@ impl Exchange for FloorCaller {
             answers.extend((0..whole).map(|_| answer));
             return Ok(Some(now));
         }
-    }
-
-    fn faults(&self) -> Faults {
-        Faults::default()
     }
 
     fn traffic(&self) -> Traffic {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::figures::{Fault, Figures, Round};
 use crate::frame::{
-    self, Bound, Common, FileOptions, Goal, Host, Instrument, OWN, Section, Site, Stage,
+    self, Bound, Common, FileOptions, Goal, Host, Instrument, OWN, Section, Site, Stage, chosen,
     instrument, require,
 };
 use crate::load::Spread;
@@ -317,12 +317,9 @@ impl Instrument for Footprint {
     }
 
     fn cases(&self) -> Result<Vec<Part>, BenchError> {
-        let cases = match self.options.cases.is_empty() {
-            true => &Case::OF_THE_DOCUMENT[..],
-            false => &self.options.cases,
-        };
+        let cases = chosen(&self.options.cases, &Case::OF_THE_DOCUMENT);
         let mut parts = vec![Part::Start, Part::Idle];
-        parts.extend(cases.iter().copied().map(Part::Sessions));
+        parts.extend(cases.into_iter().map(Part::Sessions));
         parts.push(Part::Binary);
         Ok(parts)
     }

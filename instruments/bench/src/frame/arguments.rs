@@ -132,6 +132,14 @@ pub(crate) struct CommonOptions<U: Usual> {
 }
 
 impl<U: Usual> CommonOptions<U> {
+    /// Of a bench that starts all its servers itself.
+    pub(crate) fn own(&self, host: Host) -> Result<Common, BenchError> {
+        Ok(Common {
+            placements: self.placements.clone(),
+            ..self.rounds.common(host)?
+        })
+    }
+
     /// With the processes of a foreign server.
     pub(crate) fn common<S: Server>(
         &self,
@@ -140,11 +148,10 @@ impl<U: Usual> CommonOptions<U> {
         network: &NetworkOptions,
     ) -> Result<Common, BenchError> {
         Ok(Common {
-            placements: self.placements.clone(),
             pids: server.pids.clone(),
             is_foreign: server.url.is_some(),
             network: network.clone(),
-            ..self.rounds.common(host)?
+            ..self.own(host)?
         })
     }
 }
@@ -198,7 +205,21 @@ pub(crate) fn usual<O: clap::Args>() -> O {
     O::from_arg_matches(&matches).unwrap()
 }
 
-/// Compares the cases of options, or their refusal, with the expectation.
+/// Checks options after one change: the error, or none.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn check_refusal<O: clap::Args>(
+    check: fn(&O) -> Result<(), BenchError>,
+    change: fn(&mut O),
+    expected: Option<&str>,
+) {
+    let mut options = usual::<O>();
+    change(&mut options);
+    let error = check(&options).err().map(|error| error.to_string());
+    assert_eq!(error.as_deref(), expected);
+}
+
+/// Compares the cases of changed options, or their refusal, with the expectation.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn check_cases<C: std::fmt::Display>(

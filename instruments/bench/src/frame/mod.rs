@@ -53,7 +53,7 @@ pub(crate) use arguments::{
 };
 pub(crate) use goals::{Bound, Goal, Verdict, crowded};
 pub(crate) use instrument::{Instrument, Subject, Wanted};
-pub(crate) use options::{Common, require};
+pub(crate) use options::{Common, chosen, require, require_within};
 pub(crate) use section::{FLOOR, Limit, OWN, Section};
 pub(crate) use site::{Site, Stage, Threads};
 pub(crate) use table::Column;
@@ -61,6 +61,6 @@ pub(crate) use testbed::{PeerState, Testbed};
 pub(crate) use window::{Ahead, Drive};
 #[cfg(test)]
 pub(crate) use {
-    arguments::{check_cases, usual},
+    arguments::{check_cases, check_refusal, usual},
     goals::judge,
 };

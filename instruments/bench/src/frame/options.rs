@@ -1,5 +1,7 @@
 //! The common options of all instruments.
 
+use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use crate::error::BenchError;
@@ -7,6 +9,7 @@ use crate::machine::Placement;
 use crate::network::NetworkOptions;
 use crate::process::Stop;
 use crate::report::json::Build;
+use crate::report::table::thousands;
 
 /// The same for all instruments; each uses the ones that it needs.
 #[derive(Clone, Debug)]
@@ -56,18 +59,42 @@ pub(crate) fn require(held: bool, rule: &str) -> Result<(), BenchError> {
     }
 }
 
+/// Refuses a value outside of `range`.
+pub(crate) fn require_within<T: PartialOrd + fmt::Display>(
+    option: &str,
+    value: &T,
+    range: RangeInclusive<T>,
+) -> Result<(), BenchError> {
+    let [least, most] = [range.start(), range.end()].map(grouped);
+    require(
+        range.contains(value),
+        &format!("{option} is {least} to {most}"),
+    )
+}
+
+/// The digits of a whole number in groups.
+fn grouped(number: &impl fmt::Display) -> String {
+    let text = number.to_string();
+    match text.parse::<u32>() {
+        Ok(whole) => thousands(f64::from(whole)),
+        Err(_) => text,
+    }
+}
+
+/// The requested cases, or all without a choice.
+pub(crate) fn chosen<C: Clone>(requested: &[C], all: &[C]) -> Vec<C> {
+    match requested.is_empty() {
+        true => all.to_vec(),
+        false => requested.to_vec(),
+    }
+}
+
 impl Common {
     /// Refuses invalid options, and runs that would take forever.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         require(self.runs > 0, "--runs is at least 1")?;
-        require(
-            (0.001..=86_400.0).contains(&self.seconds),
-            "--seconds is 0.001 to 86,400",
-        )?;
-        require(
-            (0.0..=600.0).contains(&self.warm_up_seconds),
-            "--warm-up is 0 to 600",
-        )?;
+        require_within("--seconds", &self.seconds, 0.001..=86_400.0)?;
+        require_within("--warm-up", &self.warm_up_seconds, 0.0..=600.0)?;
         match self.is_foreign {
             true => self.network.check_foreign_server(),
             false => require(self.pids.is_empty(), "--pid goes with a --url"),
@@ -102,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn invalid_options_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut Common), expected: Option<&str>) {
             let mut common = Common::default();

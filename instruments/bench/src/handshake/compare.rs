@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::contest::{self, Contest};
 use super::options::HandshakeOptions;
 use super::run::RunOptions;
-use super::servers::{Server, Servers};
-use super::usage::{self, PATIENCE};
+use super::servers::{Server, ServersOptions};
+use super::usage::PATIENCE;
 use super::worker::{Order, ROLE, Ran};
 use crate::error::BenchError;
-use crate::figures::{Figures, Round, Series};
-use crate::frame::{
-    self, Bound, Column, Common, Goal, Instrument, Limit, Section, Site, Stage, Testbed, Threads,
-};
+use crate::figures::Figures;
+use crate::frame::{Bound, Column, Common, Goal, Stage};
 use crate::load::Latencies;
 use crate::machine::Usage;
 use crate::process::{Driver, Workers};
@@ -28,17 +27,12 @@ const SERVER_CPU: &str = "server_cpu_us_per_handshake";
 /// Measures, prints, and writes the results file if requested.
 pub(super) fn compare(options: HandshakeOptions, common: Common) -> Result<bool, BenchError> {
     options.run(common.seconds, 1).check()?;
-    frame::run::run(Comparison {
-        options,
-        common,
-        servers: Servers::default(),
-    })
+    contest::compare(Handshakes { options, common })
 }
 
-struct Comparison {
+struct Handshakes {
     options: HandshakeOptions,
     common: Common,
-    servers: Servers,
 }
 
 impl HandshakeOptions {
@@ -58,35 +52,28 @@ impl HandshakeOptions {
     }
 }
 
-impl Instrument for Comparison {
+impl Contest for Handshakes {
     const NAME: &'static str = "handshake";
-    const OVER_FLOOR: &'static [&'static str] = &[RATE, SERVER_CPU];
-
-    type Case = &'static str;
-    type Subject = Server;
+    const RATE: &'static str = RATE;
+    const SERVER_CPU: &'static str = SERVER_CPU;
 
     fn common(&self) -> &Common {
         &self.common
     }
 
-    fn start(&mut self, site: &Site) -> Result<(), BenchError> {
-        self.servers = Servers::start(site, &self.options.servers)?;
-        Ok(())
+    fn servers(&self) -> &ServersOptions {
+        &self.options.servers
     }
 
-    fn testbed(&self) -> Testbed {
-        self.servers.testbed()
-    }
-
-    fn load(&self) -> Option<String> {
+    fn load(&self) -> String {
         let (low, high) = (self.options.low(), self.options.outstanding);
-        Some(format!(
+        format!(
             "TCP connect, opening handshake, closing handshake, TCP close; {low} to {high} \
              handshakes in flight"
-        ))
+        )
     }
 
-    fn settings(&self, _site: &Site) -> Value {
+    fn settings(&self) -> Value {
         json!({
             "low": self.options.low(),
             "high": self.options.outstanding,
@@ -94,30 +81,7 @@ impl Instrument for Comparison {
         })
     }
 
-    fn cases(&self) -> Result<Vec<&'static str>, BenchError> {
-        Ok(vec![Self::NAME])
-    }
-
-    fn threads(&self) -> Threads {
-        Threads {
-            server: 1,
-            clients: 2,
-        }
-    }
-
-    fn subjects(&mut self, stage: &Stage<'_>, _: &&'static str) -> Result<Vec<Server>, BenchError> {
-        self.servers.on(&stage.cores.router)
-    }
-
-    fn round(&mut self, stage: &Stage<'_>, _: &&'static str, server: &mut Server) -> Round {
-        Ok(self.round_of(stage, server)?)
-    }
-
-    fn limit(&self, section: &Section<&'static str>, _: &Series) -> Option<Limit> {
-        Some(usage::limit(section.placement))
-    }
-
-    fn columns(&self, _: &&'static str) -> Vec<Column> {
+    fn columns() -> Vec<Column> {
         vec![
             Column::rate("handshakes/s", RATE, thousands),
             Column::spread("server CPU µs", SERVER_CPU, number),
@@ -130,25 +94,15 @@ impl Instrument for Comparison {
         ]
     }
 
-    fn below(&self, _site: &Site, sections: &[&Section<&'static str>]) -> Vec<String> {
-        sections.iter().flat_map(|one| usage::lines(one)).collect()
-    }
-
-    fn goals(
-        &self,
-        _section: &Section<&'static str>,
-        _before: &[Section<&'static str>],
-    ) -> Vec<Goal> {
+    fn goals() -> Vec<Goal> {
         let cpu = "server CPU per handshake ÷ floor";
         vec![
             Goal::over_floor(cpu, SERVER_CPU, Bound::AtMost(1.2)),
             Goal::over_floor("handshakes/s ÷ floor", RATE, Bound::AtLeast(0.95)),
         ]
     }
-}
 
-impl Comparison {
-    fn round_of(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
+    fn round(&self, stage: &Stage<'_>, server: &Server) -> Result<Figures, String> {
         let seconds = self.common.seconds;
         let mut driver = Workers::<Driver<Ran>>::default();
         let order = Order {

@@ -4,6 +4,7 @@ mod against;
 mod analysis;
 mod closing;
 mod compare;
+pub(crate) mod contest;
 mod dial;
 mod driver;
 mod log;

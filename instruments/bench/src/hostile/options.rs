@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::catalogue::{ATTACKS, Attack, AttackName};
 use crate::broker::Broker;
 use crate::error::BenchError;
-use crate::frame::{Common, FileOptions, Host, require};
+use crate::frame::{Common, FileOptions, Host, require, require_within};
 use crate::peer::Peer;
 use crate::peer::rabbitmq::BrokerPeer;
 use crate::subject::{REALM, Url};
@@ -95,22 +95,10 @@ impl HostileOptions {
             self.scale > 0.0 && self.scale <= 100.0,
             "--scale is above 0, and at most 100",
         )?;
-        require(
-            (1..=20_000_000).contains(&self.consumers),
-            "--consumers is 1 to 20,000,000",
-        )?;
-        require(
-            (0.1..=3_600.0).contains(&self.limit_seconds),
-            "--limit is 0.1 to 3,600",
-        )?;
-        require(
-            (0.1..=600.0).contains(&self.after_seconds),
-            "--after is 0.1 to 600",
-        )?;
-        require(
-            (1.0..=3_600.0).contains(&self.patience_seconds),
-            "--patience is 1 to 3,600",
-        )
+        require_within("--consumers", &self.consumers, 1..=20_000_000)?;
+        require_within("--limit", &self.limit_seconds, 0.1..=3_600.0)?;
+        require_within("--after", &self.after_seconds, 0.1..=600.0)?;
+        require_within("--patience", &self.patience_seconds, 1.0..=3_600.0)
     }
 
     /// Whether a foreign router or broker is attacked.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,8 @@ use super::answer;
 use super::expected::Expected;
 use super::request::Request;
 use super::{events, waiting};
-use crate::load::{Latencies, Recorded, Stream};
-use crate::machine::accounting::own_cpu_ns;
-use crate::process::{Driver, PATIENCE, WorkerError, instruction, say};
+use crate::load::{Found, Latencies, Stream, in_windows, of_all};
+use crate::process::{Driver, PATIENCE, WorkerError, say};
 use crate::subject::Endpoint;
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::PairOrder;
@@ -35,17 +34,6 @@ pub(crate) enum Order {
     Events(events::Order),
     /// Opens sessions over long-poll that wait.
     Wait(SocketAddr),
-}
-
-/// The results of one window.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// From before the request's write until the answer's last read, for correct answers.
-    pub(crate) times: Recorded,
-    pub(crate) count: u64,
-    pub(crate) seconds: f64,
-    /// This process's processor time for it.
-    pub(crate) cpu_ns: u64,
 }
 
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
@@ -71,31 +59,15 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
 }
 
 fn ask_in_windows(mut askers: Vec<Asker>) -> Result<(), WorkerError> {
-    say(&Driver::<Found>::Ready);
-    while let Some(seconds) = instruction::<f64>()? {
-        let (begun, cpu_ns) = (Instant::now(), own_cpu_ns());
-        let end = begun + Duration::from_secs_f64(seconds);
-        let times = thread::scope(|scope| {
+    in_windows(|_, end| {
+        thread::scope(|scope| {
             let threads: Vec<_> = askers
                 .iter_mut()
                 .map(|asker| scope.spawn(move || asker.ask_until(end)))
                 .collect();
-            let mut sum = Latencies::default();
-            for thread in threads {
-                let times = thread.join();
-                let times = times.map_err(|_| io::Error::other("a client panicked"))??;
-                sum.add(&times.recorded());
-            }
-            Ok::<_, WorkerError>(sum)
-        })?;
-        say(&Driver::Found(Found {
-            count: times.count(),
-            times: times.recorded(),
-            seconds: begun.elapsed().as_secs_f64(),
-            cpu_ns: own_cpu_ns() - cpu_ns,
-        }));
-    }
-    Ok(())
+            of_all(threads)
+        })
+    })
 }
 
 /// One connection, and its repeated request.

@@ -2,18 +2,16 @@
 
 use std::net::SocketAddr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crosstie_wamp::{Message, Payload, PublishOptions, RequestId, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::client::{Client, LongPoll};
-use super::driver::Found;
 use super::servers::{LONG_POLL_PATH, WEBSOCKET_PATH};
-use crate::load::{Latencies, monotonic_ns};
-use crate::machine::accounting::own_cpu_ns;
-use crate::process::{Driver, WorkerError, instruction, say};
+use crate::load::{Latencies, in_windows, monotonic_ns, of_all};
+use crate::process::WorkerError;
 use crate::subject::{Case, Endpoint, Target};
 use crate::wamp::pipe::Pipe;
 
@@ -37,20 +35,12 @@ pub(super) fn work(order: &Order) -> Result<(), WorkerError> {
     let mut publisher = Pipe::connect(&order.publisher)?;
     publisher.join(&order.publisher.realm)?;
     let mut next = 0;
-    say(&Driver::<Found>::Ready);
-    while let Some(seconds) = instruction::<f64>()? {
+    in_windows(|seconds, _| {
         let count = (seconds / INTERVAL.as_secs_f64()).ceil().max(10.0) as u64;
-        let (begun, cpu_ns) = (Instant::now(), own_cpu_ns());
         let times = window(&mut publisher, &mut subscribers, next, count)?;
         next += count;
-        say(&Driver::Found(Found {
-            count: times.count(),
-            times: times.recorded(),
-            seconds: begun.elapsed().as_secs_f64(),
-            cpu_ns: own_cpu_ns() - cpu_ns,
-        }));
-    }
-    Ok(())
+        Ok(times)
+    })
 }
 
 /// So many publications to all; returns the latency of each, from when it was due.
@@ -66,13 +56,7 @@ fn window(
             .map(|subscriber| scope.spawn(move || subscriber.receive(first, count)))
             .collect();
         publish(publisher, first, count)?;
-        let mut sum = Latencies::default();
-        for thread in threads {
-            let panicked = |_| std::io::Error::other("a subscriber panicked");
-            let times = thread.join().map_err(panicked)??;
-            sum.add(&times.recorded());
-        }
-        Ok(sum)
+        of_all(threads)
     })
 }
 

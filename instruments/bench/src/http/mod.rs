@@ -28,7 +28,6 @@ use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series, unfit};
 use crate::frame::{
     self, Bound, Column, Common, Goal, Host, Instrument, Limit, Section, Site, Stage, Testbed,
-    Threads,
 };
 use crate::handshake::usage;
 use crate::report::table::{number, thousands};
@@ -88,13 +87,6 @@ impl Instrument for Http {
 
     fn cases(&self) -> Result<Vec<Case>, BenchError> {
         Ok(self.options.definite_cases())
-    }
-
-    fn threads(&self) -> Threads {
-        Threads {
-            server: 1,
-            clients: 1,
-        }
     }
 
     fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Server>, BenchError> {

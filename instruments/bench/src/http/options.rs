@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require, require_within};
 use crate::subject::names;
 
 use super::case::Case;
@@ -48,23 +48,14 @@ names! {
 
 impl HttpOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
-        self.common = Common {
-            placements: self.usual.placements.clone(),
-            ..self.usual.rounds.common(host)?
-        };
+        self.common = self.usual.own(host)?;
         self.check()?;
         Ok(self)
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        require(
-            (1..=1_000).contains(&self.connections),
-            "--connections is 1 to 1,000",
-        )?;
-        require(
-            (CLIENTS_MIN..=15_000).contains(&self.clients),
-            "--clients is 501 to 15,000",
-        )?;
+        require_within("--connections", &self.connections, 1..=1_000)?;
+        require_within("--clients", &self.clients, CLIENTS_MIN..=15_000)?;
         // The clients' requests end after two minutes.
         require(
             (0.0..=50.0).contains(&self.settle),
@@ -77,38 +68,28 @@ impl HttpOptions {
     }
 
     pub(super) fn definite_cases(&self) -> Vec<Case> {
-        match self.cases.is_empty() {
-            true => Case::ALL.to_vec(),
-            false => self.cases.clone(),
-        }
+        chosen(&self.cases, Case::ALL)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::usual;
+    use crate::frame::check_refusal;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
-        #[track_caller]
-        fn check(connections: usize, clients: usize, settle: f64, expected: Option<&str>) {
-            let options = HttpOptions {
-                connections,
-                clients,
-                settle,
-                ..usual()
-            };
-            let error = options.check().err().map(|error| error.to_string());
-            assert_eq!(error.as_deref(), expected);
-        }
-        check(16, 5_000, 35.0, None);
-        check(16, 501, 0.0, None);
-        check(0, 5_000, 35.0, Some("--connections is 1 to 1,000"));
-        check(1_001, 5_000, 35.0, Some("--connections is 1 to 1,000"));
-        check(16, 500, 35.0, Some("--clients is 501 to 15,000"));
-        check(16, 15_001, 35.0, Some("--clients is 501 to 15,000"));
-        check(16, 5_000, 51.0, Some("--settle is 0 to 50 seconds"));
-        check(16, 5_000, f64::NAN, Some("--settle is 0 to 50 seconds"));
+    fn invalid_options_are_refused() {
+        let check = |change, expected| check_refusal(HttpOptions::check, change, expected);
+        check(|_| {}, None);
+        check(|o| (o.clients, o.settle) = (501, 0.0), None);
+        check(|o| o.connections = 0, Some("--connections is 1 to 1,000"));
+        check(
+            |o| o.connections = 1_001,
+            Some("--connections is 1 to 1,000"),
+        );
+        check(|o| o.clients = 500, Some("--clients is 501 to 15,000"));
+        check(|o| o.clients = 15_001, Some("--clients is 501 to 15,000"));
+        check(|o| o.settle = 51.0, Some("--settle is 0 to 50 seconds"));
+        check(|o| o.settle = f64::NAN, Some("--settle is 0 to 50 seconds"));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::case::{Case, Kind};
-use super::driver::{Found, Order, ROLE};
+use super::driver::{Order, ROLE};
 use super::options::HttpOptions;
 use super::request::Request;
 use super::servers::Server;
@@ -11,6 +11,7 @@ use super::{events, waiting};
 use crate::figures::Figures;
 use crate::frame::Stage;
 use crate::handshake::usage::PATIENCE;
+use crate::load::Found;
 use crate::load::Latencies;
 use crate::machine::{Usage, Used};
 use crate::process::{Driver, Workers};

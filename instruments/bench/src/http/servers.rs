@@ -13,9 +13,9 @@ use super::request::{FILE, Request, file};
 use crate::error::BenchError;
 use crate::frame::{Site, Subject, Testbed};
 use crate::machine::{bind_processes, process_tree};
-use crate::nodes::{self, Node, Nodes};
+use crate::nodes::{Node, Nodes};
 use crate::peer::{Peer, nginx};
-use crate::subject::{REALM, Target, guarded};
+use crate::subject::{REALM, Target, guarded, node_configuration};
 
 /// Of the node's directory.
 const FILES: &str = "files";
@@ -209,5 +209,5 @@ fn configuration(address: SocketAddr, socket: &Path, paths: &Map<String, Value>)
             "serializers": ["msgpack"]
         }
     ]);
-    nodes::configuration(ROLE, transports)
+    node_configuration(ROLE, transports)
 }

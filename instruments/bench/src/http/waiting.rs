@@ -5,12 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use super::client::{Client, LongPoll};
-use super::driver::{Found, Order};
+use super::driver::Order;
 use super::options::HttpOptions;
 use super::round::start;
 use super::servers::{LONG_POLL_PATH, Server, Servers};
 use crate::figures::Figures;
 use crate::frame::Stage;
+use crate::load::Found;
 use crate::machine::{Memory, bind_processes};
 use crate::process::{Driver, WorkerError, descriptors, instruction, say};
 use crate::subject::REALM;

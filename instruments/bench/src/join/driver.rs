@@ -1,6 +1,5 @@
 //! Clients that join and leave, clients that guess, and one that receives join events: a process for each kind.
 
-use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use crosstie_wamp::Message;
 use serde::{Deserialize, Serialize};
 
 use super::credentials::Method;
-use crate::load::{Latencies, Recorded};
+use crate::load::{Found, Latencies, Recorded, in_windows, of_all};
 use crate::machine::accounting::own_cpu_ns;
 use crate::process::{Driver, WorkerError, instruction, say};
 use crate::subject::Target;
@@ -32,53 +31,24 @@ pub(crate) enum Task {
     Observe,
 }
 
-/// The results of one window.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// Sessions, wrong attempts or events.
-    pub(crate) count: u64,
-    pub(crate) seconds: f64,
-    /// From before the connection until WELCOME or ABORT.
-    pub(crate) times: Recorded,
-    /// This process's processor time for it.
-    pub(crate) cpu_ns: u64,
-}
-
 pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
     let Order { target, task } = order;
     match task {
         Task::Observe => observe(&target),
-        Task::Join { method, clients } => in_windows(|end| {
+        Task::Join { method, clients } => in_windows(|_, end| {
             all(clients, |times| {
                 join(&target, &*method.authenticator(), end, times)
             })
         }),
-        Task::JoinHashed { clients } => in_windows(|end| {
+        Task::JoinHashed { clients } => in_windows(|_, end| {
             all(clients, |times| {
                 join(&target, &*Method::hashed(), end, times)
             })
         }),
         Task::Guess { clients } => {
-            in_windows(|end| all(clients, |times| guess(&target, end, times)))
+            in_windows(|_, end| all(clients, |times| guess(&target, end, times)))
         }
     }
-}
-
-fn in_windows(
-    mut window: impl FnMut(Instant) -> Result<Latencies, WorkerError>,
-) -> Result<(), WorkerError> {
-    say(&Driver::<Found>::Ready);
-    while let Some(seconds) = instruction::<f64>()? {
-        let (begun, cpu_ns) = (Instant::now(), own_cpu_ns());
-        let times = window(begun + Duration::from_secs_f64(seconds))?;
-        say(&Driver::Found(Found {
-            count: times.count(),
-            seconds: begun.elapsed().as_secs_f64(),
-            times: times.recorded(),
-            cpu_ns: own_cpu_ns() - cpu_ns,
-        }));
-    }
-    Ok(())
 }
 
 /// Runs that many clients, a thread for each.
@@ -96,13 +66,7 @@ fn all(
                 })
             })
             .collect();
-        let mut sum = Latencies::default();
-        for thread in threads {
-            let times = thread.join();
-            let times = times.map_err(|_| io::Error::other("a client panicked"))??;
-            sum.add(&times.recorded());
-        }
-        Ok(sum)
+        of_all(threads)
     })
 }
 

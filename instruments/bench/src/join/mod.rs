@@ -25,7 +25,6 @@ use crate::error::BenchError;
 use crate::figures::{Figures, Round, Series, unfit};
 use crate::frame::{
     self, Bound, Column, Common, Goal, Host, Instrument, Limit, Section, Site, Stage, Testbed,
-    Threads,
 };
 use crate::handshake::usage;
 use crate::peer::Peer;
@@ -87,13 +86,6 @@ impl Instrument for Join {
 
     fn cases(&self) -> Result<Vec<Case>, BenchError> {
         Ok(self.options.definite_cases())
-    }
-
-    fn threads(&self) -> Threads {
-        Threads {
-            server: 1,
-            clients: 1,
-        }
     }
 
     fn subjects(&mut self, stage: &Stage<'_>, case: &Case) -> Result<Vec<Node>, BenchError> {

@@ -11,6 +11,7 @@ use crate::frame::{OWN, Site, Testbed};
 use crate::machine::bind_processes;
 use crate::nodes;
 use crate::peer::Peer;
+use crate::subject::node_configuration;
 
 pub(super) use crate::nodes::Node;
 
@@ -57,5 +58,5 @@ fn configuration(socket: &Path, is_own: bool) -> Value {
         "serializers": ["msgpack"],
         "auth": Method::configuration(is_own)
     }]);
-    nodes::configuration(ROLE, transports)
+    node_configuration(ROLE, transports)
 }

@@ -1,7 +1,7 @@
 //! The options of `bench join`.
 
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require_within};
 use crate::peer::Peer;
 
 use super::case::Case;
@@ -34,46 +34,30 @@ pub struct JoinOptions {
 
 impl JoinOptions {
     pub(super) fn on(mut self, host: Host) -> Result<Self, BenchError> {
-        self.common = Common {
-            placements: self.usual.placements.clone(),
-            ..self.usual.rounds.common(host)?
-        };
+        self.common = self.usual.own(host)?;
         self.check()?;
         Ok(self)
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        let clients = 1..=1_000;
-        require(
-            clients.contains(&self.outstanding),
-            "--outstanding is 1 to 1,000",
-        )?;
-        require(clients.contains(&self.guessers), "--guessers is 1 to 1,000")?;
-        require(clients.contains(&self.hashed), "--hashed is 1 to 1,000")
+        require_within("--outstanding", &self.outstanding, 1..=1_000)?;
+        require_within("--guessers", &self.guessers, 1..=1_000)?;
+        require_within("--hashed", &self.hashed, 1..=1_000)
     }
 
     pub(super) fn definite_cases(&self) -> Vec<Case> {
-        match self.cases.is_empty() {
-            true => Case::ALL.to_vec(),
-            false => self.cases.clone(),
-        }
+        chosen(&self.cases, &Case::ALL)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::usual;
+    use crate::frame::check_refusal;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
-        #[track_caller]
-        fn check(change: fn(&mut JoinOptions), expected: Option<&str>) {
-            let mut options = usual::<JoinOptions>();
-            change(&mut options);
-            let error = options.check().err().map(|error| error.to_string());
-            assert_eq!(error.as_deref(), expected);
-        }
+    fn invalid_options_are_refused() {
+        let check = |change, expected| check_refusal(JoinOptions::check, change, expected);
         check(|_| {}, None);
         check(|o| o.outstanding = 0, Some("--outstanding is 1 to 1,000"));
         check(|o| o.guessers = 1_001, Some("--guessers is 1 to 1,000"));

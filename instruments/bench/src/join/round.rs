@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::case::{Beside, Case};
-use super::driver::{Found, Order, ROLE, Task};
+use super::driver::{Order, ROLE, Task};
 use super::nodes::Node;
 use super::options::JoinOptions;
 use crate::figures::Figures;
 use crate::frame::Stage;
 use crate::handshake::usage::PATIENCE;
+use crate::load::Found;
 use crate::load::Latencies;
 use crate::machine::Usage;
 use crate::process::{Driver, Workers};

@@ -27,7 +27,9 @@ pub(crate) trait Exchange {
     fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError>;
 
     /// Faults so far that do not belong to one operation.
-    fn faults(&self) -> Faults;
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
 
     /// Whether to stop before the window's end. A bench ends its windows by the clock alone.
     fn is_over(&self) -> bool {
@@ -45,6 +47,25 @@ pub(crate) enum Answer {
     Right,
     Wrong,
     Failed,
+}
+
+/// The result of [`Exchange::receive`], with a read beyond its time limit as the end of the stream.
+pub(crate) fn within_time(
+    received: Result<Option<Instant>, WorkerError>,
+) -> Result<Option<Instant>, WorkerError> {
+    match received {
+        Err(WorkerError::TimedOut) => Ok(None),
+        received => received,
+    }
+}
+
+impl Answer {
+    pub(crate) fn checked(is_right: bool) -> Self {
+        match is_right {
+            true => Self::Right,
+            false => Self::Wrong,
+        }
+    }
 }
 
 /// The faults of a round, counted separately and never in a rate.
@@ -310,10 +331,6 @@ mod tests {
                 self.answered += 1;
             }
             Ok((answers.len() > before).then(Instant::now))
-        }
-
-        fn faults(&self) -> Faults {
-            Faults::default()
         }
 
         fn traffic(&self) -> Traffic {

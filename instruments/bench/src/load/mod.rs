@@ -6,11 +6,13 @@ pub(crate) mod histogram;
 pub(crate) mod sequence;
 pub(crate) mod socket;
 pub(crate) mod source;
+pub(crate) mod windows;
 
 pub(crate) use drive::{
-    Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns,
+    Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns, within_time,
 };
 pub(crate) use histogram::{Latencies, Recorded, Rtt, Spread};
 pub(crate) use sequence::Sequence;
 pub(crate) use socket::{Listener, Stream, free_address};
 pub(crate) use source::{bind_source, reset_when_closed};
+pub(crate) use windows::{Found, in_windows, of_all};

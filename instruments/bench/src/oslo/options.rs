@@ -9,7 +9,7 @@ use super::case::{Case, Driver, Operation};
 use super::topology::Topology;
 use crate::broker::subjects::BrokersOptions;
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require, require_within};
 use crate::network::NetworkOptions;
 
 /// The half of the bench to run.
@@ -69,10 +69,7 @@ impl OsloOptions {
 
     /// Refuses invalid options, and runs that would take forever.
     fn check(&self) -> Result<(), BenchError> {
-        require(
-            (1..=1_000_000).contains(&self.repeat),
-            "--repeat is 1 to 1,000,000",
-        )?;
+        require_within("--repeat", &self.repeat, 1..=1_000_000)?;
         require(
             self.delays
                 .iter()
@@ -86,10 +83,7 @@ impl OsloOptions {
     }
 
     pub(super) fn cases(&self) -> Vec<Case> {
-        let operations = match self.operations.is_empty() {
-            true => Operation::ALL,
-            false => &self.operations,
-        };
+        let operations = chosen(&self.operations, Operation::ALL);
         let native = (!self.only_python).then_some(Driver::Native);
         let python = self.python.as_ref().map(|_| Driver::Python);
         let drivers = native.into_iter().chain(python);
@@ -105,15 +99,11 @@ impl OsloOptions {
 
     /// Topologies and delays; ends on one machine have no line between them.
     pub(super) fn ways(&self) -> Vec<(Topology, Duration)> {
-        let topologies = match self.topologies.is_empty() {
-            true => &Topology::ALL[..],
-            false => &self.topologies,
-        };
         let mut ways = Vec::new();
-        for topology in topologies {
+        for topology in chosen(&self.topologies, &Topology::ALL) {
             match topology {
-                Topology::Together => ways.push((*topology, Duration::ZERO)),
-                _ => ways.extend(self.delays.iter().map(|delay| (*topology, *delay))),
+                Topology::Together => ways.push((topology, Duration::ZERO)),
+                _ => ways.extend(self.delays.iter().map(|delay| (topology, *delay))),
             }
         }
         ways

@@ -16,7 +16,7 @@ use crate::error::BenchError;
 use crate::machine::allowed_cores;
 use crate::network::Network;
 use crate::subject::{
-    Case, Endpoint, NodeDirectory, REALM, ServerProcess, Socket, Target, guarded,
+    Case, Endpoint, NodeDirectory, ServerProcess, Socket, Target, guarded, node_configuration,
 };
 
 /// It starts in three to five seconds on an idle machine.
@@ -64,32 +64,9 @@ fn target(case: Case, node: &Path, address: SocketAddr) -> Target {
 }
 
 fn node_config(targets: &[(Case, Target)]) -> Value {
-    let transports: Vec<Value> = targets
-        .iter()
-        .map(|(case, target)| transport(*case, target))
-        .collect();
-    json!({
-        "version": 2,
-        "workers": [{
-            "type": "router",
-            "realms": [{
-                "name": REALM,
-                "roles": [{
-                    "name": "anonymous",
-                    "permissions": [{
-                        "uri": "",
-                        "match": "prefix",
-                        "allow": {
-                            "call": true, "register": true, "publish": true, "subscribe": true
-                        },
-                        "disclose": { "caller": false, "publisher": false },
-                        "cache": true
-                    }]
-                }]
-            }],
-            "transports": transports
-        }]
-    })
+    let transports = targets.iter();
+    let transports = transports.map(|(case, target)| transport(*case, target));
+    node_configuration("anonymous", transports.collect())
 }
 
 fn transport(case: Case, target: &Target) -> Value {

@@ -9,7 +9,7 @@ use crosstie_wan::units;
 use super::profiles::PROFILES;
 use super::spread;
 use crate::error::BenchError;
-use crate::frame::{Common, CommonOptions, Host, Usual, require};
+use crate::frame::{Common, CommonOptions, Host, Usual, require, require_within};
 use crate::network::NetworkOptions;
 use crate::subject::{Case, RoutersOptions, Socket, Transport};
 use crate::wamp::holder::sessions_max;
@@ -185,25 +185,16 @@ impl PubSubOptions {
 
     /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
-        require(
-            (1..=1_000_000).contains(&self.clients),
-            "--clients is 1 to 1,000,000",
-        )?;
-        require(
-            (1..=100_000).contains(&self.batch),
-            "--batch is 1 to 100,000",
-        )?;
+        require_within("--clients", &self.clients, 1..=1_000_000)?;
+        require_within("--batch", &self.batch, 1..=100_000)?;
         require(
             (0.001..=1_000_000.0).contains(&self.rate_hz),
             "--rate is 0.001 to 1,000,000; for the highest possible one use --saturate",
         )?;
-        require(
-            (0.1..=1_000_000.0).contains(&self.uprate),
-            "--uprate is 0.1 to 1,000,000",
-        )?;
+        require_within("--uprate", &self.uprate, 0.1..=1_000_000.0)?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
         let processes = self.processes.unwrap_or(1);
-        require((1..=64).contains(&processes), "--processes is 1 to 64")?;
+        require_within("--processes", &processes, 1..=64)?;
         require(
             self.nodes.iter().all(|nodes| (2..=16).contains(nodes)),
             "--nodes are 2 to 16",
@@ -273,7 +264,7 @@ mod tests {
     use crate::frame::{check_cases, usual};
 
     #[test]
-    fn options_that_contradict_each_other_are_refused() {
+    fn contradictory_options_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut PubSubOptions), expected: Result<&str, &str>) {
             let mut options = usual::<PubSubOptions>();

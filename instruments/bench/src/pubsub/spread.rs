@@ -14,10 +14,12 @@ use crate::error::BenchError;
 use crate::fabric::await_calls;
 use crate::frame::{Site, Stage};
 use crate::machine::bind_processes;
-use crate::nodes::{self, PATIENCE};
+use crate::nodes::PATIENCE;
 use crate::peer::nats::{self, NatsServer};
 use crate::subject::router::Listening;
-use crate::subject::{Case, NodeDirectory, ServerProcess, Target, guarded, own_program};
+use crate::subject::{
+    Case, NodeDirectory, ServerProcess, Target, guarded, node_configuration, own_program,
+};
 
 /// Some nodes, and their NATS server.
 pub(super) struct Spread {
@@ -124,7 +126,7 @@ fn configuration(listening: &Listening, nats: &str) -> Value {
             "port": listening.address.port()
         })),
     ]);
-    let mut node = nodes::configuration("anonymous", transports);
+    let mut node = node_configuration("anonymous", transports);
     node["workers"][0]["realms"][0]["fabric"] = json!({ "nats": { "urls": [nats] } });
     node
 }

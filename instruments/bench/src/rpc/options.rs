@@ -1,7 +1,7 @@
 //! The options of `bench rpc`, and their valid combinations.
 
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, require, require_within};
 use crate::network::NetworkOptions;
 use crate::subject::{Case, RoutersOptions};
 
@@ -52,12 +52,8 @@ impl RpcOptions {
             self.calls_per_line != Some(0),
             "--calls-per-line is at least 1",
         )?;
-        let outstanding = 1..=65_536;
-        require(
-            outstanding.contains(&self.outstanding),
-            "--outstanding is 1 to 65,536",
-        )?;
-        require((1..=1_000).contains(&self.pairs), "--pairs is 1 to 1,000")?;
+        require_within("--outstanding", &self.outstanding, 1..=65_536)?;
+        require_within("--pairs", &self.pairs, 1..=1_000)?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
         let is_polling_ours = self.routers.server.url.is_none() || !self.spin;
         require(
@@ -95,7 +91,7 @@ mod tests {
     use crate::frame::{check_cases, usual};
 
     #[test]
-    fn options_that_contradict_each_other_are_refused() {
+    fn contradictory_options_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut RpcOptions), expected: Result<&str, &str>) {
             let mut options = usual::<RpcOptions>();

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::address::{Address, socket};
 use super::case::{Case, Mode, NamedTest, Test};
 use crate::error::BenchError;
-use crate::frame::{AsUsual, Common, CommonOptions, Host, ServerOptions, require};
+use crate::frame::{AsUsual, Common, CommonOptions, Host, ServerOptions, require, require_within};
 use crate::network::NetworkOptions;
 use crate::subject::Socket;
 
@@ -94,14 +94,8 @@ impl StreamOptions {
     /// Refuses invalid options, and loads that would overwhelm the machine.
     fn check(&self) -> Result<(), BenchError> {
         // Both ends hold a whole request before they answer, so it must fit the kernel's buffers.
-        require(
-            (1..=65_536).contains(&self.request_bytes),
-            "--request-size is 1 to 65,536",
-        )?;
-        require(
-            (1..=8 << 20).contains(&self.send_bytes),
-            "--send-size is 1 to 8,388,608",
-        )?;
+        require_within("--request-size", &self.request_bytes, 1..=65_536)?;
+        require_within("--send-size", &self.send_bytes, 1..=8 << 20)?;
         require(
             self.server.url.is_none() || self.modes.len() <= 1,
             "a server at a --url does one thing: one --mode",
@@ -188,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_contradict_each_other_are_refused() {
+    fn contradictory_options_are_refused() {
         #[track_caller]
         fn check(change: fn(&mut StreamOptions), expected: Result<&str, &str>) {
             let mut options = usual::<StreamOptions>();

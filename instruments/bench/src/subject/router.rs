@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::error::BenchError;
 use crate::load::free_address;
 use crate::machine::allowed_cores;
@@ -122,6 +124,32 @@ fn start_arguments(options: &RouterOptions, listening: &Listening) -> Vec<String
         arguments.push("--busy-poll".to_owned());
     }
     arguments
+}
+
+/// A node with one realm, with one role that may do everything.
+pub(crate) fn node_configuration(role: &str, transports: Value) -> Value {
+    json!({
+        "version": 2,
+        "workers": [{
+            "type": "router",
+            "realms": [{
+                "name": REALM,
+                "roles": [{
+                    "name": role,
+                    "permissions": [{
+                        "uri": "",
+                        "match": "prefix",
+                        "allow": {
+                            "call": true, "register": true, "publish": true, "subscribe": true
+                        },
+                        "disclose": { "caller": false, "publisher": false },
+                        "cache": true
+                    }]
+                }]
+            }],
+            "transports": transports
+        }]
+    })
 }
 
 #[cfg(test)]

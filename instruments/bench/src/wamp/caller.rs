@@ -6,7 +6,7 @@ use std::time::Instant;
 use crosstie_wamp::{CallOptions, Message, Payload, RequestId};
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Answer, Exchange, Faults, Traffic};
+use crate::load::{Answer, Exchange, Faults, Traffic, within_time};
 use crate::process::WorkerError;
 use crate::subject::Target;
 use crate::wamp::argument::Arguments;
@@ -98,7 +98,7 @@ impl Exchange for Caller {
                     if tally.answered(request.0) {
                         let right =
                             payload.kwargs.is_empty() && arguments.matches(payload.args, request.0);
-                        answers.push(if right { Answer::Right } else { Answer::Wrong });
+                        answers.push(Answer::checked(right));
                     }
                 }
                 Message::Error { request, error, .. } => {
@@ -114,10 +114,7 @@ impl Exchange for Caller {
             }
             Ok(())
         });
-        match received {
-            Err(WorkerError::TimedOut) => Ok(None),
-            received => received,
-        }
+        within_time(received)
     }
 
     fn faults(&self) -> Faults {
