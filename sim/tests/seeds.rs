@@ -5,7 +5,7 @@ mod seeds_played;
 use crosstie_sim::Simulation;
 
 #[test]
-fn the_realm_sends_what_the_model_expects() {
+fn the_realm_sends_the_messages_of_the_model() {
     seeds_played::play(500, &EXPECTED, |seed, operations| {
         Simulation::new(seed).run(operations)
     });

@@ -5,7 +5,7 @@ mod seeds_played;
 use crosstie_sim::queues::VhostSimulation;
 
 #[test]
-fn a_vhost_does_what_the_model_allows_and_loses_nothing_that_was_committed() {
+fn a_vhost_keeps_to_the_model_and_loses_no_committed_record() {
     seeds_played::play(400, &EXPECTED, |seed, operations| {
         VhostSimulation::new(seed).run(operations)
     });

@@ -1,7 +1,7 @@
-//! Changing a few of a message's properties, while all others pass as the bytes they came in.
+//! Changes a few of a message's properties, and passes all others as the received bytes.
 //!
-//! Text properties need not be UTF-8 (a correlation id is often sixteen bytes of a UUID), so
-//! that writing anew what [`Properties::parse`] shows would lose some.
+//! Text properties need not be UTF-8 (a correlation id is often sixteen bytes of a UUID), so that rewriting the result
+//! of [`Properties::parse`] would lose some.
 
 use crate::properties::{self as property, Properties};
 use crate::reader::{ReadError, Reader};
@@ -11,7 +11,7 @@ use crate::writer::Writer;
 /// The changes that a broker makes to a message's properties.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes<'a> {
-    /// In place of the headers, or beside what had none.
+    /// Replaces the headers, or adds them.
     pub headers: Option<Table<'a>>,
     pub reply_to: Option<&'a str>,
     pub removes_expiration: bool,
@@ -48,7 +48,7 @@ impl Properties<'_> {
     pub fn write_changed(self, changes: &Changes<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         if self.try_write_changed(changes, out).is_err() {
-            // Bytes that nobody checked are no properties.
+            // Unchecked bytes are not valid properties.
             out.truncate(start);
             let _ = Properties::EMPTY.try_write_changed(changes, out);
         }
@@ -101,7 +101,7 @@ mod tests {
     use crate::{BasicProperties, TableBuf, Value};
 
     #[test]
-    fn what_is_not_changed_passes_as_it_came() {
+    fn unchanged_properties_keep_their_bytes() {
         let headers = TableBuf::new().with("a", Value::I32(1));
         let named = BasicProperties {
             headers: Some(headers.as_table()),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missing_is_added() {
+    fn missing_properties_are_added() {
         let headers = TableBuf::new().with("a", Value::I32(1));
         let changes = Changes {
             headers: Some(headers.as_table()),

@@ -56,17 +56,17 @@ pub enum FrameError {
         bytes: u64,
         bytes_max: u32,
     },
-    /// Another octet where a frame's last one is 0xCE.
+    /// The last octet of a frame is not 0xCE.
     NoEnd {
         found: u8,
     },
 }
 
-/// Looks for a frame at the front of `input`; one whose payload is longer than `frame_bytes_max`
-/// is an error as soon as its length shows, and 0 allows any.
+/// Decodes the frame at the front of `input`. A payload longer than `frame_bytes_max` is an error as soon as its length
+/// is known; 0 means no bound.
 ///
-/// By the specification the bytes around a payload count too. RabbitMQ is generous by just these
-/// eight, for clients that forget them, and so is this.
+/// By the specification the bytes around a payload count, too. RabbitMQ allows these eight bytes in addition, for
+/// clients that forget them, and so does this.
 pub fn decode(input: &[u8], frame_bytes_max: u32) -> Result<Decoded<'_>, FrameError> {
     let Some((header, rest)) = input.split_first_chunk::<HEADER_BYTES>() else {
         if let [kind, ..] = input {

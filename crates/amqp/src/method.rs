@@ -310,7 +310,7 @@ impl Method<'_> {
 }
 
 impl MethodError {
-    /// The method it is about, zeros where there is none.
+    /// The method that it is about; zeros if there is none.
     pub fn ids(&self) -> (u16, u16) {
         match *self {
             Self::NoMethod => (0, 0),

@@ -106,9 +106,9 @@ impl<'a> Properties<'a> {
         Ok(Self { bytes })
     }
 
-    /// For bytes that [`Self::from_bytes`] has checked or [`BasicProperties::write`] has written
-    /// before: a message is checked when it comes in, not each time it is taken out of a queue.
-    /// Bytes that are no properties would be sent on as they are; read they are none.
+    /// Takes bytes that [`Self::from_bytes`] has checked or [`BasicProperties::write`] has written: a message is
+    /// checked when it arrives, not each time it leaves a queue. Invalid bytes would be sent on unchanged; parsed they
+    /// are empty.
     pub fn from_checked_bytes(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -123,8 +123,8 @@ impl<'a> Properties<'a> {
         BasicProperties::read(self.bytes).unwrap_or_default()
     }
 
-    /// Those that say what a broker does with a message: headers, delivery mode, reply-to,
-    /// expiration and user-id. The others are passed over, and are missing.
+    /// Parses the properties that concern a broker: headers, delivery mode, reply-to, expiration and user-id. The
+    /// others are skipped, and absent.
     pub fn parse_for_broker(self) -> BasicProperties<'a> {
         match self.flags() & FOR_BROKER {
             0 => BasicProperties::default(),
@@ -315,7 +315,7 @@ mod tests {
 
     /// Each set of properties there is, with and without a header.
     #[test]
-    fn a_broker_finds_what_it_looks_for_among_all_others() {
+    fn a_broker_finds_its_properties_among_all_others() {
         let table = [1, b'a', b't', 1];
         let table = Table::from_bytes(&table).unwrap();
         for flags in (0..=u16::MAX).filter(|flags| flags & NO_PROPERTY == 0) {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_checked_are_no_properties() {
+    fn unchecked_bytes_are_no_properties() {
         for bytes in [
             &[][..],
             &[0xff],

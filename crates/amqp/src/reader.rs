@@ -11,16 +11,16 @@ pub struct Reader<'a> {
     bits: Option<(u8, u8)>,
 }
 
-/// A fault in arguments or properties. The caller knows what was read, and so the reply code.
+/// A fault in arguments or properties. The caller knows the context, and so the reply code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
     /// They end too early.
     Short,
     /// There are bytes behind them.
     Long { bytes: usize },
-    /// A short string that is not UTF-8, where the protocol needs a name.
+    /// A short string that is not UTF-8, although the protocol requires a name.
     NotUtf8,
-    /// A field value of a kind that nobody has defined.
+    /// A field value of an undefined type.
     UnknownTag { tag: u8 },
     /// Tables and arrays within each other beyond 64.
     TooDeep,

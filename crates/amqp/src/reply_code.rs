@@ -50,7 +50,7 @@ impl ReplyCode {
         self as u16
     }
 
-    /// Whether it ends the connection, and not only the channel that it is said on.
+    /// Whether it closes the connection, and not only its channel.
     pub fn is_hard(self) -> bool {
         matches!(self.code(), 320 | 402 | 501..=530 | 540 | 541)
     }

@@ -69,8 +69,8 @@ impl<'a> Table<'a> {
         self.bytes.is_empty()
     }
 
-    /// Its fields, in their order. A name may be there twice; a field whose name is not UTF-8 is
-    /// passed on with the table, but not shown.
+    /// Its fields, in their order. A name may occur twice. A field whose name is not UTF-8 is passed on with the table,
+    /// but not shown.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         let mut reader = Reader::new(self.bytes);
         std::iter::from_fn(move || {

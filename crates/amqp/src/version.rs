@@ -37,8 +37,8 @@ const CLOSE: (u16, u16) = (10, 60);
 const CLOSE_OK: (u16, u16) = (10, 61);
 
 impl Version {
-    /// The version that a protocol header asks for, of which at least one octet is there. `Ok(None)`: the rest of
-    /// it decides. The error is that no version is asked for that way.
+    /// The version that a protocol header requests; at least one octet of it must be present. `Ok(None)`: the rest is
+    /// needed. The error: no version is requested in this form.
     pub fn asked_for(header: &[u8]) -> Result<Option<Self>, UnknownHeader> {
         let known = header.len().min(PROTOCOL_HEADER.len());
         let mut found = HEADERS

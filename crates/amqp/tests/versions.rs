@@ -64,7 +64,7 @@ fn methods_of_0_8_are_read() {
 }
 
 #[test]
-fn what_came_later_is_unknown_in_0_8() {
+fn later_methods_are_unknown_in_0_8() {
     for (class_id, method_id) in [
         (10, 50),
         (10, 51),

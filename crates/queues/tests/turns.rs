@@ -178,7 +178,7 @@ fn nack(delivery_tag: u64, multiple: bool) -> BasicNack {
 const MANY: u32 = 50_000;
 
 #[test]
-fn what_many_channels_hold_goes_back_in_its_order_and_on_to_others() {
+fn messages_of_many_channels_return_in_order_to_other_consumers() {
     let mut stage = Stage::new();
     let (_, publisher) = stage.connect();
     let (connection, first) = stage.connect();

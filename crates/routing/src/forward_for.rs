@@ -14,7 +14,7 @@ impl<H> Context<'_, H> {
     /// Checks the attributes of a publication, a testament or a call.
     pub(crate) fn check_said(&self, from: SessionIndex, passthru: &Dict) -> Result<(), Fault> {
         trustlevels::check_unsaid(Some(passthru))?;
-        if says_for_whom(passthru) && !self.may_forward(from) {
+        if has_forward_for(passthru) && !self.may_forward(from) {
             return Err(not_for_others());
         }
         Ok(())
@@ -42,7 +42,7 @@ impl<H> Context<'_, H> {
         options: &YieldOptions,
     ) -> Option<Box<YieldOptions>> {
         let passthru = options.passthru.as_deref()?;
-        if !says_for_whom(passthru) || self.may_forward(from) {
+        if !has_forward_for(passthru) || self.may_forward(from) {
             return None;
         }
         let mut options = Box::new(options.clone());
@@ -57,7 +57,7 @@ impl<H> Context<'_, H> {
     }
 }
 
-fn says_for_whom(passthru: &Dict) -> bool {
+fn has_forward_for(passthru: &Dict) -> bool {
     passthru.iter().any(|(key, _)| key == FORWARD_FOR)
 }
 

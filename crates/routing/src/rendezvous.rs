@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_spread_and_stay_where_they_are() {
+    fn keys_are_spread_and_keep_their_members() {
         let (five, four) = ([1, 2, 3, 4, 5], [1, 2, 4, 5]);
         let mut has = [0_u32; 6];
         for key in 0..10_000 {

@@ -72,7 +72,7 @@ fn check(realm: &mut Realm<char>, from: SessionKey, message: &Message<'_>, expec
 }
 
 #[test]
-fn the_look_ahead_shows_whom_a_payload_reaches() {
+fn the_look_ahead_shows_the_receivers_of_a_payload() {
     let mut realm = Realm::new(RealmConfig::open("realm1"), 1);
     let [a, b, c] = ['A', 'B', 'C'].map(|name| join(&mut realm, name));
     let subscribe = |request, topic, match_policy| Message::Subscribe {

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_takes_away_departs_alone_and_no_dead_letters_original_does() {
+    fn only_removals_without_a_dead_letter_are_written_alone() {
         let dequeued = |queue, place| Record::Dequeued {
             queue: QueueId(queue),
             place,

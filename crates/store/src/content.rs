@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_byte_changed_anywhere_is_noticed() {
+    fn any_changed_byte_is_noticed() {
         let properties = crosstie_amqp::Properties::EMPTY.bytes();
         let content = MessageContent::new("amq.topic", "a.b", properties, b"body");
         let mut bytes = Vec::new();

@@ -80,7 +80,7 @@ fn long(place: i64) -> Record {
 }
 
 #[test]
-fn a_copy_has_what_was_committed_before_and_a_beginning_of_what_came_meanwhile() {
+fn a_copy_has_earlier_commits_and_a_prefix_of_later_ones() {
     let directory = directory();
     let (store, _) = Store::open(config(&directory)).expect("a store");
     let committed = Arc::new(Mutex::new(0));
@@ -180,7 +180,7 @@ fn of_nothing_there_is_an_empty_store() {
 }
 
 #[test]
-fn a_store_that_nobody_has_open() {
+fn a_store_that_is_not_open() {
     let directory = directory();
     let missing = back_up(&path(&directory), &target(&directory));
     assert!(matches!(

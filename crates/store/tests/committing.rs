@@ -85,7 +85,7 @@ fn positions_are_told_in_order_and_are_on_the_disk_then() {
 }
 
 #[test]
-fn what_waits_at_the_end_is_written() {
+fn waiting_records_are_written_at_the_end() {
     let directory = directory();
     let (committer, _) = start(config(&directory));
     let all: Vec<Record> = (1..=3000).map(|place| enqueued(1, place)).collect();
@@ -183,7 +183,7 @@ fn a_full_store_takes_messages_away_though_the_rest_does_not_fit() {
 }
 
 #[test]
-fn a_store_that_fails_until_the_end_says_so_and_keeps_what_it_had() {
+fn a_store_that_fails_until_the_end_reports_it_and_keeps_its_state() {
     let directory = directory();
     let bounded = StoreConfig {
         bytes_max: Some(200 << 10),

@@ -78,7 +78,7 @@ fn every_record_is_kept() {
 }
 
 #[test]
-fn what_is_deleted_takes_its_own_along() {
+fn a_deleted_entity_takes_its_parts_along() {
     let deleted = Record::ExchangeDeleted { name: "x".into() };
     check_after("an exchange deleted", &[deleted], &without(&[0, 4, 5]));
     let deleted = Record::QueueDeleted { id: QueueId(1) };
@@ -121,7 +121,7 @@ fn messages_come_back_in_the_order_of_their_places() {
 }
 
 #[test]
-fn what_a_batch_undoes_itself_is_not_written() {
+fn records_that_cancel_in_a_batch_are_not_written() {
     let mut batch = Batch::default();
     batch.push(
         &"/".into(),
@@ -288,7 +288,7 @@ fn nothing_is_written_before_the_first_record() {
 }
 
 #[test]
-fn what_a_vhost_says_at_its_end_is_true_until_it_goes_on() {
+fn the_records_of_a_rest_hold_until_the_vhost_continues() {
     let directory = directory();
     let (mut store, _) = Store::open(config(&directory)).expect("a store");
     let records = vec![queue(1, "q"), enqueued(1, 2), rested(1, -5), rested(1, 2)];

@@ -86,7 +86,7 @@ fn a_store_that_is_not_there_is_made() {
 }
 
 #[test]
-fn nobody_may_have_it_open() {
+fn an_open_store_is_refused() {
     let (directory, beside) = (directory(), directory());
     let copy = beside.path().join("copy");
     fill(&copy, &[("/", &[queue(1, "q")])]);

@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-/// The mean nanoseconds per run of the fastest round: what disturbs a round only adds to it.
+/// Mean nanoseconds per run of the fastest round: disturbances only add to a round.
 fn fastest(mut run: impl FnMut()) -> f64 {
     let round = |run: &mut dyn FnMut()| {
         let start = Instant::now();

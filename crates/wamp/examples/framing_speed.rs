@@ -1,5 +1,5 @@
-//! What one frame costs to decode and to encode, in nanoseconds: the best of several rounds over
-//! a buffer of pipelined frames, as one large read would bring them.
+//! Measures decoding and encoding of one frame, in nanoseconds: the best of several rounds over a buffer of pipelined
+//! frames, as one large read would bring them.
 //!
 //! Run it on an otherwise idle core: `cargo run --release --example framing_speed`.
 

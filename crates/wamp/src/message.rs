@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message<'a> {
     Hello {
-        /// Empty where the client leaves it to the router (null).
+        /// Empty if the client leaves it to the router (null).
         realm: Cow<'a, str>,
         details: Dict,
     },
@@ -72,7 +72,7 @@ pub enum Message<'a> {
         subscription: SubscriptionId,
     },
     Unsubscribed {
-        /// 0 where a subscription is revoked.
+        /// 0 if a subscription is revoked.
         request: RequestId,
         revoked: Option<Revoked<'a, SubscriptionId>>,
     },
@@ -114,7 +114,7 @@ pub enum Message<'a> {
         registration: RegistrationId,
     },
     Unregistered {
-        /// 0 where a registration is revoked.
+        /// 0 if a registration is revoked.
         request: RequestId,
         revoked: Option<Revoked<'a, RegistrationId>>,
     },

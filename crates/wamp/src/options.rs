@@ -90,7 +90,7 @@ pub enum CancelMode {
     KillNoWait,
 }
 
-/// The sender of a message, where it may be disclosed.
+/// The sender of a message, if it is disclosed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disclosed<'a> {
     /// `caller`, `callee` or `publisher`.
@@ -101,8 +101,8 @@ pub struct Disclosed<'a> {
     pub authrole: Cow<'a, str>,
 }
 
-/// Which subscribers a publication may reach (WAMP advanced profile, "Subscriber Black- and
-/// Whitelisting"). `None` means that the list was not given; an empty whitelist reaches nobody.
+/// The subscribers that a publication may reach (WAMP advanced profile, "Subscriber Black- and Whitelisting"). `None`
+/// means that the list was not given; an empty whitelist admits none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receivers {
     pub exclude: Option<Vec<SessionId>>,
@@ -120,9 +120,9 @@ pub struct PublishOptions {
     /// Whether the publisher itself is left out; the default is yes.
     pub exclude_me: bool,
     pub disclose_me: Option<bool>,
-    /// The event is kept, for those who subscribe to its topic later.
+    /// The event is retained for later subscribers of its topic.
     pub retain: bool,
-    /// For so many milliseconds, where the publisher says it. No option of the specification.
+    /// Time for which it is retained, in milliseconds. Not an option of the specification.
     pub retain_ms: Option<u64>,
     /// Present only when one of the six lists was given.
     pub receivers: Option<Box<Receivers>>,
@@ -145,12 +145,12 @@ impl Default for PublishOptions {
     }
 }
 
-/// In EVENT and INVOCATION how far what was published or called is to be trusted (WAMP advanced profile, "Publication
-/// Trust Levels", "Call Trust Levels"). It travels among what is passed on, and so stands in PUBLISH and CALL between
-/// nodes of one realm; a client's may not have it there.
+/// The trust level of a publication or call, in EVENT and INVOCATION (WAMP advanced profile, "Publication Trust
+/// Levels", "Call Trust Levels"). It is passed on as an attribute, so that PUBLISH and CALL have it between nodes of
+/// one realm; in those of a client it is refused.
 pub const TRUSTLEVEL: &str = "trustlevel";
 
-/// The option and the detail that say for whom a link carries something.
+/// The option and the detail with which a link names the origin of a forwarded message.
 pub const FORWARD_FOR: &str = "forward_for";
 
 /// In SUBSCRIBE that each event is to be acknowledged, and in EVENT that this one is.
@@ -160,7 +160,7 @@ pub(crate) const ACKNOWLEDGED_DELIVERY: &str = "x_acknowledged_delivery";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubscribeOptions {
     pub match_policy: MatchPolicy,
-    /// The subscriber wants what was retained before it came.
+    /// Requests the events that were retained before.
     pub get_retained: bool,
     /// The subscriber acknowledges each event. No option of the specification.
     pub acknowledged_delivery: bool,
@@ -198,8 +198,7 @@ pub struct CallOptions {
     pub sharding: Seldom<Sharding>,
 }
 
-/// What a request says of shards (WAMP advanced profile, "Sharded Registration", "Sharded
-/// Subscription").
+/// The shard options of a request (WAMP advanced profile, "Sharded Registration", "Sharded Subscription").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sharding {
     /// The resource that it is about, which has its shard.
@@ -209,7 +208,7 @@ pub struct Sharding {
 }
 
 impl Sharding {
-    /// What it takes in memory, roughly.
+    /// Approximate memory.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.rkey.as_deref().map_or(0, str::len)
     }
@@ -246,8 +245,8 @@ pub struct CancelOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultDetails<'a> {
     pub progress: bool,
-    /// The callee that answered, where it may be disclosed (Crossbar.io's; not in the specification). Boxed, because
-    /// it is rare and a RESULT is not.
+    /// The callee that answered, if it is disclosed (Crossbar.io's; not in the specification). Boxed, because it is
+    /// rare and a RESULT is not.
     pub callee: Option<Box<Disclosed<'a>>>,
     pub passthru: Option<Box<Dict>>,
 }
@@ -272,9 +271,8 @@ pub struct RegisterOptions {
     pub unsupported: Option<Unsupported>,
 }
 
-/// The details of a registration or subscription that a router ended itself, in an UNREGISTERED or
-/// UNSUBSCRIBED that nobody asked for (WAMP advanced profile, "Registration Revocation", "Subscription
-/// Revocation").
+/// The details of a registration or subscription that a router ended itself, in an unrequested UNREGISTERED or
+/// UNSUBSCRIBED (WAMP advanced profile, "Registration Revocation", "Subscription Revocation").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revoked<'a, Id> {
     /// A [`crate::RegistrationId`] or [`crate::SubscriptionId`].
@@ -282,8 +280,8 @@ pub struct Revoked<'a, Id> {
     pub reason: Option<Cow<'a, str>>,
 }
 
-/// An option that other routers know and this one does not honour: a client that gives it is told so,
-/// instead of being served otherwise than it asked.
+/// An option that other routers know and this one does not support: a request with it is refused, instead of being
+/// served in another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// Sharded subscriptions: the shard of a subscriber's node.

@@ -1,4 +1,4 @@
-//! What few messages have.
+//! Attributes that few messages have.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl<T: ?Sized> Seldom<T> {
 }
 
 impl<T: Default> Seldom<T> {
-    /// What is in it, which is there from now on.
+    /// The content, created if absent.
     pub fn get_or_insert_default(&mut self) -> &mut T {
         self.0.get_or_insert_default()
     }

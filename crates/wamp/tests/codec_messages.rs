@@ -937,7 +937,7 @@ fn keyword_arguments_alone_get_an_empty_list() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing_behind() {
+fn a_failed_encoding_leaves_no_bytes() {
     let nan = Value::List(vec![Value::from(1), Value::Float(f64::NAN)]);
     let options = YieldOptions {
         progress: true,

@@ -102,7 +102,7 @@ fn json() {
 }
 
 #[test]
-fn what_is_no_json_is_none_all_the_same() {
+fn invalid_json_stays_invalid() {
     for text in [
         "nan",
         "NaN1",
@@ -285,7 +285,7 @@ const MISPLACED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn cbor_tags_with_what_is_not_theirs() {
+fn cbor_tags_with_foreign_content() {
     for (tag, value) in MISPLACED {
         let said = judge(Serializer::Cbor, &unhex(value)).unwrap_or_default();
         let expected = format!("]: the content of tag {tag} is not ");

@@ -246,7 +246,7 @@ fn tags_with_a_form_elsewhere() {
 }
 
 #[test]
-fn text_is_escaped_where_it_must() {
+fn text_is_escaped_if_necessary() {
     to_json(
         Cbor,
         "68 22 5c 2f 08 0a 1f 7f 61",

@@ -1,9 +1,9 @@
-//! A hash map whose longest insertion does not grow with what it holds.
+//! A hash map whose longest insertion does not grow with its size.
 //!
-//! A plain hash map that is full moves all its entries into one twice as large: a realm with 1.8 million
-//! subscriptions was locked for half a second while three maps did so at once. Here a full table of
-//! [`TABLE_ENTRIES_MAX`](split::TABLE_ENTRIES_MAX) is split in two by one more bit of the hashes, and the others
-//! stay as they are (extendible hashing: Fagin, Nievergelt, Pippenger and Strong, 1979):
+//! A plain hash map that is full moves all its entries into one twice as large: a realm with 1.8 million subscriptions
+//! was locked for half a second while three maps did so at once. Here a full table of
+//! [`TABLE_ENTRIES_MAX`](split::TABLE_ENTRIES_MAX) is split in two by one more bit of the hashes, and the others stay
+//! as they are (extendible hashing: Fagin, Nievergelt, Pippenger and Strong, 1979):
 //!
 //! ```text
 //!   hash ─ some middle bits ─► places ──► tables
@@ -98,7 +98,7 @@ where
         Some(&mut entry.1)
     }
 
-    /// A key's value, made where it has none.
+    /// A key's value, created if absent.
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let hash = self.hasher.hash_one(&key);
         let hasher = &self.hasher;
@@ -236,7 +236,7 @@ where
         let entries = &mut split.tables[place].entries;
         let ((_, value), _) = entries.find_entry(hash, is_key).ok()?.remove();
         split.len -= 1;
-        // What many entries took is free when most of them are gone, a table at a time.
+        // The memory of many entries is free when most of them are removed, a table at a time.
         let len = entries.len();
         if len < entries.capacity() / 8 {
             entries.shrink_to(2 * len, |(key, _)| self.hasher.hash_one(key));

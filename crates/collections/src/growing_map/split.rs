@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 
-/// Entries of a table that is not split: what 8,192 places of a hash table take. To split one takes
-/// about a millisecond where the keys are texts out of the cache, and up to here a map costs what a
-/// plain one does; an operation of a map that is split takes some 60 instructions more.
+/// Maximum entries of a table: the size of 8,192 places of a hash table. Splitting one takes about a millisecond if the
+/// keys are texts out of the cache. Up to here a map costs as much as a plain one; an operation on a split map takes
+/// about 60 instructions more.
 pub(super) const TABLE_ENTRIES_MAX: usize = 7_168;
 
 /// Bits of the hash that choose a table. Tables grow alone beyond, which takes 4 × 10^8 entries, or keys
@@ -46,7 +46,7 @@ impl<K: Hash, V> Split<K, V> {
         usize::from(self.places[bits & (self.places.len() - 1)])
     }
 
-    /// The table of a hash, which is split where it is full.
+    /// The table of a hash, which is split if it is full.
     pub(super) fn make_room(&mut self, hash: u64, hasher: &impl BuildHasher) -> usize {
         loop {
             let place = self.place(hash);

@@ -63,7 +63,7 @@ fn sorted<'k>(keys: impl Iterator<Item = &'k u64>) -> Vec<u64> {
     keys
 }
 
-/// Asserts that each place leads to the table whose hashes end as it says, and each entry is there.
+/// Asserts that each place leads to the table of its hashes, and each entry is found.
 fn check_tables<K: Hash, V, S: BuildHasher>(map: &GrowingMap<K, V, S>) {
     let Some(split) = &map.split else { return };
     assert!(map.only.is_empty());
@@ -90,7 +90,7 @@ fn it_is_a_map() {
     check(GrowingMap::with_hasher(keys), 200_000, 50_000);
 }
 
-/// What was promised not to be in the map is found like everything else, on both sides of a split.
+/// Keys inserted as new ones are found like all others, on both sides of a split.
 #[test]
 fn new_keys_need_no_search() {
     let mut map = GrowingMap::<_, _, FxBuildHasher>::new();
@@ -136,7 +136,7 @@ fn collisions_do_not_split_for_ever() {
     assert!(some.all(|number| map.get(&number) == Some(&number)));
 }
 
-/// What most entries took is free before the last one has gone.
+/// The memory of most entries is free before the last one is removed.
 #[test]
 fn room_is_given_back() {
     let mut map = GrowingMap::<_, _, FxBuildHasher>::new();

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_events_are_read() {
         let all = [event(1), full(), event(3)];
         let (ids, body) = written(&all);
         assert_eq!(events(&ids, &body, "com.kept"), Some(all.to_vec()));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_changed_anywhere_is_noticed() {
+    fn any_changed_byte_is_noticed() {
         let (ids, body) = written(&[event(1), full()]);
         for place in 0..body.len() {
             let mut changed = body.clone();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_not_written() {
+    fn an_event_removed_before_a_write_is_not_written() {
         let mut changes = Changes::default();
         for number in 2..100 {
             changes.retain(event(number));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_what_is_left() {
+    fn bytes_are_those_of_the_rest() {
         let mut changes = Changes::default();
         let mut later = Changes::default();
         changes.retain(event(1));

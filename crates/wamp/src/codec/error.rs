@@ -7,8 +7,8 @@ use crate::MessageType;
 
 /// Why bytes are not a WAMP message, or not one value.
 ///
-/// It says where, what was expected there and what came, in one line:
-/// `CALL: procedure at byte 12: expected text, found integer`.
+/// It gives the place, the expected and the actual value, in one line: `CALL: procedure at byte 12: expected text,
+/// found integer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(Box<Detail>);
 
@@ -41,7 +41,7 @@ impl DecodeError {
         self.0.message
     }
 
-    /// Where in the bytes the fault is.
+    /// The offset of the fault.
     pub fn offset(&self) -> usize {
         self.0.offset
     }

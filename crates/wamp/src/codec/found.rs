@@ -17,7 +17,7 @@ impl Found {
         Self { offset, kind, what }
     }
 
-    /// With a text, `what`, that its message has in the place of its kind.
+    /// With a text, `what`, which replaces the kind in the message.
     pub(super) fn with(offset: usize, kind: &'static str, what: String) -> Self {
         let what = Some(what);
         Self { offset, kind, what }

@@ -74,8 +74,8 @@ pub fn decode<'a>(
     }
 }
 
-/// Reads one message as [`decode`] does, of a peer whose message others are to receive: what common receivers may be
-/// unable to read in its payload sets `is_doubtful`, and [`check_readable`] says more.
+/// Reads one message as [`decode`] does, if others are to receive it. Sets `is_doubtful` if its payload has a value
+/// that common receivers may be unable to read; [`check_readable`] decides.
 #[inline]
 pub fn decode_to_pass_on<'a>(
     serializer: Serializer,
@@ -93,8 +93,7 @@ pub fn decode_to_pass_on<'a>(
     }
 }
 
-/// Appends `message` in `serializer` to `out`, transcoding its payload where that is needed.
-/// On an error `out` is as it was.
+/// Appends `message` in `serializer` to `out`, transcoding its payload if necessary. On an error `out` is unchanged.
 pub fn encode(
     message: &Message<'_>,
     serializer: Serializer,
@@ -121,8 +120,8 @@ pub fn encode_with(message: &Message<'_>, payload: &Payload<'_>, out: &mut Vec<u
     );
 }
 
-/// Appends `message` in `payload.serializer` without the bytes of `payload`, which its sender has
-/// elsewhere; returns where in `out` its arguments and its keyword arguments belong, if it has any.
+/// Appends `message` in `payload.serializer` without the bytes of `payload`, which its sender keeps elsewhere. Returns
+/// the places in `out` of its arguments and its keyword arguments, if it has any.
 ///
 /// A value in the message's head that the serializer cannot hold is written as null.
 pub fn encode_around(
@@ -216,8 +215,8 @@ pub fn check_value(
     }
 }
 
-/// Reads the one dictionary in `bytes`, and hands each entry's key and the bytes of its value to `entry`:
-/// for who passes values on unread. A key that comes twice is handed over twice.
+/// Reads the one dictionary in `bytes`, and passes each entry's key and the bytes of its value to `entry`: for callers
+/// that pass values on unread. A duplicate key is passed twice.
 pub fn read_entries<'a>(
     serializer: Serializer,
     bytes: &'a [u8],
@@ -310,7 +309,7 @@ fn encode_message(
     }
 }
 
-/// Lets `append` append to `out`; what it appended before an error is taken back.
+/// Lets `append` append to `out`; on an error its output is removed.
 fn appending(
     out: &mut Vec<u8>,
     append: impl FnOnce(&mut Vec<u8>) -> Result<(), TranscodeError>,

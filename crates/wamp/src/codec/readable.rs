@@ -1,8 +1,8 @@
 //! Whether the libraries that receive a payload can read it.
 //!
-//! A receiver's library that cannot decode a message takes that for a violation of the protocol, and ends its
-//! session. The validator that every message passes marks what could be such a value as doubtful; this is the second
-//! look, at those messages alone. Its rules were found by running the libraries: docs/values.md.
+//! A receiver's library that cannot decode a message takes that for a protocol violation, and ends its session. The
+//! validator of every message marks possible values of this kind as doubtful. This is the second check, of those
+//! messages alone. Its rules were found by running the libraries: docs/values.md.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::{CborReader, JsonReader, MsgPackReader};
 use super::{cbor, json, msgpack};
 use crate::{Payload, Serializer};
 
-/// A value that common receivers cannot read, and where it is.
+/// A value that common receivers cannot read, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// The kind of value, for a person: one of a few.
@@ -28,7 +28,7 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Looks for what common receivers of `payload.serializer` cannot read in a payload that is well-formed.
+/// Finds a value that common receivers of `payload.serializer` cannot read in a well-formed payload.
 #[cold]
 pub fn check_readable(payload: &Payload<'_>) -> Result<(), Unreadable> {
     let mut tags = cbor::Tags::default();
@@ -58,7 +58,7 @@ pub fn check_readable(payload: &Payload<'_>) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// A step from a list or dictionary to what is inside.
+/// A step from a list or dictionary to its content.
 enum Step {
     Index(usize),
     Key(String),

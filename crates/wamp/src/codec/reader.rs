@@ -9,16 +9,15 @@ pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 
 /// Reads one serializer's bytes from front to back.
 ///
-/// Lists and dictionaries are opened, asked for [`more`](Reader::more) until there is none, and
-/// are then closed. A dictionary's entry is a key, the [`separator`](Reader::separator) and a
-/// value.
+/// Lists and dictionaries are opened, asked for [`more`](Reader::more) until there is none, and are then closed. A
+/// dictionary's entry is a key, the [`separator`](Reader::separator) and a value.
 ///
-/// What every message passes is inlined by force in the readers: a short CALL thereby costs 8 %
-/// (MessagePack) and 11 % (CBOR) fewer instructions, and the code does not grow.
+/// Code on the path of every message is inlined by force in the readers: a short CALL thereby costs 8 % (MessagePack)
+/// and 11 % (CBOR) fewer instructions, and the code does not grow.
 pub(super) trait Reader<'a>: Sized {
     fn new(bytes: &'a [u8]) -> Result<Self>;
 
-    /// Walks on over what is no JSON but Python's `json` writes: NaN and infinity. They are doubtful.
+    /// Skips invalid JSON that Python's `json` writes: NaN and infinity. They are doubtful.
     fn tolerate(&mut self) {}
     /// Whether something was walked over that common receivers may be unable to read:
     /// [`super::check_readable`] says.
@@ -26,9 +25,9 @@ pub(super) trait Reader<'a>: Sized {
 
     fn open_list(&mut self) -> Result<Open>;
     fn open_dict(&mut self) -> Result<Open>;
-    /// Whether another element follows; what stands between elements is read.
+    /// Whether another element follows; reads the separator.
     fn more(&mut self, open: &mut Open) -> Result<bool>;
-    /// Reads what stands between a key and its value.
+    /// Reads the separator between a key and its value.
     fn separator(&mut self) -> Result<()> {
         Ok(())
     }
@@ -39,7 +38,7 @@ pub(super) trait Reader<'a>: Sized {
     fn unsigned(&mut self) -> Result<u64>;
     fn boolean(&mut self) -> Result<bool>;
     fn text(&mut self) -> Result<Cow<'a, str>>;
-    /// Any value; a list or dictionary is thereby opened.
+    /// Any value; opens a list or dictionary.
     fn token(&mut self) -> Result<Token<'a>>;
 
     /// Walks over text.
@@ -49,9 +48,9 @@ pub(super) trait Reader<'a>: Sized {
 
     /// The kind of the next value.
     fn kind(&mut self) -> Result<Kind>;
-    /// Where the next value begins.
+    /// The offset of the next value.
     fn value_offset(&mut self) -> usize;
-    /// Where the last value ended.
+    /// The offset behind the last value.
     fn offset(&self) -> usize;
     fn bytes(&self) -> &'a [u8];
 
@@ -80,7 +79,7 @@ pub(super) trait Reader<'a>: Sized {
         Ok(&self.bytes()[start..self.offset()])
     }
 
-    /// Walks over a dictionary whose own keys are text, and returns its bytes.
+    /// Skips a dictionary whose own keys are text, and returns its bytes.
     fn dict_bytes(&mut self, depth_left: usize) -> Result<&'a [u8]> {
         let start = self.value_offset();
         let depth_left = enter(depth_left, start)?;
@@ -111,8 +110,8 @@ pub(super) fn enter(depth_left: usize, offset: usize) -> Result<usize> {
         .ok_or_else(|| DecodeError::too_deep(offset))
 }
 
-/// Expects `bytes`, which begin at `offset`, to be text. Most text is ASCII, which is told much
-/// faster than UTF-8 in general.
+/// Expects `bytes`, which begin at `offset`, to be text. Most text is ASCII, which is checked much faster than UTF-8 in
+/// general.
 #[inline]
 pub(super) fn check_text(bytes: &[u8], offset: usize) -> Result<()> {
     if bytes.is_ascii() {
@@ -172,7 +171,7 @@ pub(super) enum Token<'a> {
     Binary(Cow<'a, [u8]>),
     List(Open),
     Dict(Open),
-    /// Something that only this serializer has, and what it is. It was not read whole.
+    /// A value that only this serializer has, by its kind. It was not read completely.
     Foreign(&'static str),
 }
 

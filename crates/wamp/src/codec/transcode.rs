@@ -5,8 +5,7 @@ use super::writer::{Result, Writer};
 use super::{CborReader, DEPTH_CEILING, JsonReader, MsgPackReader, TranscodeError};
 use crate::Serializer;
 
-/// Appends the one value in `bytes` with `writer`, whose output is not to be longer than
-/// `length_max`.
+/// Appends the one value in `bytes` with `writer`, whose output may not exceed `length_max`.
 pub(super) fn value<W: Writer>(
     from: Serializer,
     bytes: &[u8],
@@ -25,7 +24,7 @@ fn whole<'a, R: Reader<'a>, W: Writer>(
     length_max: usize,
     writer: &mut W,
 ) -> Result<()> {
-    // The bytes were validated where they came in, so this does not fail.
+    // The bytes were validated when they arrived, so this does not fail.
     let mut reader = valid(R::new(bytes))?;
     reader.tolerate();
     let left = Left {
@@ -44,7 +43,7 @@ struct Left {
     length_max: usize,
 }
 
-/// Whether there is room for so many bytes more.
+/// Whether there is room for that many more bytes.
 #[inline]
 fn check_length<W: Writer>(writer: &mut W, more: usize, left: Left) -> Result<()> {
     match writer.out().len().saturating_add(more) > left.length_max {

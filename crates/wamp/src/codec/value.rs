@@ -9,8 +9,8 @@ use crate::{Dict, Value};
 pub(super) struct Room {
     /// Lists and dictionaries that may still be inside one another.
     pub(super) depth_left: usize,
-    /// Values in all, with what is inside them. A value in memory takes many times the bytes it
-    /// came in, so this bounds what a peer that is not yet welcome can make a router allocate.
+    /// Maximum number of values in all, nested ones included. A value in memory takes many times its encoded bytes, so
+    /// this bounds the memory that a peer can make a router allocate before it is welcomed.
     pub(super) values_left: usize,
     values_max: usize,
 }

@@ -11,13 +11,13 @@ pub(super) type Result<T> = std::result::Result<T, TranscodeError>;
 /// announced with [`element`](Writer::element), and it is closed. A dictionary's entry is a key,
 /// the [`separator`](Writer::separator) and a value.
 pub(super) trait Writer {
-    /// Whether keys of dictionaries that are not text are written as text where there is a usual form.
-    /// Receivers of MessagePack refuse other keys than text and binary.
+    /// Whether dictionary keys that are not text are written as text, if there is a usual form. Receivers of
+    /// MessagePack refuse keys other than text and binary.
     const TEXT_KEYS_ONLY: bool;
     /// Whether keys may be binary.
     const BINARY_KEYS: bool;
 
-    /// Bytes of a text's form, but for what frames it.
+    /// Bytes of a text's encoding, without its framing.
     fn text_len(text: &str) -> usize {
         text.len()
     }
@@ -61,7 +61,7 @@ pub(super) trait Writer {
 /// An open list or dictionary.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// Where its first byte is.
+    /// The offset of its first byte.
     pub(super) start: usize,
     pub(super) count: usize,
     /// The count that its first bytes already say.

@@ -93,8 +93,8 @@ pub(super) fn overhead(serializer: Serializer) -> usize {
     }
 }
 
-/// Appends a message as a batch of one. What a failed `write` left behind stays: the frame around
-/// it takes everything back. Of the message `apart_bytes` are not written here.
+/// Appends a message as a batch of one. The output of a failed `write` stays: the frame around it removes everything.
+/// Of the message `apart_bytes` are not written here.
 pub(super) fn wrap<E>(
     serializer: Serializer,
     separator: u8,

@@ -40,7 +40,7 @@ pub enum FramingError {
     ContinuationUnexpected,
     /// WebSocket: a new message inside another one's fragments.
     ContinuationExpected { opcode: u8 },
-    /// WebSocket: text where the subprotocol is binary, or the other way round.
+    /// WebSocket: text although the subprotocol is binary, or the other way round.
     Kind { expected: MessageKind },
     /// WebSocket: text, or a Close frame's reason, that is not UTF-8.
     Utf8,

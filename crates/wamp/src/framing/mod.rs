@@ -1,7 +1,7 @@
-//! Where one message ends and the next begins, on a stream of bytes.
+//! Splits a stream of bytes into messages.
 //!
-//! A decoder is offered all bytes that were received and not yet consumed, and says what it
-//! found at their start; the caller owns the buffer. A connection is driven like this:
+//! A decoder is offered all received bytes that are not consumed yet, and returns the item at their start; the caller
+//! owns the buffer. A connection is driven like this:
 //!
 //! ```text
 //! append what was received to the unconsumed bytes
@@ -11,9 +11,8 @@
 //!       consumed == 0? keep the rest, wait for more; a buffer of `wanted` bytes will be needed
 //! ```
 //!
-//! The loop ends with the step that consumed nothing: that step also frees what the one before
-//! it lent out. Bytes that were not consumed are offered again as the decoder left them: it may
-//! have unmasked some of them already.
+//! The loop ends with the step that consumed nothing: that step also frees what the one before it lent out. Bytes that
+//! were not consumed are offered again as the decoder left them: it may have unmasked some of them already.
 
 pub mod batched;
 mod error;
@@ -30,7 +29,7 @@ pub enum Item<'a> {
     /// One whole message (of a batched subprotocol: one whole batch).
     Message {
         bytes: &'a [u8],
-        /// Whether it came as WebSocket text; never on a RawSocket, whose messages have no kind.
+        /// Whether it was WebSocket text; never on a RawSocket, whose messages have no kind.
         text: bool,
     },
     /// Answer with a pong that carries the same bytes.
@@ -43,9 +42,9 @@ pub enum Item<'a> {
 /// One step of a decoder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step<'a> {
-    /// Bytes of the input that are done with. Zero: nothing whole is there yet.
+    /// Bytes of the input that are consumed. Zero: there is no complete item yet.
     pub consumed: usize,
-    /// What was found; `None` with `consumed > 0` is a fragment kept inside.
+    /// The item; `None` with `consumed > 0` is a fragment kept inside.
     pub item: Option<Item<'a>>,
     /// With `consumed == 0`: bytes that the next item needs in all, as far as is known.
     /// It never exceeds the configured maximum by more than a header; but it is what the peer
@@ -82,7 +81,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// A body of which so much is apart has the longest header of a WebSocket frame.
+/// A body with this many bytes apart has the longest header of a WebSocket frame.
 pub const APART_BYTES_MIN: usize = 64 * 1024;
 
 /// How a sender frames its messages.
@@ -90,9 +89,9 @@ pub const APART_BYTES_MIN: usize = 64 * 1024;
 pub enum Framing {
     /// A four-byte prefix.
     RawSocket,
-    /// What waits to be asked for over HTTP (WAMP, "HTTP Longpoll Transport"): each message behind its length,
-    /// until it is known what an answer takes. The same bytes as [`Framing::RawSocket`]'s, of messages that are
-    /// shorter than [`rawsocket::LENGTH_MAX`].
+    /// Messages that wait for a request over HTTP (WAMP, "HTTP Longpoll Transport"): each behind its length, until the
+    /// size of an answer is known. The same bytes as [`Framing::RawSocket`]'s, for messages shorter than
+    /// [`rawsocket::LENGTH_MAX`].
     LongPoll,
     /// A server's WebSocket frames, unmasked.
     WebSocketServer { batched: bool },
@@ -198,7 +197,7 @@ impl Framing {
     pub fn for_autobahn(self) -> Self {
         match self {
             Self::WebSocketServer { .. } => Self::WebSocketServerAutobahn,
-            // What it is given is made when it asks.
+            // Its output is made on request.
             other => other,
         }
     }

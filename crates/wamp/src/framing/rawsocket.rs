@@ -63,7 +63,7 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// What to send first.
+    /// The bytes to send first.
     pub fn request(&self) -> [u8; 4] {
         let exponent = length_exponent(self.receive_length_max);
         [MAGIC, exponent << 4 | number_of(self.serializer), 0, 0]
@@ -166,20 +166,19 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// `length_max` is what the handshake announced.
+    /// `length_max` is the announced length.
     pub fn new(length_max: usize) -> Self {
         Self {
             length_max: length_max.min(LENGTH_MAX) as u32,
         }
     }
 
-    /// From the next message on `length_max` is taken, whatever was announced.
+    /// From the next message on accepts `length_max`, whatever was announced.
     pub fn set_length_max(&mut self, length_max: usize) {
         *self = Self::new(length_max);
     }
 
-    /// Where in `input` the bytes of a message are, if it is all of the input. Then [`Decoder::next`]
-    /// finds it there.
+    /// The range of a message's bytes in `input`, if it is all of the input. Then [`Decoder::next`] finds it there.
     pub fn whole(&self, input: &[u8]) -> Option<Range<usize>> {
         let prefix = u32::from_be_bytes(*input.first_chunk::<PREFIX_LENGTH>()?);
         let is_plain = prefix <= self.length_max && prefix >> 24 == 0;
@@ -187,7 +186,7 @@ impl Decoder {
         is_whole.then_some(PREFIX_LENGTH..input.len())
     }
 
-    /// The item at the start of `input`, if it is there whole.
+    /// The item at the start of `input`, if it is complete.
     #[inline]
     pub fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {
         let Some((prefix, rest)) = input.split_first_chunk::<PREFIX_LENGTH>() else {
@@ -226,7 +225,7 @@ const IS_LENGTH_MAX: u8 = 0b1000;
 const PING: u8 = 1;
 const PONG: u8 = 2;
 
-/// The length of what is no plain message below 2^24 bytes.
+/// The length of any other message than a plain one below 2^24 bytes.
 #[cold]
 fn uncommon_length(prefix: u32) -> Result<u32, FramingError> {
     let byte = (prefix >> 24) as u8;
@@ -300,8 +299,8 @@ fn prefix(kind: u8, length: usize) -> u32 {
     u32::from(kind) << 24 | length
 }
 
-/// What a handshake announces where messages of up to `length_max` bytes are taken: the largest power of two that
-/// is not above it.
+/// The length to announce in a handshake for messages of up to `length_max` bytes: the largest power of two that is not
+/// above it.
 pub fn announced_length(length_max: usize) -> usize {
     length_of(length_exponent(length_max))
 }

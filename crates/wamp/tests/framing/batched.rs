@@ -48,7 +48,7 @@ fn batches_are_split() {
 }
 
 #[test]
-fn what_is_sent_is_a_batch_of_one() {
+fn a_sent_message_is_a_batch_of_one() {
     let mask = [9, 8, 7, 6];
     for serializer in Serializer::ALL {
         for length in [1, 120, 121, 122, 124, 125, 126, 1000, 65_531, 65_535] {

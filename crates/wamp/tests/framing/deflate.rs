@@ -72,7 +72,7 @@ fn texts() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn another_inflater_reads_what_is_compressed() {
+fn another_inflater_reads_compressed_messages() {
     for level in [1, 6, 9] {
         for (window_bits_max, memory_level) in [(9, 1), (10, 9), (15, 8)] {
             for no_context_takeover in [false, true] {
@@ -267,7 +267,7 @@ fn control_frames_pass_between_compressed_fragments() {
 }
 
 #[test]
-fn what_inflates_to_little_is_not_much_longer_itself() {
+fn the_compressed_form_of_a_short_message_is_short() {
     for (length, length_max) in [(1507_usize, 1000), (257, 0), (102_657, 81_920)] {
         let header = |length: usize| {
             let payload = vec![0; length];

@@ -197,7 +197,7 @@ fn a_long_head_is_read_as_far_as_it_may_go() {
 }
 
 #[test]
-fn responses_say_what_they_should() {
+fn responses_have_the_expected_bytes() {
     assert_eq!(accept_key(KEY), ACCEPT);
     assert_eq!(key(*b"the sample nonce"), KEY);
     let accepted = accept_response(KEY, Some("wamp.2.json"), None, &[("Server", "a\r\nb")]);
@@ -232,7 +232,7 @@ fn client() -> ClientRequest<'static> {
 }
 
 #[test]
-fn a_server_reads_what_a_client_sends() {
+fn a_server_reads_the_request_of_a_client() {
     let bytes = String::from_utf8(client().to_bytes()).expect("text");
     let request = parsed(&bytes);
     let upgrade = request.upgrade().expect("a good handshake");
@@ -300,7 +300,7 @@ fn bad_responses_are_refused() {
 }
 
 #[test]
-fn what_is_sent_holds_one_header_per_line() {
+fn a_sent_head_has_one_header_per_line() {
     let request = ClientRequest {
         target: "/a b\r\nX: y",
         host: "h\r\nX: y",

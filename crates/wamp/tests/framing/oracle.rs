@@ -126,7 +126,7 @@ fn config() -> DecoderConfig {
 
 proptest! {
     #[test]
-    fn reads_what_the_other_writes(
+    fn reads_the_output_of_the_other(
         role in role(),
         script in vec(sent(), 0..8),
         lengths in vec(1..200_usize, 1..5),

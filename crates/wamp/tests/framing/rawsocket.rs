@@ -102,7 +102,7 @@ fn a_client_reads_answers() {
 }
 
 #[test]
-fn prefixes_say_where_messages_end() {
+fn prefixes_give_the_ends_of_messages() {
     let check = |bytes: &[u8], expected: &[Out]| {
         let (found, _) = every_cut(|| Decoder::new(512), bytes);
         assert_eq!(found, expected, "{bytes:02x?}");

@@ -37,7 +37,7 @@ fn choices(words: u32, two: [&'static str; 2]) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn what_a_key_costs_is_refused_when_it_is_bound() {
+fn a_binding_that_makes_keys_too_costly_is_refused() {
     type Patterns = Box<dyn Iterator<Item = String>>;
     let numbered = |text: &'static str| -> Patterns {
         Box::new((0..10_000).map(move |n| text.replace('N', &n.to_string())))
@@ -101,7 +101,7 @@ fn what_a_key_costs_is_refused_when_it_is_bound() {
 }
 
 #[test]
-fn what_headers_cost_is_refused_when_it_is_bound() {
+fn a_binding_that_makes_headers_too_costly_is_refused() {
     let never = Value::LongString(b"never");
     // Of a pattern its number, and whether all of them are taken.
     type Row = (fn(i32) -> TableBuf, bool);
@@ -204,7 +204,7 @@ fn exchanges_that_others_lead_to_are_counted_together() {
 }
 
 #[test]
-fn copies_share_what_a_message_may_take() {
+fn copies_share_the_bound_of_a_message() {
     let mut world = World::new(&VhostLimits::default());
     bind(&mut world, choices(8, ["a", "*"]));
     let exchange = world.topology.exchange("t").expect("an exchange");
@@ -272,7 +272,7 @@ fn words_and_fields_of_patterns_are_bounded() {
 
 /// An ending queue costs what its bindings are, counted.
 #[test]
-fn what_a_queue_takes_with_it_is_counted() {
+fn removing_the_bindings_of_a_queue_is_counted() {
     let mut world = World::new(&VhostLimits::default());
     let (queue, key) = world.add_queue();
     for n in 0..1_000 {

@@ -100,7 +100,7 @@ counts
 }
 
 #[test]
-fn bindings_and_what_they_need() {
+fn bindings_need_both_ends() {
     check(
         "
 exchange a direct
@@ -185,7 +185,7 @@ unbind q a k
 }
 
 #[test]
-fn headers_exchanges_say_what_x_match_can_be() {
+fn headers_exchanges_check_x_match() {
     check(
         "
 exchange h headers

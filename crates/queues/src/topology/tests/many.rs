@@ -201,7 +201,7 @@ pub(super) fn caller(permissions: &Permissions) -> Caller<'_> {
 }
 
 #[test]
-fn random_patterns_match_what_a_search_finds() {
+fn random_patterns_match_like_a_plain_search() {
     let mut numbers = Numbers(5);
     let mut world = World::new(&limits());
     let mut bound: Vec<(String, String, QueueKey)> = Vec::new();

@@ -213,7 +213,7 @@ fn values_that_can_be() {
 
 /// RabbitMQ has these; here they are refused rather than ignored.
 #[test]
-fn what_is_not_supported() {
+fn unsupported_arguments() {
     check(
         "
 declare q durable x-queue-type=stream
@@ -370,7 +370,7 @@ declare u durable x-queue-type=quorum x-delivery-limit=5 x-queue-mode=lazy x-max
 
 /// RabbitMQ compares what arguments hold, and not their types.
 #[test]
-fn arguments_are_the_same_whatever_their_types() {
+fn equal_arguments_of_different_types_are_equivalent() {
     check(
         "
 declare o x-overflow=reject-publish

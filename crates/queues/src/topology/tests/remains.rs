@@ -4,7 +4,7 @@ use super::script::check_within;
 use crate::VhostLimits;
 
 #[test]
-fn what_is_deleted_matches_nothing_from_then_on() {
+fn deleted_entities_match_nothing() {
     check_within(
         &VhostLimits::default(),
         "
@@ -36,7 +36,7 @@ counts
 }
 
 #[test]
-fn a_message_that_finds_only_what_is_deleted_goes_to_the_alternate() {
+fn a_message_that_finds_only_deleted_entities_takes_the_alternate() {
     check_within(
         &VhostLimits::default(),
         "
@@ -92,7 +92,7 @@ counts
 
 /// Both ends of a binding may be deleted before it is taken away, and be the same exchange.
 #[test]
-fn bindings_between_what_is_deleted_are_taken_away_once() {
+fn bindings_between_deleted_entities_are_removed_once() {
     check_within(
         &VhostLimits::default(),
         "

@@ -190,7 +190,7 @@ route a k.l
 }
 
 #[test]
-fn alternates_take_what_nothing_matches() {
+fn alternates_take_unmatched_messages() {
     check(
         "
 exchange late fanout

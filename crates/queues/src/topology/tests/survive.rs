@@ -4,7 +4,7 @@
 use super::check;
 
 #[test]
-fn what_is_durable_is_recorded_and_comes_back() {
+fn durable_entities_are_recorded_and_restored() {
     check(
         "
 exchange d direct durable

@@ -1,6 +1,5 @@
-//! CBOR (RFC 8949): lengths may be indefinite and integers longer than need be; what is written
-//! has definite lengths and the shortest heads. Floats are written as doubles, which every peer
-//! reads.
+//! CBOR (RFC 8949). Lengths may be indefinite and integers longer than necessary; the output has definite lengths and
+//! the shortest heads. Floats are written as doubles, which every peer reads.
 
 mod dates;
 mod readable;
@@ -22,5 +21,5 @@ const DICT: u8 = 5;
 const TAG: u8 = 6;
 const SIMPLE: u8 = 7;
 
-/// The byte that ends what has no definite length.
+/// The byte that ends a value of indefinite length.
 const BREAK: u8 = 0xff;

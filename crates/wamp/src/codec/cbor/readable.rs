@@ -12,7 +12,7 @@ use super::{BINARY, CborReader, DICT, LIST, NEGATIVE, SIMPLE, TAG, TEXT, UNSIGNE
 pub(in super::super) struct Tags {
     /// Values that may be referred to (tag 28), in the order in which they begin.
     shared: u64,
-    /// Those whose end has not come.
+    /// Those that have not ended yet.
     open: Vec<u64>,
 }
 
@@ -70,7 +70,7 @@ fn value(reader: &mut CborReader<'_>, seen: &mut Tags, place: Place) -> Result<(
     Ok(())
 }
 
-/// Looks at the content of a tag whose head is at `offset`.
+/// Checks the content of a tag whose head is at `offset`.
 fn tagged(
     reader: &mut CborReader<'_>,
     seen: &mut Tags,
@@ -125,7 +125,7 @@ fn expectation(tag: u64) -> Option<&'static str> {
     })
 }
 
-/// Whether what comes next is what receivers expect behind the tag.
+/// Whether the next value is one that receivers expect behind the tag.
 fn holds(reader: &mut CborReader<'_>, tag: u64) -> Result<bool> {
     Ok(match tag {
         0 => text(reader)?.is_some_and(|text| is_date_time(&text)),

@@ -12,7 +12,7 @@ pub(super) const NEGATIVE_BIGNUM: u64 = 3;
 pub(super) const DECIMAL: u64 = 4;
 /// JavaScript's `Uint8Array`: bytes.
 pub(super) const UINT8_ARRAY: u64 = 64;
-/// The mark of what is CBOR, which is no part of the value.
+/// Marks the bytes as CBOR; not a part of the value.
 const SELF_DESCRIBED: u64 = 55_799;
 
 const FOREIGN: Token<'_> = Token::Foreign("a tag, which only CBOR has");
@@ -140,7 +140,7 @@ fn scientific(signed: &str, exponent: i64) -> String {
 mod tests {
     use super::scientific;
 
-    /// The rows are what Python's `str(Decimal(…))` says.
+    /// The expected texts are those of Python's `str(Decimal(…))`.
     #[test]
     fn decimals_are_written_as_python_writes_them() {
         for (digits, exponent, text) in [

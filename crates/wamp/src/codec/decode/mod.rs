@@ -315,8 +315,7 @@ impl<'a, R: Reader<'a>> Elements<R> {
         self.read(name, |reader| read(reader, &mut room))
     }
 
-    /// Arguments and keyword arguments, as far as they are there. Some clients write null for
-    /// those that are not.
+    /// Arguments and keyword arguments, if present. Some clients write null for absent ones.
     #[inline]
     fn payload(&mut self) -> Result<Payload<'a>> {
         let mut payload = Payload {
@@ -342,8 +341,8 @@ impl<'a, R: Reader<'a>> Elements<R> {
         Ok(payload)
     }
 
-    /// The one text or binary value at `offset` that stands where the arguments were expected.
-    /// Whether it may is seen when the message has been read.
+    /// The one text or binary value at `offset` in place of the arguments. Its permission is checked once the message
+    /// has been read.
     #[cold]
     fn in_place(&mut self, offset: usize, error: DecodeError) -> Result<&'a [u8]> {
         let is_there = self.reader.value_offset() == offset;

@@ -238,7 +238,7 @@ pub(super) fn register<'a, R: Reader<'a>>(
     Ok(options)
 }
 
-/// The details of an UNREGISTERED or UNSUBSCRIBED that nobody asked for; `id_key` has the id.
+/// The details of an unrequested UNREGISTERED or UNSUBSCRIBED; `id_key` names the id.
 pub(super) fn revoked<'a, Id, R: Reader<'a>>(
     reader: &mut R,
     room: &mut Room,
@@ -306,7 +306,7 @@ pub(super) fn r#yield<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Res
     Ok(options)
 }
 
-/// The keys by which a router discloses a caller or publisher; without the session it is nobody.
+/// The keys by which a router discloses a caller or publisher; without the session it is not disclosed.
 #[derive(Default)]
 struct Disclosure<'a> {
     session: Option<SessionId>,
@@ -329,7 +329,7 @@ impl<'a> Disclosure<'a> {
     }
 }
 
-/// The words of an option, with what to say when it is none of them.
+/// The words of an option, and the error for any other word.
 struct Words<T: 'static> {
     expected: &'static str,
     words: &'static [(&'static str, T)],
@@ -373,7 +373,7 @@ const CANCEL_MODES: Words<CancelMode> = Words {
     ],
 };
 
-/// Sets what a word is for, unless the word is empty.
+/// Sets the meaning of a word, unless the word is empty.
 fn set_word<'a, R: Reader<'a>, T: Copy>(
     reader: &mut R,
     words: &Words<T>,
@@ -383,7 +383,7 @@ fn set_word<'a, R: Reader<'a>, T: Copy>(
     Ok(())
 }
 
-/// A word's meaning. An empty text is no word, as from a client whose default is one.
+/// A word's meaning. An empty text counts as absent, as from a client whose default is one.
 fn word<'a, R: Reader<'a>, T: Copy>(reader: &mut R, words: &Words<T>) -> Result<Option<T>> {
     let offset = reader.value_offset();
     let text = reader.text()?;
@@ -419,7 +419,7 @@ pub(super) fn whole<'a, R: Reader<'a>>(
         .ok_or_else(|| DecodeError::unexpected(offset, expected, "another value"))
 }
 
-/// Invocations at a time. Beyond what is counted there is no bound that could be reached.
+/// Concurrent invocations. A number beyond the counter's range means no bound.
 fn concurrency<'a, R: Reader<'a>>(reader: &mut R) -> Result<u32> {
     let number = whole(reader, 1, "invocations, from 1 to 2^53")?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))

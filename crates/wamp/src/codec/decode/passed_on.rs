@@ -30,8 +30,8 @@ pub(super) fn other<'a, R: Reader<'a>>(
     reader.skip(room.depth_left)
 }
 
-/// Those for whom a router sends on what another one was sent. A receiver's library may end its connection for what
-/// is no such list, so that nothing else passes.
+/// The origins of a forwarded message. A receiver's library may end its connection over a malformed list, so that only
+/// a valid one passes.
 fn forward_for<'a, R: Reader<'a>>(
     reader: &mut R,
     room: &mut Room,
@@ -53,7 +53,7 @@ fn behind<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<Value> {
     let offset = reader.value_offset();
     let mut value = value::read(reader, room)?;
     let is_list = match &mut value {
-        Value::List(list) => list.iter_mut().all(is_somebody),
+        Value::List(list) => list.iter_mut().all(is_origin),
         _ => false,
     };
     if !is_list {
@@ -63,7 +63,7 @@ fn behind<'a, R: Reader<'a>>(reader: &mut R, room: &mut Room) -> Result<Value> {
     Ok(value)
 }
 
-/// How far to trust what is published or called.
+/// The trust level of a publication or call.
 #[cold]
 pub(super) fn trustlevel<'a, R: Reader<'a>>(
     reader: &mut R,
@@ -75,9 +75,9 @@ pub(super) fn trustlevel<'a, R: Reader<'a>>(
     Ok(())
 }
 
-/// Whether a value has what a client or router is named by. A session that is a float becomes the integer that the
+/// Whether a value has the members that name a client or router. A session given as a float becomes the integer that
 /// receivers expect.
-fn is_somebody(value: &mut Value) -> bool {
+fn is_origin(value: &mut Value) -> bool {
     let has_text = |name: &str| {
         value
             .get(name)

@@ -26,8 +26,8 @@ pub(super) fn message<W: Writer>(
     written.map(|_| ())
 }
 
-/// Appends `message` without the bytes of `payload`, which are in its serializer, and says where they
-/// belong: the arguments, and behind these the keyword arguments.
+/// Appends `message` without the bytes of `payload`, which are in its serializer. Returns the places of the arguments
+/// and, behind these, of the keyword arguments.
 pub(super) fn around<W: Writer>(
     writer: W,
     message: &Message<'_>,
@@ -75,7 +75,7 @@ struct Elements<W, const IS_AROUND: bool> {
     list: Opened,
     into: Serializer,
     unrepresentable: Unrepresentable,
-    /// Where the payload's parts belong that were left out.
+    /// The places of the omitted parts of the payload.
     places: [usize; 2],
 }
 
@@ -290,7 +290,7 @@ impl<W: Writer, const IS_AROUND: bool> Elements<W, IS_AROUND> {
         }
     }
 
-    /// Writes what was taken from somebody, and why.
+    /// Writes the id of a revoked registration or subscription, and the reason.
     fn revoked(
         &mut self,
         code: u64,

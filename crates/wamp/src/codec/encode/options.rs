@@ -1,4 +1,4 @@
-//! `Options` and `Details` out: what differs from the default, and what is passed on.
+//! Writes `Options` and `Details`: non-default values, and attributes passed on.
 
 use std::borrow::Cow;
 

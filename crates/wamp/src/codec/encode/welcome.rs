@@ -1,4 +1,4 @@
-//! WELCOME, of whose details most are the same for many sessions: written from what is at hand.
+//! WELCOME, most of whose details are equal for many sessions: written from a prepared part.
 
 use crate::codec::value::{self, Unrepresentable};
 use crate::codec::writer::{Result, Writer};

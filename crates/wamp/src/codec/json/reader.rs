@@ -34,8 +34,7 @@ impl<'a> JsonReader<'a> {
         Ok(Open::delimited(opener == b'{'))
     }
 
-    /// Reads a string that has begun at its quote; returns where its inside begins and ends and
-    /// whether there are escapes in it.
+    /// Reads a string from its opening quote; returns the range of its content, and whether it has escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<(usize, usize, bool)> {
         let bytes = self.text.as_bytes();
@@ -99,7 +98,7 @@ impl<'a> JsonReader<'a> {
         Some(number)
     }
 
-    /// A number, or what is none but may be passed over.
+    /// A number, or an invalid one that may be skipped.
     fn skip_number(&mut self) -> Result<()> {
         if let Some(length) = number::short_length(&self.text.as_bytes()[self.at..]) {
             self.at += length;

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_of_what_is_written_is_known_before() {
+    fn the_written_length_is_computed_before() {
         let all: String = (0..0x180).filter_map(char::from_u32).collect();
         for text in ["", "plain", &all, "\u{1}\u{1}", "\"\n"] {
             let mut out = Vec::new();

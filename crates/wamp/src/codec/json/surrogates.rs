@@ -1,8 +1,7 @@
 //! Lone surrogates: half of a character, as a browser escapes it when a text was cut inside an emoji.
 //!
-//! The grammar of JSON allows them, Unicode does not, and no other serializer can hold one. The reader
-//! refuses them, and a caller that wants to go on has them replaced and reads again: what is well-formed pays
-//! nothing for it.
+//! The grammar of JSON allows them, Unicode does not, and no other serializer can hold one. The reader refuses them. A
+//! caller that wants to continue has them replaced and reads again, so that well-formed texts pay nothing.
 
 use std::ops::Range;
 
@@ -33,9 +32,9 @@ pub fn replace_lone_surrogates(json: &[u8]) -> Option<(Vec<u8>, usize)> {
 }
 
 enum Escape {
-    /// Where the lone surrogate is.
+    /// The range of the lone surrogate.
     Lone(Range<usize>),
-    /// So many bytes belong together.
+    /// That many bytes belong together.
     Other(usize),
 }
 
@@ -76,7 +75,7 @@ mod tests {
                 Some((r#"{"\ufffd":"\\\ufffd"}"#, 2)),
             ),
             (r#"["\ud83d\n"]"#, Some((r#"["\ufffd\n"]"#, 1))),
-            // A whole pair, an escaped backslash, what is cut, and what is no JSON.
+            // A whole pair, an escaped backslash, truncated text, and invalid JSON.
             (r#"["\ud83d\ude00"]"#, None),
             (r#"["\\ud83d"]"#, None),
             (r#"["\ud83"]"#, None),

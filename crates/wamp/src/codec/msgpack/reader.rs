@@ -30,7 +30,7 @@ impl<'a> MsgPackReader<'a> {
         DecodeError::unexpected(self.bytes.len(), "more bytes", "the end")
     }
 
-    /// The big-endian number behind the marker that was peeked at; both are thereby read.
+    /// The big-endian number behind the peeked marker; reads both.
     #[inline(always)]
     fn number<const WIDTH: usize>(&mut self) -> Result<u64> {
         let start = self.at + 1;
@@ -65,7 +65,7 @@ impl<'a> MsgPackReader<'a> {
         }
     }
 
-    /// Length of the text whose marker comes next; the marker is thereby read.
+    /// Length of the text whose marker comes next; reads the marker.
     #[inline(always)]
     fn text_length(&mut self) -> Result<u64> {
         match self.peek()? {

@@ -1,9 +1,8 @@
 //! Messages and control frames out of a stream of frames.
 //!
-//! A frame that is in the input whole is unmasked in place and lent out without a copy. A frame
-//! that is not asks for the bytes it lacks. Fragments are joined inside, and inside only: what
-//! the decoder keeps between two frames of one message is boxed, so that the millionth idle
-//! connection costs a few words.
+//! A complete frame in the input is unmasked in place and lent out without a copy. For an incomplete frame the decoder
+//! requests the missing bytes. Fragments are joined inside: the state between two frames of one message is boxed, so
+//! that the millionth idle connection costs a few words.
 
 use std::ops::Range;
 
@@ -40,7 +39,7 @@ impl Default for DecoderConfig {
     }
 }
 
-/// So many compressed bytes are 1 MiB at most.
+/// This many compressed bytes inflate to 1 MiB at most.
 const COMPRESSED_BYTES_FEW: u64 = 1024;
 
 /// Deflate's worst case is an eighth more, and some bytes.
@@ -51,7 +50,7 @@ const COMPRESSED_BYTES_MORE: usize = 256;
 pub struct Decoder {
     config: DecoderConfig,
     role: Role,
-    /// A Close was read: what follows it has no meaning (section 5.5.1).
+    /// A Close was read: input behind it has no meaning (section 5.5.1).
     closed: bool,
     text: Utf8Stream,
     /// How much of the payload of the unfinished text frame at the input's start is unmasked and
@@ -98,8 +97,8 @@ impl Decoder {
         }
     }
 
-    /// Where in `input` the bytes of a message are, if it is all of the input: one plain frame. Then
-    /// [`Decoder::next`] finds it there, or an error.
+    /// The range of a message's bytes in `input`, if it is all of the input: one plain frame. Then [`Decoder::next`]
+    /// finds it there, or an error.
     pub fn whole(&self, input: &[u8]) -> Option<Range<usize>> {
         let is_joining = self.partial.as_ref().is_some_and(|partial| !partial.whole);
         if self.closed || is_joining {
@@ -113,8 +112,7 @@ impl Decoder {
         is_whole.then_some(header.length..input.len())
     }
 
-    /// Whether so much of the frame at the start of `input` is compressed that it may be a thousand times
-    /// as long in a moment.
+    /// Whether the frame at the start of `input` has enough compressed bytes to inflate to a thousand times their size.
     pub fn may_swell(&self, input: &[u8]) -> bool {
         if self.config.deflate.is_none() {
             return false;
@@ -133,7 +131,7 @@ impl Decoder {
         }
     }
 
-    /// The item at the start of `input`, if it is there whole.
+    /// The item at the start of `input`, if it is complete.
     #[inline]
     pub fn next<'b>(&'b mut self, input: &'b mut [u8]) -> Result<Step<'b>, FramingError> {
         if self.partial.as_ref().is_some_and(|partial| partial.whole) {
@@ -198,8 +196,8 @@ impl Decoder {
     /// Whether such a frame may come now.
     #[inline]
     fn check(&self, header: &Header) -> Result<(), FramingError> {
-        // Bytes of the message so far, if the message is measured as it comes: what is
-        // compressed is measured when it is inflated.
+        // Bytes of the message so far, if the message is measured as it arrives: compressed messages are measured when
+        // they are inflated.
         let joined = match (&self.partial, header.opcode) {
             (_, Opcode::Close | Opcode::Ping | Opcode::Pong) => return Ok(()),
             (None, Opcode::Continuation) => return Err(FramingError::ContinuationUnexpected),
@@ -226,8 +224,7 @@ impl Decoder {
             return Err(FramingError::TooLong { length, length_max });
         }
         let length_max = self.config.message_bytes_max;
-        // Compressed bytes may be a little longer than what it inflates to, and no more: before
-        // it is there whole it cannot be inflated.
+        // Compressed bytes may be only a little longer than their result: an incomplete message cannot be inflated.
         let compressed_max = length_max.saturating_add(length_max / 4 + COMPRESSED_BYTES_MORE);
         if joined.is_none() && length > compressed_max as u64 {
             return Err(FramingError::TooLong { length, length_max });
@@ -249,8 +246,8 @@ impl Decoder {
         }
     }
 
-    /// Checks the part that is there of an unfinished text frame, so that wrong text ends the
-    /// connection with its first wrong byte and not only with the frame's last.
+    /// Checks the received part of an incomplete text frame, so that invalid text ends the connection at its first
+    /// invalid byte and not only at the frame's end.
     #[cold]
     fn look_ahead(&mut self, header: &Header, part: &mut [u8]) -> Result<(), FramingError> {
         let text = match header.opcode {

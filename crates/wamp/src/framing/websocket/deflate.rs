@@ -34,14 +34,13 @@ pub(super) struct Inflater {
 impl Inflater {
     pub(super) fn new() -> Self {
         Self {
-            // The widest window inflates what was deflated with a narrower one, and takes no more
-            // memory in this library.
+            // The widest window also inflates the output of a narrower one, and takes no more memory in this library.
             inflate: Inflate::new(false, 15),
             open: false,
         }
     }
 
-    /// Appends what one frame's payload inflates to. `length_max` is for all of `out`.
+    /// Appends the inflated payload of one frame. `length_max` is for all of `out`.
     pub(super) fn frame(
         &mut self,
         payload: &[u8],
@@ -69,7 +68,7 @@ impl Inflater {
         self.open = true;
         loop {
             let start = out.len();
-            // One byte above the limit gives away what is too long.
+            // One byte above the limit shows that the result is too long.
             let room = (4 * input.len()).clamp(ROOM_MIN, ROOM_MAX);
             let room = room.min(length_max.saturating_sub(start) + 1);
             out.resize(start + room, 0);
@@ -85,8 +84,8 @@ impl Inflater {
             }
             input = &input[taken..];
             match status {
-                // A sender may end its stream; what follows begins a new one, and no tail is
-                // owed to the old one (section 7.2.3.4).
+                // A sender may end its stream. Later bytes begin a new one, and the old one needs no tail (section
+                // 7.2.3.4).
                 Ok(Status::StreamEnd) => {
                     self.inflate.reset(false);
                     self.open = !input.is_empty();
@@ -125,10 +124,9 @@ impl Deflater {
         }
     }
 
-    /// Bytes that are held between two messages, as they were measured: what a compressor always has,
-    /// its window and the chains in it, and what `memory_level` says; and the inflater of the other
-    /// direction, which is there when the peer has sent something compressed, as its first message
-    /// mostly is.
+    /// Bytes held between two messages, as they were measured. They consist of the compressor's fixed part, its window
+    /// and chains, and the part that depends on `memory_level`. Beside them is the inflater of the other direction,
+    /// which exists once the peer has sent a compressed message, as its first one mostly is.
     pub fn held_bytes(&self) -> usize {
         let Deflate {
             own,
@@ -159,8 +157,8 @@ impl Deflater {
         }
     }
 
-    /// Appends what `message` compresses to: the payload of a frame with RSV1, or of several that
-    /// share it. None: there is no memory for it, and the message is to be sent as it is.
+    /// Appends the compressed form of `message`: the payload of a frame with RSV1, or of several that share it. `None`:
+    /// there is no memory for it, and the message is to be sent uncompressed.
     pub fn compress(&mut self, message: &[u8], out: &mut Vec<u8>) -> Option<()> {
         if message.is_empty() {
             // An empty stored block without its tail. Asked to flush twice without input between,

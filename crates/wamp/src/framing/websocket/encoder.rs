@@ -6,9 +6,8 @@ use crate::framing::FrameError;
 
 /// Appends one unfragmented data frame whose payload `write` appends.
 ///
-/// Room for the header is left by `length_hint`; when the payload turns out to need a header of
-/// another length it is moved. What a failed `write` left behind is taken back. Of the payload
-/// `apart_bytes` are not written here.
+/// Room for the header is reserved by `length_hint`; if the payload needs a header of another length it is moved. The
+/// output of a failed `write` is removed. Of the payload `apart_bytes` are not written here.
 #[inline]
 pub(in crate::framing) fn frame<E>(
     text: bool,
@@ -40,7 +39,7 @@ pub(in crate::framing) fn frame<E>(
     Ok(())
 }
 
-/// Moves what stands from `from` to the end so that it begins at `to`.
+/// Moves the bytes from `from` to the end so that they begin at `to`.
 #[cold]
 fn move_payload(out: &mut Vec<u8>, from: usize, to: usize) {
     let end = out.len();
@@ -58,7 +57,7 @@ pub fn message(text: bool, mask: Option<[u8; 4]>, payload: &[u8], out: &mut Vec<
     append(FIN | Opcode::data(text) as u8, mask, payload, out);
 }
 
-/// Appends one frame as it is told, fit or not: for fragments, load drivers and tests.
+/// Appends one frame with the given header, valid or not: for fragments, load drivers and tests.
 pub fn raw_frame(
     opcode: Opcode,
     fin: bool,

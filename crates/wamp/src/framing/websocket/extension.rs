@@ -12,7 +12,7 @@ use super::ResponseError;
 
 const NAME: &str = "permessage-deflate";
 const HEADER: &str = "Sec-WebSocket-Extensions";
-/// The widest window, and what is agreed when nobody names another.
+/// The widest window, which applies if no other is named.
 const WINDOW_BITS_MAX: u8 = 15;
 /// The narrowest window this side's compressor can keep to. The protocol has 8 as well.
 const WINDOW_BITS_MIN: u8 = 9;
@@ -120,7 +120,7 @@ impl DeflateConfig {
         offer.to_header()
     }
 
-    /// What a server's response to [`DeflateConfig::offer`] means. None: it declined.
+    /// The meaning of a server's response to [`DeflateConfig::offer`]. `None`: it declined.
     pub fn agree(&self, response: &[&str]) -> Result<Option<Deflate>, ResponseError> {
         let wrong = ResponseError::Header { name: HEADER };
         let config = self.clamped();

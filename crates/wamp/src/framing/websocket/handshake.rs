@@ -20,7 +20,7 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub struct Upgrade<'a> {
     pub host: &'a str,
     pub key: &'a str,
-    /// Where the page came from, if a browser asks.
+    /// The origin of the page, if a browser sends the request.
     pub origin: Option<&'a str>,
     /// Subprotocols, the client's favourite first.
     pub protocols: Vec<&'a str>,
@@ -126,12 +126,12 @@ pub struct ClientRequest<'a> {
 pub struct Accepted<'a> {
     /// One of those offered.
     pub protocol: Option<&'a str>,
-    /// To be checked against what was offered.
+    /// To be checked against the offer.
     pub extensions: Vec<&'a str>,
 }
 
 impl<'a> ClientRequest<'a> {
-    /// What to send first.
+    /// The bytes to send first.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         out.extend_from_slice(b"GET ");

@@ -70,7 +70,7 @@ pub(super) enum Parsed {
 }
 
 impl Header {
-    /// Reads the header at the start of `input`, checking what a header alone can violate.
+    /// Reads the header at the start of `input`, and checks everything that a header alone can violate.
     #[inline]
     pub(super) fn parse(
         input: &[u8],
@@ -141,8 +141,8 @@ impl Header {
             }
     }
 
-    /// Writes the header of a frame whose first byte is `first` into the front of `out`, which
-    /// has the length that [`Header::length_for`] says.
+    /// Writes the header of a frame whose first byte is `first` into the front of `out`, of length
+    /// [`Header::length_for`].
     #[inline]
     pub(super) fn write(first: u8, payload_length: usize, mask: Option<[u8; 4]>, out: &mut [u8]) {
         let masked = if mask.is_some() { MASKED } else { 0 };

@@ -9,8 +9,8 @@ use memchr::memchr_iter;
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of one request or response.
 pub const HEADERS_MAX: usize = 100;
-/// A head that is longer is parsed once its end is there: a peer that sends it byte by byte would have all of it parsed
-/// as often.
+/// A longer head is parsed only when it is complete: otherwise a peer that sends it byte by byte would have all of it
+/// parsed each time.
 const PARSED_INCOMPLETE_BYTES_MAX: usize = 4 << 10;
 
 /// Names and values of headers to send.
@@ -87,7 +87,7 @@ impl<'a> Request<'a> {
             .map_or(self.target, |(path, _)| path)
     }
 
-    /// What follows the target's question mark.
+    /// The part of the target behind its question mark.
     pub fn query(&self) -> Option<&'a str> {
         self.target.split_once('?').map(|(_, query)| query)
     }

@@ -39,7 +39,7 @@ impl Utf8Stream {
         }
     }
 
-    /// Ends the character begun before; what is left of `bytes` then.
+    /// Ends the character begun before; returns the rest of `bytes`.
     #[cold]
     fn complete<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], FramingError> {
         let length = usize::from(self.length);
