@@ -62,7 +62,7 @@ fn a_message_grows_while_nothing_follows_it() {
 }
 
 #[test]
-fn what_servers_say() {
+fn operations_of_servers() {
     let long = [b"PING ".as_slice(), &[b'x'; 70]].concat();
     for (input, expected) in [
         (&b""[..], "more: 0"),
@@ -99,7 +99,7 @@ fn what_servers_say() {
 }
 
 #[test]
-fn what_clients_say() {
+fn operations_of_clients() {
     let mut out = Vec::new();
     encode::connect("{}", &mut out);
     encode::subscribe("a.*", 3, &mut out);

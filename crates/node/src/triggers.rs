@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn triggers_fire_on_what_they_are_named_after() {
+    fn triggers_fire_on_their_ends() {
         use Exit::{Error, Guest, Requested, Success};
         use ShutdownTrigger::{LastWorkerExit, ShutdownRequested, WorkerExit, WorkerExitWithError};
         let check = |triggers: &[ShutdownTrigger], exit, left, expected| {

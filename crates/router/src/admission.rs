@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_connection_is_counted_by_is_small() {
+    fn the_admission_of_a_connection_is_small() {
         // It is part of every connection's task.
         assert_eq!(size_of::<Admitted>(), 16);
     }

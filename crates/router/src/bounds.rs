@@ -12,11 +12,11 @@ use crate::cause::Cause;
 use crate::counters::{Counter, counters};
 use crate::report;
 
-/// One for all listeners of a router.
+/// The limits of a router, shared by all of its listeners.
 pub(crate) struct Bounds {
     /// The router serves the node itself: its clients may have the last connections.
     pub(crate) is_private: bool,
-    /// Of each connection.
+    /// The limits of each connection.
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) request_head_bytes_max: usize,

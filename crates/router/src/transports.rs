@@ -66,7 +66,7 @@ enum Served {
 #[derive(Clone)]
 pub(crate) struct Conversing {
     pub(crate) listening: Arc<Listening>,
-    /// Of one that leads to realms.
+    /// Set if it leads to realms.
     entrance: Option<Arc<Entrance>>,
 }
 

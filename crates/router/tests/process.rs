@@ -1,6 +1,6 @@
-//! What routers leave in their process: threads on their cores, and nothing when they are gone.
+//! Effects of routers on their process: threads on their cores, and no leftovers after a stop.
 //!
-//! A program of its own with one test: what is counted is what the whole process has.
+//! This is a program with one test, as it counts resources of the whole process.
 
 #[path = "router/rig.rs"]
 #[expect(dead_code, reason = "the other tests of routers use the rest")]
@@ -17,7 +17,7 @@ use crate::rig::{Peer, address, limits, options, realm, tcp, unix, worker};
 #[test]
 fn threads_and_descriptors() {
     a_router_runs_on_its_cores();
-    what_is_stopped_leaves_nothing();
+    a_stop_leaves_nothing();
 }
 
 fn a_router_runs_on_its_cores() {
@@ -55,7 +55,7 @@ fn a_router_runs_on_its_cores() {
     }
 }
 
-fn what_is_stopped_leaves_nothing() {
+fn a_stop_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = options(directory.path());
     let mut limits = limits();
@@ -78,7 +78,7 @@ fn what_is_stopped_leaves_nothing() {
     await_held(before);
 }
 
-/// Starts and stops one of everything, with a session that sees it come and go.
+/// Starts and stops one of everything, with a session present.
 fn come_and_go(router: &Router) {
     let mut peer = start(router);
     router.stop_transport("local").expect("runs");
@@ -110,7 +110,7 @@ fn held() -> (usize, usize) {
     (count("/proc/self/fd"), count("/proc/self/task"))
 }
 
-/// Connections end, and threads are joined, a moment after they were told.
+/// Connections end, and threads are joined, shortly after a stop.
 fn await_held(expected: (usize, usize)) {
     let patience = Instant::now() + Duration::from_secs(20);
     while held() != expected {
@@ -135,7 +135,7 @@ fn usable_cores() -> Vec<usize> {
     cores
 }
 
-/// Where the threads of that name may run. A thread gives itself its name when it begins.
+/// The allowed cores of the threads of that name. A thread names itself when it starts.
 fn cores_of(name: &str) -> Vec<String> {
     let beginning = format!("Name:\t{name}\n");
     loop {
@@ -149,7 +149,7 @@ fn cores_of(name: &str) -> Vec<String> {
     }
 }
 
-/// What the kernel says of each thread.
+/// The kernel's status of each thread.
 fn statuses() -> Vec<String> {
     let threads = fs::read_dir("/proc/self/task").expect("Linux");
     let statuses = threads.map(|thread| {

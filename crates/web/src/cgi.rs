@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer() {
+    fn malformed_answers_are_rejected() {
         let field = |name: &str| BadHead::Field(name.to_owned());
         let rows: &[(&str, BadHead)] = &[
             ("\n", BadHead::Empty),
@@ -312,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn where_the_body_begins() {
+    fn the_offset_of_the_body() {
         let answer = b"Content-Type: a/b\r\n\r\n\nbody";
         let head = head(answer).expect("a header").expect("whole");
         assert_eq!(&answer[head.bytes..], b"\nbody");
     }
 
     #[test]
-    fn what_a_script_is_told() {
+    fn variables_of_a_script() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("host", "h:1"),

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_gzip() {
+    fn acceptance_of_gzip() {
         for (accepted, expected) in [
             ("gzip", true),
             ("gzip, deflate, br, zstd", true),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_shorter() {
+    fn compressible_media_types() {
         for (kind, expected) in [
             ("text/html", true),
             ("text/html; charset=utf-8", true),

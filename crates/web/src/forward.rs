@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_for_one_connection_is_taken_out() {
+    fn hop_by_hop_fields_are_removed() {
         type Row<'r> = (&'r [(&'r str, &'r str)], &'r [&'r str]);
         let rows: &[Row<'_>] = &[
             (&[("accept", "*/*")], &["accept: */*"]),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_server_is_told_of_the_client() {
+    fn the_clients_details_are_added() {
         let mut headers = headers(&[
             ("host", "public.example"),
             ("x-forwarded-for", "10.0.0.1"),

@@ -195,7 +195,7 @@ mod tests {
     const ID: &str = "0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn paths_and_what_they_ask_for() {
+    fn paths_and_their_operations() {
         let id = TransportId(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
         assert_eq!(id.to_string(), ID);
         assert_eq!(TransportId(5).to_string().len(), ID.len());
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spoken() {
+    fn protocols_are_negotiated() {
         let all = &Serializer::ALL[..];
         let json = &[Serializer::Json][..];
         let rows: &[(&str, &[Serializer], Result<&str, &str>)] = &[
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_delivered() {
+    fn bodies_of_delivered_messages() {
         let queued = b"\0\0\0\x03[1]\0\0\0\x04[22]";
         let rows: &[(&str, &[u8], bool, &[u8])] = &[
             ("wamp.2.json", &queued[..7], false, b"[1]"),

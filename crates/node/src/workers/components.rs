@@ -447,7 +447,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_host_starts_what_was_there_when_the_last_one_ended() {
+    fn a_new_host_starts_the_components_of_the_last() {
         let definition =
             serde_json::json!({"type": "class", "classname": "a.B", "realm": "r", "role": "x"});
         let component = crosstie_config::component_from_json(&definition, true).expect("one");

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_judged_by_what_was_asked() {
+    fn ends_are_judged_by_the_requests() {
         let check = |code, signal, was_told, was_killed, expected| {
             let ended = Ended { code, signal };
             let told = (was_told, was_killed);

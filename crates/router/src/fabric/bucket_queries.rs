@@ -14,7 +14,7 @@ use crate::fabric::port::Wish;
 pub(super) struct Lease {
     pub(super) name: String,
     pub(super) key: String,
-    /// Of its last renewal; 0 before the first.
+    /// The sequence of its last renewal; 0 before the first.
     pub(super) sequence: u64,
 }
 

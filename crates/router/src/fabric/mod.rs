@@ -5,7 +5,8 @@
 //! SharedRealm ─▶ RealmOutbox ─▶ FabricPort ─▶ fabric::Member ─▶ nats ─▶ Connection (leaves with the cork)
 //! ```
 //!
-//! `crosstie_fabric` defines the messages between nodes and tracks the nodes; here are the socket, the clock and the lock. Locks are taken in one order: the realm's, then the port's.
+//! `crosstie_fabric` defines the messages between nodes and tracks the nodes; here are the socket, the clock and the
+//! lock. Locks are taken in one order: the realm's, then the port's.
 
 mod bucket_queries;
 mod dial;

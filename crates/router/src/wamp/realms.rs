@@ -55,7 +55,7 @@ pub(crate) struct Realms {
 
 /// The node that a router's realms belong to.
 pub(crate) struct Node {
-    /// Its id, which clients are told.
+    /// Its id, as sent to clients.
     pub(crate) id: String,
     /// The worker's id.
     pub(crate) worker: String,
@@ -65,7 +65,7 @@ pub(crate) struct Node {
 }
 
 impl Realms {
-    /// Of a worker on whose `keeper` are timers; `says_goodbye` to clients when they stop.
+    /// The realms of a worker; `keeper` has timers, and a stop `says_goodbye` to clients.
     pub(crate) fn new(
         node: Node,
         limits: &model::Limits,

@@ -51,7 +51,7 @@ impl Site {
         })
     }
 
-    /// Of a listener for pages alone.
+    /// The services of a listener with pages only.
     pub(crate) fn of_pages(pages: Pages) -> Self {
         Self {
             root: None,

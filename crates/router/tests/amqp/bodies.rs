@@ -1,5 +1,4 @@
-//! Bodies of every size around the borders of frames and of reads come as they went, however they
-//! were cut on their way.
+//! Bodies of every size around the limits of frames and reads arrive unchanged, however they are split.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,13 +10,13 @@ use crosstie_amqp::{Arguments, Properties};
 
 use crate::rig::{Client, Rig};
 
-/// A body that no other one of these begins as.
+/// A body with a unique beginning.
 fn body(number: usize, length: usize) -> Vec<u8> {
     let bytes = (0..length).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ number) as u8);
     bytes.collect()
 }
 
-/// The frames of a message to `q`, where frames have so many bytes.
+/// The frames of a message to `q`, for that maximum frame size.
 fn message(body: &[u8], frame_bytes_max: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let publish = BasicPublish {
@@ -43,7 +42,7 @@ fn enter(rig: &Rig, frame_bytes_max: u32) -> Client {
     client
 }
 
-/// Sizes at which something begins or ends: a frame, a read, a buffer.
+/// Sizes around limits: of a frame, a read, a buffer.
 fn sizes(frame_bytes_max: u32) -> Vec<usize> {
     let frame_body = frame_bytes_max as usize - frame::OVERHEAD_BYTES;
     let borders = [
@@ -67,7 +66,7 @@ fn sizes(frame_bytes_max: u32) -> Vec<usize> {
         .collect()
 }
 
-/// Sends the bytes in portions of these lengths, over and over.
+/// Sends the bytes in portions of these lengths, repeatedly.
 fn send(mut stream: TcpStream, bytes: &[u8], portions: &[usize]) {
     stream.set_nodelay(true).expect("is open");
     let mut rest = bytes;
@@ -81,7 +80,7 @@ fn send(mut stream: TcpStream, bytes: &[u8], portions: &[usize]) {
     }
 }
 
-/// What one client sends another one gets, who reads at once or only when all is sent.
+/// Sends messages to another client, which reads at once or after everything is sent.
 fn check(frames: (u32, u32), is_read_at_once: bool, portions: &[usize]) {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());

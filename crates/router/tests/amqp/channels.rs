@@ -1,4 +1,4 @@
-//! Frames of channels: whole, in parts, out of order.
+//! Frames of channels: whole, split, and out of order.
 
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::{
@@ -9,7 +9,7 @@ use crosstie_amqp::{Arguments, BasicProperties, Method};
 
 use crate::rig::{Client, Rig, Setting, no_arguments, published};
 
-/// A client with channel 1, and what keeps its router alive.
+/// A client with channel 1, and its router.
 fn with_channel() -> (Rig, Client, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
@@ -19,7 +19,7 @@ fn with_channel() -> (Rig, Client, tempfile::TempDir) {
 }
 
 #[test]
-fn a_message_comes_as_it_was_sent() {
+fn a_message_arrives_unchanged() {
     let (_rig, mut client, _directory) = with_channel();
     client.declare("q", false);
     client.consume("q", true);
@@ -66,7 +66,7 @@ fn channels_may_take_turns_within_messages() {
     assert_eq!(client.expect_message("1 basic.deliver"), b"second");
 }
 
-/// The frames in `bytes`, each by itself.
+/// Splits `bytes` into frames.
 fn frames(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while !bytes.is_empty() {
@@ -95,7 +95,7 @@ fn a_fault_of_a_channel_leaves_the_others() {
         },
     );
     client.expect("1 channel.close 404 NOT_FOUND - no exchange 'nope' in vhost '/'");
-    // What was on its way is nobody's.
+    // Earlier frames of the channel are dropped.
     client.publish("q", b"lost", 1);
     client.send(2, &AccessRequest::default());
     client.expect("2 access.request-ok");
@@ -121,7 +121,7 @@ fn an_unknown_delivery_tag_is_a_fault_of_its_channel() {
 }
 
 #[test]
-fn confirms_come_for_what_was_taken() {
+fn accepted_messages_are_confirmed() {
     let (_rig, mut client, _directory) = with_channel();
     client.declare("q", false);
     client.confirms();
@@ -188,7 +188,7 @@ fn method(channel: u16, payload: &[u8]) -> Vec<u8> {
     of(FrameKind::Method, channel, payload)
 }
 
-/// Checks what a client that has opened channel 1 is told of each input, and that nobody else notices.
+/// Checks the answer to each input on channel 1, and that other clients are not affected.
 fn check_ended(rows: &[(&str, Vec<u8>, &str)]) {
     let (rig, mut other, _directory) = with_channel();
     for (what, bytes, said) in rows {
@@ -199,7 +199,7 @@ fn check_ended(rows: &[(&str, Vec<u8>, &str)]) {
         let expected = format!("0 connection.close {said}");
         assert!(close.starts_with(&expected), "{what}: {close}");
     }
-    // Nobody else has noticed.
+    // The other client is not affected.
     other.declare("q", false);
 }
 

@@ -1,4 +1,4 @@
-//! Who closes a socket once the connection is closed, and when nobody waits for it any more.
+//! Closing a socket after its connection, and the end of the wait for that.
 
 use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 
 use crate::rig::{Client, Rig, Setting};
 
-/// A client that has closed its connection, and not its socket.
+/// A client that has closed its connection but not its socket.
 fn closed(rig: &Rig) -> Client {
     let mut client = rig.client();
     client.send(0, &ConnectionClose::default());
@@ -17,7 +17,7 @@ fn closed(rig: &Rig) -> Client {
     client
 }
 
-/// Whether nothing comes, not even the end.
+/// Whether nothing arrives, not even the end.
 fn is_quiet(client: &Client) -> bool {
     let within = Some(Duration::from_millis(200));
     client.stream.set_read_timeout(within).expect("is open");
@@ -33,18 +33,18 @@ fn the_socket_is_left_to_the_client_that_closes() {
     let rig = Rig::start(directory.path());
     let mut client = closed(&rig);
     assert!(is_quiet(&client));
-    // What it still says is nobody's, whatever it is.
+    // Further input of any kind is dropped.
     client.write(&HEARTBEAT);
     client.write(b"no frame at all");
     assert!(is_quiet(&client));
     assert_eq!(rig.router.amqp().expect("is on").connections(), []);
-    // Its end is answered by ours.
+    // Its end is answered by the server's.
     client.stream.shutdown(Shutdown::Write).expect("is open");
     client.expect_end();
 }
 
 #[test]
-fn who_closes_both_ways_at_once_is_answered() {
+fn a_half_closed_client_is_answered() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
     let mut client = rig.client();
@@ -69,7 +69,7 @@ fn the_broker_closes_the_socket_when_it_closes_the_connection() {
 }
 
 #[test]
-fn nobody_keeps_a_place_by_never_closing() {
+fn a_client_that_never_closes_loses_its_place() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting {
         connections_max: Some(2),
@@ -77,7 +77,7 @@ fn nobody_keeps_a_place_by_never_closing() {
     };
     setting.transport.closing_timeout = Duration::from_secs(1);
     let rig = Rig::start_with(directory.path(), &setting);
-    // Neither one that goes on talking, nor one that is silent.
+    // Neither a client that continues to send, nor a silent one.
     let mut talking = closed(&rig);
     let mut silent = closed(&rig);
     while talking.stream.write_all(&HEARTBEAT).is_ok() {

@@ -1,4 +1,4 @@
-//! Who publishes too much waits, and who does not read is waited for; nothing is lost.
+//! Fast publishers are blocked, slow consumers are waited for, and nothing is lost.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn a_publisher_waits_while_memory_is_full() {
     let memory_bytes = operators.vhosts()[0].memory_bytes;
     assert!(memory_bytes < 800_000, "{memory_bytes}");
 
-    // Who consumes is served, and makes room.
+    // A consumer is served, and frees memory.
     let mut consumer = rig.client();
     consumer.open_channel(1);
     consumer.consume("q", true);
@@ -76,7 +76,7 @@ fn a_consumer_that_does_not_read_is_waited_for() {
             confirmed = ack.delivery_tag;
         }
     }
-    // 20 MB, of which the sockets hold some, and the connection's queue no more than its bound.
+    // 20 MB, of which the sockets hold some, and the connection's queue no more than its limit.
     let operators = rig.router.amqp().expect("is on");
     let queue = operators.queues("/").expect("is there").remove(0);
     assert_eq!(
@@ -122,7 +122,7 @@ fn many_at_once_lose_nothing_and_keep_their_order() {
                     published(1, "q", body.as_bytes(), 1 + (message % 2) as u8)
                 });
                 client.write(&bytes.collect::<Vec<_>>());
-                // Those that need no store come first.
+                // Messages that need no store are confirmed first.
                 let mut awaited: BTreeSet<_> = (first + 1..=first + 100).collect();
                 while !awaited.is_empty() {
                     let ack = client.expect("1 basic.ack");
@@ -192,7 +192,7 @@ fn answers_have_room_behind_a_large_message() {
 }
 
 #[test]
-fn who_is_cut_off_leaves_nothing_behind() {
+fn a_lost_client_leaves_nothing_behind() {
     const MESSAGES: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
@@ -207,7 +207,7 @@ fn who_is_cut_off_leaves_nothing_behind() {
     for round in 0..100_usize {
         let mut other = rig.client();
         other.open_channel(1);
-        // Unacknowledged messages, a queue of its own, and an end at any byte of a message.
+        // Unacknowledged messages, an exclusive queue, and an end at any byte of a message.
         other.consume("q", false);
         other.send(
             1,
@@ -268,7 +268,7 @@ fn a_transport_that_stops_says_so() {
 }
 
 #[test]
-fn a_large_message_for_many_goes_to_a_few_at_a_time() {
+fn a_large_message_for_many_is_sent_to_a_few_at_a_time() {
     const CONSUMERS: usize = 12;
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
@@ -304,7 +304,7 @@ fn a_large_message_for_many_goes_to_a_few_at_a_time() {
     frame::write_content(1, Properties::EMPTY.bytes(), &body, 131_072, &mut bytes);
     publisher.write(&bytes);
     publisher.expect("1 basic.ack");
-    // One leaves no room for a second in the account of all.
+    // One leaves no room for a second in the shared account.
     let vhost = rig.router.amqp().expect("is on").vhosts().remove(0);
     assert!(vhost.messages_unacked < 8, "{vhost:?}");
     assert!(vhost.messages_ready > 4, "{vhost:?}");
@@ -337,7 +337,7 @@ fn two_queues_and_two_messages() -> Vec<u8> {
     bytes
 }
 
-/// Declares an exchange that the store is to keep, and deletes it, until that is too much.
+/// Declares and deletes durable exchanges until the client is blocked.
 fn declare_until_blocked(other: &mut Client) {
     let declare = ExchangeDeclare {
         exchange: "kept",
@@ -354,7 +354,7 @@ fn declare_until_blocked(other: &mut Client) {
         other.send(1, &declare);
         other.expect("1 exchange.declare-ok");
         other.send(1, &delete);
-        // The delete is not read any more where the declaration was too much.
+        // The delete is not read if the declaration was too much.
         is_blocked = match other.receive().expect("an answer").said().as_str() {
             "1 exchange.delete-ok" => false,
             "0 connection.blocked" => true,
@@ -364,7 +364,7 @@ fn declare_until_blocked(other: &mut Client) {
 }
 
 #[test]
-fn whoever_journals_waits_for_a_store_that_fails() {
+fn durable_changes_wait_for_a_failing_store() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
     setting.amqp.store = "missing/store".to_owned();
@@ -387,11 +387,11 @@ fn whoever_journals_waits_for_a_store_that_fails() {
         consumer.expect_message("1 basic.deliver");
     }
 
-    // A client that only declares is held back, and told so.
+    // A client that only declares is blocked, too.
     let mut other = rig.client();
     other.open_channel(1);
     declare_until_blocked(&mut other);
-    // To take away what is kept is not too much.
+    // Removing durable messages does not block.
     for delivery_tag in 1..=2 {
         let ack = BasicAck {
             delivery_tag,
@@ -424,7 +424,7 @@ fn half(channel: u16) -> Vec<u8> {
 }
 
 #[test]
-fn who_does_not_finish_its_messages_holds_nobody_up() {
+fn incomplete_messages_block_no_other_client() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
     setting.amqp.limits.memory_bytes_max = 8 << 20;
@@ -435,7 +435,7 @@ fn who_does_not_finish_its_messages_holds_nobody_up() {
     publisher.declare("q", false);
     publisher.confirms();
 
-    // Beyond its share a message's channel is closed, and no other.
+    // Beyond its share, only the message's channel is closed.
     let mut greedy = rig.client();
     for channel in 1..=4 {
         greedy.open_channel(channel);
@@ -447,12 +447,12 @@ fn who_does_not_finish_its_messages_holds_nobody_up() {
         "3 channel.close 311 CONTENT_TOO_LARGE - the connection has 3145728 bytes of incomplete \
          messages and open transactions, which is as much as one may have",
     );
-    // Where all have too much, one of those is closed that have most.
+    // If all exceed the limit together, a connection with the most bytes is closed.
     let mut others: Vec<_> = (0..4).map(|_| rig.client()).collect();
     for other in &mut others {
         for channel in 1..=2 {
             other.open_channel(channel);
-            // It may have been closed by now.
+            // It may be closed by now.
             let _ = std::io::Write::write_all(&mut other.stream, &half(channel));
         }
     }
@@ -467,7 +467,7 @@ fn who_does_not_finish_its_messages_holds_nobody_up() {
 }
 
 #[test]
-fn a_message_that_does_not_come_is_not_waited_for_for_ever() {
+fn an_incomplete_message_times_out() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
     setting.amqp.limits.incomplete_timeout = Some(std::time::Duration::from_secs(1));

@@ -27,7 +27,7 @@ fn wrong_passwords_are_answered_late_and_counted() {
     client.write(&PROTOCOL_HEADER);
     client.start_ok("PLAIN", b"\0guest\0wrong");
     drop(client);
-    // The right password of a user whom others guess at.
+    // The right password of a user that others guess at.
     rig.client().open_channel(1);
     let (_, metrics) = page(&place, "/metrics");
     let count = |name: &str| {
@@ -36,7 +36,7 @@ fn wrong_passwords_are_answered_late_and_counted() {
         let count = lines.find_map(|found| found.strip_prefix(&line));
         count.expect("is there").parse::<u32>().expect("a number")
     };
-    // The last one may not have been read when its client left.
+    // The last attempt may not have been read before its client left.
     assert!((5..=6).contains(&count("failed")), "{metrics}");
     assert!(count("delayed") >= 3, "{metrics}");
 }

@@ -1,4 +1,4 @@
-//! Who is let in, and what the others are told.
+//! Accepted and refused clients.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// A client that was offered `connection.start`.
+/// A client that has received `connection.start`.
 fn started(rig: &Rig) -> Client {
     let mut client = Client::connect(rig.address);
     client.write(&PROTOCOL_HEADER);
@@ -23,11 +23,11 @@ fn started(rig: &Rig) -> Client {
 }
 
 #[test]
-fn the_server_says_what_it_is() {
+fn the_server_properties_name_the_server() {
     let directory = directory();
     let rig = Rig::start(directory.path());
     let mut client = Client::connect(rig.address);
-    // Byte by byte is as good as at once.
+    // Byte by byte works like all at once.
     for byte in PROTOCOL_HEADER {
         client.write(&[byte]);
     }
@@ -69,7 +69,7 @@ fn the_server_says_what_it_is() {
 }
 
 #[test]
-fn the_server_says_what_it_is_told_to() {
+fn configured_server_properties_are_sent() {
     let directory = directory();
     let mut setting = Setting::default();
     setting.amqp.identity = AmqpIdentity {
@@ -99,7 +99,7 @@ fn itself() -> String {
 fn a_frame_before_tuning_is_a_small_one() {
     let directory = directory();
     let rig = Rig::start(directory.path());
-    // Nobody has agreed on more than everybody takes; the bytes around do not count.
+    // Before tuning, the minimum frame size applies; the envelope does not count.
     for (payload_bytes, said) in [
         (4096, "0 connection.tune"),
         (
@@ -131,7 +131,7 @@ fn a_frame_before_tuning_is_a_small_one() {
 }
 
 #[test]
-fn another_protocol_is_told_which_is_spoken() {
+fn another_protocol_gets_the_supported_header() {
     let directory = directory();
     let rig = Rig::start(directory.path());
     for header in [
@@ -147,7 +147,7 @@ fn another_protocol_is_told_which_is_spoken() {
     }
 }
 
-/// A user without a password, and a vhost that is only theirs.
+/// A user without a password, and a vhost for this user only.
 fn setting_with_another_vhost() -> Setting {
     let mut setting = Setting::default();
     setting.amqp.users.push(AmqpUser {
@@ -197,7 +197,7 @@ fn a_login_that_fails_is_refused() {
 }
 
 #[test]
-fn limits_that_cannot_be_are_refused() {
+fn invalid_limits_are_refused() {
     let directory = directory();
     let rig = Rig::start(directory.path());
     for (channels, frame, said) in [
@@ -258,7 +258,7 @@ fn a_method_out_of_its_turn_is_refused() {
 }
 
 #[test]
-fn who_does_not_understand_a_refusal_is_told_nothing() {
+fn a_client_without_the_capability_gets_no_refusal() {
     let directory = directory();
     let rig = Rig::start(directory.path());
     let mut client = started(&rig);
@@ -275,7 +275,7 @@ fn who_does_not_understand_a_refusal_is_told_nothing() {
 }
 
 #[test]
-fn a_table_proves_who_somebody_is() {
+fn amqplain_credentials_are_accepted() {
     let directory = directory();
     let rig = Rig::start(directory.path());
     let mut client = started(&rig);
@@ -333,12 +333,12 @@ fn heartbeats_go_both_ways() {
     client.expect("0 connection.open-ok");
     let heartbeat = client.receive().expect("a heartbeat");
     assert_eq!(heartbeat.said(), "0 Heartbeat");
-    // A client that is silent for two intervals is gone.
+    // A client that is silent for two intervals is closed.
     client.read_to_end();
 }
 
 #[test]
-fn a_handshake_has_its_time() {
+fn a_handshake_has_a_timeout() {
     let directory = directory();
     let mut setting = Setting::default();
     setting.transport.handshake_timeout = Duration::from_secs(1);

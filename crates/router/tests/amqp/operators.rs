@@ -11,7 +11,7 @@ use crosstie_router::{RouterOptions, start_admin};
 use crate::rig::{Client, Rig, Setting, transport};
 
 #[test]
-fn the_metrics_tell_of_it() {
+fn the_metrics_include_amqp() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
     let admin = Admin {
@@ -51,7 +51,7 @@ fn the_metrics_tell_of_it() {
     }
 }
 
-/// A client with two channels, two queues, two messages in the first of them, an exchange and a binding.
+/// A client with two channels, two queues, two messages in the first, an exchange and a binding.
 fn busy_client(rig: &Rig) -> Client {
     let mut client = rig.client();
     client.open_channel(1);
@@ -83,7 +83,7 @@ fn busy_client(rig: &Rig) -> Client {
 }
 
 #[test]
-fn operators_see_what_there_is() {
+fn operators_list_everything() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
     let operators = rig.router.amqp().expect("is on");
@@ -134,7 +134,7 @@ fn operators_purge_and_delete_queues() {
     assert_eq!(operators.delete_queue("/", "x"), Err(no_queue));
     assert!(operators.queues("nope").is_err());
 
-    // A consumer is told that its queue is gone.
+    // A consumer is informed that its queue is gone.
     client.send(
         1,
         &BasicConsume {

@@ -1,5 +1,4 @@
-//! What is owed to a client comes, however much of it there is; and who cannot be given it is not
-//! told that all is well.
+//! Answers arrive, however many; and a client whose answers cannot be queued is closed.
 
 use crosstie_amqp::frame::{self, Decoded, FrameKind};
 use crosstie_amqp::method::{BasicConsume, BasicGet, BasicPublish};
@@ -7,7 +6,7 @@ use crosstie_amqp::{Arguments, BasicProperties, Method, Properties};
 
 use crate::rig::{Client, Rig, Setting};
 
-/// The frames of a message that is to come back where nobody takes it.
+/// The frames of a mandatory message.
 fn mandatory(routing_key: &str, body: &[u8], reply_to: Option<&str>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let publish = BasicPublish {
@@ -39,7 +38,7 @@ fn expect_acks(client: &mut Client, last: u64) {
 }
 
 #[test]
-fn what_was_published_before_anything_is_read_comes_back() {
+fn returns_wait_for_a_client_that_does_not_read() {
     const MESSAGES: u64 = 100;
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
@@ -70,7 +69,7 @@ fn what_was_published_before_anything_is_read_comes_back() {
 }
 
 #[test]
-fn who_overruns_its_queue_is_closed_and_told_nothing_wrong() {
+fn a_client_that_overruns_its_queue_is_closed_without_a_false_confirm() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
     setting.limits.queue_bytes_max = 65_536;
@@ -80,7 +79,7 @@ fn who_overruns_its_queue_is_closed_and_told_nothing_wrong() {
     client.open_channel(1);
     client.confirms();
     let message = mandatory("nowhere", &[1; 60_000], None);
-    // The sockets' buffers have an end somewhere.
+    // The sockets' buffers are finite.
     while std::io::Write::write_all(&mut client.stream, &message).is_ok() {}
     let bytes = client.read_to_end();
     let mut rest = &bytes[..];
@@ -96,12 +95,12 @@ fn who_overruns_its_queue_is_closed_and_told_nothing_wrong() {
         }
         rest = &rest[consumed..];
     }
-    // Others have noticed nothing.
+    // Other clients are not affected.
     rig.client().open_channel(1);
 }
 
 #[test]
-fn replies_wait_for_who_reads_them_later() {
+fn replies_wait_for_a_late_reader() {
     const REPLIES: u64 = 40;
     const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to";
     let directory = tempfile::tempdir().expect("a directory");
@@ -132,7 +131,7 @@ fn replies_wait_for_who_reads_them_later() {
         let body = vec![reply as u8; 200_000];
         server.write(&mandatory(reply_to, &body, None));
     }
-    // None of them has come back.
+    // None of them has been returned.
     expect_acks(&mut server, REPLIES);
     for reply in 0..REPLIES {
         let body = caller.expect_message("1 basic.deliver");
@@ -141,7 +140,7 @@ fn replies_wait_for_who_reads_them_later() {
 }
 
 #[test]
-fn fetches_in_advance_are_all_answered_by_what_is_there() {
+fn pipelined_gets_are_all_answered() {
     const MESSAGES: u8 = 40;
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());

@@ -1,4 +1,4 @@
-//! What pages and operators say of AMQP when something is wrong, and when there is much of it.
+//! Pages and listings about AMQP: with faults, and with many entries.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crosstie_router::{Admin, Router, RouterOptions, start_admin};
 
 use crate::rig::{Rig, Setting, transport, worker};
 
-/// A listener of all pages.
+/// A listener with all pages.
 pub(crate) fn pages(rig: &Rig, directory: &Path) -> (Admin, String) {
     let admin = model::Admin {
         endpoint: transport(&Setting::default()).endpoint,
@@ -45,7 +45,7 @@ pub(crate) fn page(place: &str, path: &str) -> (String, String) {
     (status.to_owned(), body.to_owned())
 }
 
-/// Waits until the page for health begins so.
+/// Waits until the health page begins so.
 fn await_health(place: &str, status: &str, beginning: &str) -> String {
     loop {
         let (found, text) = page(place, "/health");
@@ -57,10 +57,10 @@ fn await_health(place: &str, status: &str, beginning: &str) -> String {
 }
 
 #[test]
-fn a_store_that_fails_is_told_until_it_can_write() {
+fn a_failing_store_is_an_alarm_until_it_can_write() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
-    // That of the embedded default: who has nothing to keep may be there.
+    // The store of the embedded default: nodes that store nothing may share it.
     setting.amqp.store = "crosstie.store".to_owned();
     let first = Rig::start_with(directory.path(), &setting);
     let second = Rig::start_with(directory.path(), &setting);
@@ -86,7 +86,7 @@ fn a_store_that_fails_is_told_until_it_can_write() {
 }
 
 #[test]
-fn memory_that_is_full_is_told() {
+fn full_memory_is_an_alarm() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
     setting.amqp.limits.memory_bytes_max = 1000;
@@ -106,7 +106,7 @@ fn memory_that_is_full_is_told() {
 }
 
 #[test]
-fn a_store_that_was_named_must_be_possible() {
+fn a_configured_store_must_be_usable() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut amqp = model::Amqp::default();
     for (store, expected) in [
@@ -134,7 +134,7 @@ fn a_store_that_was_named_must_be_possible() {
 }
 
 #[test]
-fn queues_beyond_the_most_are_summed() {
+fn further_queues_are_summed() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
     let (_admin, place) = pages(&rig, directory.path());

@@ -1,4 +1,4 @@
-//! What the tests start, and a client that says exactly what it is told to say.
+//! The tests' routers, and a client that sends exact frames.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ pub(crate) struct Rig {
     pub(crate) address: SocketAddr,
 }
 
-/// What differs between the routers of the tests.
+/// The differences between the tests' routers.
 #[derive(Clone)]
 pub(crate) struct Setting {
     pub(crate) amqp: Amqp,
@@ -118,7 +118,7 @@ pub(crate) struct Client<S = TcpStream> {
     input: Vec<u8>,
 }
 
-/// A frame that was received.
+/// A received frame.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) kind: FrameKind,
@@ -132,7 +132,7 @@ impl Received {
         Method::decode(&self.payload).expect("a method")
     }
 
-    /// The method in words: `CHANNEL NAME`, with the code and text of what closes.
+    /// The method in words: `CHANNEL NAME`, with the code and text of a close.
     pub(crate) fn said(&self) -> String {
         let channel = self.channel;
         let method = match self.kind {
@@ -162,14 +162,14 @@ impl Client {
 /// A connected socket.
 pub(crate) fn connected(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("somebody listens");
-    // A test that waits in vain is to fail, not to hang.
+    // A test that waits in vain fails instead of hanging.
     let within = Some(Duration::from_secs(30));
     stream.set_read_timeout(within).expect("is open");
     stream
 }
 
 impl<S: Read + Write> Client<S> {
-    /// A client that has said nothing yet.
+    /// A client that has sent nothing yet.
     pub(crate) fn over(stream: S) -> Self {
         Self {
             stream,
@@ -268,7 +268,7 @@ impl<S: Read + Write> Client<S> {
         self.stream.write_all(bytes).expect("is open");
     }
 
-    /// The next frame; none at the end.
+    /// The next frame; `None` at the end.
     pub(crate) fn receive(&mut self) -> Option<Received> {
         loop {
             if let Decoded::Frame { frame, consumed } =
@@ -289,7 +289,7 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// The next frame that is no heartbeat says so.
+    /// Expects the next frame that is not a heartbeat to be this.
     pub(crate) fn expect(&mut self, expected: &str) -> Received {
         loop {
             let received = self
@@ -322,13 +322,13 @@ impl<S: Read + Write> Client<S> {
         assert!(received.is_none(), "expected the end, got {received:?}");
     }
 
-    /// Bytes as they come, until the end.
+    /// Raw bytes until the end.
     pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         while self.read() {}
         std::mem::take(&mut self.input)
     }
 
-    /// Whether there was something to read.
+    /// Whether anything was read.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 65536];
         match self.stream.read(&mut buffer) {
@@ -349,7 +349,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// What the client says it knows: everything.
+/// The client's capabilities: all of them.
 fn capabilities() -> TableBuf {
     let names = [
         "authentication_failure_close",

@@ -1,4 +1,4 @@
-//! What is durable is there after a restart, and what definitions declare is there at all.
+//! Durable messages survive a restart, and definitions are applied.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crosstie_amqp::method::BasicGet;
 
 use crate::rig::{Client, Rig, Setting};
 
-/// The body of the next message of a queue, if there is one.
+/// The body of the next message of a queue, if any.
 fn get(client: &mut Client, queue: &str) -> Option<Vec<u8>> {
     client.send(
         1,
@@ -28,7 +28,7 @@ fn get(client: &mut Client, queue: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_was_confirmed_survives() {
+fn confirmed_messages_survive() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut setting = Setting::default();
     setting.amqp.store = "kept".to_owned();
@@ -85,7 +85,7 @@ fn definitions_are_applied_at_the_start() {
     fs::write(directory.path().join("definitions.json"), definitions).expect("is written");
     let mut setting = Setting::default();
     setting.amqp.definitions = Some("definitions.json".to_owned());
-    // Twice: the second time it is all there already.
+    // Twice: the second start finds everything present.
     for _ in 0..2 {
         let rig = Rig::start_with(directory.path(), &setting);
         let operators = rig.router.amqp().expect("is on");

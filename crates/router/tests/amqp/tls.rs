@@ -1,4 +1,4 @@
-//! Over TLS a client is who its certificate says.
+//! Over TLS, the certificate authenticates a client.
 
 use std::fs;
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn authority(directory: &Path) -> Authority {
     authority
 }
 
-/// A key and a certificate of that common name, or of an alternative name where there is none.
+/// A key and a certificate with that common name, or else an alternative name.
 fn sign(directory: &Path, authority: &Authority, file: &str, common: Option<&str>, other: &str) {
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new(vec![other.to_owned()]).expect("parameters");
@@ -65,7 +65,7 @@ fn connect(
 }
 
 #[test]
-fn a_certificate_says_who_a_client_is() {
+fn a_certificate_authenticates_a_client() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     let authority = authority(at);

@@ -1,4 +1,4 @@
-//! Inputs that are worth more than a turn: nothing is lost, and the order stays.
+//! Inputs that exceed a turn: nothing is lost, and the order is kept.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use crosstie_amqp::method::{BasicGet, ConnectionClose};
 
 use crate::rig::{Rig, framed, published};
 
-/// Frames of which a turn takes some thousands, however fast the machine is.
+/// A turn handles some thousands of these frames, on machines of any speed.
 const HEARTBEATS: usize = 10;
 
 #[test]
@@ -37,7 +37,7 @@ fn frames_of_several_channels_stay_in_their_order() {
 }
 
 #[test]
-fn a_close_behind_what_is_worth_many_turns_is_answered_last() {
+fn a_close_behind_many_turns_of_input_is_answered_last() {
     const GETS: usize = 20_000;
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
@@ -62,7 +62,7 @@ fn a_close_behind_what_is_worth_many_turns_is_answered_last() {
 }
 
 #[test]
-fn what_a_connection_held_is_back_in_its_order() {
+fn unacknowledged_messages_return_in_order() {
     const MESSAGES: u32 = 10_000;
     let directory = tempfile::tempdir().expect("a directory");
     let rig = Rig::start(directory.path());
@@ -80,7 +80,7 @@ fn what_a_connection_held_is_back_in_its_order() {
         assert_eq!(body, number.to_be_bytes());
     }
     drop(holder);
-    // More than a turn's work, with which others' go on.
+    // More than a turn's work, interleaved with other connections.
     publisher.consume("q", true);
     for number in 0..MESSAGES {
         let body = publisher.expect_message("1 basic.deliver");

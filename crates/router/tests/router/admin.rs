@@ -9,7 +9,7 @@ use crosstie_router::{Router, start_admin};
 use crate::rig::{Rig, limits, options, realm, tcp, worker};
 
 #[test]
-fn the_pages_tell_of_the_routers_that_are_shown() {
+fn the_pages_show_the_given_routers() {
     let rig = Rig::start();
     let options = options(rig.directory.path());
     let second = Router::start(&worker("worker2"), &limits(), &options).expect("threads");
@@ -39,7 +39,7 @@ fn the_pages_tell_of_the_routers_that_are_shown() {
     let place = place(&urls[0]);
     let mut idle = TcpStream::connect(place).expect("listens");
     running.stop();
-    // It had nothing to say, and nobody waits for it.
+    // It was idle, and is not waited for.
     let _ = idle.read_to_end(&mut Vec::new());
     let port = place.rsplit(':').next().and_then(|port| port.parse().ok());
     let again = start_admin(&admin(port.expect("a port")), &[&rig.router], &options);

@@ -1,4 +1,4 @@
-//! Everything at once: sessions that come, call and go while what they stand on is stopped.
+//! Stress: sessions join, call and leave while their realms and transports are stopped.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ const PEERS: usize = 6;
 const ROUNDS: usize = 60;
 
 #[test]
-fn nothing_is_left_of_what_was_stopped_under_load() {
+fn stops_under_load_leave_nothing() {
     let mut limits = limits();
     limits.shutdown_timeout = Duration::from_millis(20);
     let rig = Rig::start_with(&limits);
@@ -34,7 +34,7 @@ fn nothing_is_left_of_what_was_stopped_under_load() {
             });
         }
         for _ in 0..ROUNDS {
-            // Each stop has somebody to stop: everybody comes back, and stays until then.
+            // Each stop has sessions to end: all come back, and stay until then.
             while router.realms()[0].sessions < PEERS {
                 joins.recv().expect("the peers live as long");
             }
@@ -47,7 +47,7 @@ fn nothing_is_left_of_what_was_stopped_under_load() {
             again.expect("the port is free");
         }
         over.store(true, Ordering::Relaxed);
-        // Nobody goes by itself.
+        // No session leaves by itself.
         router.stop_transport("tcp").expect("runs");
     });
     while router.connections() > 0 {
@@ -63,10 +63,10 @@ fn nothing_is_left_of_what_was_stopped_under_load() {
     assert_eq!(left, (0, 0, 0, 0));
 }
 
-/// A session that calls itself until somebody ends it.
+/// A session that calls itself until the router ends it.
 fn talk(address: SocketAddr, joined: &mpsc::Sender<()>) -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
-    // What the router has to say in the end may have been lost with its connection.
+    // The router's last message may be lost with its connection.
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
     stream.write_all(&[0x7f, 0xf1, 0, 0])?;
     stream.read_exact(&mut [0; 4])?;

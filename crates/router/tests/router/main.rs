@@ -1,4 +1,4 @@
-//! Routers that run, seen from their sockets: what is started, stopped and listed meanwhile.
+//! Running routers, seen from their sockets: starts, stops and listings.
 
 mod admin;
 mod churn;

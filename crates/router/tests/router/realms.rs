@@ -11,7 +11,7 @@ const CLOSE_REALM: &str = r#"[6,{"message":"the realm was stopped"},"wamp.close.
 const STOP_ROLE: &str = r#"[6,{"message":"the session's role was stopped"},"wamp.close.killed"]"#;
 
 #[test]
-fn what_runs_is_listed() {
+fn running_realms_are_listed() {
     let rig = Rig::start();
     let router = &rig.router;
     router.start_realm(&realm("com.b")).expect("is new");
@@ -41,7 +41,7 @@ fn what_runs_is_listed() {
 }
 
 #[test]
-fn errors_say_what_and_why() {
+fn errors_name_the_part_and_the_cause() {
     let rig = Rig::start();
     let router = &rig.router;
     let twice = router.start_realm(&realm("realm1")).expect_err("runs");
@@ -115,7 +115,7 @@ fn a_realm_is_started_again() {
     early.expect(r#"[3,{"message":"no realm \"realm1\" exists on this router"}"#);
 
     rig.router.start_realm(&realm("realm1")).expect("is new");
-    // Who was refused may ask again.
+    // A refused client may retry.
     early.join("realm1");
     peer.join("realm1");
     peer.expect_served();
@@ -131,13 +131,13 @@ fn a_hello_stands_for_the_answer_to_a_goodbye() {
     peer.expect(CLOSE_REALM);
     peer.join("realm2");
     peer.expect_served();
-    // Within a session it is a fault as ever.
+    // Within a session it is a violation as usual.
     peer.hello("realm2");
     peer.expect("[3,");
 }
 
 #[test]
-fn whoever_does_not_answer_goodbye_is_closed() {
+fn a_client_that_does_not_answer_goodbye_is_closed() {
     let mut limits = limits();
     limits.handshake_timeout = Duration::from_millis(50);
     let rig = Rig::start_with(&limits);
@@ -197,7 +197,7 @@ fn routers_are_isolated() {
     let mut stranger = Peer::connect(crate::rig::address(&urls));
     stranger.join("realm1");
     subscriber.expect_served();
-    // Acknowledged, so that what it would have caused is sent before the next one's.
+    // Acknowledged, so that its effects are sent before the next one's.
     stranger.send(r#"[16,1,{"acknowledge":true},"com.topic",["stranger"]]"#);
     stranger.expect("[17,1,");
     publisher.send(r#"[16,1,{"acknowledge":true},"com.topic",["friend"]]"#);

@@ -1,4 +1,4 @@
-//! Stops that have clients come back: no GOODBYE, and no ABORT for a client that is back too early.
+//! Stops after which clients return: no GOODBYE, and no ABORT for a client that returns too early.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn a_client_of_a_stopped_realm_is_closed_until_the_realm_is_there_again() {
     let mut before = rig.joined("realm1");
     rig.router.stop_realm("realm1").expect("runs");
     before.expect_end();
-    // An ABORT would tell JavaScript clients to stay away.
+    // An ABORT would make JavaScript clients stay away.
     let mut early = Peer::connect(rig.address);
     early.hello("realm1");
     early.expect_end();
@@ -82,14 +82,14 @@ fn calls_that_are_not_answered_in_time_end_with_an_error() {
     callee.expect_end();
 }
 
-/// A router in the way that is the default.
+/// A router with default settings.
 fn start() -> Rig {
     let mut worker = worker("worker1");
     worker.says_goodbye = false;
     Rig::start_worker(&worker, &limits())
 }
 
-/// Has one peer call the other, which does not answer yet.
+/// Lets one peer call the other, which does not answer yet.
 fn begin_call(callee: &mut Peer, caller: &mut Peer) {
     callee.send(r#"[64,1,{},"com.slow"]"#);
     callee.expect("[65,1,");

@@ -1,4 +1,4 @@
-//! What the tests start, and a peer that says exactly what it is told to say.
+//! The tests' routers, and a peer that sends exact messages.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::path::Path;
 use crosstie_config::{Config, Endpoint, Limits, Realm, RouterWorker, Transport, Worker};
 use crosstie_router::{Router, RouterOptions};
 
-/// A worker without realms and transports, which says what it does to sessions that it ends.
+/// A worker without realms and transports, which sends GOODBYE to sessions that it ends.
 pub(crate) fn worker(id: &str) -> RouterWorker {
     let worker = Config::embedded_default().workers.remove(0);
     let Worker::Router(mut worker) = worker else {
@@ -43,7 +43,7 @@ pub(crate) fn realm(name: &str) -> Realm {
     realm
 }
 
-/// A transport for everything at a TCP port of the loopback; 0 is a free one.
+/// A transport for all protocols at a TCP port of the loopback; 0 is a free one.
 pub(crate) fn tcp(id: &str, port: u16) -> Transport {
     let mut transport = embedded_transport(0, id);
     if let Endpoint::Tcp(tcp) = &mut transport.endpoint {
@@ -52,7 +52,7 @@ pub(crate) fn tcp(id: &str, port: u16) -> Transport {
     transport
 }
 
-/// A transport for everything at a Unix socket.
+/// A transport for all protocols at a Unix socket.
 pub(crate) fn unix(id: &str, at: &str) -> Transport {
     let mut transport = embedded_transport(1, id);
     if let Endpoint::Unix { path, .. } = &mut transport.endpoint {
@@ -107,7 +107,7 @@ impl Rig {
     }
 }
 
-/// Where a RawSocket listens.
+/// The address of a RawSocket.
 pub(crate) fn address(urls: &[String]) -> SocketAddr {
     let address = urls.iter().find_map(|url| url.strip_prefix("rs://"));
     let address = address.expect("a RawSocket at TCP");
@@ -165,7 +165,7 @@ impl Peer {
         String::from_utf8(message).expect("JSON")
     }
 
-    /// The next message begins so.
+    /// Expects the next message to begin so.
     pub(crate) fn expect(&mut self, beginning: &str) {
         let message = self.receive();
         assert!(
@@ -178,7 +178,7 @@ impl Peer {
         assert_eq!(self.receive(), "", "expected the end of the connection");
     }
 
-    /// Subscribes, which shows that the session is there.
+    /// Subscribes, which shows that the session has joined.
     pub(crate) fn expect_served(&mut self) {
         self.send(r#"[32,1,{},"com.topic"]"#);
         self.expect("[33,1,");

@@ -34,13 +34,13 @@ fn an_echo_is_started_and_stopped() {
     assert_eq!(one.connections(), 1);
 
     one.stop_transport("echo").expect("runs");
-    // Bytes on their way may make the end a reset.
+    // Bytes in transit may turn the end into a reset.
     let _ = stream.read_to_end(&mut Vec::new());
     assert!(TcpStream::connect(address).is_err(), "nobody listens");
     one.start_transport(&echo(address.port())).expect("is free");
 }
 
-/// One that comes back byte by byte, at a port that several listen at.
+/// An echo that returns byte by byte, at a port shared by several listeners.
 fn echo(port: u16) -> Transport {
     let mut transport = tcp("echo", port);
     transport.kind = TransportKind::Testee(Testee {

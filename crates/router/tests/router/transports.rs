@@ -17,7 +17,7 @@ const STOP_TRANSPORT: &str = concat!(
 );
 
 #[test]
-fn what_listens_is_listed() {
+fn running_transports_are_listed() {
     let rig = Rig::start();
     let urls = rig.router.start_transport(&unix("local", "s.sock"));
     let urls = urls.expect("a free path");
@@ -89,7 +89,7 @@ fn a_page_that_is_kept_open_does_not_outlive_its_transport() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_the_part_and_the_address() {
     let rig = Rig::start();
     let port = rig.address.port();
     let twice = rig.router.start_transport(&tcp("tcp", 0));
@@ -102,7 +102,7 @@ fn errors_say_what_and_where() {
     let beginning =
         format!("cannot start transport second of worker worker1: 127.0.0.1:{port}: Address");
     assert!(in_use.starts_with(&beginning), "{in_use}");
-    // One that failed keeps nothing from starting, not even itself.
+    // A failed start prevents no later one, not even of the same transport.
     let free = rig.router.start_transport(&tcp("second", 0));
     free.expect("a free port");
 
@@ -115,7 +115,7 @@ fn errors_say_what_and_where() {
 }
 
 #[test]
-fn of_several_ports_the_first_that_is_free_is_taken() {
+fn the_first_free_port_of_a_range_is_used() {
     let rig = Rig::start();
     let taken = rig.address.port();
     let among = |id: &str, last: u16| {
@@ -138,10 +138,10 @@ fn of_several_ports_the_first_that_is_free_is_taken() {
 }
 
 #[test]
-fn a_unix_socket_is_somebodys_or_nobodys() {
+fn a_unix_socket_in_use_is_not_replaced() {
     let rig = Rig::start();
     let path = rig.directory.path().join("s.sock");
-    // What a process that was killed leaves behind.
+    // Left behind by a killed process.
     drop(UnixListener::bind(&path).expect("a free path"));
     let started = rig.router.start_transport(&unix("local", "s.sock"));
     started.expect("nobody serves it");
@@ -168,7 +168,7 @@ fn a_unix_socket_is_somebodys_or_nobodys() {
 }
 
 #[tokio::test]
-async fn a_private_transport_is_its_owners() {
+async fn a_private_transport_is_for_its_owner_only() {
     let rig = Rig::start();
     let urls = rig.router.start_private_transport(&unix("local", "s.sock"));
     let urls = urls.expect("a free path");
@@ -181,7 +181,7 @@ async fn a_private_transport_is_its_owners() {
 }
 
 #[test]
-fn a_router_that_is_told_to_stop_starts_nothing_more() {
+fn a_stopping_router_starts_nothing() {
     let rig = Rig::start();
     rig.router.begin_stop();
     let late = rig.router.start_transport(&tcp("late", 0));

@@ -162,7 +162,7 @@ mod tests {
     const BASE: &str = "http://Host.example/a/b?c#d";
 
     #[test]
-    fn where_calls_lead() {
+    fn targets_of_calls() {
         const HERE: &str = "http://host.example:80";
         for (url, expected) in [
             ("", "/a/b?c"),
